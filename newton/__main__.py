@@ -1,4 +1,4 @@
-"""Run `python -m newton` as `newton`."""
+"""Entry point of `python -m newton`: runs the same command line as `newton`."""
 
 import os
 import sys
@@ -6,7 +6,10 @@ from importlib import import_module
 
 
 def main() -> None:
-    """Run the command line. A hook runs without it, because importing it takes longer than a hook may take."""
+    """Run the command line.
+
+    `newton hook …` runs without importing it, because the import takes longer than a hook may take.
+    """
     command, *arguments = sys.argv[1:] or [""]
     if command == "hook":
         hook_runner = import_module("newton.runtime.hooks.hook_runner")

@@ -1,4 +1,4 @@
-"""Clocks. Services read the clock once per transaction and pass the time on."""
+"""Clocks that return the current time. A service reads its clock once per transaction and passes the time on."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that changes only by `advance`, for tests and simulations."""
+    """A clock for tests and simulations; its time changes only when `advance` is called."""
 
     def __init__(self, start: datetime) -> None:
         self._now = start
@@ -34,5 +34,5 @@ class ManualClock:
 
 
 def monotonic_ms() -> float:
-    """Return monotonic milliseconds; only differences are meaningful."""
+    """Return the milliseconds of a monotonic clock. Its zero is arbitrary, so only differences are meaningful."""
     return time.perf_counter() * 1_000

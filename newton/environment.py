@@ -1,6 +1,7 @@
-"""The environment and the settings file, unvalidated. No other module reads the environment.
+"""Reading of the environment variables and the settings file, without validation.
 
-It loads nothing but the standard library: a command that a daemon runs needs no more.
+No other module reads the environment. This module imports only the standard library, so that commands that the daemon
+runs start fast.
 """
 
 import os
@@ -54,10 +55,11 @@ LIBRARY_CHOICES = ("PGHOST", "PGPORT", "PGDATABASE", "PGUSER", "OPENAI_ORG_ID", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingSources:
-    """The sources of the settings of a process: the file, and the variables by their names.
+    """The unvalidated settings of a process: the values of the settings file, and the environment variables by name.
 
-    `folder` is the working directory, to which paths are relative; `home` is the data folder; `library_choices` are the
-    variables among LIBRARY_CHOICES that are set, `upstream_keys` those that the file names as keys of models.
+    `folder` is the working directory, to which paths are relative; `home` is the data folder. `library_choices` are the
+    variables of LIBRARY_CHOICES that are set. `upstream_keys` maps the variables that `[models.NAME]` tables name in
+    `api_key_env` to their API keys.
     """
 
     folder: str
@@ -70,14 +72,15 @@ class SettingSources:
 
     @property
     def values(self) -> dict[str, Any]:
-        """Return the values by the names of the settings. Variables take precedence over the file."""
+        """Return the values of all settings by name. Environment variables take precedence over the file."""
         return {**self.file_values, **to_setting_values(self.variables)}
 
 
 def read_sources(env: Mapping[str, str] | None = None, flags: Mapping[str, object] | None = None) -> SettingSources:
-    """Read the settings file and the environment; `flags` may define models too.
+    """Read the settings file and the environment. `flags` are further settings by name, which may contain `models`.
 
-    Raises ConfigError for a missing or invalid file."""
+    Raises ConfigError for a missing or invalid file.
+    """
     environment = os.environ if env is None else env
     path, file_values = _read_file(environment.get(CONFIG_VARIABLE))
     variables = {name: value for name, value in environment.items() if _is_setting(name, value)}
@@ -94,7 +97,7 @@ def read_sources(env: Mapping[str, str] | None = None, flags: Mapping[str, objec
 
 
 def to_setting_values(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the values of variables by the names of the settings, which are not checked."""
+    """Map environment variables to settings: return the values by setting name. Unknown settings are kept."""
     shared = {SHARED_VARIABLES[name]: value for name, value in variables.items() if name in SHARED_VARIABLES}
     own = {
         name.removeprefix(ENV_PREFIX).lower(): value for name, value in variables.items() if name.startswith(ENV_PREFIX)
@@ -103,12 +106,12 @@ def to_setting_values(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def read_token(env: Mapping[str, str] | None = None) -> str | None:
-    """Return the daemon token from the environment."""
+    """Return the daemon's access token from NEWTON_TOKEN; None if the variable is unset or blank."""
     return (os.environ if env is None else env).get(TOKEN_VARIABLE, "").strip() or None
 
 
 def quieten_libraries() -> None:
-    """Turn off telemetry and caches of libraries."""
+    """Set the environment variables that turn off telemetry and caches of ONNX Runtime and tiktoken."""
     os.environ.update(LIBRARY_VARIABLES)
 
 
@@ -119,7 +122,10 @@ def _is_setting(name: str, value: str) -> bool:
 
 
 def _read_upstream_keys(values: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that hold keys of `[models.NAME]` tables of settings, without those that are not set."""
+    """Return the API keys of the `[models.NAME]` tables, by the environment variable that `api_key_env` names.
+
+    Variables that are not set are omitted.
+    """
     if not isinstance(values.get("models"), dict):
         return {}
     tables: dict[str, Any] = values["models"]

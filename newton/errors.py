@@ -29,9 +29,10 @@ from typing import ClassVar
 
 
 class NewtonError(Exception):
-    """An error with a remedy. `code` identifies the class of the error in every interface and does not change.
+    """Base class of all errors: `what` states the problem, `hint` the remedy.
 
-    `param` is the field of the request that is at fault, if it is known.
+    `code` identifies the class of the error in every interface and does not change. `param` is the request field that
+    caused the error, if known.
     """
 
     code: ClassVar[str] = "newton_error"
@@ -110,7 +111,7 @@ class ProviderError(NewtonError):
 
 
 class RefusedRequestError(ProviderError):
-    """`server_code` is the error code of the model's server."""
+    """The model's server refuses the request. `server_code` is the error code that it returned, None if none."""
 
     code = "request_refused"
 
@@ -136,7 +137,7 @@ class ContextWindowError(ProviderError):
 
 
 def error_from_code(code: str, what: str, *, hint: str) -> NewtonError:
-    """Return the error with this code; a NewtonError if there is no such code."""
+    """Create the error whose class has this code; a NewtonError if no class has it."""
     return _error_types(NewtonError).get(code, NewtonError)(what, hint=hint)
 
 

@@ -1,4 +1,4 @@
-"""The settings: read from newton.toml, the environment and flags, and validated."""
+"""Settings: read from newton.toml, environment variables and command-line flags, and validated."""
 
 import difflib
 from collections.abc import Mapping
@@ -23,19 +23,19 @@ from newton.errors import ConfigError
 
 
 def _check_url(url: str) -> str:
-    """Reject credentials in a URL, because URLs are logged and shown."""
+    """Return the URL. Rejects schemes except http and https, and credentials or a query, because URLs are logged."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise PydanticCustomError("url", "a URL must start with http:// or https://")
     if "@" in parts.netloc or parts.query:
         raise PydanticCustomError(
-            "url", "a URL must not contain credentials or a query; the key of a model is a setting of its own"
+            "url", "a URL must not contain credentials or a query; set an API key in the setting for it"
         )
     return url
 
 
 def _off_to_zero(value: object) -> object:
-    """Return 0 for None, an empty string, `none` and `off`."""
+    """Return 0 for None, an empty string, `none` and `off`; return any other value unchanged."""
     return 0 if value is None or (isinstance(value, str) and value.strip().lower() in ("", "none", "off")) else value
 
 
@@ -48,7 +48,7 @@ DEFAULT_AGENT = "default"  # created at its first use by any command
 
 
 class UpstreamSettings(BaseModel):
-    """A named upstream model, `[models.NAME]` in newton.toml."""
+    """Settings of one model server: a `[models.NAME]` table in newton.toml."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -60,7 +60,7 @@ class UpstreamSettings(BaseModel):
 
 
 class Settings(BaseModel):
-    """The settings of a process: read once at start, then immutable."""
+    """All settings of a process. They are read once at start and do not change."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -73,23 +73,26 @@ class Settings(BaseModel):
         description="Folder of the embedded database (for root, in /var/lib/newton), tokens, input history and caches.",
     )
     frames_dir: Path | None = Field(
-        None, description="Folder of custom frames; they override bundled frames of the same name."
+        None, description="Folder of custom frames (kinds of thinking); they override bundled frames of the same name."
     )
     pack: str | None = Field(
         None,
-        description="Kind of work that adjusts all frames: coding, support, research, or packs/NAME in frames_dir.",
+        description="Kind of work for which all frames are adjusted: coding, support, research, or packs/NAME in"
+        " frames_dir.",
     )
     frame_tiebreak: bool = Field(
-        default=False, description="Ask the chat model to choose the frame when the classifier is unsure."
+        default=False, description="Ask the chat model to choose the frame of an input when the classifier is unsure."
     )
     guardrails_dir: Path | None = Field(
-        None, description="Folder of custom guardrails; they override bundled guardrails of the same name."
+        None,
+        description="Folder of custom guardrails (rules on decisions); they override bundled ones of this name.",
     )
     procedures_dir: Path | None = Field(
         None, description="Folder of custom procedures (NAME/SKILL.md); they override bundled ones of the same name."
     )
     profiles_dir: Path | None = Field(
-        None, description="Folder of custom profiles; they override bundled profiles of the same name."
+        None,
+        description="Folder of custom profiles (ways to score memories); they override bundled ones of this name.",
     )
     embedding_provider: Literal["local", "openai", "none"] = Field(
         "local", description="Embedding model: local (bundled with Newton), openai (the OpenAI endpoint) or none."
@@ -151,7 +154,9 @@ class Settings(BaseModel):
         " message.",
     )
     working_set_idle_days: int = Field(
-        30, ge=1, description="Delete the working memory of a session after this many days without use."
+        30,
+        ge=1,
+        description="Delete a session's working memory (a cache of what it used) after this many days without use.",
     )
     window_tokens: int = Field(
         128_000, ge=1_000, le=10_000_000, description="Context window of the chat model: prompt and reply together."
@@ -188,15 +193,23 @@ class Settings(BaseModel):
         50, ge=0, le=500, description="Tokens repeated from the end of one chunk at the start of the next."
     )
     rag_top_k_max: int = Field(
-        5, ge=1, le=100, description="Session artifacts compared with an input, if more than rag_re_rank_top_n."
+        5,
+        ge=1,
+        le=100,
+        description="Maximum session artifacts compared with an input; rag_re_rank_top_n applies if it is larger.",
     )
     rag_similarity_threshold: float = Field(
         0.25, ge=0, le=1, description="Minimum cosine similarity of a session artifact to the input."
     )
     rag_re_rank_top_n: Annotated[int, BeforeValidator(_off_to_zero)] = Field(
-        20, ge=0, le=200, description="Session artifacts reranked by word overlap; 0 or none turns reranking off."
+        20,
+        ge=0,
+        le=200,
+        description="Maximum session artifacts compared and reranked by word overlap; 0 or none turns reranking off.",
     )
-    rag_final_top_k: int = Field(3, ge=0, le=50, description="Maximum session artifacts in a context.")
+    rag_final_top_k: int = Field(
+        3, ge=0, le=50, description="Maximum session artifacts (summaries, tool and web results) in a context."
+    )
     rag_per_turn_memory_budget_tokens: int = Field(
         800, ge=0, le=100_000, description="Maximum tokens of all session artifacts in a context, heading included."
     )
@@ -210,12 +223,14 @@ class Settings(BaseModel):
     search_url: HttpUrl | None = Field(
         None, description="URL of a SearXNG-compatible web search for inputs about current events. If unset: no search."
     )
-    profile: str | None = Field(None, description="Profile that scores memories. If unset: the profile of the frame.")
+    profile: str | None = Field(
+        None, description="Profile by which memories are scored. If unset: the profile of the frame."
+    )
     core_fact_min_sources: int = Field(
-        3, ge=1, description="Promote a fact to core when this many independent sources state it."
+        3, ge=1, description="Mark a fact as core when this many independent sources state it."
     )
     max_facts_per_attribute: int = Field(
-        10, ge=2, description="Generalize the facts of an attribute when more than this many are current."
+        10, ge=2, description="Merge the facts of one subject and attribute when more than this many are current."
     )
     fact_duplicate_min_cosine: float = Field(
         0.95, gt=0, le=1, description="Merge two facts at or above this cosine similarity."
@@ -227,13 +242,15 @@ class Settings(BaseModel):
         description="At or above this cosine similarity two facts are linked, or the model compares them.",
     )
     episode_summarize_after_days: int = Field(
-        30, ge=1, description="Truncate the text of an episode to its beginning at this age."
+        30,
+        ge=1,
+        description="Truncate the text of an episode (a finished session) to its beginning at this age in days.",
     )
     episode_archive_after_days: int = Field(
-        90, ge=1, description="Archive an episode at this age: keep its summary and compress its text."
+        90, ge=1, description="Archive an episode at this age in days: keep its summary and compress its text."
     )
     procedure_min_uses: int = Field(
-        5, ge=1, description="Number of recorded uses from which the success rate determines a procedure's state."
+        5, ge=1, description="Recorded uses after which the success rate determines whether a procedure is effective."
     )
     procedure_effective_min_rate: float = Field(
         0.6, ge=0, le=1, description="Mark a procedure as effective above this success rate."
@@ -242,12 +259,14 @@ class Settings(BaseModel):
         0.4, ge=0, le=1, description="Mark a procedure as ineffective below this success rate."
     )
     censor_min_uses: int = Field(
-        5, ge=1, description="Number of matches from which false positives can retire a censor."
+        5, ge=1, description="A censor can be retired for false positives after this many matches."
     )
     censor_max_false_positive_rate: float = Field(
         0.5, ge=0, le=1, description="Retire a censor above this rate of false positives."
     )
-    bundle_retention_days: int = Field(90, ge=0, description="Days to keep a context bundle; 0 keeps all of them.")
+    bundle_retention_days: int = Field(
+        90, ge=0, description="Days to keep a stored context (bundle); 0 keeps all of them."
+    )
     max_events: int = Field(
         100_000, ge=1, description="Maximum active events; the oldest beyond this number are archived."
     )
@@ -265,7 +284,8 @@ class Settings(BaseModel):
     max_passages: int = Field(
         100_000,
         ge=1,
-        description="Maximum active passages; beyond this number, those unread for the longest time are archived.",
+        description="Maximum active passages of documents; beyond this number, those unread for the longest time are"
+        " archived.",
     )
     verifiers: dict[str, tuple[str, ...]] = Field(
         {},
@@ -285,10 +305,10 @@ def load(
     *,
     sources: SettingSources | None = None,
 ) -> Settings:
-    """Load settings from newton.toml, the environment and flags; later sources take precedence.
+    """Load and validate the settings from newton.toml, environment variables and flags; later sources take precedence.
 
-    `sources` are those of another process. Raises ConfigError for an invalid value or an unknown name, and then
-    suggests the most similar known name.
+    `sources` replaces the file and environment of this process, for a command that runs in the daemon. Raises
+    ConfigError for an invalid value, and for an unknown name, with the most similar known name as a suggestion.
     """
     sources = sources or read_sources(env, flags)
     _check_names(sources)
@@ -302,7 +322,7 @@ def load(
 
 
 def _set_upstream_keys(settings: Settings, keys: Mapping[str, str]) -> Settings:
-    """Return the settings with the keys of the upstreams that name a variable. An unset variable leaves no key."""
+    """Return the settings with API keys. `keys` maps variables, named by `api_key_env`, to API keys."""
     found = {
         name: one.model_copy(update={"api_key": SecretStr(keys[one.api_key_env])})
         for name, one in settings.models.items()

@@ -1,4 +1,4 @@
-"""Tracing spans with names, ids and numbers but no user text. They do nothing until `set_tracer` is called."""
+"""Tracing spans that carry names, ids and numbers but no user text. They do nothing until `set_tracer` is called."""
 
 import sys
 from collections.abc import Generator, Mapping
@@ -12,31 +12,34 @@ AttributeValue = str | int | float | bool
 
 
 class SpanTracer(Protocol):
-    """A backend that writes spans."""
+    """Interface of a tracing backend, which creates spans."""
 
     def start_current_span(self, name: str, headers: Mapping[str, str]) -> "AbstractContextManager[Span]":
-        """Start a span that becomes the current one; `headers` may contain the caller's trace context."""
+        """Return a context manager that opens a span and makes it the current one, the parent of spans within.
+
+        `headers` are HTTP headers, which may contain the caller's trace context.
+        """
         ...
 
     def start_detached_span(self, name: str) -> "Span":
-        """Start a span that is never the current one."""
+        """Start a span that never becomes the current one, so it has no child spans."""
         ...
 
 
 class SpanHandle:
-    """An open span; without a tracer, its methods do nothing."""
+    """An open span. Its methods do nothing if no tracer is set."""
 
     def __init__(self, span: "Span | None" = None) -> None:
         self._span = span
 
     def set_attributes(self, **attributes: AttributeValue | None) -> None:
-        """Set attributes of the span; None values are omitted."""
+        """Set attributes of the span, with the prefix `newton.`; None values are omitted."""
         if self._span is not None:
             present = {f"newton.{name}": value for name, value in attributes.items() if value is not None}
             self._span.set_attributes(present)
 
     def update_name(self, name: str) -> None:
-        """Rename the span."""
+        """Change the name of the span."""
         if self._span is not None:
             self._span.update_name(name)
 
@@ -56,7 +59,9 @@ def span(
 ) -> Generator[SpanHandle]:
     """Open a tracing span; spans opened within the block become its children.
 
-    `headers` may carry the trace context of the caller. Of an error only the type is recorded."""
+    `headers` are HTTP headers, which may contain the caller's trace context. If the block raises, the span gets only
+    the type of the error.
+    """
     if not _tracers:
         yield _NO_SPAN
         return
@@ -67,7 +72,7 @@ def span(
 
 @contextmanager
 def detached_span(name: str, **attributes: AttributeValue | None) -> Generator[SpanHandle]:
-    """Open a span without children, for work that may continue in another task, such as a stream."""
+    """Open a span that has no child spans, for work that may continue in another task, such as a stream."""
     if not _tracers:
         yield _NO_SPAN
         return

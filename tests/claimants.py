@@ -105,7 +105,7 @@ class Crew:
 
     async def all_busy(self) -> None:
         for process in self.processes:
-            await until(lambda process=process: self._has(process, some=True), seconds=60)
+            await until(lambda process=process: self._has(process, some=True), seconds=300)
 
     async def kill(self) -> bool:
         process = await self.busy()
@@ -136,7 +136,7 @@ class Crew:
 
     async def _taken(self, process: "subprocess.Popen[bytes]") -> None:
         began = time.monotonic()
-        await until(lambda: self._has(process, some=False), seconds=60)
+        await until(lambda: self._has(process, some=False), seconds=300)
         self.takeovers.append(time.monotonic() - began)
 
 

@@ -5,12 +5,13 @@ The server: NEWTON_TEST_DATABASE_URL if set, else a container when a Docker engi
 and is emptied after each; `clone` is for those that change the schema.
 """
 
+import asyncio
 import gc
 import os
 import shutil
 import subprocess
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit, urlunsplit
 
@@ -25,7 +26,7 @@ from newton.db.connection import prepare_database
 from newton.db.embedded_server import temporary_server
 from newton.db.pool import Database, Tx, begin
 from newton.memory import agents
-from tests.emptied import Common, opened
+from tests.emptied import Common, cancel, opened
 from tests.support import EXAMPLES, NOON
 
 # programs that tests start in an environment with other packages
@@ -46,6 +47,25 @@ hypothesis_settings.load_profile("newton")
 def pytest_collection_finish() -> None:
     gc.freeze()
     gc.enable()
+
+
+FAILED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    item.stash[FAILED] = report.failed or item.stash.get(FAILED, False)
+    return report
+
+
+@asynccontextmanager
+async def _without_leftovers(request: pytest.FixtureRequest) -> AsyncGenerator[None]:
+    """Cancel what a test that failed or timed out has left running, so that it does not disturb the next one."""
+    before = asyncio.all_tasks()
+    yield
+    if request.node.stash.get(FAILED, False):
+        await cancel(asyncio.all_tasks() - before)
 
 
 def on(server: str, database: str, user: str | None = None) -> str:
@@ -119,9 +139,9 @@ async def database(server: str, template: str) -> AsyncGenerator[str]:
 
 
 @pytest.fixture
-async def clone(server: str, template: str) -> AsyncIterator[str]:
+async def clone(server: str, template: str, request: pytest.FixtureRequest) -> AsyncIterator[str]:
     """A database of this test's own."""
-    async with database(server, template) as dsn:
+    async with database(server, template) as dsn, _without_leftovers(request):
         yield dsn
 
 
@@ -132,9 +152,12 @@ async def common(server: str, template: str) -> AsyncIterator[Common]:
 
 
 @pytest.fixture
-async def dsn(common: Common) -> AsyncIterator[str]:
+async def dsn(common: Common, request: pytest.FixtureRequest) -> AsyncIterator[str]:
     """A database without a row, as the role that owns it."""
-    yield common.dsn
+    async with _without_leftovers(request):
+        yield common.dsn
+    if request.node.stash.get(FAILED, False):
+        await common.disconnect()
     await common.empty()
 
 

@@ -1,12 +1,14 @@
 """One database for every test of a process that commits: each finds it as the migrations left it."""
 
-from collections.abc import AsyncGenerator
+import asyncio
+from collections.abc import AsyncGenerator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import asyncpg
 
 from newton.db.pool import Database, Tx
+from tests.support import until
 
 # To make a database of its own for each test takes fifty times as long as to empty one.
 FILLED = """
@@ -28,6 +30,10 @@ begin
 end $$;
 create event trigger fixed on ddl_command_start execute function public.refuse();
 """
+CUT = """
+select pg_terminate_backend(pid, 10_000)
+from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
+"""
 # No trigger and no foreign key stops who has these. A test that left a transaction open is in the way, and fails.
 FREE = {"session_replication_role": "replica", "lock_timeout": "10s"}
 
@@ -40,10 +46,29 @@ class Common:
     db: Database
     owner: Tx
 
-    async def empty(self) -> None:
-        """Deletes every row but the names of the migrations."""
+    @property
+    def is_idle(self) -> bool:
         pool = self.db._pool  # pyright: ignore[reportPrivateUsage]  # whether a test has left one of them at work
-        assert pool.get_idle_size() == pool.get_size(), "a unit of work is still open"
+        return pool.get_idle_size() == pool.get_size()
+
+    async def empty(self) -> None:
+        """Delete every row but the names of the migrations. Fails afterwards if the test left a transaction open."""
+        is_idle = self.is_idle
+        if not is_idle:
+            await self.disconnect()
+        await self._delete_rows()
+        assert is_idle, "a unit of work is still open"
+
+    async def disconnect(self) -> None:
+        """End every other connection to the database; the pool opens new ones."""
+        await self.owner.execute(CUT)
+
+        async def is_idle() -> bool:
+            return self.is_idle
+
+        await until(is_idle)
+
+    async def _delete_rows(self) -> None:
         filled = [row for row in await self.owner.fetch(FILLED) if row["name"] != "runtime.schema_migrations"]
         if filled:
             await self.owner.execute("".join(f"delete from {row['name']};" for row in filled))
@@ -51,6 +76,15 @@ class Common:
             if row["large"]:
                 await self.owner.execute(f"vacuum {row['name']}")
                 await self.owner.execute(UNKNOWN, row["name"])
+
+
+async def cancel(tasks: Collection["asyncio.Task[object]"]) -> None:
+    """Cancel tasks that a failed test left, and wait for them: a test that timed out goes on as a task otherwise."""
+    tasks = {task for task in tasks if task is not asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks, timeout=10)
 
 
 @asynccontextmanager

@@ -83,12 +83,14 @@ def ground(ctx: WriteContext | None = None) -> LifecycleContext:
 
 
 async def until(holds: Callable[[], Awaitable[bool]], *, seconds: float = 60) -> None:
-    """Returns as soon as the condition holds. Raises TimeoutError when it never does."""
+    """Return soon after the condition holds; it is looked at less often the longer it takes, at last every 50 ms.
+
+    Raises TimeoutError when it never does."""
+    delay = 0.0
     async with asyncio.timeout(seconds):
-        while True:
-            if await holds():
-                return
-            await asyncio.sleep(0)
+        while not await holds():
+            await asyncio.sleep(delay)
+            delay = min(delay + 0.001, 0.05)
 
 
 @asynccontextmanager

@@ -1,1 +1,1 @@
-"""One agent: it runs turns, offers services on its memory, and maintains that memory in the background."""
+"""One agent: it answers messages, offers services on its memory, and maintains that memory in the background."""

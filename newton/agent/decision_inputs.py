@@ -1,4 +1,4 @@
-"""Inputs on decisions and guardrails, shared by the HTTP API, MCP and the tools of the model."""
+"""Inputs about decisions and guardrails, shared by the HTTP API, MCP and the tools of the model."""
 
 from datetime import datetime
 
@@ -11,26 +11,26 @@ from newton.brain.outcomes import Verdict
 
 
 class ReasonInput(ToolInput):
-    """One reason for a decision."""
+    """A reason for a decision: its kind and its text."""
 
     kind: ReasonKind = "analysis"
     text: CleanText
 
 
 class DecisionInput(ToolInput):
-    """Record a decision before you act on it. Guardrails and censors may block it; then change it or do something
-    else. The result lists similar decisions and their outcomes."""
+    """Record a decision before you act on it. If a guardrail or a censor blocks it, change the decision or choose
+    another option. The result lists similar decisions with their outcomes."""
 
     description: CleanText = Field(description="The decision, in one sentence.")
-    confidence: float = Field(ge=0, le=1, description="Probability that it succeeds, from 0 to 1.")
-    stakes: Stakes = Field("medium", description="How much depends on it.")
+    confidence: float = Field(ge=0, le=1, description="Probability that the decision succeeds, from 0 to 1.")
+    stakes: Stakes = Field("medium", description="How much depends on the decision.")
     category: Name = Field("process", description="The kind of decision, e.g. architecture.")
     reasons: tuple[ReasonInput, ...] = Field(
-        (), max_length=50, description="The reasons. Reasons of different kinds improve its quality score."
+        (), max_length=50, description="The reasons. Reasons of different kinds raise the decision's quality score."
     )
     alternatives: tuple[CleanText, ...] = Field((), max_length=50, description="The other options considered.")
     expected: CleanText | None = Field(None, description="The expected result.")
-    context: CleanText | None = Field(None, description="The situation in which it is made.")
+    context: CleanText | None = Field(None, description="The situation in which the decision is made.")
 
     def to_draft(self, now: datetime) -> DecisionDraft:
         return DecisionDraft(
@@ -47,9 +47,9 @@ class DecisionInput(ToolInput):
 
 
 class OutcomeInput(ToolInput):
-    """The outcome of a decision."""
+    """The outcome of a decision, and the lesson from it."""
 
-    outcome: Verdict = Field(description="How it turned out.")
+    outcome: Verdict = Field(description="How the decision turned out: success, partial or failure.")
     lesson: CleanText | None = Field(None, description="A lesson for similar decisions.")
 
 
@@ -60,13 +60,13 @@ class ReviewInput(OutcomeInput):
 
 
 class ThoughtInput(ToolInput):
-    """A thought on a decision."""
+    """A thought to add to a decision."""
 
     text: CleanText = Field(description="The thought, in one or a few sentences.")
 
 
 class ThinkInput(ThoughtInput):
-    """Record a thought on an open decision: a step of the deliberation, a doubt, or what has come to light since."""
+    """Add a thought to a decision that has no outcome yet: a step of the deliberation, a doubt, or new information."""
 
     decision_id: str = Field(description="The id of the decision, or its last letters.")
 
@@ -78,9 +78,11 @@ class ShowDecisionInput(ToolInput):
 
 
 class ListDecisionsInput(ToolInput):
-    """List the recorded decisions, newest first: all, only open ones, or only those whose review is due."""
+    """List the recorded decisions, newest first: all, only those without an outcome, or only those due for review."""
 
-    due: bool = Field(default=False, description="Only open decisions whose review is due, by due date.")
+    due: bool = Field(
+        default=False, description="Only decisions without an outcome whose review date has passed, by that date."
+    )
     open: bool = Field(default=False, description="Only decisions without an outcome.")
     category: Name | None = Field(None, description="Only decisions of this category.")
     limit: int = Field(20, ge=1, le=100, description="Maximum number of decisions.")
@@ -95,15 +97,16 @@ class ListOutcomesInput(ToolInput):
 
 
 class PreviewDecisionInput(DecisionInput):
-    """Check a decision without recording it: similar decisions, base rate, censors, guardrails and its quality."""
+    """Check a decision without recording it: list similar decisions, the success rate of its category, the censors and
+    guardrails that match, and its quality score."""
 
 
 class CalibrationInput(ToolInput):
     """Report how well the stated confidence of decisions matches their outcomes: Brier score, bias, reliability, and
-    the corrected confidence to state."""
+    the confidence to state instead."""
 
     category: str | None = Field(None, description="Only decisions of this category.")
 
 
 class ListGuardrailsInput(ToolInput):
-    """List the guardrails: the rules that a decision must satisfy before it is recorded, and their messages."""
+    """List the guardrails: the rules that a decision must satisfy before it is recorded, each with its message."""

@@ -1,4 +1,4 @@
-"""The events of an agent, numbered in commit order and published to listeners of every interface."""
+"""The events of an agent, numbered in commit order, which clients of every interface can read."""
 
 import json
 from collections.abc import Mapping
@@ -15,75 +15,75 @@ RETENTION = timedelta(days=7)  # older events are deleted when a new one is publ
 CHANNEL = "newton_events"  # NOTIFY payload: the agent with new events
 
 EVENT_TYPES: Mapping[str, str] = {
-    "agent.erased": "a whole agent is erased; earlier events are deleted",
+    "agent.erased": "all data of an agent are erased, its earlier events included",
     "agent.imported": "an exported agent is imported",
     "attribute.declared": "an attribute is declared single-valued or multi-valued",
-    "censor.added": "a censor is added or escalated",
+    "censor.added": "a censor is added, or changed from warning to blocking",
     "censor.approved": "a person approves a proposed censor",
-    "censor.false_positive": "a person reports a false positive",
+    "censor.false_positive": "a person reports a match of a censor as wrong",
     "censor.relaxed": "a person makes a blocking censor a warning",
     "censor.retired": "a person retires a censor",
-    "conflict.found": "a fact contradicts another one, and evidence does not settle it",
+    "conflict.found": "two facts contradict each other, and a person must decide",
     "conflict.settled": "a person settles the conflicts of a fact",
     "decision.amended": "text is added to a decision",
     "decision.deliberated": "a thought is added to a decision",
-    "decision.done": "a decision is marked as done",
+    "decision.done": "a decision is marked as carried out",
     "decision.erased": "the text of a decision is erased",
     "decision.linked": "two decisions are linked",
     "decision.recorded": "a decision is recorded",
     "decision.reviewed": "the outcome of a decision is recorded",
     "decision.superseded": "a decision supersedes another one",
     "document.deleted": "a document is deleted with its passages",
-    "document.ingested": "a document is ingested, replaced or removed",
+    "document.ingested": "the passages of a document are stored, replaced or removed",
     "guardrail.added": "a guardrail is added for the agent",
-    "guardrail.restored": "a guardrail file is enabled again",
+    "guardrail.restored": "a guardrail from a file is enabled again",
     "guardrail.retired": "a guardrail is disabled for the agent",
-    "identity.accepted": "a person accepts a proposed line",
+    "identity.accepted": "a person accepts a line proposed for the identity",
     "identity.added": "a line is added to the identity",
     "identity.changed": "a line of the identity is changed",
-    "identity.erased": "the text of a line is erased",
-    "identity.proposed": "a line is proposed",
-    "identity.rejected": "a person rejects a proposed line",
+    "identity.erased": "the text of a line of the identity is erased",
+    "identity.proposed": "a line is proposed for the identity",
+    "identity.rejected": "a person rejects a line proposed for the identity",
     "identity.removed": "a line is removed from the identity",
-    "identity.rolled_back": "the identity is rolled back to a version",
-    "import.batch_committed": "a batch of an import commits",
+    "identity.rolled_back": "the identity is rolled back to an earlier version",
+    "import.batch_committed": "a batch of imported records is committed",
     "import.completed": "an import is complete",
-    "item.deleted": "an item is deleted with its memory",
+    "item.deleted": "an item is deleted, with the memories of its text",
     "item.stored": "an item is stored or replaced",
-    "job.completed": "a run of a job changes something, or fails for good",
-    "memory.bulk_changed": "a person forgets, retracts or edits all memories of a filter",
+    "job.completed": "a run of a background job changes something, or fails and is not repeated",
+    "memory.bulk_changed": "a person deletes, retracts or edits all memories that a filter selects",
     "memory.confirmed": "a person confirms a fact",
     "memory.edited": "a person edits a field of a memory",
     "memory.forgotten": "memories are deleted permanently",
     "memory.marked_core": "a person marks a fact as core",
     "memory.outcome_set": "the outcome of an episode is set",
     "memory.remembered": "a fact or an episode is stored or confirmed",
-    "memory.retracted": "a person retracts a fact",
-    "memory.superseded": "a person supersedes a fact",
-    "procedure.outcome_recorded": "the outcome of a use is recorded",
+    "memory.retracted": "a person retracts a fact, because it was never true",
+    "memory.superseded": "a person replaces a fact by a new one",
+    "procedure.outcome_recorded": "the outcome of a use of a procedure is recorded",
     "procedure.used": "a use of a procedure is recorded",
     "session.appended": "messages are appended to a session",
     "session.events_recorded": "events are recorded in a session",
-    "session.branched": "a session is branched",
-    "session.checkpointed": "a checkpoint is set",
-    "session.closed": "a session is closed and becomes an episode",
-    "session.compacted": "compaction entries replace messages in the view",
+    "session.branched": "a new session branches off another one",
+    "session.checkpointed": "a position in a session is saved as a checkpoint",
+    "session.closed": "a session is closed, and its messages become an episode",
+    "session.compacted": "summaries replace old messages in what a model gets of a session",
     "session.created": "a session is created",
-    "session.ejected": "injected messages are removed from a view",
-    "session.injected": "messages of another session are shown in a view",
-    "session.restored": "a compaction entry is replaced by its messages",
+    "session.ejected": "messages of another session are no longer shown in a session",
+    "session.injected": "messages of another session are shown in a session",
+    "session.restored": "a summary is removed, and its messages are shown again",
     "subject.erased": "everything about a person is erased",
     "task.blocked": "the current task is blocked",
     "task.failed": "the current task is marked as a dead end",
     "task.popped": "the current task is completed with its result",
-    "task.pushed": "a task is started within the current one",
+    "task.pushed": "a task is started inside the current one",
     "task.resumed": "a blocked task is resumed",
-    "turn.completed": "a reply is stored",
+    "turn.completed": "the reply to a message is stored",
 }
 
 
 class AgentEvent(NamedTuple):
-    """An event. The payload contains ids, numbers and states, never text of a person."""
+    """An event. Its payload has ids, numbers and states, never text that a person wrote."""
 
     number: int
     type: str
@@ -92,12 +92,13 @@ class AgentEvent(NamedTuple):
 
 
 def publish(type_: str, data: Mapping[str, object], *, agent_id: UUID, now: datetime) -> None:
-    """Publish an event (`noun.participle`) when the open transaction commits. `data` must be JSON-serializable.
+    """Publish an event when the open transaction commits. `type_` is a key of EVENT_TYPES, `data` JSON-serializable.
 
-    The event is written at the end of the transaction, because the write locks the agent's events.
+    The event is written at the end of the transaction, because the write locks the agent's events. Raises ValueError
+    for an unknown type.
     """
     if type_ not in EVENT_TYPES:
-        raise ValueError(f"{type_} is not in EVENT_TYPES")
+        raise ValueError(f"{type_!r} is not an event type; add it to EVENT_TYPES")
     payload = json.dumps(data)
 
     async def write(tx: Tx) -> None:
@@ -118,7 +119,7 @@ def clear(*, agent_id: UUID, now: datetime) -> None:
 
 
 async def read_after(tx: Tx, number: int, *, agent_id: UUID, limit: int = 500) -> list[AgentEvent]:
-    """Return up to `limit` events after `number`, in order."""
+    """Return up to `limit` events with a number above `number`, in ascending order."""
     rows = await SQL["list_after"].fetch_all(tx, agent_id=agent_id, number=number, max_rows=limit)
     return [AgentEvent(row["number"], row["type"], row["at"], json.loads(row["payload"])) for row in rows]
 

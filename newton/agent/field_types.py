@@ -1,4 +1,4 @@
-"""Annotated types of pydantic fields that validate text and times with the rules of `newton.memory.hygiene`."""
+"""Types of pydantic fields that check and clean texts, names and times by the rules of `newton.memory.hygiene`."""
 
 import re
 from collections.abc import Callable
@@ -18,7 +18,7 @@ _DATED = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 def build_validator(rule: Callable[[T], T]) -> AfterValidator:
-    """Return a validator that applies a rule. Its InputError becomes a pydantic error, which names the field."""
+    """Return a pydantic validator that applies `rule` to a field and reports its InputError as a validation error."""
 
     def apply(value: T) -> T:
         try:
@@ -34,7 +34,10 @@ def _clean_message(text: str) -> str:
 
 
 def _require_time(value: object) -> object:
-    """Reject numbers and text of digits only, which pydantic would read as seconds since 1970."""
+    """Return the value if it is a text that begins with a date such as 2023-05-08; otherwise raise a validation error.
+
+    Without this check, pydantic would accept a number as seconds since 1970.
+    """
     if not (isinstance(value, str) and _DATED.match(value)):
         raise PydanticCustomError("time", "must be a time such as 2023-05-08T13:56:00Z")
     return value

@@ -1,7 +1,7 @@
-"""Inputs shared by the HTTP API, MCP and the tools of the model: one pydantic model per action.
+"""Inputs shared by the HTTP API, MCP and the tools of the model: one pydantic model for each action.
 
-The docstring of a model is the description of its tool. HTTP requests add fields that only programs may set, such as
-times and references.
+The docstring of an input is the description of the tool that takes it. HTTP requests add fields that only programs may
+set, such as times and references.
 """
 
 from collections.abc import Iterator
@@ -19,12 +19,12 @@ from newton.memory.lookup import MAX_PAGE_CHARS, PAGE_CHARS
 
 
 class ToolInput(BaseModel):
-    """Base class of all inputs. Unknown fields are rejected."""
+    """Base class of all inputs. A field that is not defined is rejected."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     def all_text(self) -> str:
-        """Return all strings of the input, one per line, for the censor check."""
+        """Return all strings of the input, one per line. Censors are checked against this text."""
         return "\n".join(self.iter_texts())
 
     def iter_texts(self) -> Iterator[str]:
@@ -36,31 +36,31 @@ class RememberInput(ToolInput):
     clear without context. Do not store facts that the context already contains, and never store secrets."""
 
     content: CleanText = Field(description="One statement, e.g. 'Ana reviews every migration.'")
-    subject: Name | None = Field(None, description="The person or thing that it is about, e.g. 'Ana'.")
-    attribute: Name | None = Field(None, description="The property of the subject that it states, e.g. 'home'.")
-    confidence: float | None = Field(None, ge=0, le=1, description="Probability that it is true, from 0 to 1.")
+    subject: Name | None = Field(None, description="The person or thing that the fact is about, e.g. 'Ana'.")
+    attribute: Name | None = Field(None, description="The property of the subject that the fact states, e.g. 'home'.")
+    confidence: float | None = Field(None, ge=0, le=1, description="Probability that the fact is true, from 0 to 1.")
     source: Literal["own", "tool", "web"] = Field(
         "own",
-        description="Where it comes from: own (the person or yourself), tool (a tool or a file), web (a page). What a "
-        "tool or a page says is only used after a person or other sources confirm it.",
+        description="Where the fact comes from: own (the person or yourself), tool (a tool or a file), web (a page). A "
+        "fact from a tool or a page is used only after a person or other sources confirm it.",
     )
 
 
 class HostRememberInput(RememberInput):
     """Store a fact permanently: something you learned about a person, a thing or the work, as one sentence that is
-    clear without context. Say where it comes from: what is not marked as `own` is not used before a person or other
-    sources confirm it. Do not store facts that the context already contains, and never store secrets."""
+    clear without context. Set `source` to where it is from: a fact that is not marked as `own` is used only after a
+    person or other sources confirm it. Do not store facts that the context already has, and never store secrets."""
 
     source: Literal["own", "tool", "web"] = Field(
         "tool",
-        description="Where it comes from: own (the user said it, or you concluded it from what the user said), tool "
+        description="Where the fact is from: own (the user said it, or you concluded it from the user's words), tool "
         "(the default: a tool, a file or anything else that you read) or web (a page).",
     )
 
 
 class RecallInput(ToolInput):
-    """Search the memory: conversations, facts, episodes, procedures, documents, decisions. Use it for information
-    that is missing in the context. Each result has an id for `expand`."""
+    """Search the memory: conversations, facts, episodes, procedures, documents, decisions. Use it for information that
+    is missing in the context. Each result has an id; `expand` shows the memory with this id in full."""
 
     query: CleanText = Field(description="The question or topic, in plain words.")
     limit: int = Field(8, ge=1, le=30, description="Maximum number of results.")
@@ -69,31 +69,35 @@ class RecallInput(ToolInput):
 class MemoryIdInput(ToolInput):
     """The id of one memory."""
 
-    memory_id: str = Field(description="The number after `#` in a context, the id of a result, or its last letters.")
+    memory_id: str = Field(
+        description="The number after `#` in a context, or the id of a result; the last characters of an id are enough."
+    )
 
 
 class ExpandInput(MemoryIdInput):
-    """Read one memory in full by its id, with its state, source, date and trust. A long text comes in pages: the
-    result names the number of characters that are left and the offset of the next page."""
+    """Read one memory in full by its id, with its state, source, date and trust. A long text comes in pages: each
+    result says how many characters are left, and at which offset the next page begins."""
 
     offset: int = Field(0, ge=0, description="The position of the first character to return.")
-    limit: int = Field(PAGE_CHARS, ge=1, le=MAX_PAGE_CHARS, description="Maximum characters of the page.")
+    limit: int = Field(PAGE_CHARS, ge=1, le=MAX_PAGE_CHARS, description="Maximum number of characters of the page.")
 
 
 class ContextInput(ToolInput):
     """Build the context for an input: the relevant memories, selected and ordered within a token budget, with the
     constraints first. Call it before you answer or begin work."""
 
-    input: CleanText = Field(description="The message of the person, or the task.")
+    input: CleanText = Field(description="The message of the person, or the task, for which the context is built.")
     max_tokens: int | None = Field(
         None,
         ge=1,
         le=MAX_CONTEXT_TOKENS,
-        description="Maximum tokens; if omitted, the size adapts to the input. Only relevant memories are included.",
+        description="Maximum tokens; if omitted, the size depends on the input. Only relevant memories are included.",
     )
-    frame: Name | None = Field(None, description="The frame, e.g. debug or planning; selected if omitted.")
+    frame: Name | None = Field(
+        None, description="The kind of task (frame), e.g. debug or planning. If omitted, it is chosen from the input."
+    )
     fill: bool = Field(
-        default=False, description="Use the whole budget: include less relevant memories as far as they fit."
+        default=False, description="Whether to use the whole budget: less relevant memories fill what is left of it."
     )
 
 
@@ -102,92 +106,100 @@ class HostContextInput(ContextInput):
     constraints first. Call it before you answer or begin work, and name the conversation to which the input belongs."""
 
     session: Ref | None = Field(
-        None, description="The conversation, as in `note_exchange`: its task and its last messages count too."
+        None,
+        description="The conversation, named as in `note_exchange`. Its task and last messages help select memories.",
     )
 
 
 class ForgetInput(MemoryIdInput):
-    """Permanently delete one memory, in two calls: the first answers what would be deleted and a token, the second
-    with this token deletes it. If a fact has changed, call `supersede` instead; if it was never true, `retract`."""
+    """Permanently delete one memory, in two calls. The first returns what would be deleted, and a token; the second,
+    with this token, deletes it. If a fact has changed, call `supersede` instead; if it was never true, call `retract`.
+    """
 
     token: str | None = Field(
-        None, max_length=100, description="The token of the first call; it confirms the deletion."
+        None, max_length=100, description="The token that the first call returned; it confirms the deletion."
     )
-    include_derived: bool = Field(default=False, description="Also delete the memories derived from it.")
-    reason: CleanText = Field("requested", max_length=1_000, description="Why it is deleted. Only this is kept.")
+    include_derived: bool = Field(default=False, description="Also delete the memories derived from this one.")
+    reason: CleanText = Field(
+        "requested", max_length=1_000, description="Why the memory is deleted. Only the reason stays stored."
+    )
 
 
 class ConfirmInput(MemoryIdInput):
-    """Confirm that a stored fact is true. Confirmed facts rank higher. One confirmation per day counts."""
+    """Confirm that a stored fact is true. Confirmed facts rank higher in searches. One confirmation per day counts."""
 
 
 class RetractInput(MemoryIdInput):
-    """Retract a stored fact that was never true. The fact that it had superseded becomes active again."""
+    """Retract a stored fact that was never true. If it had replaced another fact, that one becomes current again."""
 
 
 class SupersedeInput(MemoryIdInput):
-    """Replace a stored fact that was true until now by a new one of the same subject and attribute."""
+    """Replace a stored fact that was true until now by a new fact with the same subject and attribute."""
 
     content: CleanText = Field(description="The fact that is true now, as one sentence.")
 
 
 class ConflictsInput(ToolInput):
-    """List pairs of known facts that may exclude each other, the newer one first. Ask the person which is true, then
-    call `settle_conflict`."""
+    """List pairs of facts that may contradict each other, the newer fact of each pair first. Ask the person which is
+    true, then call `settle_conflict`."""
 
 
 class SettlementInput(ToolInput):
-    """The settlement of a conflict."""
+    """A person's decision about a conflict between two facts."""
 
     keep: Settlement = Field(
-        description="newer: it replaces the older fact; older: the newer fact is wrong; both: both are true; "
-        "same: both say the same."
+        description="newer: the newer fact replaces the older one; older: the newer one is wrong; both: both are true; "
+        "same: both facts say the same."
     )
 
 
 class SettleConflictInput(SettlementInput):
-    """Settle the conflicts of one fact as the person decided. Only the person can replace a confirmed, core or
-    safety-related fact."""
+    """Settle the conflicts of one fact as the person decided. Only the person can replace a fact that is confirmed,
+    marked as core, or related to safety."""
 
     memory_id: str = Field(description="The id of one of the two facts, or its last letters.")
 
 
 class EpisodeOutcomeInput(ToolInput):
-    """Set how an episode ended, once it is known: whether what was attempted in it succeeded. It can be set again."""
+    """Record how an episode ended: whether the work in it succeeded. A later call changes the outcome."""
 
-    memory_id: str = Field(description="The id of the episode that a result shows, or its last letters.")
+    memory_id: str = Field(description="The id of the episode, as a result shows it, or the last characters of the id.")
     outcome: Verdict = Field(description="How the episode ended: success, partial or failure.")
 
 
 class NoteExchangeInput(ToolInput):
-    """Hand over what was said: the user's message and your reply, verbatim. They are stored as messages of a session;
-    once it is idle, it becomes an episode, and facts are learnt from what the user said."""
+    """Store what was said: the user's message and your reply, verbatim. Both become messages of a session. When the
+    session is idle, it becomes an episode, and facts are extracted from what the user said."""
 
     user: MessageContent = Field(description="The message of the user, in their words.", min_length=1)
     assistant: MessageContent | None = Field(None, description="Your reply.", min_length=1)
-    session: Ref = Field("mcp", description="The name of the conversation; the same for all its messages.")
+    session: Ref = Field("mcp", description="The name of the conversation. Use the same name for all of its messages.")
 
 
 class PushTaskInput(ToolInput):
-    """Start a task inside the current one, so that the goal stays in the context."""
+    """Start a task inside the current one. Its goal stays in the context until the task is finished."""
 
     goal: CleanText = Field(description="What is to be achieved, as one sentence.")
 
 
 class PopTaskInput(ToolInput):
-    """Finish the current task and record its result. Its messages are replaced by a one-line summary."""
+    """Finish the current task and record its result. In the conversation, a one-line summary replaces the task's
+    messages."""
 
-    result: MessageContent = Field(description="What came of it, as one sentence.")
+    result: MessageContent = Field(description="The result of the task, as one sentence.")
 
 
 class PopSessionTaskInput(PopTaskInput):
-    """Finish the current task of a session and record its result. Its messages are replaced by a one-line summary."""
+    """Finish the current task of a session and record its result. In the conversation, a one-line summary replaces the
+    task's messages."""
 
-    session: Ref | None = Field(None, description="The session of the task. Default: that of the last pushed task.")
+    session: Ref | None = Field(
+        None, description="The session of the task. Default: the session in which a task was last started."
+    )
 
 
 class DoneInput(ToolInput):
-    """Mark a decision as carried out. Its outcome is recorded later with `review`, once it is known."""
+    """Mark a decision as carried out. Record its outcome later with `review`, when the outcome is known."""
 
     decision_id: str = Field(description="The id of the decision, or its last letters.")
 
@@ -195,7 +207,9 @@ class DoneInput(ToolInput):
 class StartTaskInput(PushTaskInput):
     """Start a task inside the current one, so that its goal stays in the context until `pop_task` finishes it."""
 
-    session: Ref | None = Field(None, description="The session; created if it does not exist. Default: the last one.")
+    session: Ref | None = Field(
+        None, description="The session; created if it does not exist. Default: the session used last."
+    )
 
 
 class SessionInput(ToolInput):
@@ -205,37 +219,39 @@ class SessionInput(ToolInput):
 
 
 class ListTasksInput(SessionInput):
-    """List the tasks of a session with their goals, their states and the results of the finished ones."""
+    """List the tasks of a session with their goals and states, and the results of the finished ones."""
 
 
 class LessonInput(ToolInput):
-    """Store a lesson for later work: an action to take or to avoid, and when."""
+    """Store a lesson for later work: which action to take or to avoid, and when."""
 
-    lesson: CleanText = Field(description="One sentence that is clear without context.")
+    lesson: CleanText = Field(description="The lesson, as one sentence that is clear without context.")
     subject: Name = Field("lessons", description="The topic, e.g. 'deployments'.")
 
 
 class BlockTaskInput(SessionInput):
-    """Mark the current task of a session as blocked, with the reason. `resume_task` continues it later."""
+    """Mark the current task of a session as blocked, with the reason. `resume_task` makes it the current task again."""
 
-    reason: CleanText = Field(description="Why it cannot go on, and what it waits for.")
+    reason: CleanText = Field(description="Why the task cannot continue, and what it waits for.")
 
 
 class FailTaskInput(SessionInput):
-    """Mark the current task of a session as failed, with the reason, and start the task that replaces it, if any."""
+    """Mark the current task of a session as failed, with the reason. A replacement task can be started in its place."""
 
-    reason: CleanText = Field(description="Why it failed.")
-    replacement_goal: CleanText | None = Field(None, description="The goal of a task that replaces it.")
+    reason: CleanText = Field(description="Why the task failed.")
+    replacement_goal: CleanText | None = Field(
+        None, description="The goal of a task to start in place of the failed one. Default: none is started."
+    )
 
 
 class ResumeTaskInput(SessionInput):
-    """Resume a blocked task of a session by its number, so that it becomes the current task again."""
+    """Resume a blocked task of a session by its number. It becomes the current task again."""
 
-    number: int = Field(ge=1, le=1_000_000_000, description="The number of the task, as `tasks` lists it.")
+    number: int = Field(ge=1, le=1_000_000_000, description="The number of the task, as the list of tasks shows it.")
 
 
 class ProceduresInput(ToolInput):
-    """List the procedures with their track records. With a name, show the goals, steps and details of that one."""
+    """List the procedures with their numbers of successes and failures. With a name, show that procedure in full."""
 
     name: Name | None = Field(None, description="The name of a procedure.")
 
@@ -247,23 +263,25 @@ class ProcedureResultInput(ToolInput):
 
 
 class ProcedureOutcomeInput(ProcedureResultInput):
-    """Record how the last use of a procedure ended. The track record decides whether the procedure stays in use."""
+    """Record how the last use of a procedure ended. A procedure that fails too often is no longer used."""
 
     name: Name = Field(description="The name of the procedure.")
 
 
 class ListCensorsInput(ToolInput):
-    """List the censors: what is forbidden, why, whether it warns or blocks, and how often it matched."""
+    """List the censors: what each forbids and why, whether it warns or blocks, and how often it matched."""
 
 
 class AddCensorInput(ToolInput):
-    """Propose a censor: a prohibition with its reason. A person approves the proposal before it takes effect."""
+    """Propose a censor: a rule that forbids something, with its reason. It takes effect when a person approves it."""
 
-    trigger: CleanText = Field(description="The phrase, regular expression or description of what is forbidden.")
-    reason: CleanText = Field(description="Why it is forbidden.")
-    match_mode: MatchMode = Field("phrase", description="How the trigger matches a text.")
-    action: CensorAction = Field("warn", description="Whether a match warns or blocks.")
-    domain: Name | None = Field(None, description="The domain to which it applies, such as 'operations'.")
+    trigger: CleanText = Field(description="A phrase, regular expression or description of what is forbidden.")
+    reason: CleanText = Field(description="Why the censor forbids this.")
+    match_mode: MatchMode = Field("phrase", description="How the trigger is compared with a text.")
+    action: CensorAction = Field("warn", description="What a match does: warn, or block the action.")
+    domain: Name | None = Field(
+        None, description="The domain in which the censor applies, such as 'operations'. Default: all."
+    )
 
 
 class CensorIdInput(ToolInput):
@@ -273,82 +291,88 @@ class CensorIdInput(ToolInput):
 
 
 class RetireCensorInput(CensorIdInput):
-    """Retire a censor permanently, so that it no longer warns of anything or blocks anything. It stays listed."""
+    """Retire a censor permanently: it no longer warns or blocks, and it stays in the list."""
 
 
 class FalsePositiveInput(CensorIdInput):
-    """Report that the last match of a censor was wrong. Too many false positives retire a censor."""
+    """Report that the last match of a censor was wrong. A censor with too many wrong matches is retired."""
 
 
 class RelaxCensorInput(CensorIdInput):
-    """Make a blocking censor a warning again. Its earlier matches no longer count towards its threshold."""
+    """Change a blocking censor back to a warning. Its earlier matches no longer count towards blocking again."""
 
-    reason: CleanText = Field(description="Why the censor need not block; recorded.")
+    reason: CleanText = Field(description="Why the censor need not block. The reason is recorded.")
 
 
 class MetricsInput(ToolInput):
-    """Report the quality of the contexts of the last days: relevance, budget use, refreshes, items used, speed."""
+    """Report on the contexts of the last days: relevance, budget use, speed, and how much of them the replies used."""
 
     days: int = Field(7, ge=1, le=3_650, description="Length of the period in days.")
 
 
 class GrowthInput(ToolInput):
-    """Report how the agent developed compared with the period before: decisions, repeated mistakes, procedures."""
+    """Report how the agent's decisions, procedures and facts developed, compared with the period before."""
 
     weeks: int = Field(1, ge=1, le=520, description="Length of the period in weeks.")
 
 
 class IdentityInput(ToolInput):
-    """Show the identity: its version, its lines, and the proposals that wait for the approval of a person."""
+    """Show the agent's identity: its version, its lines, and the proposed lines that wait for approval by a person."""
 
 
 class ProposeIdentityInput(ToolInput):
-    """Propose a line for the identity, such as a standing instruction. A person accepts or rejects the proposal."""
+    """Propose a line for the agent's identity, such as a standing instruction. A person accepts or rejects it."""
 
     section: IdentityPart = Field(description="The section of the identity.")
     text: CleanText = Field(description="The text of the proposed line, as one sentence.")
 
 
 class WorkingMemoryInput(SessionInput):
-    """Build a context from the working memory of a session: what was said, shown and read in it, without a search."""
+    """Build a context from what was said, shown and read in one session (its working memory), without a search."""
 
-    profile: Name = Field("balanced", description="The profile that ranks the memories, such as recent or important.")
+    profile: Name = Field("balanced", description="The profile, which ranks the memories, e.g. recent or important.")
     max_tokens: int | None = Field(
-        None, ge=1, le=MAX_CONTEXT_TOKENS, description="Maximum tokens. Default: the capacity."
+        None, ge=1, le=MAX_CONTEXT_TOKENS, description="Maximum tokens. Default: the capacity of the working memory."
     )
 
 
 class ListBundlesInput(ToolInput):
-    """List the stored contexts (bundles), newest first, with their inputs, frames and numbers of tokens."""
+    """List the stored contexts (bundles), newest first: the input, the kind of task (frame) and the tokens of each."""
 
     limit: int = Field(20, ge=1, le=100, description="Maximum number of bundles.")
 
 
 class ExplainInput(ToolInput):
-    """Explain a stored context, or why one memory is in it or not, with its features, weights and score."""
+    """Explain a stored context: why each memory was selected or left out. With an item, explain that memory only."""
 
-    bundle: str = Field("latest", max_length=100, description="`latest`, `previous`, or the id of a bundle.")
-    item: CleanText | None = Field(None, description="A memory: its number in the context, its id, ref or words.")
+    bundle: str = Field(
+        "latest", max_length=100, description="The context: `latest`, `previous`, or the id of a bundle."
+    )
+    item: CleanText | None = Field(
+        None, description="The memory to explain: its number in the context, its id, its ref, or words of its text."
+    )
 
 
 class ListSessionsInput(ToolInput):
-    """List the sessions, the last used first, with the number of their messages and where they branch off."""
+    """List the sessions, last used first, with their numbers of messages and, for branches, where they begin."""
 
     limit: int = Field(20, ge=1, le=100, description="Maximum number of sessions.")
 
 
 class ReadMessagesInput(ToolInput):
-    """Read the stored messages of a session verbatim, from a position on, in the order in which they were said."""
+    """Read messages of a session verbatim, in the order in which they were said, from a given position on."""
 
-    session: Ref = Field(description="The session.")
-    first: int = Field(0, ge=0, le=1_000_000_000, description="The position of the first message.")
+    session: Ref = Field(description="The name of the session.")
+    first: int = Field(
+        0, ge=0, le=1_000_000_000, description="The position of the first message to return, counted from 0."
+    )
     limit: int = Field(20, ge=1, le=100, description="Maximum number of messages.")
 
 
 class EntitiesInput(ToolInput):
-    """List the people and things that are mentioned most, or with a name, the relations of that entity."""
+    """List the people and things that are mentioned most. With a name, list the relations of that person or thing."""
 
-    name: Name | None = Field(None, description="The name of an entity.")
+    name: Name | None = Field(None, description="The name of a person or thing.")
     limit: int = Field(20, ge=1, le=100, description="Maximum number of results.")
 
 

@@ -1,4 +1,4 @@
-"""Inputs that store, delete and search items, shared by the HTTP API and the command line."""
+"""Inputs that store, delete and search items (JSON values of programs), shared by the HTTP API and the command line."""
 
 from functools import partial
 from typing import Annotated, Literal
@@ -22,7 +22,7 @@ FieldPaths = Annotated[tuple[str, ...], build_validator(item_value.clean_fields)
 
 
 class ItemAddressInput(ToolInput):
-    """The namespace and the key of an item."""
+    """The namespace and the key that identify an item."""
 
     namespace: NamespaceParts = Field(
         min_length=1, description="The parts of the namespace, from the outermost to the innermost."
@@ -35,23 +35,23 @@ class ItemAddressInput(ToolInput):
 
 
 class PutItemInput(ItemAddressInput):
-    """An item: a JSON object with a namespace and a key. Its text is kept as a memory."""
+    """An item: a JSON object with a namespace and a key. The text of its fields is stored as a memory."""
 
     value: ItemValue = Field(description="The value, a JSON object.")
     index: FieldPaths | Literal[False] | None = Field(
         default=None,
-        description="The paths of the fields whose text is kept as a memory, such as `title`, `author.name` or "
+        description="The paths of the fields whose text is stored as a memory, such as `title`, `author.name` or "
         "`tags[*]`; null for all, false for none.",
     )
     source: Literal["own", "tool", "web"] = Field(
         default="own",
-        description="Where it comes from: own (the person or the program), tool (a tool or a file), web (a page). The "
-        "text of a tool or a page enters no context.",
+        description="Where the value is from: own (the person or the program), tool (a tool or a file), web (a page). "
+        "Text of a tool or a page is not included in contexts.",
     )
 
     @property
     def text(self) -> str | None:
-        """The text to keep as a memory; None for none."""
+        """Return the text to store as a memory; None if there is none."""
         if self.index is False:
             return None
         fields = (item_value.WHOLE_VALUE,) if self.index is None else self.index
@@ -59,16 +59,16 @@ class PutItemInput(ItemAddressInput):
 
 
 class SearchItemsInput(ToolInput):
-    """A search of items: those of all namespaces that begin with `namespace`, by page."""
+    """A search for items in all namespaces that begin with `namespace`, returned by page."""
 
     namespace: NamespaceParts = Field(default=(), description="The first parts of the namespaces; empty for all.")
     query: CleanText | None = Field(
         default=None,
-        description="Order the items by how near their text is to this one. Default: the last updated first.",
+        description="A text: the items most similar to it come first. Default: the last updated item first.",
     )
     filter: JsonFields = Field(
         default={},
-        description="The fields that a value must have: equal values, objects with some of the fields, or the "
+        description="The fields that an item must have: a value to equal, an object with some of the fields, or the "
         "operators $eq, $ne, $gt, $gte, $lt and $lte.",
     )
     limit: int = Field(default=10, ge=1, le=MAX_ITEM_LIMIT, description="Maximum number of items.")
@@ -76,10 +76,12 @@ class SearchItemsInput(ToolInput):
 
 
 class NamespacesInput(ToolInput):
-    """The namespaces to list. `*` in a prefix or suffix stands for any one part."""
+    """The conditions on the namespaces to list. `*` in a prefix or suffix stands for any one part."""
 
-    prefix: NamespaceParts = Field(default=(), description="The first parts of the namespaces.")
-    suffix: NamespaceParts = Field(default=(), description="The last parts of the namespaces.")
-    max_depth: int | None = Field(default=None, ge=1, description="Cut the namespaces to this number of parts.")
+    prefix: NamespaceParts = Field(default=(), description="Only namespaces that begin with these parts.")
+    suffix: NamespaceParts = Field(default=(), description="Only namespaces that end with these parts.")
+    max_depth: int | None = Field(
+        default=None, ge=1, description="Shorten each namespace to this number of parts; equal ones are listed once."
+    )
     limit: int = Field(default=100, ge=1, le=1_000, description="Maximum number of namespaces.")
     offset: int = Field(default=0, ge=0, le=MAX_ITEM_OFFSET, description="Number of namespaces to skip.")

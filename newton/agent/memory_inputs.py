@@ -19,50 +19,51 @@ FIXED_FIELDS = {
     "content": "A text is never edited; `supersede` replaces the fact by a new one.",
     "text": "A text is never edited; `supersede` replaces the fact by a new one.",
     "full_text": "A text is never edited; `supersede` replaces the fact by a new one.",
-    "attribute": "It is part of the statement; `supersede` or `retract` the fact and state it again.",
+    "attribute": "It is part of the statement; `supersede` or `retract` the fact and store it again.",
     "kind": "The kind is fixed; store the memory again as the other kind.",
     "state": "The state follows from evidence; use `confirm`, `retract` or `supersede`.",
     "quarantined": "A person's `confirm` ends the quarantine.",
     "outcome": "`set_outcome` sets the outcome of an episode, `review` that of a decision.",
-    "confidence": "It is stored as stated; `supersede` the fact and state it with another confidence.",
+    "confidence": "It is kept as first stated; `supersede` the fact by one with another confidence.",
     "trust": "Trust is set by the interface through which the memory came, and never changes.",
     "origin": "The origin is set by the interface through which the memory came, and never changes.",
 }
 
 
 class MemoryFilterInput(ToolInput):
-    """The memories to select. A field that is omitted does not restrict them, except `states` and `kinds`."""
+    """The conditions on the memories to select. An omitted field sets no condition, except that `states` and `kinds`
+    have defaults."""
 
     kinds: tuple[Kind, ...] = Field(
-        (), description="Only these kinds. Default: all but procedures, entities, relations and artifacts."
+        (), description="Only memories of these kinds. Default: all but procedures, entities, relations and artifacts."
     )
     states: tuple[str, ...] = Field(
         (),
         max_length=20,
-        description="Only these states, such as NEW or CORE, or groups of them: current (the default: what is known "
+        description="Only memories in these states, such as NEW or CORE, or in a group: current (the default: known "
         "now), past (superseded, retracted, retired, archived), quarantined, all.",
     )
     subject: Name | None = Field(None, description="Only facts about this person or thing.")
     text: CleanText | None = Field(None, max_length=500, description="Only memories that contain all these words.")
-    session: Ref | None = Field(None, description="Only what was said in this session, and what was made of it.")
-    source: str | None = Field(None, max_length=64, description="Only what was made from the memory with this id.")
+    session: Ref | None = Field(None, description="Only messages of this session, and memories derived from them.")
+    source: str | None = Field(None, max_length=64, description="Only memories derived from the memory with this id.")
     origins: tuple[Name, ...] = Field(
         (), max_length=20, description="Only memories that came through these interfaces, such as cli, http, import."
     )
     trusts: tuple[Trust, ...] = Field((), description="Only memories of authors with these trust tiers.")
-    since: Timestamp | None = Field(None, description="Only what occurred at or after this time.")
-    until: Timestamp | None = Field(None, description="Only what occurred before this time.")
-    created_since: Timestamp | None = Field(None, description="Only what was stored at or after this time.")
-    created_until: Timestamp | None = Field(None, description="Only what was stored before this time.")
+    since: Timestamp | None = Field(None, description="Only memories of what occurred at or after this time.")
+    until: Timestamp | None = Field(None, description="Only memories of what occurred before this time.")
+    created_since: Timestamp | None = Field(None, description="Only memories stored at or after this time.")
+    created_until: Timestamp | None = Field(None, description="Only memories stored before this time.")
 
     @property
     def is_empty(self) -> bool:
-        """Return whether no condition is given."""
+        """Return whether the filter has no condition."""
         return not any(getattr(self, name) for name in MemoryFilterInput.model_fields)
 
 
 class ListMemoriesInput(MemoryFilterInput):
-    """List what is in the memory, newest first, with filters. Use `recall` to search for what answers a question."""
+    """List the stored memories, newest first, with filters. To find memories that answer a question, use `recall`."""
 
     sort: SortKey = Field("created", description="The time or number by which the memories are sorted.")
     order: SortOrder = Field("desc", description="desc: newest or highest first; asc: oldest or lowest first.")
@@ -73,10 +74,10 @@ class ListMemoriesInput(MemoryFilterInput):
 
 
 class EditMemoryInput(ToolInput):
-    """The new values of the editable fields of a memory. A field that is omitted stays as it is."""
+    """The new values of the editable fields of a memory. A field that is omitted stays unchanged."""
 
     importance: Importance | None = Field(
-        None, description="Importance from 0 to 10 instead of the derived one; null derives it again.", examples=[8]
+        None, description="Importance from 0 to 10, in place of the computed one; null computes it again.", examples=[8]
     )
     core: bool = Field(default=False, description="Whether a person marks the fact as core.")
     subject: Name | None = Field(None, description="The person or thing that the fact is about; null removes it.")
@@ -94,21 +95,22 @@ class EditMemoryInput(ToolInput):
     @model_validator(mode="after")
     def _require_field(self) -> "EditMemoryInput":
         if not self.model_fields_set:
-            raise PydanticCustomError("empty", "nothing to edit is given: give importance, core or subject", {})
+            raise PydanticCustomError("empty", "no field to edit is given; give importance, core or subject", {})
         return self
 
 
 class BulkChangeInput(ToolInput):
-    """A change of all memories that a filter selects: the first call without a token previews it."""
+    """A change of all memories that a filter selects. A call without a token returns a preview and a token; a call with
+    that token makes the change."""
 
-    action: BulkAction = Field(description="What is done with each memory.")
-    filter: MemoryFilterInput = Field(description="The memories; at least one condition is required.")
+    action: BulkAction = Field(description="The change to make to each memory.")
+    filter: MemoryFilterInput = Field(description="The memories to change; at least one condition is required.")
     importance: Importance | None = Field(
-        None, description="For set_importance: from 0 to 10; null derives it from the record again."
+        None, description="For set_importance: a number from 0 to 10; null computes the importance again."
     )
     core: bool = Field(default=True, description="For set_core: whether the facts are marked as core.")
     include_derived: bool = Field(default=False, description="For forget: also delete the memories derived from them.")
-    reason: CleanText = Field("requested", max_length=500, description="For forget: the reason, which is kept.")
+    reason: CleanText = Field("requested", max_length=500, description="For forget: the reason, which stays stored.")
     token: str | None = Field(
-        None, max_length=100, description="The token of the preview; it confirms the change of exactly these memories."
+        None, max_length=100, description="The token of the preview. It confirms the change of exactly these memories."
     )

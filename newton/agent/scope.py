@@ -1,4 +1,6 @@
-"""The scope of one agent and caller, shared by all services: database, clock, thresholds, origin and trust."""
+"""The data that all services of an agent share: its id, the database, clock, thresholds, and the caller's trust
+tier.
+"""
 
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -20,10 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentScope:
-    """One agent and its caller. The composition root creates one for each agent, and one for each interface with `at`.
+    """An agent and its caller, as all services need them.
 
-    `origin` names the interface of a call ("cli", "http", "mcp", "job embed"), `trust` the trust tier of the caller's
-    text. Code sets both; a model never does.
+    `origin` names the interface through which the call came ("cli", "http", "mcp", "job embed"), and `trust` is the
+    trust tier of the caller's text. Code sets both; a model never does.
     """
 
     agent_id: UUID
@@ -36,11 +38,11 @@ class AgentScope:
     trust: Trust = "user"
 
     def at(self, origin: str, trust: Trust | None = None) -> "AgentScope":
-        """Return a copy of this scope for a call through another interface."""
+        """Return a copy of this scope with another origin and, if given, another trust tier."""
         return replace(self, origin=origin, trust=trust or self.trust)
 
     def within(self, tx: Tx) -> "AgentScope":
-        """Return a copy of this scope inside an open transaction: `transaction()` yields `tx` and does not commit."""
+        """Return a copy whose `transaction()` yields the open transaction `tx` and does not commit it."""
         return replace(self, db=NestedDatabase(tx, self.agent_id))
 
     def now(self) -> datetime:
@@ -52,12 +54,12 @@ class AgentScope:
 
     @asynccontextmanager
     async def write(self, trust: Trust | None = None) -> AsyncGenerator[tuple[Tx, LifecycleContext]]:
-        """Open a transaction together with the write context of its start."""
+        """Open a transaction; yield it with a write context: the origin, trust tier and time of its writes."""
         async with self.transaction() as tx:
             yield tx, self.write_context(trust)
 
     def write_context(self, trust: Trust | None = None) -> LifecycleContext:
-        """Return the origin, trust and time for a write. `trust` defaults to the trust of the scope."""
+        """Return the origin, trust tier and current time for writes. `trust` defaults to the trust of the scope."""
         return LifecycleContext(
             agent_id=self.agent_id,
             now=self.clock.now(),

@@ -1,1 +1,1 @@
-"""Benchmarks of quality and speed, with reproducible results."""
+"""Benchmarks of Newton's quality and speed. The results can be reproduced."""

@@ -1,4 +1,4 @@
-"""Ablation: variants of context building, each without one feature, kind of evidence or kind of memory."""
+"""Ablation: variants of context building that each leave out one feature, one search signal or one kind of memory."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,23 +9,23 @@ from newton.content.profiles import FeatureWeights, Profile, select_profile
 from newton.memory.memory import Kind
 from newton.memory.ranking import DEFAULT_WEIGHTS, RankingWeights
 
-BASELINE = "as it is"
+BASELINE = "unchanged profile"
 NEUTRAL_FRAME = "question"  # the frame whose profile is the default base profile
 PUBLISHED_PROFILE = "newton"  # the profile with the published weights
 
 # Ranking weights without one kind of evidence.
 RANKING_ABLATIONS: Mapping[str, RankingWeights] = {
-    "without meaning": replace(DEFAULT_WEIGHTS, similarity=0.0),
-    "without words": replace(DEFAULT_WEIGHTS, lexical=0.0),
-    "without neighbours": replace(DEFAULT_WEIGHTS, neighbours=()),
+    "without vector search": replace(DEFAULT_WEIGHTS, similarity=0.0),
+    "without word search": replace(DEFAULT_WEIGHTS, lexical=0.0),
+    "without adjacent messages": replace(DEFAULT_WEIGHTS, neighbours=()),
     "without the speaker": replace(DEFAULT_WEIGHTS, speaker=0.0),
-    "without the time asked for": replace(DEFAULT_WEIGHTS, time_range=0.0),
+    "without the requested time": replace(DEFAULT_WEIGHTS, time_range=0.0),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AblationVariant:
-    """A variant of context building. Without `profile`, each frame uses its own."""
+    """A variant of context building, made by `apply`. Without `profile`, each frame uses its own profile."""
 
     name: str
     profile: str | None = None
@@ -33,7 +33,10 @@ class AblationVariant:
 
 
 def build_variants(profile: Profile, kinds: Sequence[Kind]) -> list[AblationVariant]:
-    """Return the profile unchanged, relevance alone, the published weights, and the profile with one part left out."""
+    """Return the variants to compare: the unchanged profile, relevance alone, the published weights, and the ablations.
+
+    An ablation leaves out one feature of the profile, one search signal, or one of `kinds` of memories.
+    """
     weights = profile.weights.nonzero
     rankings = {
         **RANKING_ABLATIONS,
@@ -42,7 +45,7 @@ def build_variants(profile: Profile, kinds: Sequence[Kind]) -> list[AblationVari
     return [
         AblationVariant(name=BASELINE, profile=profile.name),
         _with_weights(profile, "relevance alone", {"similarity": 1.0}),
-        AblationVariant(name=f"profile {PUBLISHED_PROFILE}, to the letter", profile=PUBLISHED_PROFILE),
+        AblationVariant(name=f"profile {PUBLISHED_PROFILE}, as published", profile=PUBLISHED_PROFILE),
         *(
             _with_weights(profile, f"without {feature}", {k: v for k, v in weights.items() if k != feature})
             for feature in weights
@@ -56,7 +59,7 @@ def build_variants(profile: Profile, kinds: Sequence[Kind]) -> list[AblationVari
 
 
 def select_base_profile(contexts: ContextBuilder, name: str | None) -> Profile:
-    """Return the named profile, or by default that of the neutral frame."""
+    """Return the profile with this name; without a name, the profile of the frame NEUTRAL_FRAME."""
     return select_profile(contexts.profiles, name or contexts.frames[NEUTRAL_FRAME].profile, frame=NEUTRAL_FRAME)
 
 

@@ -1,4 +1,4 @@
-"""`newton bench context`: the latency of a context, compared with an embedding and the two bare searches."""
+"""`newton bench context`: the time to build a context, compared with an embedding and two plain searches."""
 
 import hashlib
 import tempfile
@@ -43,7 +43,10 @@ VectorsOption = Annotated[Vectors, Parameter(help="Embed the memories with the m
 
 
 class RandomEmbedder:
-    """An Embedder of random unit vectors with the identity of another; their search costs as much as of real ones."""
+    """An embedder that returns random unit vectors under the identity of a real embedder.
+
+    Searches with these vectors take as long as searches with real ones.
+    """
 
     def __init__(self, embedder: "Embedder") -> None:
         self.identity, self.dimensions = embedder.identity, embedder.dimensions
@@ -60,7 +63,7 @@ async def run_benchmark(
     vectors: VectorsOption = "real",
     json: JsonOption = False,
 ) -> None:
-    """Measure the latency of a context, compared with the bare searches, for each query.
+    """Measure the time to build a context, compared with an embedding and two plain searches for the same question.
 
     It uses synthetic dialogue on a temporary server.
 
@@ -69,7 +72,7 @@ async def run_benchmark(
     Parameters
     ----------
     memories:
-        Number of lines of dialogue to import.
+        Number of messages to import.
     rounds:
         Number of questions.
     """
@@ -95,7 +98,7 @@ async def run_benchmark(
 
 
 def _summarize(samples: Sequence[Mapping[str, float]]) -> dict[str, Any]:
-    """Return percentiles of the totals and the medians of the stages; each sample has milliseconds by stage."""
+    """Return p50 and p95 of the total times, and the median time of each stage. A sample has milliseconds by stage."""
     stages = dict.fromkeys(stage for sample in samples for stage in sample)
     medians = {stage: percentile([sample[stage] for sample in samples if stage in sample], 0.5) for stage in stages}
     totals = p50_and_p95([sum(sample.values()) for sample in samples])
@@ -103,9 +106,10 @@ def _summarize(samples: Sequence[Mapping[str, float]]) -> dict[str, Any]:
 
 
 async def import_dialogue(newton: AgentServices, dialogue: SyntheticDialogue, *, vectors: Vectors) -> None:
-    """Import the dialogue. Raises ConfigError without an embedding model, and ProviderError when it fails."""
+    """Import the dialogue. Raises ConfigError without an embedding model, and ProviderError if the model fails."""
     if newton.scope.embedder is None:
-        raise ConfigError("Vector search needs an embedding model.", hint="Set NEWTON_EMBEDDING_PROVIDER=local.")
+        what = "This benchmark needs an embedding model, and none is configured."
+        raise ConfigError(what, hint="Set NEWTON_EMBEDDING_PROVIDER=local.")
     embedder = newton.scope.embedder if vectors == "real" else RandomEmbedder(newton.scope.embedder)
     with tempfile.TemporaryDirectory(prefix="newton-bench-") as folder:
         path = Path(folder) / "dialogue.ndjson"
@@ -116,7 +120,7 @@ async def import_dialogue(newton: AgentServices, dialogue: SyntheticDialogue, *,
 
 
 async def _measure_bare_searches(newton: AgentServices, question: str) -> Mapping[str, float]:
-    """Return the milliseconds of the embedding and the two bare searches on one connection."""
+    """Return the milliseconds of embedding the question, of the vector search and of the word search."""
     scope = newton.scope
     assert scope.embedder is not None
     limits = {kind: limit.searched for kind, limit in compute_search_limits(BUDGET).items()}
@@ -135,7 +139,10 @@ async def _measure_bare_searches(newton: AgentServices, question: str) -> Mappin
 
 
 async def _measure_context(newton: AgentServices, question: str) -> Mapping[str, float]:
-    """Return the milliseconds of the stages of a context; the stage `store` is the rest of the whole call."""
+    """Return the milliseconds of each stage of building a context.
+
+    The stage `store` is the time outside the other stages.
+    """
     started = monotonic_ms()
     agent_id, profile = newton.scope.agent_id, newton.settings.profile
     request = ContextBuildRequest(agent_id=agent_id, input=question, tokens=BUDGET, profile=profile)
@@ -147,10 +154,10 @@ def _print_table(result: Mapping[str, Any]) -> None:
     table = Table(title=f"{sum(result['memories'].values())} memories, {result['rounds']} questions")
     for title in ("milliseconds", "p50", "p95"):
         table.add_column(title, justify="right" if title.startswith("p") else "left")
-    for title, name in (("embedding and two bare searches", "bare_ms"), ("the whole context", "context_ms")):
+    for title, name in (("embedding and two plain searches", "bare_ms"), ("the whole context", "context_ms")):
         table.add_row(title, f"{result[name]['p50']:.1f}", f"{result[name]['p95']:.1f}")
         for stage, ms in result[name]["stages_p50"].items():
             table.add_row(f"  {stage}", f"{ms:.1f}")
         table.add_section()
     Console().print(table)
-    print(f"A context takes {result['ratio']:.2f} times as long as the bare searches.")
+    print(f"A context takes {result['ratio']:.2f} times as long as the embedding and the plain searches.")

@@ -1,4 +1,7 @@
-"""A folder of conversations `<id>.ndjson` to import, with questions and their gold lines in `<id>.queries.jsonl`."""
+"""Datasets: a folder of conversations `<id>.ndjson` to import, with questions in `<id>.queries.jsonl`.
+
+Each question names its gold messages: those that contain the evidence for the answer.
+"""
 
 import hashlib
 from collections.abc import Sequence
@@ -14,13 +17,13 @@ from newton.errors import InputError
 from newton.memory.memory import TokenCounter
 
 MESSAGES_SUFFIX, QUESTIONS_SUFFIX = ".ndjson", ".queries.jsonl"
-_QUESTION_HINT = 'Write a question per line: {"id": "q1", "text": "…", "type": "…", "gold": ["the ref of a line", …]}.'
+_QUESTION_HINT = 'Write one question per line: {"id": "q1", "text": "…", "type": "…", "gold": ["ref of a message", …]}.'
 
 M = TypeVar("M", bound=BaseModel)
 
 
 class DatasetQuestion(BaseModel):
-    """A question. `gold` contains the refs of the lines with the evidence."""
+    """A question. `gold` are the refs of the messages that contain the evidence for its answer."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -31,21 +34,21 @@ class DatasetQuestion(BaseModel):
 
 
 class _MessageLine(BaseModel):
-    """The fields of an import line that the benchmark reads."""
+    """The fields of a line of the import file that the benchmark reads."""
 
     ref: str
     content: str
 
 
 class _TimestampLine(BaseModel):
-    """The time of an import line."""
+    """The time of a line of the import file."""
 
     at: AwareDatetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetConversation:
-    """A conversation with its questions. `ended_at` is the latest time of its lines, if any has one."""
+    """A conversation with its questions. `ended_at` is the latest time of its messages; None if none has a time."""
 
     name: str
     path: Path
@@ -61,19 +64,22 @@ class DatasetConversation:
 def load_conversations(
     folder: Path, *, count_tokens: TokenCounter, limit: int | None = None
 ) -> list[DatasetConversation]:
-    """Return the first `limit` conversations of the folder by name. Raises InputError when they have no questions."""
+    """Return the first `limit` conversations of the folder, sorted by name, or all of them.
+
+    Raises InputError for an unreadable file, or if no question has gold messages.
+    """
     paths = [path for path in sorted(folder.glob(f"*{MESSAGES_SUFFIX}")) if _questions_path(path).is_file()]
     if not paths:
-        what = f"{folder} contains no <id>{MESSAGES_SUFFIX} with an <id>{QUESTIONS_SUFFIX}."
+        what = f"{folder} contains no file ID{MESSAGES_SUFFIX} with a file ID{QUESTIONS_SUFFIX} of the same ID."
         raise InputError(what, hint=_QUESTION_HINT)
     found = [_load_conversation(path, count_tokens=count_tokens) for path in paths[:limit]]
     if not any(conversation.questions for conversation in found):
-        raise InputError(f"No question in {folder} has gold lines.", hint=_QUESTION_HINT)
+        raise InputError(f"No question in {folder} names the messages with its evidence.", hint=_QUESTION_HINT)
     return found
 
 
 def hash_dataset(dataset: Sequence[DatasetConversation]) -> str:
-    """Return the SHA-256 of the names and contents of all files of the conversations."""
+    """Return the SHA-256 hash of the names and contents of all files of the conversations."""
     digest = hashlib.sha256()
     for path in (path for conversation in dataset for path in (conversation.path, _questions_path(conversation.path))):
         data = path.read_bytes()
@@ -119,7 +125,7 @@ def _parse_question(raw: str, *, location: str) -> DatasetQuestion:
 
 
 def _parse_line(raw: str, model: type[M]) -> M | None:
-    """Return the line as a model, or None when it is invalid; the import rejects such lines with a reason."""
+    """Convert a line to a model; return None if it is invalid. The import later reports the reason."""
     try:
         return model.model_validate_json(raw)
     except ValidationError:

@@ -1,4 +1,4 @@
-"""`newton bench decisions`: the latency of recording, guardrails, calibration and the check of the hash chain."""
+"""`newton bench decisions`: the time to record a decision, compute the calibration, and verify the hash chain."""
 
 import asyncio
 import random
@@ -31,7 +31,9 @@ SAMPLE_CATEGORIES = ("architecture", "process", "tooling", "cost")
 
 
 async def run_benchmark(*, judged: Annotated[int, AtLeastOne] = 10_000, json: JsonOption = False) -> None:
-    """Measure the recording of a decision: alone, with guardrails, and complete; then calibration and the chain check.
+    """Measure the time to record a decision, to compute the calibration, and to verify the hash chain.
+
+    A decision is recorded in three ways: alone, with the check of the guardrails, and with all checks.
 
     Example: newton bench decisions --judged 10000
 
@@ -83,7 +85,7 @@ def _make_draft(description: str, rng: random.Random, at: datetime) -> DecisionD
 
 
 async def _measure_recording(newton: AgentServices) -> dict[str, dict[str, float]]:
-    """Measure three ways to record similar decisions: alone, after the guardrail check, and by the whole service."""
+    """Measure three ways to record a decision: only the record, with a check of the guardrails, and with all checks."""
     rng, now = random.Random(SEED), SystemClock().now()
     ctx = newton.scope.at("bench").write_context()
     service = newton.decisions("bench")
@@ -98,8 +100,8 @@ async def _measure_recording(newton: AgentServices) -> dict[str, dict[str, float
 
     ways: dict[str, Callable[[DecisionDraft], Awaitable[object]]] = {
         "record": record,
-        "record, guarded": check_and_record,
-        "decide": service.decide,
+        "record, with guardrails": check_and_record,
+        "record, with all checks": service.decide,
     }
     times: dict[str, list[float]] = {name: [] for name in ways}
     for n in range(ROUNDS):
@@ -117,6 +119,6 @@ async def _measure_reading(newton: AgentServices) -> dict[str, dict[str, float]]
 
     await calibrate()  # the first call loads the library
     return {
-        "calibration": p50_and_p95([await measure_ms(calibrate) for _ in range(9)]),
-        "verify": p50_and_p95([await measure_ms(service.verify_chain) for _ in range(5)]),
+        "calibrate": p50_and_p95([await measure_ms(calibrate) for _ in range(9)]),
+        "verify the hash chain": p50_and_p95([await measure_ms(service.verify_chain) for _ in range(5)]),
     }

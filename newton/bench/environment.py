@@ -1,4 +1,4 @@
-"""The environment of a benchmark: all services on a temporary empty database, and timing of calls."""
+"""The environment of a benchmark: all services on a temporary empty database, and functions that time calls."""
 
 import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BenchEnvironment:
-    """The services, and the connection string of the database owner."""
+    """The services, the connection string of the database's owner, and the kind of server (embedded or external)."""
 
     newton: AgentServices
     owner_dsn: str
@@ -37,7 +37,7 @@ class BenchEnvironment:
 
 @asynccontextmanager
 async def open_environment(settings: Settings) -> AsyncGenerator[BenchEnvironment]:
-    """Open Newton on a new database of the configured server, or of a temporary embedded server."""
+    """Yield the services on a new database of the configured server or, without one, of a temporary embedded server."""
     async with AsyncExitStack() as stack:
         home = stack.enter_context(tempfile.TemporaryDirectory(prefix="newton-bench-"))
         if settings.database_url is None:
@@ -63,7 +63,7 @@ async def _scratch_database(url: str) -> AsyncGenerator[str]:
 
 
 async def vacuum_analyze(owner_dsn: str) -> None:
-    """Run VACUUM ANALYZE, so that statistics and the visibility map are up to date."""
+    """Run VACUUM ANALYZE, so that the planner's statistics and the visibility map are up to date."""
     await _execute(owner_dsn, "vacuum analyze")
 
 
@@ -73,7 +73,7 @@ async def _execute(url: str, statement: str) -> None:
 
 
 async def measure_ms(call: Callable[[], Awaitable[object]]) -> float:
-    """Return the milliseconds that a call takes."""
+    """Call the function, and return how long it took, in milliseconds."""
     started = monotonic_ms()
     await call()
     return monotonic_ms() - started
@@ -82,7 +82,10 @@ async def measure_ms(call: Callable[[], Awaitable[object]]) -> float:
 async def measure_alternately(
     questions: Sequence[str], *measures: Callable[[str], Awaitable[T]]
 ) -> tuple[list[T], ...]:
-    """Call each measure with each question, in alternating order; return the results of each without the warm-up."""
+    """Call each of `measures` with each question, and return their results, one list for each.
+
+    The order of the calls alternates. The results of the first WARM_UP_ROUNDS questions are left out.
+    """
     results = tuple(list[T]() for _ in measures)
     for number, question in enumerate(questions):
         pairs = list(zip(measures, results, strict=True))

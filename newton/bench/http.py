@@ -1,4 +1,4 @@
-"""`newton bench http`: the overhead of HTTP per context, and mixed load on one daemon."""
+"""`newton bench http`: the time that HTTP adds to a context, and the response times of a daemon under mixed load."""
 
 import asyncio
 import json as jsons
@@ -42,7 +42,7 @@ REQUEST_MIX = {"expand": 55, "say": 20, "remember": 10, "recall": 10, "context":
 
 @dataclass(slots=True)
 class LoadResult:
-    """Latencies in milliseconds by kind of request, and counts of failures."""
+    """The response times by kind of request, in milliseconds, and the numbers of failures."""
 
     durations_ms: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
     errors: Counter[str] = field(default_factory=Counter[str])
@@ -60,12 +60,12 @@ async def run_benchmark(
     *,
     memories: Annotated[int, AtLeastOne] = 10_000,
     rounds: Annotated[int, AtLeastOne] = 100,
-    rate: Annotated[int, Parameter(help="Requests per second, independent of the responses.")] = 200,
+    rate: Annotated[int, Parameter(help="Requests to send per second, without waiting for responses.")] = 200,
     seconds: Annotated[int, AtLeastOne] = 20,
     vectors: VectorsOption = "random",
     json: JsonOption = False,
 ) -> None:
-    """Measure the latency of a context over HTTP and in process, and a mixed load on one daemon.
+    """Measure the time to get a context over HTTP and in process, and the response times of a daemon under mixed load.
 
     Example: newton bench http --memories 10000 --rate 200
     """
@@ -112,7 +112,7 @@ def _format_results(figures: Mapping[str, Any]) -> str:
 
 
 async def _build_context(newton: AgentServices, question: str) -> None:
-    """Build and encode a context as `newton context --json` does."""
+    """Build a context, record its use and encode it as JSON, as `newton context --json` does."""
     request = ContextBuildRequest(agent_id=newton.scope.agent_id, input=question, tokens=BUDGET)
     bundle = await newton.context_builder.build(request)
     await newton.memories("bench").record_access([item.memory_id for item in bundle.items])
@@ -122,7 +122,7 @@ async def _build_context(newton: AgentServices, question: str) -> None:
 async def _run_load(
     client: Client, memory_ids: Sequence[str], questions: Sequence[str], *, rate: int, seconds: int
 ) -> LoadResult:
-    """Send requests at a fixed rate."""
+    """Send the mix of requests at a fixed rate, without waiting for responses; return the response times."""
     load, kinds = LoadResult(), [kind for kind, percent in REQUEST_MIX.items() for _ in range(percent)]
     started = monotonic_ms()
     async with task_group() as tasks:
@@ -158,7 +158,7 @@ async def _recall_memory_ids(newton: AgentServices, questions: Sequence[str]) ->
 
 @asynccontextmanager
 async def _run_daemon(newton: AgentServices, owner_dsn: str) -> AsyncGenerator[Client]:
-    """Run a daemon on the same database, and yield a client with a token of the agent."""
+    """Run a daemon on the same database, and yield a client that has a token of the agent."""
     home, scope = newton.settings.home, newton.scope
     config = f'database_url = "{owner_dsn}"\ndata_dir = "{home}"\n'
     (home / "newton.toml").write_text(config, encoding="utf-8")
@@ -180,7 +180,7 @@ async def _read_daemon_url(process: Process) -> str:
         if " serves " in line:
             asyncio.get_running_loop().create_task(_drain_stderr(process))
             return line.split(" serves ")[1].split(". ")[0]
-    raise ConfigError("The daemon did not start.", hint="Run `newton serve` to see the reason.")
+    raise ConfigError("The daemon to measure did not start.", hint="Run `newton serve` to see the reason.")
 
 
 async def _drain_stderr(process: Process) -> None:

@@ -1,4 +1,4 @@
-"""`newton bench lifecycle`: the duration of the daily job, with many transitions due and with none."""
+"""`newton bench lifecycle`: the duration of the daily maintenance job, with many state changes due and with none."""
 
 import random
 import time
@@ -35,10 +35,10 @@ OUTCOMES: tuple[ActivationResult, ...] = ("success", "failure", "neutral")
 
 
 async def run_benchmark(*, memories: Annotated[int, AtLeastOne] = 10_000, json: JsonOption = False) -> None:
-    """Measure the daily lifecycle job on a quarter, half and all of the synthetic memories.
+    """Measure the daily lifecycle job on a quarter, a half and all of the synthetic memories.
 
-    70 % are facts, 20 % episodes, and 10 % procedures and censors with activations. The first run applies many
-    transitions; the second finds none due.
+    70 % of these are facts, 20 % episodes, and 10 % procedures and censors that were used. The first run ("busy") makes
+    many state changes; the second ("quiet") finds none due.
 
     Example: newton bench lifecycle --memories 10000
 
@@ -75,7 +75,7 @@ async def _measure_runs(newton: AgentServices) -> dict[str, Any]:
 
 
 async def _create_memories(newton: AgentServices, count: int) -> None:
-    """Create `count` memories dated over the last four months."""
+    """Create `count` memories of the last four months."""
     rng, now = random.Random(SEED), SystemClock().now()
     ctx = newton.scope.at("bench").write_context()
     facts = [_make_fact(n, rng, now) for n in range(count * 7 // 10)]
@@ -126,7 +126,8 @@ def _split_batches(items: Sequence[T]) -> list[Sequence[T]]:
 
 
 def _print_table(runs: Sequence[dict[str, Any]]) -> None:
-    table = Table("memories", "day", "transitions", "ms", "own CPU ms", title="The daily lifecycle job")
+    columns = ("memories", "run", "state changes", "ms", "CPU ms of Newton")
+    table = Table(*columns, title="The daily lifecycle job")
     for run in runs:
         for name in ("busy", "quiet"):
             steps, ms, cpu_ms = (f"{run[name][key]:,}" for key in ("steps", "ms", "own_cpu_ms"))

@@ -1,4 +1,6 @@
-"""`newton bench recall`: the share of the evidence for a question that reaches the context, and the latency."""
+"""`newton bench recall`: the share of the evidence for a question that its context contains, and the time to build
+it.
+"""
 
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -47,7 +49,7 @@ ProgressCallback = Callable[[str, int], None]
 
 
 class RecordingEmbedder:
-    """An Embedder that records its calls, so that they can be repeated alone."""
+    """An embedder that records its calls, so that they can be repeated and timed alone."""
 
     def __init__(self, embedder: "Embedder") -> None:
         self._embedder = embedder
@@ -61,7 +63,7 @@ class RecordingEmbedder:
 
 @dataclass(slots=True)
 class ImportSpeed:
-    """Numbers of imported lines and embedded texts, with their milliseconds."""
+    """The numbers of imported messages and embedded texts, and the milliseconds that each took."""
 
     lines: int = 0
     import_ms: float = 0.0
@@ -77,7 +79,10 @@ class ImportSpeed:
 async def time_import(
     newton: AgentServices, path: Path, speed: ImportSpeed, *, progress: Callable[[int], None]
 ) -> ImportReport:
-    """Import a file, then repeat its embedding calls alone. Raises ProviderError when the embedder fails."""
+    """Import a file, then repeat only its embedding calls; add the times of both to `speed`.
+
+    Raises ProviderError if the embedding model fails.
+    """
     embedder, recorder = newton.scope.embedder, None
     if embedder:
         await embedder.embed(["Good morning!"])  # the first call of a process is slower than later ones
@@ -104,7 +109,7 @@ def _per_second(count: int, ms: float) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallRun:
-    """The parameters and the results of a recall benchmark."""
+    """The options of a run of the recall benchmark, and the samples that it has measured."""
 
     budgets: Sequence[int]
     report_progress: ProgressCallback
@@ -123,10 +128,10 @@ async def run_benchmark(
     ablate: bool = False,
     json: JsonOption = False,
 ) -> None:
-    """Measure the share of the evidence for questions that reaches the context.
+    """Measure how much of the evidence for a question its context contains.
 
-    It uses a temporary database, not your memories. Each question is asked as if a day had passed since the last line
-    of its conversation.
+    It uses a temporary database, not your memories. Each question is asked as if a day had passed since the end of its
+    conversation.
 
     Example: newton bench recall ./conversations --budget 2000 --json
 
@@ -134,17 +139,16 @@ async def run_benchmark(
     ----------
     folder:
         A folder of ID.ndjson files for `newton import`, each with an ID.queries.jsonl: one question per line,
-        {"id":"q1","text":"…","type":"…","gold":["the ref of a line", …]}.
+        {"id":"q1","text":"…","type":"…","gold":["ref of a message with evidence", …]}.
     budget:
         Maximum tokens of a context; repeatable. Default: 500, 1000, 2000, 4000 and 8000.
     limit:
         Use only the first LIMIT conversations.
     fill:
-        Use the whole budget of each context. With --no-fill, memories below the relevance floor of the frame are left
-        out.
+        Use the whole budget of each context. With --no-fill, memories below the frame's minimum relevance are left out.
     ablate:
-        Repeat all questions without each feature, kind of evidence and kind of memory in turn, with relevance alone,
-        and with the published weights. Takes about fifteen times as long.
+        Repeat all questions without each feature, search signal and kind of memory in turn, with relevance alone, and
+        with the published weights. This takes about fifteen times as long.
     """
     start, budgets = RunStart(), sorted(set(budget or DEFAULT_BUDGETS))
     conversations = load_conversations(folder, count_tokens=token_counter.count, limit=limit)
@@ -169,7 +173,7 @@ async def run_benchmark(
 
 
 def summarize(run: RecallRun) -> dict[str, Any]:
-    """Return the results as JSON; apart from the ablation, they are those of the baseline."""
+    """Return the results as JSON. All except the ablation are results of the unchanged profile."""
     samples = [sample for sample in run.samples if sample.variant == BASELINE]
     return {
         "budgets": summarize_by_budget(samples),
@@ -184,7 +188,7 @@ def summarize(run: RecallRun) -> dict[str, Any]:
 
 
 def select_rendered_items(bundle: Bundle) -> list[ScoredCandidate]:
-    """Return the items that the text of the bundle contains."""
+    """Return the items of the bundle that its text contains."""
     lines = {f"{line}\n" for line in bundle.text.split("\n")}
     return [item for item in bundle.items if to_bullet(item.context_line) in lines]
 
@@ -192,7 +196,9 @@ def select_rendered_items(bundle: Bundle) -> list[ScoredCandidate]:
 async def _import_conversation(
     newton: AgentServices, conversation: DatasetConversation, run: RecallRun
 ) -> AgentServices:
-    """Import the conversation into an agent of its own, whose clock is a day after its end."""
+    """Import a conversation into an agent of its own; return its services, whose clock is a day after the last
+    message.
+    """
     agent_id = await get_or_create_agent(newton.scope.db, f"bench-{conversation.name}", now=newton.scope.now())
     own = replace(newton, scope=replace(newton.scope, agent_id=agent_id))
 
@@ -207,7 +213,7 @@ async def _import_conversation(
 
 
 async def _build_variants(services: Sequence[AgentServices]) -> list[AblationVariant]:
-    """Build the variants for all searchable kinds of memory that exist after the imports."""
+    """Return the ablation variants for all kinds of memory that the imports created."""
     stored: set[str] = set()
     for newton in services:
         async with newton.scope.transaction() as tx:
@@ -217,7 +223,7 @@ async def _build_variants(services: Sequence[AgentServices]) -> list[AblationVar
 
 
 async def _measure_questions(newton: AgentServices, conversation: DatasetConversation, run: RecallRun) -> None:
-    """Measure each question of the conversation with each variant at each budget."""
+    """Measure each question of the conversation, with each variant and each budget; add the samples to `run`."""
     for variant in run.variants:
         changed = replace(newton, context_builder=variant.apply(newton.context_builder))
         for question, budget in product(conversation.questions, run.budgets):
@@ -266,12 +272,13 @@ def _warn_missing_gold(dataset: Sequence[DatasetConversation]) -> None:
     ]
     if unknown:
         names = ", ".join(unknown)
-        formatting.print_notice(f"{len(unknown)} questions have unknown gold lines, which count as missed: {names}")
+        what = f"{len(unknown)} questions name messages that do not exist; these count as missed evidence: {names}"
+        formatting.print_notice(what)
 
 
 @contextmanager
 def _progress_bar(dataset: Sequence[DatasetConversation], budgets: int) -> Generator[ProgressCallback]:
-    """Show the progress over all lines and contexts on standard error."""
+    """Show the progress of imports and contexts on standard error; yield the function that reports progress."""
     total = sum(conversation.line_count + budgets * len(conversation.questions) for conversation in dataset)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
@@ -281,25 +288,36 @@ def _progress_bar(dataset: Sequence[DatasetConversation], budgets: int) -> Gener
 
 def _print_table(result: Mapping[str, Any]) -> None:
     budgets: Mapping[str, Mapping[str, float]] = result["budgets"]
-    table = Table("tokens", title=f"Share of the evidence in the context, {result['questions']} questions")
+    title = f"Share of the evidence that contexts contain, by maximum tokens ({result['questions']} questions)"
+    table = Table("maximum tokens", title=title)
     for budget in budgets:
         table.add_column(budget, justify="right")
     table.add_row("all questions", *(f"{metrics['evidence']:.3f}" for metrics in budgets.values()))
     for kind, shares in result["by_type"].items():
         is_last = kind == max(result["by_type"])
         table.add_row(f"  {kind}", *(f"{share:.3f}" for share in shares.values()), end_section=is_last)
-    for title, name in (("mean tokens", "tokens_mean"), ("over budget", "over_budget"), ("miscounted", "miscounted")):
+    rows = {
+        "mean tokens of a context": "tokens_mean",
+        "contexts over the maximum": "over_budget",
+        "contexts with a wrong token count": "miscounted",
+    }
+    for title, name in rows.items():
         table.add_row(title, *(f"{metrics[name]:.0f}" for metrics in budgets.values()))
     for variant, shares in result["ablation"].items():
         table.add_row(variant, *(f"{share:.3f}" for share in shares.values()))
     Console().print(table)
     print(_format_timings(result))
     if result["incomplete"]:
-        formatting.print_notice(f"{result['incomplete']} contexts lack a source that failed or was late.")
+        formatting.print_notice(
+            f"{result['incomplete']} contexts are incomplete: a source of memories failed or was late."
+        )
 
 
 def _format_timings(result: Mapping[str, Any]) -> str:
     ms, embedding = result["context_ms"], ""
     if result["import_to_embed"]:
-        embedding = f", {result['import_to_embed']:.0%} of the {result['embed_per_s']}/s of the embedder alone"
-    return f"context {ms['p50']:.1f} ms (p95 {ms['p95']:.1f}); import {result['import_per_s']} messages/s{embedding}"
+        embedding = f", {result['import_to_embed']:.0%} of the embedding model's own {result['embed_per_s']} texts/s"
+    return (
+        f"Time for a context: median {ms['p50']:.1f} ms, p95 {ms['p95']:.1f} ms."
+        f" Import: {result['import_per_s']} messages/s{embedding}."
+    )

@@ -1,4 +1,4 @@
-"""Metadata of a benchmark run, for comparison with other runs: data, code, settings and machine."""
+"""Metadata of a benchmark run, to compare it with other runs: data, code, settings and machine."""
 
 import os
 import platform
@@ -22,7 +22,7 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True, slots=True)
 class RunStart:
-    """The start time of a run. Create it first."""
+    """The time at which a run starts. Create it before anything else in the run."""
 
     started_at: datetime = field(default_factory=SystemClock().now)
     started_ms: float = field(default_factory=monotonic_ms)
@@ -31,7 +31,7 @@ class RunStart:
 async def collect_run_metadata(
     env: BenchEnvironment, start: RunStart, *, data_sha256: str, budgets: Sequence[int], **options: object
 ) -> dict[str, Any]:
-    """Return the metadata of a run as JSON. `options` are options of the command."""
+    """Return the metadata of a run as JSON. `options` are further options of the command."""
     return {
         "data_sha256": data_sha256,
         "commit": git_commit(Path(__file__).parent),
@@ -43,7 +43,7 @@ async def collect_run_metadata(
 
 
 def git_commit(folder: Path) -> str:
-    """Return the commit of this package, "-dirty" with changes; "unknown" if no repository contains it."""
+    """Return the commit of this package, with "-dirty" if files are changed; "unknown" outside a repository."""
     if not _run_git(folder, "ls-files", "--error-unmatch", "__init__.py"):
         return UNKNOWN
     return _run_git(folder, "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty") or UNKNOWN
@@ -84,7 +84,7 @@ async def _describe_machine(newton: AgentServices) -> dict[str, Any]:
 
 
 def cpu_name() -> str:
-    """Return the model name of the processor."""
+    """Return the model name of the processor; "unknown" if the system does not report it."""
     try:
         text = CPU_INFO_PATH.read_text(encoding="utf-8")
     except OSError:

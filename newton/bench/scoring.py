@@ -1,4 +1,4 @@
-"""Metrics: evidence recall of contexts, and percentiles of latencies. Pure functions."""
+"""Metrics: the share of the evidence that contexts contain (evidence recall), and percentiles of times. Pure."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
@@ -13,7 +13,7 @@ MIN_WORD_OVERLAP = 0.8
 
 
 class ScoredItem(Protocol):
-    """The fields of a context item that scoring needs."""
+    """The fields of a context item that the metrics need."""
 
     @property
     def refs(self) -> Sequence[str]: ...
@@ -25,7 +25,7 @@ class ScoredItem(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldMessage:
-    """A line of dialogue that contains evidence, with its token count."""
+    """A message that contains evidence for a question, with its number of tokens."""
 
     ref: str
     content: str
@@ -34,7 +34,7 @@ class GoldMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallSample:
-    """The measurements of one context; `tokens` is the count in the bundle, `counted_tokens` that of its text."""
+    """The measurements of one context. `tokens` is the stored token count, `counted_tokens` that of the text."""
 
     type: str
     budget: int
@@ -47,7 +47,7 @@ class RecallSample:
 
 
 def word_overlap(line: str, text: str) -> float:
-    """Return the share of the line's words that occur in the text, counted with repetitions.
+    """Return the share of the words of `line` that occur in `text`. A repeated word must occur as often.
 
     >>> word_overlap("no, no and no", "no, he said no")
     0.5
@@ -57,7 +57,10 @@ def word_overlap(line: str, text: str) -> float:
 
 
 def is_in_context(gold: GoldMessage, items: Iterable[ScoredItem]) -> bool:
-    """Return True when the items contain nearly all words of the gold message or, if it is long, of its summary."""
+    """Return whether the items contain at least MIN_WORD_OVERLAP of the words of `gold`.
+
+    A message of more than MAX_VERBATIM_TOKENS need only be in the context as a summary.
+    """
     own = [item for item in items if gold.ref in item.refs]
     if gold.tokens > MAX_VERBATIM_TOKENS:
         return any(item.detail == "summary" for item in own)
@@ -65,7 +68,7 @@ def is_in_context(gold: GoldMessage, items: Iterable[ScoredItem]) -> bool:
 
 
 def evidence_recall(gold_messages: Collection[GoldMessage | None], items: Collection[ScoredItem]) -> float:
-    """Return the share of gold lines in the context. None is an unknown line, which counts as missed."""
+    """Return the share of the gold messages that the context contains. None, an unknown message, counts as missing."""
     return mean([float(gold is not None and is_in_context(gold, items)) for gold in gold_messages])
 
 
@@ -74,7 +77,7 @@ def mean(values: Collection[float]) -> float:
 
 
 def percentile(values: Collection[float], share: float) -> float:
-    """Return a percentile by linear interpolation; 0 for no values.
+    """Return the percentile `share` (from 0 to 1) by linear interpolation; 0 for no values.
 
     >>> percentile([1, 2, 3, 10], 0.5)
     2.5
@@ -87,12 +90,12 @@ def p50_and_p95(times: Collection[float]) -> dict[str, float]:
 
 
 def summarize_by_budget(samples: Sequence[RecallSample]) -> dict[str, dict[str, Any]]:
-    """Return the metrics of all questions by budget."""
+    """Return the metrics of all samples, by budget."""
     return {budget: _summarize(own) for budget, own in _group_by(samples, "budget").items()}
 
 
 def recall_by(samples: Sequence[RecallSample], field: Literal["type", "variant"]) -> dict[str, dict[str, float]]:
-    """Return the mean evidence recall at each budget, by type of question or by variant of the context."""
+    """Return the mean evidence recall by type of question, or by variant of context building, and by budget."""
     return {
         value: {budget: _mean_recall(some) for budget, some in _group_by(own, "budget").items()}
         for value, own in _group_by(samples, field).items()
@@ -100,7 +103,7 @@ def recall_by(samples: Sequence[RecallSample], field: Literal["type", "variant"]
 
 
 def _group_by(samples: Sequence[RecallSample], field: str) -> dict[str, list[RecallSample]]:
-    """Group the samples by a field. Variants keep their order, other values are sorted."""
+    """Return the samples grouped by the value of a field. Variants keep their order; other values are sorted."""
     values = dict.fromkeys(getattr(sample, field) for sample in samples)
     ordered = list(values) if field == "variant" else sorted(values)
     return {str(value): [sample for sample in samples if getattr(sample, field) == value] for value in ordered}

@@ -1,4 +1,4 @@
-"""`newton bench sessions`: how often the context of a session is rebuilt within a topic and at a change of topic."""
+"""`newton bench sessions`: how often the context of a session is rebuilt, within a topic and when the topic changes."""
 
 import asyncio
 import hashlib
@@ -36,11 +36,26 @@ BUDGET = 8_000
 PARTS: Mapping[Part, slice] = {"all": slice(None), "odd": slice(0, None, 2), "even": slice(1, None, 2)}
 REFRESH_METHODS = ("built", "evicted")
 RELEVANT_COSINE = 0.3  # of the best memory to the input; below it most are unrelated
+LABELS: Mapping[str, str] = {
+    "turns": "turns",
+    "refresh_rate": "share of turns with a rebuilt context",
+    "refresh_rate_with_first": "the same, with the first turn of each session",
+    "updated": "share of turns with an updated context",
+    "changes": "changes of topic",
+    "changes_refreshed": "changes of topic with a rebuilt context",
+    "frame_flips": "changes of frame within a topic",
+    "reasons": "reasons for rebuilding, with their numbers",
+    "has_top_memory": "share of contexts with the best fact",
+    "has_nearest": "share of contexts with the most similar fact",
+    "has_relevant_top_memory": "share of contexts with the best fact, if it is relevant",
+    "mean_items": "mean number of items in a context",
+    "decision_ms": "milliseconds to decide whether to rebuild",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptedSession:
-    """A conversation of two topics. `change_at` is the number of the first turn of the second, from 1."""
+    """A conversation about two topics. The second one begins with the turn number `change_at`, counted from 1."""
 
     id: str
     turns: Sequence[str]
@@ -50,10 +65,10 @@ class ScriptedSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayedTurn:
-    """A turn with the method, reason and frame of its context.
+    """A turn, and how its context came about: the method, its reason, and the frame.
 
-    `top_memory` is the best fact of a new context for the input, None when it has none, and `top_cosine` its cosine
-    similarity. `has_top_memory` tells whether the context of the session has it.
+    `top_memory` is the best fact in a context built only for this input, None if it has no fact, and `top_cosine` its
+    cosine similarity. `has_top_memory` is whether the context of the session contains this fact.
     """
 
     session: str
@@ -73,7 +88,7 @@ class ReplayedTurn:
 
 
 def load_scripts(path: Path) -> list[ScriptedSession]:
-    """Return the conversations of a YAML file; other keys of an entry are ignored."""
+    """Return the conversations in a YAML file. Other keys of an entry are ignored."""
     names = ("id", "turns", "change_at", "memories")
     return [ScriptedSession(**{name: entry[name] for name in names}) for entry in yaml.safe_load(path.read_text())]
 
@@ -95,7 +110,7 @@ async def run_benchmark(
     details: Annotated[bool, Parameter(negative=())] = False,
     json: JsonOption = False,
 ) -> None:
-    """Replay scripted conversations and count the rebuilt contexts, on a temporary server.
+    """Replay scripted conversations on a temporary server, and count how often their contexts are rebuilt.
 
     The memories of all conversations are in one store. The first turn of a session is not counted.
 
@@ -104,13 +119,13 @@ async def run_benchmark(
     Parameters
     ----------
     file:
-        YAML list of conversations with id, turns, change_at and memories.
+        YAML list of conversations with id, turns, change_at (number of the turn that changes the topic) and memories.
     facts:
         Text file of unrelated facts to store, one per line.
     part:
-        Replay only the conversations at odd or even positions. The memories of all are stored.
+        Replay only the conversations at odd or even positions. The memories of all conversations are stored.
     details:
-        Print each turn with --json.
+        With --json, also print each turn.
     """
     start, scripts, digest = RunStart(), load_scripts(file), _hash_file(file)
     unrelated = read_lines(facts) if facts else []
@@ -128,7 +143,7 @@ async def run_benchmark(
 
 
 async def store_facts(newton: AgentServices, facts: Iterable[str]) -> None:
-    """Store and embed the facts."""
+    """Store the facts, and embed them."""
     for fact in facts:
         await MemoryService(scope=newton.scope.at("bench")).remember(FactDraft(content=fact))
     assert newton.scope.embedder is not None
@@ -136,7 +151,7 @@ async def store_facts(newton: AgentServices, facts: Iterable[str]) -> None:
 
 
 async def replay_session(newton: AgentServices, script: ScriptedSession) -> list[ReplayedTurn]:
-    """Replay the turns of a conversation in a session of its own."""
+    """Replay a conversation in a session of its own; return what was measured for each turn."""
     contexts, scope, replayed = newton.context_builder, newton.scope.at("bench"), list[ReplayedTurn]()
     async with scope.transaction() as tx:
         session_id = await sessions.ensure_session(tx, agent_id=scope.agent_id, ref=script.id, now=scope.clock.now())
@@ -178,7 +193,7 @@ def _describe_turn(script: ScriptedSession, number: int, context: SessionContext
 
 
 def summarize(turns: Sequence[ReplayedTurn]) -> dict[str, Any]:
-    """Return the figures of some sessions. The first turn of a session is not counted."""
+    """Return the results of the sessions as JSON. The first turn of a session is not counted."""
     later = [turn for turn in turns if turn.number > 1]
     rebuilt = [turn for turn in later if turn.method in REFRESH_METHODS]
     changes = [turn for turn in later if turn.is_change]
@@ -206,7 +221,7 @@ def _share(part: Sequence[object], whole: Sequence[object]) -> float:
 
 
 def _print_table(figures: Mapping[str, Any]) -> None:
-    table = Table("figure", "value", title="Sessions of two topics")
+    table = Table("measurement", "value", title="Contexts of sessions about two topics")
     for name, value in figures.items():
-        table.add_row(name, str(value))
+        table.add_row(LABELS[name], str(value))
     Console().print(table)

@@ -1,4 +1,4 @@
-"""`newton bench soak`: the scheduled jobs of a day in minutes, with memory use, missed slots and reasons."""
+"""`newton bench soak`: run the scheduled jobs of a day within minutes; report memory use, missed runs and failures."""
 
 import asyncio
 import random
@@ -35,14 +35,17 @@ SAMPLE_INTERVAL_SECONDS, WRITE_INTERVAL_SECONDS = 2.0, 0.5
 
 @dataclass(slots=True)
 class SoakMonitor:
-    """Observations of a soak: how often each (agent, job, slot) ran, and memory samples as (seconds, MiB)."""
+    """Observations of a run: how often each job of an agent ran for each scheduled time (slot), and the memory use.
+
+    A sample of the memory use is a pair of seconds since the start and MiB.
+    """
 
     started_ms: float = field(default_factory=monotonic_ms)
     job_runs: Counter[tuple[str, str, datetime]] = field(default_factory=Counter[tuple[str, str, datetime]])
     memory_samples: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]])
 
     def record_runs(self, run: RunFunction) -> RunFunction:
-        """Return the function with a count of its completed runs."""
+        """Return a function that calls `run` and counts each completed call."""
 
         async def counted(claimed: ClaimedRun) -> JobOutcome:
             outcome = await run(claimed)
@@ -64,7 +67,7 @@ def resident_memory_mib() -> float:
 
 
 def accelerate_schedules(schedules: dict[str, JobSchedule], factor: float) -> dict[str, JobSchedule]:
-    """Return the schedules, accelerated by the factor. Pure."""
+    """Return the schedules with all intervals divided by `factor`. Pure."""
     return {
         name: replace(schedule, every=schedule.every / factor, offset=schedule.offset / factor)
         for name, schedule in schedules.items()
@@ -72,7 +75,7 @@ def accelerate_schedules(schedules: dict[str, JobSchedule], factor: float) -> di
 
 
 def slope_per_minute(points: Sequence[tuple[float, float]]) -> float:
-    """Return the least-squares slope per minute of the last half of the points. Pure.
+    """Return the least-squares slope of the second half of the points (seconds, value), per minute. Pure.
 
     >>> round(slope_per_minute([(0.0, 9.0), (1.0, 9.0), (60.0, 1.0), (120.0, 2.0)]), 3)
     1.0
@@ -83,11 +86,11 @@ def slope_per_minute(points: Sequence[tuple[float, float]]) -> float:
 
 async def run_benchmark(
     *,
-    minutes: Annotated[float, Parameter(help="Duration of the run.")] = 20,
-    hours: Annotated[float, Parameter(help="Simulated time.")] = 24,
+    minutes: Annotated[float, Parameter(help="Duration of the run, in minutes.")] = 20,
+    hours: Annotated[float, Parameter(help="Time that the run stands for, in hours.")] = 24,
     json: JsonOption = False,
 ) -> None:
-    """Run the scheduled jobs of a day within minutes, while agents store memories.
+    """Run the scheduled jobs of a day within minutes, while three agents store memories.
 
     Example: newton bench soak --minutes 3 --hours 3.6
     """
@@ -108,7 +111,7 @@ async def run_benchmark(
 async def _run_soak(
     registry: AgentRegistry, schedules: dict[str, JobSchedule], monitor: SoakMonitor, *, seconds: float
 ) -> datetime:
-    """Run the jobs for some seconds and return the time of the end."""
+    """Run the jobs for `seconds` seconds; return the time of the end."""
     stop, run = asyncio.Event(), monitor.record_runs(build_runner(registry))
     worker = JobWorker(registry.default.scope.db, run, WorkerTimings(tick=0.5, poll=0.25))
     for number in range(AGENT_COUNT):
@@ -125,7 +128,7 @@ async def _run_soak(
 
 
 async def _write_memories(registry: AgentRegistry) -> None:
-    """Store facts, and conversations that are long enough for a summary."""
+    """Store facts, and conversations that are long enough for a summary, until cancelled."""
     rng = random.Random(SEED)
     for number in count():
         newton = await registry.get(f"soak-{number % AGENT_COUNT}")
@@ -161,11 +164,11 @@ async def _collect_results(
     for (_, name, _), times in monitor.job_runs.items():
         runs_by_name[name] += times
     return {
-        "runs": monitor.job_runs.total(),
-        "done twice": sum(times > 1 for times in monitor.job_runs.values()),
-        "jobs behind their last slot": late,
-        "jobs without a reason, or given up": unexplained,
-        "most MiB": round(max(mib for _, mib in monitor.memory_samples)),
-        "MiB a minute, last half": round(slope_per_minute(monitor.memory_samples), 2),
-        "runs of each": dict(runs_by_name.most_common()),
+        "completed runs": monitor.job_runs.total(),
+        "scheduled times run twice": sum(times > 1 for times in monitor.job_runs.values()),
+        "jobs that missed their last scheduled time": late,
+        "jobs that gave up, or ended without a reason": unexplained,
+        "maximum memory in MiB": round(max(mib for _, mib in monitor.memory_samples)),
+        "memory growth in the second half in MiB per minute": round(slope_per_minute(monitor.memory_samples), 2),
+        "completed runs by job": dict(runs_by_name.most_common()),
     }

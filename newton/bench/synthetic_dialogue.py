@@ -1,4 +1,4 @@
-"""Synthetic dialogue: real words with a Zipf-Mandelbrot distribution, deterministic for a seed."""
+"""Synthetic dialogue of real words in a Zipf-Mandelbrot distribution. The same seed gives the same dialogue."""
 
 import json
 import math
@@ -21,14 +21,14 @@ MIN_WORDS, MEDIAN_WORDS, MAX_WORDS = 4, 14, 45
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyntheticDialogue:
-    """Lines of an import file, and questions about some of the lines."""
+    """The lines of an import file, and questions about some of them."""
 
     lines: tuple[str, ...]
     questions: tuple[str, ...]
 
 
 def generate_dialogue(lines: int, questions: int, *, seed: int) -> SyntheticDialogue:
-    """Generate lines, and questions that contain the rarest words of random lines."""
+    """Generate lines of dialogue, and questions that contain the rarest words of lines chosen at random."""
     rng, vocabulary = np.random.default_rng(seed), load_vocabulary()
     weights = 1 / (np.arange(1, len(vocabulary) + 1) + MANDELBROT_SHIFT)
     weights /= weights.sum()
@@ -42,13 +42,13 @@ def generate_dialogue(lines: int, questions: int, *, seed: int) -> SyntheticDial
 
 
 def load_vocabulary() -> list[str]:
-    """Return the whole words of the model's vocabulary, most frequent first."""
+    """Return the whole words in the vocabulary of the embedding model, most frequent first."""
     entries = VOCABULARY.read_text(encoding="utf-8").splitlines()
     return [entry for entry in entries if entry.isascii() and entry.isalpha() and len(entry) > 1][:VOCABULARY_SIZE]
 
 
 def _sample_ranks(rng: Generator, weights: NDArray[np.float64]) -> list[int]:
-    """Sample the ranks of the words of one line."""
+    """Draw the words of one line, as their ranks by frequency."""
     length = min(max(int(MEDIAN_WORDS * math.exp(rng.normal(0, 0.5))), MIN_WORDS), MAX_WORDS)
     return rng.choice(len(weights), size=length, p=weights).tolist()
 

@@ -61,32 +61,32 @@ async def run_benchmark(folder: Path, questions: Path, *, json: JsonOption = Fal
 
 
 def load_questions(path: Path) -> tuple[str, ...]:
-    """Load a YAML list of questions. Raises InputError for anything else, ConfigError for a file that is no YAML."""
+    """Load a YAML list of questions. Raises InputError if there are none, and ConfigError for invalid YAML."""
     try:
         questions = _QUESTIONS.validate_python(load_yaml(path).value, strict=False)
     except ValidationError:
         questions = ()
     if not questions:
-        raise InputError(f"{path} is not a list of questions.", hint="Write a line `- QUESTION` for each.")
+        raise InputError(f"{path} is not a list of questions.", hint="Write a line `- QUESTION` for each question.")
     return questions
 
 
 async def import_merged(newton: AgentServices, conversations: Sequence[DatasetConversation]) -> AgentServices:
-    """Import the conversations into one agent, whose clock is a day after the end of the last."""
+    """Import all conversations into one agent; return services whose clock is a day after the end of the last one."""
     with tempfile.TemporaryDirectory(prefix="newton-bench-") as folder:
         path = Path(folder) / "merged.ndjson"
         path.write_text("".join(f"{line}\n" for line in _merge_lines(conversations)), encoding="utf-8")
         report = await newton.importer().run(path)
     if report.rejections:
-        what = f"{len(report.rejections)} lines were rejected: {report.rejections[0].reason}."
-        raise InputError(what, hint="Correct the lines in the folder.")
+        what = f"{len(report.rejections)} lines of the conversations were rejected: {report.rejections[0].reason}."
+        raise InputError(what, hint="Correct these lines in the .ndjson files.")
     ends = [conversation.ended_at for conversation in conversations if conversation.ended_at]
     asked_at = max(ends, default=newton.scope.now()) + QUESTION_DELAY
     return replace(newton, context_builder=replace(newton.context_builder, clock=ManualClock(asked_at)))
 
 
 def _merge_lines(conversations: Sequence[DatasetConversation]) -> Iterator[str]:
-    """Yield the lines of all conversations, with the name of the conversation before each session and ref."""
+    """Yield the lines of all conversations. The conversation's name is put before each session and ref."""
     for conversation in conversations:
         for raw in filter(str.strip, conversation.path.read_text(encoding="utf-8").split("\n")):
             line = json_format.loads(raw)
@@ -102,7 +102,7 @@ async def _count_items(newton: AgentServices, text: str) -> int:
 
 
 def summarize(loaded: Sequence[int]) -> dict[str, Any]:
-    """Return statistics of `loaded`, the number of items in the context of each question."""
+    """Return statistics as JSON. `loaded` is the number of items in the context of each question."""
     return {
         "questions": len(loaded),
         "within_target": mean([float(count <= MAX_UNRELATED) for count in loaded]),
@@ -115,6 +115,6 @@ def _format_result(result: Mapping[str, Any]) -> str:
     items = result["items"]
     return (
         f"{result['questions']} questions, {result['messages']} messages: {result['within_target']:.0%} of the contexts"
-        f" hold at most {MAX_UNRELATED} items, {result['empty']:.0%} hold none."
-        f" Items: mean {items['mean']:.2f}, p90 {items['p90']:.0f}, maximum {items['max']}."
+        f" contain at most {MAX_UNRELATED} items, {result['empty']:.0%} contain none."
+        f" Items in a context: mean {items['mean']:.2f}, p90 {items['p90']:.0f}, maximum {items['max']}."
     )

@@ -1,8 +1,9 @@
-"""A subset of CEL whose expressions always run fast. Pure.
+"""A subset of CEL (Common Expression Language) whose expressions always run fast. Pure.
 
-Excluded are operations that grow values (`+`, `map`, lists of variables), that multiply work (nested loops, regular
-expressions) and that cannot be checked before a run (indexes, maps, unknown names). A formula has only numbers, so it
-may add: a number does not grow."""
+Excluded are operations that make values grow (`+`, `map`, lists of variables), that multiply work (nested loops,
+regular expressions) and that cannot be checked before a run (indexes, maps, unknown names). A formula contains only
+numbers, so `+` is allowed in it.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -56,9 +57,10 @@ class CelToken(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllowedNames:
-    """The names an expression may use: variables, which of them are lists, and their fields.
+    """The names that an expression may use: variables, `lists` among them, and variables with fields.
 
-    With `math_functions` the expression is a formula, which has only numbers."""
+    With `math_functions` the expression is a formula, which contains only numbers.
+    """
 
     variables: frozenset[str]
     lists: frozenset[str] = frozenset()
@@ -75,7 +77,7 @@ class AllowedNames:
 
 
 def compile_expression(expression: str, names: AllowedNames) -> cel.Program:
-    """Compile an expression. Raises InputError for one that exceeds the limits or uses unknown names."""
+    """Compile an expression. Raises InputError if it is invalid, exceeds the limits or uses unknown names."""
     if len(expression) > MAX_CHARS:
         hint = f"The maximum is {MAX_CHARS}: split it into two."
         raise InputError(f"The expression has {len(expression):,} characters.", hint=hint)
@@ -89,13 +91,13 @@ def compile_expression(expression: str, names: AllowedNames) -> cel.Program:
     try:
         program = cel.compile(_to_doubles(tokens) if names.math_functions else expression)
     except CEL_ERRORS as error:
-        raise InputError(f"Invalid CEL: {first_line(error)}.", hint="Correct the expression.") from None
+        raise InputError(f"Invalid CEL expression: {first_line(error)}.", hint="Correct the expression.") from None
     _check_agreement(program, names.variables | names.fields.keys() | scan.bound, names.functions)
     return program
 
 
 def _to_doubles(tokens: Sequence[CelToken]) -> str:
-    """Write integers as doubles, because CEL does not add 1 to 0.5."""
+    """Return the expression with integers written as doubles, because CEL does not add 1 to 0.5."""
     return " ".join(f"{text}.0" if kind == "number" and text.isdigit() else text for kind, text in tokens)
 
 
@@ -128,11 +130,11 @@ def _invalid_token_error(remaining: str) -> InputError:
     if sign in "\"'":
         hint = "Close it with the quote that opened it."
         return InputError("A string is not closed, or starts with three quotes.", hint=hint)
-    return InputError(f"{sign!r} is not allowed in a formula.", hint=_HINTS.get(sign, "Remove it."))
+    return InputError(f"{sign!r} is not allowed in an expression.", hint=_HINTS.get(sign, "Remove it."))
 
 
 class _TokenChecker:
-    """Check in one pass that every name is allowed where it occurs and that every loop runs over a known list."""
+    """A check, in one pass, that every name is allowed where it occurs and that every loop runs over a known list."""
 
     def __init__(self, tokens: tuple[CelToken, ...], names: AllowedNames) -> None:
         self._tokens, self._names = tokens, names
@@ -172,7 +174,7 @@ class _TokenChecker:
         text, owner = self._text_at(index), self._text_at(index - 2)
         known = self._names.fields.get(owner)
         if known is None or self._text_at(index - 3) == ".":
-            raise InputError(f"{owner!r} has no fields.", hint=f"Only {', '.join(self._names.fields)} has.")
+            raise InputError(f"{owner!r} has no fields.", hint=f"Only {', '.join(self._names.fields)} has fields.")
         if text not in known:
             raise _unknown_name_error(f"{owner}.{text}", "field", {f"{owner}.{name}" for name in known})
 
@@ -182,7 +184,7 @@ class _TokenChecker:
             self._check_loop(index)
         elif text not in callable_here:
             hint = _HINTS.get(text) or did_you_mean(text, callable_here)
-            known = f"There are {', '.join(sorted(callable_here))}."
+            known = f"The functions are {', '.join(sorted(callable_here))}."
             raise InputError(f"{text!r} is not an available function.", hint=hint or known)
         elif text != "size" and (text in METHODS) != (self._text_at(index - 1) == "."):
             hint = f"Write text.{text}('…')." if text in METHODS else f"Write {text}(…)."
@@ -198,25 +200,30 @@ class _TokenChecker:
         if not bound.isidentifier() or self._text_at(index + 3) != ",":
             raise InputError(f"{text} does not name its loop variable.", hint=f"Write {over}.{text}(x, … x …).")
         if bound in self._names.variables or bound in self._names.fields or bound in _WORDS:
-            raise InputError(f"{bound!r} is taken.", hint="Choose another name for the loop variable.")
+            raise InputError(
+                f"{bound!r} is already the name of a variable.", hint="Choose another name for the loop variable."
+            )
 
     def _check_sign(self, index: int) -> None:
         text = self._text_at(index)
         if text == "+" and not self._names.math_functions:
-            raise InputError("'+' is not allowed in a formula.", hint=_HINTS["+"])
+            raise InputError("'+' is not allowed in an expression.", hint=_HINTS["+"])
         if text == "(":
             looping = self._text_at(index - 1) in LOOPS
             self._open.append(self._text_at(index + 1) if looping else None)
             self.bound |= {self._text_at(index + 1)} if looping else set()
             if len(self._open) > MAX_DEPTH:
-                raise InputError("The parentheses are nested too deeply.", hint=f"{MAX_DEPTH} is the maximum.")
+                raise InputError("The parentheses are nested too deeply.", hint=f"Use at most {MAX_DEPTH} levels.")
         elif text == ")" and self._open:
             self._open.pop()
         elif text in "!-+" and {self._text_at(n) for n in range(index - MAX_REPEATED_SIGNS, index)} == {text}:
             raise InputError(f"There are too many {text} in a row.", hint="Remove pairs of them.")
 
     def _skip_list(self, index: int) -> int:
-        """Return the end of a list of plain strings and numbers. An index is not a list."""
+        """Return the position at which the list that begins at `index` ends.
+
+        Raises InputError if it is an index into a list, or contains anything but plain strings and numbers.
+        """
         before = self._tokens[index - 1] if index else CelToken("sign", "")
         if before.text != "in" and (before.kind in ("name", "text") or before.text in ("]", ")")):
             raise InputError("An expression cannot take an item of a list by its index.", hint="Use exists() or all().")
@@ -239,7 +246,7 @@ def _unknown_name_error(name: str, noun: str, known: Set[str]) -> InputError:
 
 
 def _check_agreement(program: cel.Program, known: Set[str], callable_here: Set[str]) -> None:
-    """Check that the CEL library has parsed the same names, because otherwise the limits could be bypassed."""
+    """Raise InputError if the CEL library sees names that the checks did not see, which would bypass the limits."""
     functions = {name for name in program.functions() if name.isidentifier()}
     if not functions <= callable_here or not set(program.variables()) <= known:
         raise InputError("The expression can be read in two ways.", hint="Split it into simpler parts.")

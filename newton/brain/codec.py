@@ -1,4 +1,4 @@
-"""Validate decisions and reviews, redact secrets, and encode them as record bodies and texts. Pure."""
+"""Validation of decisions and reviews, redaction of their secrets, and their encoding as ledger records. Pure."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ TEXT_FIELDS = ("description", "context", "alternatives", "reasons", "tags", "exp
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionReview:
-    """The outcome of a decision, the time at which it was known, and how it was determined."""
+    """The outcome of a decision, the time at which it was known, how it was determined, and the lesson from it."""
 
     verdict: Verdict
     at: datetime
@@ -33,7 +33,7 @@ class DecisionReview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewDecision:
-    """A decision to record, with its guardrail results and, if known already, its outcome."""
+    """A decision to record, with the results of its guardrails and, if it is known already, its outcome."""
 
     draft: DecisionDraft
     rulings: Sequence[JsonObject] = ()
@@ -41,13 +41,16 @@ class NewDecision:
 
 
 def validate(new_decision: NewDecision) -> NewDecision:
-    """Return the decision normalized. Raises InputError for invalid data, such as an outcome before the decision."""
+    """Return the decision with normalized fields and with secrets redacted.
+
+    Raises InputError for invalid data, such as an outcome before the decision.
+    """
     draft, review = validate_draft(new_decision.draft), new_decision.review
     return replace(new_decision, draft=draft, review=review and validate_review(review, decided_at=draft.at))
 
 
 def validate_draft(draft: DecisionDraft) -> DecisionDraft:
-    """Return the draft with secrets redacted. Raises InputError for an invalid draft."""
+    """Return the draft with normalized fields and with secrets redacted. Raises InputError for an invalid field."""
     if not (math.isfinite(draft.confidence) and 0 <= draft.confidence <= 1):
         raise InputError(f"A confidence of {draft.confidence} is out of range.", hint="Give a number from 0 to 1.")
     _ensure_one_of("stakes", draft.stakes, get_args(Stakes))
@@ -76,7 +79,10 @@ def validate_draft(draft: DecisionDraft) -> DecisionDraft:
 
 
 def validate_review(review: DecisionReview, *, decided_at: datetime) -> DecisionReview:
-    """Return the review normalized. Raises InputError for an outcome before the decision."""
+    """Return the review with its time in UTC and with secrets redacted.
+
+    Raises InputError for an unknown outcome, and for an outcome before the decision.
+    """
     _ensure_one_of("outcome", review.verdict, get_args(Verdict))
     if hygiene.validate_time(review.at, what="time of the outcome") < decided_at:
         raise InputError(
@@ -87,19 +93,19 @@ def validate_review(review: DecisionReview, *, decided_at: datetime) -> Decision
 
 
 def ensure_review_date(review_at: datetime | None, *, decided_at: datetime) -> datetime | None:
-    """Return the review date. Raises InputError for one that is not after the decision."""
+    """Return the review date in UTC; None if there is none. Raises InputError if it is not after the decision."""
     if review_at is not None and hygiene.validate_time(review_at, what="review date") <= decided_at:
         raise InputError("The review date is not after the decision.", hint="Give a later date.")
     return None if review_at is None else review_at.astimezone(UTC)
 
 
 def normalize_tags(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the tags without duplicates, with secrets redacted."""
+    """Return the tags without duplicates and with secrets redacted. Raises InputError for an invalid tag."""
     return tuple(dict.fromkeys(hygiene.clean_name(tag, what="tag") for tag in names))
 
 
 def encode_body(new_decision: NewDecision) -> dict[str, object]:
-    """Encode all fields except free text, which can be erased."""
+    """Return all fields of a decision except free text as the body of a ledger record, which is never erased."""
     draft = new_decision.draft
     return {
         "at": format_time(draft.at),
@@ -114,7 +120,7 @@ def encode_body(new_decision: NewDecision) -> dict[str, object]:
 
 
 def encode_texts(draft: DecisionDraft) -> dict[str, Any]:
-    """Encode the free text of a draft; lists become JSON arrays."""
+    """Return the free text of a draft, which can be erased, as fields of a ledger record; tuples become lists."""
     texts = {name: getattr(draft, name) for name in TEXT_FIELDS}
     reasons = [asdict(reason) for reason in draft.reasons]
     return texts | {"alternatives": list(draft.alternatives), "reasons": reasons, "tags": list(draft.tags)}
@@ -126,7 +132,7 @@ def encode_review(review: DecisionReview, *, by: UUID | None = None) -> dict[str
 
 
 def decode_draft(body: Mapping[str, Any], texts: Mapping[str, Any]) -> DecisionDraft:
-    """Decode the draft of a record."""
+    """Return the draft that the body and the texts of a ledger record contain."""
     fields: dict[str, Any] = {name: body[name] for name in PLAIN_FIELDS} | {name: texts[name] for name in TEXT_FIELDS}
     fields |= {
         "confidence": float(body["confidence"]),
@@ -145,7 +151,7 @@ def decode_review(body: Mapping[str, Any], texts: Mapping[str, Any] | None) -> D
 
 
 def ensure_same_draft(stored: DecisionDraft, new: DecisionDraft) -> None:
-    """Raise ConflictError if the stored decision of this ref has a different draft."""
+    """Raise ConflictError if a new draft differs from the stored one with the same `ref`."""
     before, after = [(encode_body(NewDecision(draft=draft)), encode_texts(draft)) for draft in (stored, new)]
     if before != after:
         raise ConflictError(
@@ -155,7 +161,7 @@ def ensure_same_draft(stored: DecisionDraft, new: DecisionDraft) -> None:
 
 
 def ensure_same_outcome(stored: DecisionReview, new: DecisionReview, ref: str | None) -> None:
-    """Raise ConflictError if the stored review has a different outcome."""
+    """Raise ConflictError if a new review has another outcome, time or lesson than the stored one."""
     if (stored.verdict, stored.at, stored.lesson) != (new.verdict, new.at, new.lesson):
         raise ConflictError(
             f"The decision {ref!r} was already reviewed: {stored.verdict}, on {stored.at:%Y-%m-%d %H:%M}.",
@@ -164,7 +170,7 @@ def ensure_same_outcome(stored: DecisionReview, new: DecisionReview, ref: str | 
 
 
 def format_time(moment: datetime) -> str:
-    """Format a time as it is stored in a record body: ISO 8601 in UTC."""
+    """Return a time in the format of ledger records: ISO 8601 in UTC."""
     return moment.astimezone(UTC).isoformat()
 
 

@@ -1,4 +1,4 @@
-"""Format decisions as text: short forms for contexts, the full form for people. Pure."""
+"""The text of decisions: short forms for contexts, the full form for people, and the texts to search. Pure."""
 
 from newton.brain.codec import DecisionReview
 from newton.brain.draft import DecisionDraft
@@ -11,7 +11,11 @@ ERASED = "[erased]"
 def format_short_forms(
     draft: DecisionDraft, review: DecisionReview | None, *, count_tokens: TokenCounter
 ) -> ShortForms:
-    """Format the micro and summary forms: outcome and confidence first; the summary adds lesson and reasons."""
+    """Return the short forms of a decision.
+
+    Both begin with outcome and confidence. The description, the lesson, the reasons and the alternatives follow, as far
+    as they fit.
+    """
     prefix = format_prefix(draft.confidence, review)
     return make_short_forms(format_line(draft, review), count_tokens=count_tokens, prefix=prefix)
 
@@ -21,7 +25,7 @@ def format_erased_forms(confidence: float, review: DecisionReview | None, *, cou
 
 
 def format_prefix(confidence: float, review: DecisionReview | None) -> str:
-    """Format the outcome and the confidence.
+    """Return the outcome and the confidence, with which the short forms of a decision begin.
 
     >>> format_prefix(0.85, None)
     '[pending, 0.85] '
@@ -41,18 +45,18 @@ def format_line(draft: DecisionDraft, review: DecisionReview | None) -> str:
 
 
 def to_embedding_text(draft: DecisionDraft) -> str:
-    """Return the text that is embedded, and searched for precedents."""
+    """Return the text by whose vector a decision is found: its description and context."""
     return one_line(f"{draft.description} {draft.context or ''}")
 
 
 def to_search_text(draft: DecisionDraft) -> str:
-    """Return the text for lexical search."""
+    """Return the text in which a search by words finds a decision: all its free text and its tags."""
     texts = [draft.description, draft.context, draft.expected, *draft.alternatives]
     return one_line(" ".join([*filter(None, texts), *(reason.text for reason in draft.reasons), *draft.tags]))
 
 
 def format_full(draft: DecisionDraft, review: DecisionReview | None) -> str:
-    """Format every field, one per line."""
+    """Return every field of a decision as text, one per line."""
     lines = [
         draft.description,
         f"Decided {draft.at:%Y-%m-%d %H:%M}, {draft.category}, {draft.stakes} stakes, {draft.confidence:.3g} sure.",

@@ -1,4 +1,4 @@
-"""Record, amend, review, link, supersede and erase decisions."""
+"""Recording of decisions, and their later amendment, review, linking, supersession and erasure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ ManualLink = Literal["depends_on", "relates", "contradicts"]
 
 
 class RecordResult(NamedTuple):
-    """A recorded decision. `is_new` is False if an identical one was recorded before."""
+    """The id of a recorded decision. `is_new` is False if an identical one was recorded before."""
 
     decision_id: UUID
     is_new: bool
@@ -34,7 +34,10 @@ class RecordResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionAmendment:
-    """An addition to a decision. `tags` replaces all tags; the confidence cannot be changed."""
+    """A later change of a decision; None leaves a field unchanged. `tags` replaces all tags of the decision.
+
+    The confidence cannot be changed.
+    """
 
     text: str | None = None
     tags: tuple[str, ...] | None = None
@@ -43,7 +46,7 @@ class DecisionAmendment:
 
 
 class StoredDecision(NamedTuple):
-    """A decision with its records. The draft is None if its text was erased."""
+    """A decision as its ledger records contain it. `draft` is None if its text was erased."""
 
     decision_id: UUID
     body: Mapping[str, Any]
@@ -57,10 +60,11 @@ class StoredDecision(NamedTuple):
 
 
 async def record(tx: Tx, new_decisions: Sequence[NewDecision], *, ctx: WriteContext) -> list[RecordResult]:
-    """Record decisions, with known outcomes, in one transaction, in order.
+    """Record decisions, with their outcomes if these are known, and return one result for each, in order.
 
-    A stored ref changes nothing, unless it adds an outcome. Raises InputError for invalid data, and ConflictError for a
-    stored ref with different content."""
+    A decision whose `ref` is stored already is not recorded again, but an outcome that it adds is. Raises InputError
+    for invalid data, and ConflictError if a stored `ref` has different content.
+    """
     valid = [codec.validate(decision) for decision in new_decisions]
     await ledger.lock_chain(tx, agent_id=ctx.agent_id)  # so that no concurrent transaction adds these refs
     refs = [decision.draft.ref for decision in valid if decision.draft.ref]
@@ -85,7 +89,10 @@ async def record(tx: Tx, new_decisions: Sequence[NewDecision], *, ctx: WriteCont
 
 
 async def restore_original_time(tx: Tx, draft: DecisionDraft, *, agent_id: UUID) -> DecisionDraft:
-    """Return a retried draft with the time of its first recording."""
+    """Return the draft with the decision time that is stored for its `ref`, so that a retry has equal content.
+
+    A draft whose `ref` is not stored is returned unchanged.
+    """
     await ledger.lock_chain(tx, agent_id=agent_id)
     stored = await ledger.find_by_refs(tx, [draft.ref] if draft.ref else [], agent_id=agent_id)
     records = stored.get(draft.ref) if draft.ref else None
@@ -93,7 +100,7 @@ async def restore_original_time(tx: Tx, draft: DecisionDraft, *, agent_id: UUID)
 
 
 async def load_decision(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> StoredDecision:
-    """Load a decision. Raises NotFoundError."""
+    """Return a decision from its ledger records. Raises NotFoundError."""
     records = await ledger.list_records(tx, decision_id, agent_id=agent_id)
     if not records:
         raise NotFoundError(f"There is no decision {decision_id}.", hint="`newton decisions` lists the ids.")
@@ -101,7 +108,7 @@ async def load_decision(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> StoredD
 
 
 async def add_thought(tx: Tx, decision_id: UUID, text: str, *, ctx: WriteContext) -> None:
-    """Add a thought to an open decision. Raises ConflictError if it is reviewed."""
+    """Add a thought to a decision. Raises NotFoundError, and ConflictError if the decision is already reviewed."""
     await ledger.lock_chain(tx, agent_id=ctx.agent_id)
     if (await load_decision(tx, decision_id, agent_id=ctx.agent_id)).review:
         raise ConflictError("A reviewed decision cannot get more thoughts.", hint="Record a new decision.")
@@ -110,7 +117,10 @@ async def add_thought(tx: Tx, decision_id: UUID, text: str, *, ctx: WriteContext
 
 
 async def amend(tx: Tx, decision_id: UUID, amendment: DecisionAmendment, *, ctx: WriteContext) -> None:
-    """Amend a decision. Raises InputError for an empty amendment."""
+    """Add a text to a decision, or change its tags, category or review date.
+
+    Raises NotFoundError, and InputError for an empty amendment.
+    """
     stored = await load_decision(tx, decision_id, agent_id=ctx.agent_id)
     review_at = codec.ensure_review_date(amendment.look_again_at, decided_at=stored.decided_at)
     body = {
@@ -129,7 +139,10 @@ async def amend(tx: Tx, decision_id: UUID, amendment: DecisionAmendment, *, ctx:
 
 
 async def mark_done(tx: Tx, decision_id: UUID, *, ctx: WriteContext) -> None:
-    """Mark a decision as done, with its outcome pending. Raises ConflictError if it is done already."""
+    """Mark a decision as done, so that only its outcome is open.
+
+    Raises NotFoundError, and ConflictError if it is done already.
+    """
     await ledger.lock_chain(tx, agent_id=ctx.agent_id)  # a concurrent review reads the state
     await load_decision(tx, decision_id, agent_id=ctx.agent_id)
     transition = PlannedTransition(decision_id, "done", "RECORDED", "PENDING", "it was done")
@@ -138,9 +151,10 @@ async def mark_done(tx: Tx, decision_id: UUID, *, ctx: WriteContext) -> None:
 
 
 async def review(tx: Tx, decision_id: UUID, review: DecisionReview, *, ctx: WriteContext) -> None:
-    """Record the outcome of a decision, once.
+    """Record the outcome of a decision. Raises ConflictError if it has an outcome already.
 
-    Raises ConflictError if it has one, and InputError for an outcome before the decision or in the future."""
+    Raises InputError if the outcome is before the decision or in the future, and NotFoundError.
+    """
     await ledger.lock_chain(tx, agent_id=ctx.agent_id)
     stored = await load_decision(tx, decision_id, agent_id=ctx.agent_id)
     if stored.review:
@@ -157,16 +171,18 @@ async def review(tx: Tx, decision_id: UUID, review: DecisionReview, *, ctx: Writ
 
 
 async def supersede(tx: Tx, newer_id: UUID, older_id: UUID, *, ctx: WriteContext) -> None:
-    """Supersede an earlier decision; its outcome becomes partial unless it is known.
+    """Mark the decision `older_id` as superseded by another. If it has no outcome yet, its outcome becomes partial.
 
-    Raises InputError for a decision that would supersede itself, directly or in a cycle, or a later one."""
+    Raises InputError if the older decision was made later, or if a decision would supersede itself, directly or through
+    other decisions.
+    """
     await ledger.lock_chain(tx, agent_id=ctx.agent_id)
     newer = await load_decision(tx, newer_id, agent_id=ctx.agent_id)
     older = await load_decision(tx, older_id, agent_id=ctx.agent_id)
     rows = await SQL["list_superseded"].fetch_all(tx, agent_id=ctx.agent_id, memory_id=older_id)
     if newer_id == older_id or newer_id in {row["other_id"] for row in rows}:
         message = "A decision cannot supersede itself, directly or through others."
-        raise InputError(message, hint="Record a new decision for that.")
+        raise InputError(message, hint="Record a new decision that supersedes it.")
     if newer.decided_at < older.decided_at:
         raise InputError("A decision cannot supersede a later one.", hint="Swap the two ids.")
     await _record_link(tx, newer_id, "supersedes", older_id, ctx=ctx)
@@ -176,7 +192,10 @@ async def supersede(tx: Tx, newer_id: UUID, older_id: UUID, *, ctx: WriteContext
 
 
 async def link(tx: Tx, from_id: UUID, link_type: ManualLink, to_id: UUID, *, ctx: WriteContext) -> None:
-    """Link two decisions."""
+    """Link one decision to another; an existing link stays unchanged.
+
+    Raises InputError for a link of a decision to itself, and NotFoundError for an unknown decision.
+    """
     if from_id == to_id:
         raise InputError("A decision cannot be linked to itself.", hint="Choose another decision.")
     for decision_id in (from_id, to_id):
@@ -185,9 +204,10 @@ async def link(tx: Tx, from_id: UUID, link_type: ManualLink, to_id: UUID, *, ctx
 
 
 async def relate(tx: Tx, source_id: UUID, similarities: Mapping[UUID, float], *, ctx: WriteContext) -> None:
-    """Link a new decision to those of `similarities` that are near or share a tag.
+    """Link a new decision to those of `similarities` that are near it or share a tag with it.
 
-    These links are derived and not part of the ledger."""
+    `similarities` maps decision ids to cosine similarities. The links are not part of the ledger.
+    """
     ids = {"agent_id": ctx.agent_id, "memory_id": source_id, "memory_ids": list(similarities)}
     near = {decision_id for decision_id, cosine in similarities.items() if cosine >= NEAR_COSINE}
     sharing_tag = {row["decision_id"] for row in await SQL["find_sharing_tag"].fetch_all(tx, **ids)} - near
@@ -196,7 +216,10 @@ async def relate(tx: Tx, source_id: UUID, similarities: Mapping[UUID, float], *,
 
 
 async def erase(tx: Tx, decision_id: UUID, *, reason: str, ctx: WriteContext) -> bool:
-    """Permanently delete the texts of a decision; return False if it has none. The bodies of its records remain."""
+    """Delete the texts of a decision permanently; return False if it has none.
+
+    The bodies of its ledger records, which contain no free text, remain.
+    """
     await ledger.lock_chain(tx, agent_id=ctx.agent_id)
     stored = await load_decision(tx, decision_id, agent_id=ctx.agent_id)
     record_ids = [str(record.record_id) for record in stored.records if record.words is not None]
@@ -223,7 +246,10 @@ def _from_records(records: Sequence[ChainRecord]) -> StoredDecision:
 
 
 def _extract_new_review(stored: StoredDecision, new_decision: NewDecision) -> DecisionReview | None:
-    """Return the outcome that a repeated recording adds, if any. Erased text cannot be compared."""
+    """Return the outcome that a repeated recording of a decision adds; None if it adds none.
+
+    Raises ConflictError if draft or outcome differ from the stored ones. Erased text is not compared.
+    """
     review = new_decision.review
     if stored.draft is not None:
         codec.ensure_same_draft(stored.draft, new_decision.draft)
@@ -236,7 +262,7 @@ def _extract_new_review(stored: StoredDecision, new_decision: NewDecision) -> De
 
 
 def _merge(first: NewDecision, again: NewDecision) -> NewDecision:
-    """Merge a decision that occurs twice in one call."""
+    """Merge two decisions with the same `ref` in one call. Raises ConflictError if they differ."""
     codec.ensure_same_draft(first.draft, again.draft)
     if first.review and again.review:
         codec.ensure_same_outcome(first.review, again.review, first.draft.ref)

@@ -1,4 +1,4 @@
-"""Decisions before they are recorded and after they are reviewed, as values. Pure."""
+"""Decisions as values, before they are recorded and after they are reviewed. Pure."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -25,7 +25,8 @@ class DecisionReason:
 class DecisionDraft:
     """A decision before it is recorded. `confidence` is between 0 and 1.
 
-    `look_again_at` is the expected time of the outcome, `reviewed_by` the person who approved the draft."""
+    `look_again_at` is the time at which the outcome should be known, `reviewed_by` the person who approved the draft.
+    """
 
     description: str
     confidence: float
@@ -45,7 +46,7 @@ class DecisionDraft:
 
 @dataclass(frozen=True, slots=True)
 class ReviewedDecision:
-    """A decision with its outcome, as input of calibration. It contains no free text."""
+    """A decision with its outcome, as input of the calibration. It contains no free text."""
 
     decision_id: UUID
     decided_at: datetime
@@ -60,9 +61,11 @@ class ReviewedDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackRecord:
-    """The track record of the agent at the time of a decision. Rates are None without reviews.
+    """The numbers of an agent's earlier decisions at the time of a new one. Rates are None without reviews.
 
-    `category_…` covers decisions of the same category; `overdue` counts open ones whose review date has passed."""
+    `judged` counts reviewed decisions and `overdue` open ones whose review date has passed. `category_…` fields cover
+    the decisions of the same category.
+    """
 
     decisions: int = 0
     judged: int = 0

@@ -1,4 +1,4 @@
-"""Read the decisions of two periods for the growth report."""
+"""The decisions of a period and of the period before it, for the growth report."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ MAX_OVERDUE = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionCounts:
-    """Counts of a period: decisions made, decisions overdue at its end, and repeated mistakes."""
+    """The counts of one period: decisions made, decisions overdue at its end, and repeated mistakes."""
 
     made: int
     overdue: int
@@ -29,7 +29,10 @@ class DecisionCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionGrowth:
-    """Decisions of both periods. `reviewed` has all reviewed ones in order, `overdue` those overdue the longest."""
+    """The decisions of a period and of the period before it.
+
+    `reviewed` are all reviewed decisions until now, in order. `overdue` are those whose review is overdue the longest.
+    """
 
     reviewed: tuple[ReviewedDecision, ...]
     now: DecisionCounts
@@ -38,7 +41,7 @@ class DecisionGrowth:
 
 
 async def read_growth(tx: Tx, periods: ReportPeriods, *, agent_id: UUID) -> DecisionGrowth:
-    """Read the decisions and outcomes of both periods."""
+    """Return the decisions, outcomes and repeated mistakes of both periods."""
     made = await _list_decision_vectors(tx, periods, agent_id=agent_id)
     failures = repeated_mistakes.find_near_failures(made, since=periods.before)
     pairs = await _assess_pairs(tx, made, failures, agent_id=agent_id)
@@ -59,7 +62,10 @@ async def read_growth(tx: Tx, periods: ReportPeriods, *, agent_id: UUID) -> Deci
 
 
 async def _list_decision_vectors(tx: Tx, periods: ReportPeriods, *, agent_id: UUID) -> list[DecisionVector]:
-    """Read the vectors in a separate query: a join without table statistics takes many times as long."""
+    """Return the decisions of both periods with their vectors.
+
+    A separate query reads the vectors, because a join without table statistics takes many times as long.
+    """
     rows = await SQL["list_decided"].fetch_all(tx, agent_id=agent_id, since=periods.before, now=periods.now)
     vectors = await _read_vectors(tx, [row["decision_id"] for row in rows], agent_id=agent_id)
     return [DecisionVector(**row, vector=vectors.get(row["decision_id"])) for row in rows]

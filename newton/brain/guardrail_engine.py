@@ -1,4 +1,4 @@
-"""Evaluate guardrails, which are CEL conditions on a decision, before it is recorded. Pure."""
+"""Evaluation of guardrails (CEL conditions that a decision must not meet) before a decision is recorded. Pure."""
 
 import functools
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ NULLABLE_RATES = frozenset({"success_rate", "brier", "category_success_rate"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardrailRule:
-    """A guardrail. Its expression is true for a violation; `message` states what to do instead."""
+    """A guardrail. Its expression is true for a decision that violates it; `message` says what to do instead."""
 
     name: str
     expression: str
@@ -45,7 +45,7 @@ class GuardrailRule:
 
 @dataclass(frozen=True, slots=True)
 class GuardrailResult:
-    """The result of a guardrail; `error` is set when it could not be evaluated."""
+    """The result of evaluating one guardrail; `error` is the reason if it could not be evaluated."""
 
     rule: GuardrailRule
     verdict: GuardrailOutcome
@@ -53,23 +53,23 @@ class GuardrailResult:
 
     @property
     def blocks(self) -> bool:
-        """Return whether the decision is blocked; a failed evaluation always blocks."""
+        """True if the guardrail blocks the decision. One that could not be evaluated always blocks."""
         return self.verdict in ("blocked", "not_evaluated")
 
     @property
     def message(self) -> str:
-        """Return the message for the caller; empty when it passed."""
+        """The message for the caller; empty if the decision passed the guardrail."""
         match self.verdict:
             case "passed":
                 return ""
             case "not_evaluated":
-                return f"{self.rule.name} could not be evaluated: {self.error}"
+                return f"The guardrail {self.rule.name} could not be evaluated: {self.error}"
             case "warned" | "blocked":
                 return f"{self.rule.name}: {self.rule.message}"
 
 
 def evaluate(rules: Sequence[GuardrailRule], draft: DecisionDraft, track_record: TrackRecord) -> list[GuardrailResult]:
-    """Evaluate each rule, in order. Never raises: an error becomes a blocking result."""
+    """Evaluate each rule for a draft, in order. An error does not raise, but gives a result that blocks."""
     try:
         context = cel.Context(variables=_to_variables(draft, track_record))
     except InputError as error:
@@ -87,9 +87,10 @@ def _evaluate_rule(rule: GuardrailRule, context: cel.Context) -> GuardrailResult
 
 
 def validate_expression(expression: str) -> None:
-    """Check that an expression is within the limits, uses known names and returns a boolean for sample drafts.
+    """Raise InputError unless an expression is within the limits, uses known names and gives a boolean.
 
-    Raises InputError."""
+    It is evaluated for sample drafts.
+    """
     for sample in _sample_contexts():
         _is_broken(expression, sample)
 
@@ -124,9 +125,10 @@ def _compile(expression: str) -> cel.Program:
 
 
 def _to_variables(draft: DecisionDraft, track_record: TrackRecord) -> dict[str, object]:
-    """Return the CEL variables: missing texts are empty, unknown times and rates are null.
+    """Return the CEL variables of a draft: missing texts are empty, unknown times and rates are null.
 
-    Raises InputError for a draft that exceeds the limits or whose confidence is outside [0, 1]."""
+    Raises InputError for a draft that exceeds the limits or whose confidence is outside [0, 1].
+    """
     kinds = tuple(reason.kind for reason in draft.reasons)
     variables: dict[str, object] = {name: getattr(draft, name) for name in VARIABLES - {"reasons", "reason_kinds"}}
     variables |= {name: variables[name] or "" for name in OPTIONAL_TEXTS}
@@ -149,7 +151,10 @@ def _check_limits(draft: DecisionDraft, variables: dict[str, object]) -> None:
 
 @functools.cache
 def _sample_contexts() -> tuple[cel.Context, ...]:
-    """Return varied drafts with and without a track record: an error that `&&` hides for one shows in another."""
+    """Return the CEL variables of varied sample drafts, with and without a track record.
+
+    An error that `&&` hides for one sample shows for another.
+    """
     return tuple(cel.Context(variables=_to_variables(*sample)) for sample in _sample_inputs())
 
 

@@ -1,4 +1,4 @@
-"""Store the guardrails of an agent. They override guardrails of the same name from files."""
+"""Store of an agent's own guardrails. They override guardrails of the same name from files."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ RULE_FIELDS = ("expression", "severity", "message", "description")  # of a rule,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditContext:
-    """The agent, time and interface of a change to a guardrail."""
+    """The agent whose guardrails are changed, and the time and the interface of the change."""
 
     agent_id: UUID
     now: datetime
@@ -43,12 +43,12 @@ class GuardrailStatus:
 
 
 async def list_in_force(tx: Tx, file_guardrails: FileGuardrails, agent_id: UUID) -> list[GuardrailRule]:
-    """Return the guardrails in force, by name."""
+    """Return the guardrails in force for the agent, sorted by name."""
     return [status.rule for status in await list_all(tx, file_guardrails, agent_id) if status.in_force]
 
 
 async def list_all(tx: Tx, file_guardrails: FileGuardrails, agent_id: UUID) -> list[GuardrailStatus]:
-    """Return the guardrails in force, and retired ones from files, by name."""
+    """Return the guardrails in force, and those from files that the agent has retired, sorted by name."""
     changes = {row["name"]: row for row in await SQL["list_last_changes"].fetch_all(tx, agent_id=agent_id)}
     retired = {name for name, row in changes.items() if row["change"] == "retired"}
     rules = {name: _from_file(guardrail) for name, guardrail in file_guardrails.items()}
@@ -57,7 +57,10 @@ async def list_all(tx: Tx, file_guardrails: FileGuardrails, agent_id: UUID) -> l
 
 
 async def add(tx: Tx, rule: GuardrailRule, file_guardrails: FileGuardrails, *, ctx: EditContext) -> AddStatus:
-    """Add a validated rule of the agent, or replace the one of that name. Raises ConflictError beyond MAX_OWN."""
+    """Add a validated guardrail of the agent, or replace that of the same name.
+
+    Raises ConflictError if the agent already has MAX_OWN guardrails of its own.
+    """
     await SQL["lock_guardrails"].execute(tx, agent_id=ctx.agent_id)
     by_name = {status.rule.name: status for status in await list_all(tx, file_guardrails, ctx.agent_id)}
     before = by_name.get(rule.name)
@@ -66,13 +69,13 @@ async def add(tx: Tx, rule: GuardrailRule, file_guardrails: FileGuardrails, *, c
     own = [status for status in by_name.values() if status.rule.source == "own" and status.rule.name != rule.name]
     if len(own) >= MAX_OWN:
         hint = "Retire one first: `newton guard retire NAME`."
-        raise ConflictError(f"There are {MAX_OWN} guardrails already.", hint=hint)
+        raise ConflictError(f"The agent already has the maximum of {MAX_OWN} guardrails.", hint=hint)
     await _append_change(tx, rule.name, "added", rule, ctx=ctx)
     return "replaced" if before and before.in_force else "added"
 
 
 async def retire(tx: Tx, name: str, file_guardrails: FileGuardrails, *, ctx: EditContext) -> None:
-    """Retire a guardrail for this agent; it may come from a file. Raises NotFoundError."""
+    """Retire a guardrail, of the agent or from a file, for this agent. Raises NotFoundError if it is not in force."""
     await SQL["lock_guardrails"].execute(tx, agent_id=ctx.agent_id)
     rules = [rule.name for rule in await list_in_force(tx, file_guardrails, ctx.agent_id)]
     if name not in rules:
@@ -81,12 +84,13 @@ async def retire(tx: Tx, name: str, file_guardrails: FileGuardrails, *, ctx: Edi
 
 
 async def restore(tx: Tx, name: str, file_guardrails: FileGuardrails, *, ctx: EditContext) -> bool:
-    """Restore a guardrail from a file in place of the agent's own; return False if it is in force.
+    """Put a guardrail from a file in force again, in place of the agent's own; return False if it is in force already.
 
-    Raises NotFoundError for a name that no file defines."""
+    Raises NotFoundError for a name that no file defines.
+    """
     await SQL["lock_guardrails"].execute(tx, agent_id=ctx.agent_id)
     if name not in file_guardrails:
-        raise _not_found_error(name, list(file_guardrails), what="There is no guardrail file")
+        raise _not_found_error(name, list(file_guardrails), what="No file defines a guardrail")
     if GuardrailStatus(_from_file(file_guardrails[name]), in_force=True) in await list_all(
         tx, file_guardrails, ctx.agent_id
     ):

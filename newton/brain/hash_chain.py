@@ -1,4 +1,4 @@
-"""Hash and verify the chain of an agent's decision records. Pure."""
+"""Hashing and verification of the chain of an agent's decision records. Pure."""
 
 import hashlib
 import json
@@ -22,7 +22,10 @@ class ChainHead(NamedTuple):
 
 
 class ChainRecord(NamedTuple):
-    """A record of the chain. `words` is its text; it and `salt` are None without text, or once it is erased."""
+    """A record of the chain. `words` is its text.
+
+    `words` and `salt` are None if the record has no text, or if its text was erased.
+    """
 
     seq: int
     record_id: UUID
@@ -38,14 +41,14 @@ class ChainRecord(NamedTuple):
 
 
 class BrokenLink(NamedTuple):
-    """The first broken record of a chain, and the reason."""
+    """The sequence number of the first broken record of a chain, and the reason."""
 
     seq: int
     reason: str
 
 
 def canonical_json(value: JsonObject) -> str:
-    """Serialize a value with sorted keys, so that it has the same text after a round trip through jsonb.
+    """Return a value as JSON with sorted keys, so that its text is the same after storage as jsonb.
 
     >>> canonical_json({"b": 0.5, "a": ["ä"]})
     '{"a":["ä"],"b":0.5}'
@@ -54,7 +57,7 @@ def canonical_json(value: JsonObject) -> str:
 
 
 def make_initial_head(agent_id: UUID) -> ChainHead:
-    """Return the head of an empty chain. It differs per agent, so identical records hash differently."""
+    """Return the head of an agent's empty chain. It differs per agent, so that equal records have different hashes."""
     return ChainHead(0, digest("newton ledger", str(agent_id)))
 
 
@@ -63,7 +66,10 @@ def hash_texts(texts: JsonObject, salt: bytes) -> bytes:
 
 
 def hash_record(previous_hash: bytes, record: ChainRecord) -> bytes:
-    """Hash a record together with the hash of the previous record. The text is included as its salted hash."""
+    """Return the hash of a record together with the hash of the previous record.
+
+    A text is included as its salted hash.
+    """
     return digest(
         previous_hash.hex(),
         str(record.seq),
@@ -80,16 +86,17 @@ def hash_record(previous_hash: bytes, record: ChainRecord) -> bytes:
 def verify_records(
     records: Iterable[ChainRecord], *, agent_id: UUID, head: ChainHead, external_head: ChainHead | None = None
 ) -> BrokenLink | None:
-    """Return the first broken link of a chain; None if it is intact.
+    """Return the first broken link of a chain; None if the chain is intact.
 
-    `head` is the head stored in the database, `external_head` one saved outside it."""
+    `head` is the head stored in the database, `external_head` one that was saved outside of it.
+    """
     verifier = ChainVerifier(agent_id, external_head)
     return next(filter(None, map(verifier.check_record, records)), None) or verifier.finish(head)
 
 
 @dataclass(slots=True)
 class ChainVerifier:
-    """Verify a chain record by record, without keeping the records."""
+    """A verifier that checks a chain record by record, without keeping the records."""
 
     agent_id: UUID
     external_head: ChainHead | None = None
@@ -101,21 +108,25 @@ class ChainVerifier:
         self.current = make_initial_head(self.agent_id)
 
     def check_record(self, record: ChainRecord) -> BrokenLink | None:
-        """Return the first failed check of this record as the next one of the chain, or None."""
+        """Check that the record is a valid next one of the chain; return the first fault, or None."""
         checks = (self._check_sequence, self._check_hash, self._check_texts, self._check_erasure)
         fault = next((fault for check in checks if (fault := check(record))), None)
         self.current = ChainHead(record.seq, record.hash)
         return fault
 
     def finish(self, head: ChainHead) -> BrokenLink | None:
-        """Run the checks that need the whole chain."""
+        """Run the checks that need the whole chain, after its last record; return the first fault, or None.
+
+        `head` is the head stored in the database.
+        """
         if self.missing_texts:
             return BrokenLink(min(self.missing_texts.values()), "its text is missing without an erasure record")
         if self.external_head and self.external_head.seq > self.current.seq:
-            reason = f"the end of the chain is missing: the external head has {self.external_head.seq} records"
+            saved = self.external_head.seq
+            reason = f"the end of the chain is missing: the head saved outside the database has {saved} records"
             return BrokenLink(self.current.seq + 1, reason)
         if head != self.current:
-            return BrokenLink(self.current.seq + 1, f"the chain ends here, but its head has {head.seq} records")
+            return BrokenLink(self.current.seq + 1, f"the chain ends before it, but its head has {head.seq} records")
         return None
 
     def _check_sequence(self, record: ChainRecord) -> BrokenLink | None:
@@ -126,7 +137,9 @@ class ChainVerifier:
         if hash_record(self.current.hash, record) != record.hash:
             return BrokenLink(record.seq, "its content or the previous hash was changed")
         if self.external_head and record.seq == self.external_head.seq and record.hash != self.external_head.hash:
-            return BrokenLink(record.seq, "the chain was rewritten: the external head has another hash")
+            return BrokenLink(
+                record.seq, "the chain was rewritten: the head saved outside the database has another hash"
+            )
         return None
 
     def _check_texts(self, record: ChainRecord) -> BrokenLink | None:
@@ -143,11 +156,11 @@ class ChainVerifier:
     def _check_erasure(self, record: ChainRecord) -> BrokenLink | None:
         for erased in list_erased_ids(record.body) if record.kind == "erasure" else ():
             if erased in self.present_texts:
-                return BrokenLink(record.seq, "text that it erased is present")
+                return BrokenLink(record.seq, "a text that this erasure record deleted is present")
             self.missing_texts.pop(erased, None)
         return None
 
 
 def list_erased_ids(body: JsonObject) -> list[UUID]:
-    """Return the ids of the records whose text an erasure deleted."""
+    """Return the ids of the records whose text was erased, from the body of an erasure record."""
     return [UUID(record_id) for record_id in cast("Iterable[str]", body.get("erased", ()))]

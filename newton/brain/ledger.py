@@ -1,4 +1,4 @@
-"""Append records to the hash chain of an agent, read them and verify them."""
+"""The ledger of an agent's decisions: a hash chain of records, which are appended, read and verified here."""
 
 import json
 import secrets
@@ -25,7 +25,10 @@ BATCH_SIZE = 2_000  # records per read
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerEntry:
-    """A record to append. The first record of a decision has its id. `words` is the text, which can be erased."""
+    """A record to append. `words` is its text, which can be erased.
+
+    The first record of a decision has the id of the decision.
+    """
 
     kind: RecordKind
     decision_id: UUID
@@ -42,7 +45,7 @@ async def lock_chain(tx: Tx, *, agent_id: UUID) -> ChainHead:
 
 
 async def append(tx: Tx, entries: Sequence[LedgerEntry], *, ctx: WriteContext) -> ChainHead:
-    """Append entries in order and return the new head."""
+    """Append entries to the chain in order, and return its new head."""
     head = await lock_chain(tx, agent_id=ctx.agent_id)
     if not entries:
         return head
@@ -57,13 +60,13 @@ async def append(tx: Tx, entries: Sequence[LedgerEntry], *, ctx: WriteContext) -
 
 
 async def get_head(tx: Tx, *, agent_id: UUID) -> ChainHead:
-    """Return the head stored in the database."""
+    """Return the head of the chain, as the database stores it."""
     row = await SQL["get_head"].fetch_one(tx, agent_id=agent_id)
     return ChainHead(row["seq"], row["hash"]) if row else hash_chain.make_initial_head(agent_id)
 
 
 async def get_extended_head(tx: Tx, previous: ChainHead | None, *, agent_id: UUID) -> ChainHead | None:
-    """Return the head of the chain; None if the chain does not contain `previous`."""
+    """Return the head of the chain if the chain contains `previous`; otherwise None."""
     if previous is not None and previous.seq:
         row = await SQL["get_hash_at"].fetch_one(tx, agent_id=agent_id, seq=previous.seq)
         if row is None or row["hash"] != previous.hash:
@@ -72,13 +75,13 @@ async def get_extended_head(tx: Tx, previous: ChainHead | None, *, agent_id: UUI
 
 
 async def list_records(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> list[ChainRecord]:
-    """Return the records of a decision, in order."""
+    """Return all records of a decision, in the order of the chain."""
     rows = await SQL["list_by_decision"].fetch_all(tx, agent_id=agent_id, decision_id=decision_id)
     return [_from_row(row) for row in rows]
 
 
 async def find_by_refs(tx: Tx, refs: Sequence[str], *, agent_id: UUID) -> dict[str, list[ChainRecord]]:
-    """Return the decision and outcome records of each stored ref."""
+    """Return, for each `ref` that is stored, the records of the decision and of its outcome."""
     found: defaultdict[str, list[ChainRecord]] = defaultdict(list)
     if refs:
         for row in await SQL["find_by_ref"].fetch_all(tx, agent_id=agent_id, refs=refs):
@@ -87,9 +90,10 @@ async def find_by_refs(tx: Tx, refs: Sequence[str], *, agent_id: UUID) -> dict[s
 
 
 async def verify_chain(tx: Tx, *, agent_id: UUID, external_head: ChainHead | None) -> BrokenLink | ChainHead:
-    """Lock the chain and return its first broken link, or its head if it is intact.
+    """Lock the chain and verify it; return its first broken link, or its head if it is intact.
 
-    `external_head` is a head saved outside the database."""
+    `external_head` is a head that was saved outside the database.
+    """
     head = await lock_chain(tx, agent_id=agent_id)
     origin = await SQL["get_origin_agent"].fetch_one(tx, agent_id=agent_id)
     verifier = ChainVerifier(origin["began"] if origin else agent_id, external_head)
@@ -101,7 +105,9 @@ async def verify_chain(tx: Tx, *, agent_id: UUID, external_head: ChainHead | Non
     if fault := verifier.finish(head):
         return fault
     mismatch = await SQL["find_mismatch"].fetch_one(tx, agent_id=agent_id)
-    return BrokenLink(mismatch["seq"], "memory.memories has other data for it") if mismatch else head
+    return (
+        BrokenLink(mismatch["seq"], "the table memory.memories has other data for its decision") if mismatch else head
+    )
 
 
 def _check_row(verifier: ChainVerifier, row: Record) -> BrokenLink | None:

@@ -1,4 +1,4 @@
-"""The outcomes of decisions, and their values. Pure."""
+"""The outcomes that a decision can have, and their values in scores. Pure."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""The quality of a decision draft: a score from 0 to 1 with its parts. Pure."""
+"""The quality of a decision draft: a score from 0 to 1, which is the sum of the scores of its parts. Pure."""
 
 from collections.abc import Callable, Mapping
 
@@ -29,12 +29,12 @@ PART_LABELS = {
 
 
 def score_parts(draft: DecisionDraft) -> dict[str, float]:
-    """Return the weighted score of each part; their sum is the quality."""
+    """Return the weighted score of each part by name. The sum of the scores is the quality."""
     return {name: round(worth * share(draft), 4) for name, (worth, share) in QUALITY_PARTS.items()}
 
 
 def format_quality(parts: Mapping[str, float]) -> str:
-    """Return the quality and what it lacks as a text."""
+    """Return a text with the quality score and what the draft lacks."""
     missing = [PART_LABELS.get(name, name) for name, score in parts.items() if score < QUALITY_PARTS[name][0]]
     return f"Quality {total_score(parts):.2f}." + (f" Missing: {', '.join(missing)}." if missing else "")
 

@@ -1,4 +1,4 @@
-"""Queries of decisions: lists, details and the track record."""
+"""Queries for decisions: lists, details, and the agent's track record."""
 
 import functools
 import json
@@ -25,10 +25,11 @@ MAX_LINKS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionFilter:
-    """Filters of a list of decisions.
+    """The decisions to list; a filter of None or False selects all.
 
-    `due` selects open ones whose review date has passed, most overdue first. Other lists are newest first, and
-    `before` is the last decision of the previous page."""
+    `due` selects open decisions whose review date has passed, most overdue first. Other lists are newest first, and
+    `before` is the last decision of the previous page.
+    """
 
     due: bool = False
     open: bool = False
@@ -42,7 +43,7 @@ class DecisionFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionSummary:
-    """A decision in a list. Its description is None when erased."""
+    """A decision in a list. `description` is None if it was erased; `how` says how the outcome was determined."""
 
     decision_id: UUID
     state: str
@@ -61,7 +62,7 @@ class DecisionSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionOutcome:
-    """A reviewed decision with its outcome and lesson. Texts are None when erased."""
+    """A reviewed decision with its outcome and lesson. Erased texts are None."""
 
     decision_id: UUID
     description: str | None
@@ -80,7 +81,11 @@ class CategoryCount(NamedTuple):
 
 
 class DecisionNote(NamedTuple):
-    """An addition to a decision: its text (None if erased or absent), and the fields and tags that it changes."""
+    """A thought, amendment or erasure of a decision.
+
+    `text` is None if there is none or it was erased. `body` holds changed fields, and `tags` the new tags if they
+    change.
+    """
 
     recorded_at: datetime
     origin: str
@@ -90,7 +95,7 @@ class DecisionNote(NamedTuple):
 
 
 class DecisionLink(NamedTuple):
-    """A link between two decisions."""
+    """A link from one decision to another, with the shortest form of both."""
 
     memory_id: UUID
     link: str
@@ -101,7 +106,7 @@ class DecisionLink(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionDetail:
-    """A decision with its thoughts, amendments and links. `body` remains when its text is erased."""
+    """A decision with its thoughts, amendments and links. If its text is erased, only `body` remains."""
 
     memory: MemoryDetail
     body: Mapping[str, Any]
@@ -114,18 +119,18 @@ class DecisionDetail:
 
     @property
     def category(self) -> str:
-        """Return the category as last amended."""
+        """The category of the decision, as last amended."""
         amended = [note.body["category"] for note in self.amendments if note.body.get("category")]
         return amended[-1] if amended else cast("str", self.body["category"])
 
     @property
     def quality(self) -> Mapping[str, float]:
-        """Return the quality parts in display order."""
+        """The score of each part of the quality, by name, in display order."""
         parts = cast("Mapping[str, float]", self.body["quality"])
         return {name: parts[name] for name in sorted(parts, key=list(QUALITY_PARTS).index)}
 
     def as_json(self) -> dict[str, Any]:
-        """Return the public JSON form, the same for every interface."""
+        """Return the decision as the JSON object that every interface shows."""
         return {
             "decision_id": str(self.memory.memory_id),
             "state": self.memory.state,
@@ -157,24 +162,24 @@ def _review_to_json(review: DecisionReview | None) -> dict[str, Any]:
 async def list_outcomes(
     tx: Tx, *, agent_id: UUID, category: str | None, outcome: Verdict | None, limit: int
 ) -> list[DecisionOutcome]:
-    """List reviewed decisions with their outcomes, latest review first."""
+    """Return up to `limit` reviewed decisions with their outcomes, the latest review first."""
     rows = await SQL["list_outcomes"].fetch_all(tx, agent_id=agent_id, category=category, outcome=outcome, limit=limit)
     return [DecisionOutcome(**row) for row in rows]
 
 
 async def list_decisions(tx: Tx, criteria: DecisionFilter, *, agent_id: UUID, now: datetime) -> list[DecisionSummary]:
-    """Return the matching decisions: due ones by date, others newest first."""
+    """Return the decisions that match the filter, with `due` the most overdue first, otherwise the newest first."""
     rows = await SQL["list_decisions"].fetch_all(tx, agent_id=agent_id, now=now, **asdict(criteria))
     return [DecisionSummary(**row) for row in rows]
 
 
 async def list_categories(tx: Tx, *, agent_id: UUID) -> list[CategoryCount]:
-    """Return all categories, most used first."""
+    """Return all categories with their numbers of decisions and of reviewed ones, most used first."""
     return [CategoryCount(*row) for row in await SQL["count_by_category"].fetch_all(tx, agent_id=agent_id)]
 
 
 async def get_decision(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> DecisionDetail:
-    """Return a decision in full. Raises NotFoundError."""
+    """Return a decision with its thoughts, amendments and links. Raises NotFoundError."""
     stored = await load_decision(tx, decision_id, agent_id=agent_id)
     links = await SQL["list_links"].fetch_all(tx, agent_id=agent_id, memory_id=decision_id, max_rows=MAX_LINKS)
     return DecisionDetail(
@@ -190,13 +195,13 @@ async def get_decision(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> Decision
 
 
 async def list_reviewed_decisions(tx: Tx, *, agent_id: UUID) -> list[ReviewedDecision]:
-    """Return every reviewed decision in decision order."""
+    """Return every reviewed decision without its texts, sorted by decision time."""
     rows = await SQL["list_reviewed"].fetch_all(tx, agent_id=agent_id)
     return [ReviewedDecision(*columns, reason_kinds=_parse_kinds(kinds)) for *columns, kinds in rows]
 
 
 async def get_track_record(tx: Tx, *, agent_id: UUID, category: str, now: datetime) -> TrackRecord:
-    """Return the current track record, overall and of one category."""
+    """Return the agent's current track record: that of all decisions, and that of one category."""
     row = await SQL["get_track_record"].fetch_one(tx, agent_id=agent_id, category=category, now=now)
     assert row is not None, "an aggregate returns one row"
     return TrackRecord(**row)

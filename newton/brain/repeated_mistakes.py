@@ -1,4 +1,7 @@
-"""Find decisions that repeat a known failure, which they neither answer nor were shown. Pure."""
+"""Search for decisions that repeat a known failure. Pure.
+
+A decision does not count if it mentions the failure, or if the failure was shown when it was made.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +32,7 @@ IndexArray = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DecisionVector:
-    """A decision for comparison. The vector is None until embedded, or when erased."""
+    """A decision to compare with others. `vector` is None until its text is embedded, and after the text is erased."""
 
     decision_id: UUID
     decided_at: datetime
@@ -40,7 +43,7 @@ class DecisionVector:
 
 
 class _Columns(NamedTuple):
-    """Decisions as columns: times in seconds, categories by number, reviewed at infinity without an outcome."""
+    """Decisions as columns: times in seconds, and categories as numbers. Without an outcome, `reviewed` is infinite."""
 
     vector: Vector
     decided: FloatArray
@@ -49,7 +52,7 @@ class _Columns(NamedTuple):
 
 
 class FailurePair(NamedTuple):
-    """A decision, and a similar one that was known to have failed when it was made."""
+    """A decision, and a similar one that was known to have failed when the first was made."""
 
     decision_id: UUID
     failed_id: UUID
@@ -58,9 +61,11 @@ class FailurePair(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssessedPair:
-    """A pair with evidence from the decision log: a shared tag, an answer, or a link that was added automatically.
+    """A decision and a similar failure, with evidence on whether the failure was known when the decision was made.
 
-    A failure is answered if it is linked by hand, or if the decision or its thoughts contain its id."""
+    `answered` means that both are linked by hand, or that the decision or its thoughts contain the id of the failure.
+    `shown` means that they were linked automatically.
+    """
 
     pair: FailurePair
     decided_at: datetime
@@ -78,9 +83,10 @@ class AssessedPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatReport:
-    """Counts of decisions: compared, without a vector, near a known failure, and with an answer to it.
+    """The numbers of decisions compared, without a vector, near a known failure, and with an answer to that failure.
 
-    `repeated` has the nearest failure of each decision that neither answered nor was shown one."""
+    `repeated` holds the nearest failure of each decision that is near a failure, but neither answers nor was shown one.
+    """
 
     compared: int
     missing: int
@@ -90,9 +96,11 @@ class RepeatReport:
 
 
 def find_near_failures(decisions: Sequence[DecisionVector], *, since: datetime) -> list[FailurePair]:
-    """Return the nearest failures that were known at each decision since `since`, nearest first.
+    """Return similar decisions that were known to have failed when a decision was made, nearest first.
 
-    Failures of another category must reach NEAR_COSINE."""
+    Only decisions made since `since` are compared, each with at most MAX_NEAREST failures. A failure in another
+    category must have a cosine similarity of at least NEAR_COSINE.
+    """
     new = [one for one in decisions if one.vector is not None and one.decided_at >= since]
     failed = [one for one in decisions if one.vector is not None and one.outcome == "failure"]
     if not new or not failed:
@@ -112,7 +120,7 @@ def find_near_failures(decisions: Sequence[DecisionVector], *, since: datetime) 
 
 
 def summarize_repeats(decisions: Iterable[DecisionVector], assessed_pairs: Iterable[AssessedPair]) -> RepeatReport:
-    """Count how often the given decisions resemble an earlier one that failed.
+    """Count how many of the decisions resemble an earlier one that failed.
 
     Each assessed pair joins a decision to an earlier one; the pairs of one decision must follow one another.
     """
@@ -148,7 +156,7 @@ def _is_near(cosines: Vector, categories: IndexArray, failed_categories: IndexAr
 
 
 def _nearest_indices(cosines: Vector, near: BoolArray) -> list[int]:
-    """Return the indices of at most MAX_NEAREST failures, nearest first."""
+    """Return the indices of the failures that are `near`, at most MAX_NEAREST, the most similar first."""
     indices = np.flatnonzero(near)
     if len(indices) > MAX_NEAREST:
         indices = indices[np.argpartition(-cosines[indices], MAX_NEAREST - 1)[:MAX_NEAREST]]

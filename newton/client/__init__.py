@@ -1,6 +1,6 @@
 """Typed clients of the HTTP API: `Client` for asyncio and `SyncClient` without it.
 
-This package imports nothing else of Newton: it is also built as the distribution newton-client.
+This package imports no other module of Newton, because it is also built as the distribution newton-client.
 """
 
 from .client import Client

@@ -1,4 +1,4 @@
-"""The JSON format of a context, as returned by `POST /v1/context`, `newton context --json` and turns.
+"""JSON format of a context, as returned by `POST /v1/context`, `newton context --json` and turn results.
 
 Each type is a TypedDict, so the output of `Bundle.as_json` is not validated again.
 """
@@ -9,7 +9,11 @@ from typing_extensions import TypedDict
 
 
 class FrameSelection(TypedDict):
-    """The frame of the input, the confidence of the selection, and its reason."""
+    """The frame (kind of input, such as debug) selected for an input, with its confidence and reason.
+
+    `runner_up` is the second best frame. `forced` is true if the caller named the frame, `unsure` if the confidence was
+    too low for a choice.
+    """
 
     name: str
     confidence: float
@@ -21,7 +25,11 @@ class FrameSelection(TypedDict):
 
 
 class LayerTokens(TypedDict):
-    """The tokens of a layer. `used` never exceeds `ceiling`; it may exceed `share` if other layers need less."""
+    """Token counts of a layer (section) of a context.
+
+    `share` is reserved for the layer, and `ceiling` is its maximum. `used` exceeds `share` only if other layers leave
+    tokens unused.
+    """
 
     share: int
     ceiling: int
@@ -29,7 +37,10 @@ class LayerTokens(TypedDict):
 
 
 class DroppedCandidate(TypedDict):
-    """A candidate that was left out, and the reason. `probability` is that of being relevant to the input."""
+    """A memory that was considered for a context and left out, and the reason.
+
+    `probability` is the probability, from 0 to 1, that the memory is relevant to the input.
+    """
 
     memory_id: str
     refs: list[str]
@@ -40,10 +51,10 @@ class DroppedCandidate(TypedDict):
 
 
 class ContextItem(DroppedCandidate):
-    """A memory in the context.
+    """A memory in a context.
 
-    `told_at` is when it occurred, for a fact when it was last stated; `valid_to` is the end of a fact. `contradicts`
-    are the facts that are shown in the same item, because they cannot be true together.
+    `told_at` is the time at which the memory occurred or, for a fact, was last stated. `valid_to` is the time at which
+    a fact stops being true. `contradicts` are facts in the same item that cannot be true together with this one.
     """
 
     kind: str
@@ -59,9 +70,9 @@ class ContextItem(DroppedCandidate):
 
 
 class ContextResponse(TypedDict):
-    """A context, with the reason why each candidate was selected or dropped.
+    """A context, with the reason why each memory considered was selected or dropped.
 
-    `nothing_relevant` is true when no memory is in it beside identity, censors, tasks and current focus.
+    `nothing_relevant` is true if the text has no memories, only identity, censors, tasks and session messages.
     """
 
     bundle_id: str

@@ -1,4 +1,4 @@
-"""The URL and the token of the daemon: arguments, or variables of the environment."""
+"""The URL and the token of the daemon, from arguments or environment variables."""
 
 import os
 
@@ -10,7 +10,7 @@ URL_VARIABLE, TOKEN_VARIABLE = "NEWTON_URL", "NEWTON_TOKEN"
 
 
 def resolve_url(url: str | None) -> str:
-    """Return the URL: the argument, NEWTON_URL, or the default. Raises ApiError if its scheme is not http or https."""
+    """Return `url`, NEWTON_URL or the default URL. Raises ApiError if its scheme is not http or https."""
     found = url or os.environ.get(URL_VARIABLE, "").strip() or DEFAULT_URL
     if not found.startswith(("http://", "https://")):
         detail = f"{found!r} is not the URL of a daemon."
@@ -19,7 +19,7 @@ def resolve_url(url: str | None) -> str:
 
 
 def resolve_token(token: str | None) -> str:
-    """Return the token: the argument, or NEWTON_TOKEN. Raises ApiError if there is none that a header can hold."""
+    """Return `token` or NEWTON_TOKEN. Raises ApiError if there is none, or if an HTTP header cannot hold it."""
     found = token or os.environ.get(TOKEN_VARIABLE, "").strip()
     if not found or not found.isascii() or not found.isprintable():
         detail = "The token is invalid." if found else "No token is given."

@@ -2,12 +2,12 @@
 
 
 class ApiError(Exception):
-    """A request that failed, with what is wrong and what to do.
+    """Error of a failed request, with the problem and the remedy.
 
-    `code` identifies the error and does not change: those of the daemon are in `docs/reference/errors.md`. The client
+    `code` identifies the error and does not change; `docs/reference/errors.md` lists those of the daemon. The client
     adds `daemon_unreachable`, `connection_lost` (the connection broke during a reply), `unexpected_response` (the
     response is not from a Newton daemon of this version) and `config_error` (an argument or a variable is missing or
-    invalid). `title` is the meaning of the code, `detail` says what is wrong, `hint` what to do. `status` is the HTTP
+    invalid). `title` is the meaning of the code, `detail` the problem and `hint` the remedy. `status` is the HTTP
     status, or None if there was no response.
     """
 

@@ -1,4 +1,4 @@
-"""Requests and responses of the daemon as values: JSON, problem documents, server-sent events and retries."""
+"""Encoding of requests and decoding of responses: JSON, problem documents, server-sent events, retry delays."""
 
 import json
 import random
@@ -20,7 +20,7 @@ MCP_HEADERS = {"Accept": "application/json, text/event-stream"}
 
 
 class ServerSentEvent(NamedTuple):
-    """A server-sent event. `id` may be empty."""
+    """A server-sent event with its decoded JSON `data`. `id` is empty if the event has none."""
 
     id: str
     type: str
@@ -28,13 +28,13 @@ class ServerSentEvent(NamedTuple):
 
 
 class EventParser:
-    """Collects the lines of an event stream."""
+    """Parser that collects the lines of a stream into server-sent events."""
 
     def __init__(self) -> None:
         self._fields: dict[str, str] = {}
 
     def feed(self, line: str) -> ServerSentEvent | None:
-        """Return the event that this line ends, if any. Raises ApiError if its data is not JSON."""
+        """Add a line; return the event that it completes, or None. Raises ApiError if the event's data is not JSON."""
         name, _, value = line.partition(": ")
         if line and name:
             self._fields[name] = value
@@ -48,12 +48,12 @@ class EventParser:
 
 
 def encode_body(body: Mapping[str, object] | None) -> bytes | None:
-    """Encode as ASCII JSON. Lone surrogates are escaped; the daemon rejects them."""
+    """Encode a request body as ASCII JSON, or return None for None. The daemon rejects lone surrogates."""
     return None if body is None else json.dumps(body).encode()
 
 
 def encode_fields(fields: Mapping[str, object]) -> dict[str, object]:
-    """Return the fields without those that are None; times become ISO 8601 text."""
+    """Return a copy without the fields that are None, and with times as ISO 8601 text."""
     return {
         name: value.isoformat() if isinstance(value, datetime) else value
         for name, value in fields.items()
@@ -75,15 +75,19 @@ def retry_delay(attempt: int, retry_after: str | None) -> float:
 
 
 def decode_json(response: httpx2.Response) -> Any:
-    """Return the JSON of a response. Raises ApiError if it is none."""
+    """Return the JSON of a response. Raises ApiError if the body is not JSON."""
     with expect_newton_response():
         return response.json()
 
 
 def to_error(response: httpx2.Response) -> ApiError:
-    """Return the error for a response with a problem document, or with anything else."""
+    """Convert an error response to an ApiError.
+
+    The error has the fields of the response's problem document (RFC 9457), which may be part of a JSON-RPC error.
+    Without such a document, its code is `unexpected_response`.
+    """
     try:
-        error = error_from_problem(decode_json(response))
+        error = error_from_problem(_read_problem(response))
     except ApiError:
         return _unexpected_response_error(f"The server responded with status {response.status_code}.")
     if error.code != "database_unavailable":
@@ -97,8 +101,14 @@ def to_error(response: httpx2.Response) -> ApiError:
     )
 
 
+def _read_problem(response: httpx2.Response) -> Mapping[str, Any]:
+    with expect_newton_response():
+        body = decode_json(response)
+        return body["error"]["data"] if "jsonrpc" in body else body
+
+
 def error_from_problem(problem: Mapping[str, Any]) -> ApiError:
-    """Return the error that a problem document describes. Raises ApiError for any other JSON."""
+    """Convert a problem document (RFC 9457) to an ApiError. Raises ApiError if it has another format."""
     with expect_newton_response():
         code, status = str(problem["type"]).rpartition(":")[2], int(problem["status"])
         detail, hint, title = str(problem["detail"]), str(problem["hint"]), str(problem["title"])
@@ -106,7 +116,7 @@ def error_from_problem(problem: Mapping[str, Any]) -> ApiError:
 
 
 def decode_tool_result(response: httpx2.Response) -> dict[str, Any]:
-    """Return the result of a call of a tool. Raises ApiError if it is an error."""
+    """Return the structured result of an MCP tool call. Raises ApiError if the tool failed."""
     with expect_newton_response():
         result = decode_json(response)["result"]
         fields, is_error = result["structuredContent"], result["isError"]
@@ -117,7 +127,7 @@ def decode_tool_result(response: httpx2.Response) -> dict[str, Any]:
 
 
 def connection_lost_error() -> ApiError:
-    """Return the error for a connection that broke during a reply."""
+    """Return the ApiError for a connection that broke during a reply."""
     return ApiError(
         "connection_lost",
         "The connection to the daemon was lost during the reply.",
@@ -127,7 +137,7 @@ def connection_lost_error() -> ApiError:
 
 
 def unreachable_error(url: httpx2.URL, error: httpx2.TransportError) -> ApiError:
-    """Return the error for a daemon that cannot be reached."""
+    """Return the ApiError for a daemon that cannot be reached at `url`."""
     return ApiError(
         "daemon_unreachable",
         f"The daemon at {base_address(url)} cannot be reached: {str(error) or type(error).__name__}.",
@@ -143,7 +153,7 @@ def base_address(url: httpx2.URL) -> str:
 
 @contextmanager
 def expect_newton_response() -> Generator[None]:
-    """Raise ApiError if the block cannot read the response, which another program or version has sent."""
+    """Raise ApiError if the block fails to decode a response, which another program or version must have sent."""
     try:
         yield
     except (ValueError, KeyError, TypeError, AttributeError):

@@ -1,4 +1,4 @@
-"""Operations of the client that show and change what is stored: lists, edits, documents, identity, agents, tokens."""
+"""Client operations on stored data: memories, documents, identity lines, agents and tokens."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -9,7 +9,7 @@ from .json_types import IdLike, JsonDict, encode_segment
 
 
 class InventoryOperations(DaemonConnection):
-    """The operations answer plain JSON. `docs/reference/http.md` lists the fields of requests and responses."""
+    """Client operations on stored data, which return plain JSON. `docs/reference/http.md` lists the fields."""
 
     async def list_memories(self, **filters: Any) -> JsonDict:
         """Return one page of the memories: `items`, `next` and, on the first page, `count`.
@@ -19,19 +19,19 @@ class InventoryOperations(DaemonConnection):
         return await self.get("/v1/memories", filters)
 
     async def edit_memory(self, memory_id: IdLike, **fields: object) -> JsonDict:
-        """Set the importance (0 to 10; None derives it), the core mark or the subject of a memory."""
+        """Set `importance` (0 to 10; None computes it again), `core` or `subject` of a memory; return the memory."""
         return await self._send("PATCH", f"/v1/memories/{memory_id}", fields)
 
     async def change_memories(self, action: str, filter: Mapping[str, object], **fields: object) -> JsonDict:
-        """Change all memories of a filter: `forget`, `retract`, `set_importance` or `set_core`.
+        """Change all memories that `filter` selects. `action` is forget, retract, set_importance or set_core.
 
-        Without `token`, the response is a preview with the token that confirms it. `fields` are the other fields of
-        `POST /v1/memories/bulk`.
+        Without the field `token`, nothing is changed, and the response is a preview with the token that confirms it.
+        `fields` are the other fields of `POST /v1/memories/bulk`.
         """
         return await self._send("POST", "/v1/memories/bulk", {"action": action, "filter": filter, **fields})
 
     async def entity(self, name: str) -> JsonDict:
-        """Return a person or thing in full, with the memories that mention it."""
+        """Return an entity (a person or thing) with the memories that mention it."""
         return await self.get(f"/v1/entities/{encode_segment(name)}")
 
     async def documents(self) -> list[JsonDict]:
@@ -39,61 +39,64 @@ class InventoryOperations(DaemonConnection):
         return await self.get_items("/v1/documents")
 
     async def document(self, document_id: IdLike) -> JsonDict:
-        """Return a document with its passages."""
+        """Return an ingested document with its passages, the parts that searches find."""
         return await self.get(f"/v1/documents/{document_id}")
 
     async def delete_document(self, document_id: IdLike, *, reason: str = "requested") -> list[str]:
-        """Permanently delete a document; return the ids of all deleted memories."""
+        """Permanently delete a document with its passages; return the ids of all deleted memories."""
         params = {"confirm": "delete", "reason": reason}
         return (await self._send("DELETE", f"/v1/documents/{document_id}", params=params))["items"]
 
     async def add_line(self, section: str, text: str, **fields: object) -> bool:
-        """Add a line to the identity as a person; return False if it is there already."""
+        """Add a line to the agent's identity, as a person decided; return False if the identity has it already."""
         return (await self.post("/v1/identity/lines", {"section": section, "text": text, **fields}))["changed"]
 
     async def change_line(self, line_id: IdLike, text: str, **fields: object) -> bool:
-        """Change the text of a line of the identity; return False if it has this text already."""
+        """Change the text of a line of the agent's identity; return False if the line has this text already."""
         return (await self._send("PATCH", f"/v1/identity/lines/{line_id}", {"text": text, **fields}))["changed"]
 
     async def remove_line(self, line_id: IdLike) -> None:
-        """Remove a line of the identity. Earlier versions keep it."""
+        """Remove a line from the agent's identity. Earlier versions of the identity keep the line."""
         await self._send("DELETE", f"/v1/identity/lines/{line_id}")
 
     async def identity_versions(self) -> list[JsonDict]:
-        """List the versions of the identity with the lines that each added and removed."""
+        """List the versions of the agent's identity with the lines that each added and removed."""
         return await self.get_items("/v1/identity/versions")
 
     async def roll_back_identity(self, version: int, *, reason: str | None = None) -> bool:
-        """Restore an earlier version of the identity; return False if nothing changes."""
+        """Restore an earlier version of the agent's identity; return False if the identity equals it already."""
         return (await self.post("/v1/identity/rollback", {"version": version, "reason": reason}))["changed"]
 
     async def agent(self, name: str) -> JsonDict:
-        """Return what an agent holds. Needs the token of the operator."""
+        """Return how much an agent has stored, and its last activity. Needs the token of the operator."""
         return await self.get(f"/v1/agents/{encode_segment(name)}")
 
     async def delete_agent(self, name: str, *, token: str | None = None) -> JsonDict:
-        """Delete an agent with the token of a preview; without it, return the preview. Needs the operator's token."""
+        """Permanently delete an agent, confirmed by the `token` of a preview.
+
+        Without `token`, return the preview and delete nothing. Needs the access token of the operator.
+        """
         params = {"token": token} if token else None
         return (await self.request("DELETE", f"/v1/agents/{encode_segment(name)}", params=params)).json()
 
     async def tokens(self, agent: str) -> list[JsonDict]:
-        """List the tokens of an agent. Needs the token of the operator."""
+        """List the access tokens of an agent. Needs the token of the operator."""
         return await self.get_items(f"/v1/agents/{encode_segment(agent)}/tokens")
 
     async def create_token(
         self, agent: str, name: str, *, scope: Literal["read", "write", "admin"] = "write", **fields: object
     ) -> str:
-        """Create a token of an agent and return it; it cannot be read again. Needs the token of the operator."""
+        """Create an access token for an agent and return it; it is not shown again. Needs the token of the operator."""
         body = {"name": name, "scope": scope, **fields}
         return (await self.post(f"/v1/agents/{encode_segment(agent)}/tokens", body))["token"]
 
     async def revoke_token(self, agent: str, token_id: IdLike) -> None:
-        """Revoke a token of an agent by its name or id. Needs the token of the operator."""
+        """Revoke an access token of an agent by its name or id. Needs the token of the operator."""
         path = f"/v1/agents/{encode_segment(agent)}/tokens/{encode_segment(str(token_id))}"
         await self.request("DELETE", path)
 
     async def get_items(self, path: str, **params: str | int | bool) -> list[JsonDict]:
-        """Return the items of a list."""
+        """Return the `items` of the list at `path`; `params` are its query parameters."""
         return (await self.get(path, params))["items"]
 
     async def _send(
@@ -104,5 +107,8 @@ class InventoryOperations(DaemonConnection):
         *,
         params: QueryParameters | None = None,
     ) -> Any:
-        """Return the JSON of a request that takes effect only once. A field of None is sent as null."""
+        """Send a request and return the JSON of its response. A field that is None is sent as null.
+
+        The request takes effect only once, even if it is retried.
+        """
         return (await self.request(method, path, body=body, params=params, idempotency_key=str(uuid4()))).json()

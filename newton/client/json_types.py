@@ -1,4 +1,4 @@
-"""Types and paths that the operations of the client share."""
+"""Type aliases and a path function shared by the modules of the client."""
 
 from typing import Any
 from urllib.parse import quote
@@ -9,5 +9,5 @@ JsonDict = dict[str, Any]
 
 
 def encode_segment(name: str) -> str:
-    """Return a name as one segment of a path."""
+    """Percent-encode a name as one segment of a URL path."""
     return quote(name, safe="")

@@ -1,35 +1,35 @@
-"""Operations of the client on decisions, procedures, censors, the identity, sessions, tasks and reports."""
+"""Client operations on decisions, procedures, prohibitions, the identity, sessions, tasks and reports."""
 
 from .items import ItemOperations
 from .json_types import IdLike, JsonDict, encode_segment
 
 
 class AgentOperations(ItemOperations):
-    """The operations that return plain JSON. `docs/reference/http.md` lists the routes, `/openapi.json` their fields.
+    """Client operations that return plain JSON. `/openapi.json` describes the fields of each route.
 
-    Every one raises ApiError, with the code `not_found` for an id or a name that does not exist.
+    Each raises ApiError, with the code `not_found` for an id or a name that does not exist.
     """
 
     async def think(self, decision_id: IdLike, text: str) -> None:
-        """Record a thought on an open decision."""
+        """Add a thought, a step of deliberation, to an open decision."""
         await self.post(f"/v1/decisions/{decision_id}/thoughts", {"text": text})
 
     async def done(self, decision_id: IdLike) -> None:
-        """Mark a decision as carried out."""
+        """Mark a decision as carried out; its outcome stays open."""
         await self.post(f"/v1/decisions/{decision_id}/done")
 
     async def preview(self, description: str, *, confidence: float, **fields: object) -> JsonDict:
-        """Check a decision without recording it: similar decisions, base rate, censors and guardrails."""
+        """Check a decision without recording it: similar decisions, success rate, prohibitions and rules."""
         return await self.post(
             "/v1/decisions/preview", {"description": description, "confidence": confidence, **fields}
         )
 
     async def decisions(self, **filters: str | int | bool) -> list[JsonDict]:
-        """List one page of decisions, newest first; `iter_pages` yields all. `filters` are those of the route."""
+        """Return one page of decisions, newest first; `filters` are the parameters of `GET /v1/decisions`."""
         return await self.get_items("/v1/decisions", **filters)
 
     async def decision(self, decision_id: IdLike) -> JsonDict:
-        """Return a decision in full."""
+        """Return a decision with its thoughts, outcome and links."""
         return await self.get(f"/v1/decisions/{decision_id}")
 
     async def outcomes(self, **filters: str | int) -> list[JsonDict]:
@@ -37,15 +37,15 @@ class AgentOperations(ItemOperations):
         return await self.get_items("/v1/decisions/outcomes", **filters)
 
     async def guardrails(self) -> list[JsonDict]:
-        """List the active and the retired guardrails."""
+        """List the guardrails (rules checked before a decision is recorded), the retired ones too."""
         return await self.get_items("/v1/guardrails")
 
     async def check_guardrails(self, description: str, *, confidence: float, **fields: object) -> JsonDict:
-        """Check a decision against the guardrails only."""
+        """Check a decision against the guardrails (rules for decisions), without recording it."""
         return await self.post("/v1/guardrails/check", {"description": description, "confidence": confidence, **fields})
 
     async def procedures(self) -> list[JsonDict]:
-        """List the procedures with their track records."""
+        """List the procedures (how something is done, in steps) with their track records."""
         return await self.get_items("/v1/procedures")
 
     async def procedure(self, name: str) -> JsonDict:
@@ -57,55 +57,58 @@ class AgentOperations(ItemOperations):
         await self.post(f"/v1/procedures/{encode_segment(name)}/outcomes", {"result": result})
 
     async def censors(self) -> list[JsonDict]:
-        """List the censors and how often each matched."""
+        """List the censors (prohibitions) and how often each matched."""
         return await self.get_items("/v1/censors")
 
     async def add_censor(self, trigger: str, *, reason: str, **fields: object) -> bool:
-        """Add a censor; return False if it is in force already."""
+        """Add a censor (a prohibition of what matches `trigger`); return False if it is active already."""
         return (await self.post("/v1/censors", {"trigger": trigger, "reason": reason, **fields}))["is_new"]
 
     async def check_censors(self, text: str, **fields: object) -> JsonDict:
-        """Check a text against the censors."""
+        """Check a text against the censors (prohibitions); return the matches and whether one blocks it."""
         return await self.post("/v1/censors/check", {"text": text, **fields})
 
     async def approve_censor(self, censor_id: IdLike) -> bool:
-        """Put a proposed censor in force; return False if it was not waiting."""
+        """Approve a proposed censor (a prohibition), which is then active; return False if it needed no approval."""
         return (await self.post(f"/v1/censors/{censor_id}/approve"))["changed"]
 
     async def retire_censor(self, censor_id: IdLike) -> None:
-        """Retire a censor permanently. It stays in the list."""
+        """Retire a censor (a prohibition) permanently: it no longer matches, but stays in the list."""
         await self.post(f"/v1/censors/{censor_id}/retire")
 
     async def false_positive(self, censor_id: IdLike) -> None:
-        """Report the last match of a censor as a false positive."""
+        """Report the last match of a censor (a prohibition) as a false positive."""
         await self.post(f"/v1/censors/{censor_id}/false-positive")
 
     async def relax_censor(self, censor_id: IdLike, reason: str) -> None:
-        """Make a blocking censor a warning; the reason is recorded."""
+        """Make a blocking censor (a prohibition) only warn; the reason is recorded."""
         await self.post(f"/v1/censors/{censor_id}/relax", {"reason": reason})
 
     async def identity(self) -> JsonDict:
-        """Return the version of the identity and its lines by priority."""
+        """Return the agent's identity, lines on who it is and what always applies, by priority, with its version."""
         return await self.get("/v1/identity")
 
     async def propose_identity(self, section: str, text: str) -> bool:
-        """Propose a line for the identity; return False if it is not new."""
+        """Propose a line for the agent's identity; return False if it is in the identity or proposed already."""
         return (await self.post("/v1/identity/proposals", {"section": section, "text": text}))["is_new"]
 
     async def proposals(self) -> list[JsonDict]:
-        """List the identity proposals that wait for a person."""
+        """List the lines proposed for the agent's identity that wait for a person to accept or reject them."""
         return await self.get_items("/v1/identity/proposals")
 
     async def working_memory(self, session: str | None = None, **fields: str | int) -> JsonDict:
-        """Build a context from the working memory of a session. `fields` are profile and max_tokens."""
+        """Build a context from what a session stored, showed and read; None is the last active session.
+
+        `fields` are `profile` and `max_tokens`.
+        """
         return await self.get("/v1/working-memory", {**fields, **({"session": session} if session else {})})
 
     async def bundles(self, **fields: str | int) -> list[JsonDict]:
-        """List one page of the stored contexts, newest first."""
+        """Return one page of the stored contexts, newest first."""
         return await self.get_items("/v1/bundles", **fields)
 
     async def bundle(self, bundle_id: IdLike) -> JsonDict:
-        """Return a stored context with all candidates."""
+        """Return a stored context with all memories that were considered for it."""
         return await self.get(f"/v1/bundles/{bundle_id}")
 
     async def replay(self, bundle_id: IdLike) -> JsonDict:
@@ -113,7 +116,7 @@ class AgentOperations(ItemOperations):
         return await self.post(f"/v1/bundles/{bundle_id}/replay")
 
     async def diff(self, bundle_id: IdLike, other_id: IdLike) -> JsonDict:
-        """Compare two stored contexts."""
+        """Return the differences between two stored contexts."""
         return await self.get(f"/v1/bundles/{bundle_id}/diff/{other_id}")
 
     async def metrics(self, *, days: int = 7) -> JsonDict:
@@ -121,27 +124,27 @@ class AgentOperations(ItemOperations):
         return await self.get("/v1/metrics", {"days": days})
 
     async def growth(self, *, weeks: int = 1) -> JsonDict:
-        """Return the development of the agent over a number of weeks, compared with the period before."""
+        """Return how the agent developed in the last `weeks` weeks, compared with the weeks before."""
         return await self.get("/v1/growth", {"weeks": weeks})
 
     async def entities(self, *, limit: int = 20) -> list[JsonDict]:
-        """List the people and things that are mentioned most."""
+        """List the people and things (entities) that are mentioned most."""
         return await self.get_items("/v1/entities", limit=limit)
 
     async def relations(self, name: str, *, depth: int = 1) -> list[JsonDict]:
-        """List the relations of an entity."""
+        """List the relations of an entity, and those of entities up to `depth` relations away."""
         return await self.get_items(f"/v1/entities/{encode_segment(name)}/relations", depth=depth)
 
     async def sessions(self, **fields: str | int) -> list[JsonDict]:
-        """List one page of the sessions."""
+        """Return one page of the sessions (conversations), the last used one last."""
         return await self.get_items("/v1/sessions", **fields)
 
     async def messages(self, session: str, **fields: str | int) -> list[JsonDict]:
-        """List one page of the messages of a session."""
+        """Return one page of the messages of a session, the oldest first."""
         return await self.get_items(f"/v1/sessions/{encode_segment(session)}/messages", **fields)
 
     async def tasks(self, session: str | None = None) -> list[JsonDict]:
-        """List the tasks of a session."""
+        """List the tasks of a session; None is the session of the last pushed task."""
         return await self.get_items("/v1/tasks", **({"session": session} if session else {}))
 
     async def agents(self) -> list[JsonDict]:

@@ -1,4 +1,4 @@
-"""The JSON format of the responses of the client, and the events of its streams."""
+"""JSON formats of the responses that the client returns, and the events of its streams."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
@@ -7,14 +7,18 @@ Outcome = Literal["success", "partial", "failure"]
 
 
 class MemoryMentionDict(TypedDict):
-    """A memory that a result names."""
+    """The id and the text of a memory that a response mentions."""
 
     memory_id: str
     text: str
 
 
 class RememberDict(TypedDict):
-    """The id and the status of a stored fact, the facts that it superseded, and current ones that may exclude it."""
+    """Response to storing a fact.
+
+    `replaced` are the facts that it superseded, `contested` the current facts that it may contradict. `redacted` is the
+    number of secrets removed from the text, `warning` the reason of a censor (a prohibition) that matches it.
+    """
 
     memory_id: str
     status: Literal["new", "confirmed", "unchanged"]
@@ -26,7 +30,11 @@ class RememberDict(TypedDict):
 
 
 class RecallItemDict(TypedDict):
-    """A search result and its score."""
+    """A memory found by a search.
+
+    `evidence` is 0 for no match and about 1 for a clear match; `relevance` is the score divided by the best score.
+    `cosine` is the similarity of meaning, `lexical` that of the words.
+    """
 
     memory_id: str
     kind: str
@@ -42,12 +50,14 @@ class RecallItemDict(TypedDict):
 
 
 class RecallDict(TypedDict):
+    """Response to a search. `missing` names parts of the search that were not available, with the reason."""
+
     items: list[RecallItemDict]
     missing: dict[str, str]
 
 
 class DecisionDict(TypedDict):
-    """A recorded decision with its precedents and guardrail results."""
+    """Response to recording a decision, with similar earlier decisions (`precedents`) and the guardrail results."""
 
     decision_id: str
     is_new: bool
@@ -58,7 +68,11 @@ class DecisionDict(TypedDict):
 
 
 class MessageDict(TypedDict, total=False):
-    """A message; role and content are required."""
+    """A message of a session; `role` and `content` are required.
+
+    `ref` is an id of the caller's own, `calls` are the tool calls of an assistant, and `answers` is the id of the call
+    that a tool message answers.
+    """
 
     role: Literal["user", "assistant", "system", "tool"]
     content: str
@@ -79,7 +93,7 @@ class EventDict(TypedDict):
 
 
 class TaskChangeDict(TypedDict):
-    """The changed task, and the number of the current one."""
+    """The task that was changed, and the number of the task that is current now, or None."""
 
     task_id: str
     number: int
@@ -89,7 +103,7 @@ class TaskChangeDict(TypedDict):
 
 
 class StreamedEvent(NamedTuple):
-    """An event of an agent. `Client.events(after=event_id)` continues after it."""
+    """A numbered event of an agent. `Client.events(after=event_id)` streams the events after it."""
 
     event_id: int
     type: str
@@ -97,14 +111,14 @@ class StreamedEvent(NamedTuple):
 
 
 class TurnEvent(NamedTuple):
-    """A part of a turn: a `delta` with the next `text` of the reply, a `compaction`, or the final `result`."""
+    """An event of a turn: a `delta` (next `text` of the reply), a `compaction` of old messages, or the `result`."""
 
     type: str
     data: dict[str, Any]
 
 
 class TokenInfoDict(TypedDict):
-    """The agent and the scope of a token, and the chat model, if one is configured."""
+    """The agent and the scope of a token, and the chat model; None if no model is configured."""
 
     agent: str
     scope: Literal["read", "write", "admin"]
@@ -112,7 +126,7 @@ class TokenInfoDict(TypedDict):
 
 
 class ChangedMemoryDict(TypedDict):
-    """A state transition, and the short text of the memory."""
+    """A state transition of a memory with its reason, and a short text of the memory (`micro`)."""
 
     memory_id: str
     event: str

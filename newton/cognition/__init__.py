@@ -1,1 +1,1 @@
-"""One input to one bundle: frame, budget, candidates, scores, fill, render, and the reason for each of them."""
+"""Assembly of contexts: choose a frame (a kind of thinking) for an input, then select, score and render memories."""

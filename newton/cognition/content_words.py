@@ -1,4 +1,4 @@
-"""Content words of a text, and follow-up detection."""
+"""Content words of a text, and detection of inputs that depend on earlier messages."""
 
 import re
 from functools import lru_cache
@@ -35,7 +35,7 @@ it its it's that that's this these those them they their he him his she her hers
 
 @lru_cache(maxsize=64)
 def extract_content_words(text: str) -> frozenset[str]:
-    """Return the lemmas of the content words of a text, without stop words.
+    """Return the lemmas of the words in a text, without stop words.
 
     Cached, because a reused context is compared with the input at every turn.
 
@@ -46,7 +46,7 @@ def extract_content_words(text: str) -> frozenset[str]:
 
 
 def is_follow_up(text: str) -> bool:
-    """Return True for an input with almost no content words: earlier messages decide its topic.
+    """Return True for an input with almost no content words, so that its topic depends on earlier messages.
 
     >>> [is_follow_up(text) for text in ("Why?", "When does it leave?", "Who is Ana?", "Is the ferry late?")]
     [True, True, False, False]
@@ -76,7 +76,7 @@ def refers_back(text: str) -> bool:
 
 
 def is_continuation(text: str) -> bool:
-    """Return True for an input that begins as the continuation of an earlier message, whatever its words.
+    """Return True for an input whose first words continue an earlier message, such as "and" or "what about".
 
     >>> [is_continuation(text) for text in ("And the pot?", "What about the floor?", "What about it is new, Ana?")]
     [True, True, True]
@@ -100,5 +100,5 @@ def _split_words(text: str) -> list[str]:
 
 @lru_cache(maxsize=20_000)
 def _lemmatize(word: str) -> str:
-    """Cached, because consecutive contexts share most of their words."""
+    """Return the lemma of a word. Cached, because consecutive contexts share most of their words."""
     return lemmatize(word.removesuffix("'s"))

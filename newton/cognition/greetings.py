@@ -1,4 +1,4 @@
-"""Removal of polite openings: 'Hi, could you check the deploy?' becomes 'check the deploy?'. Pure."""
+"""Detection and removal of polite phrases: 'Hi, could you check the deploy?' becomes 'check the deploy?'. Pure."""
 
 import re
 
@@ -68,7 +68,10 @@ _ASKING = re.compile(
 
 
 def strip_greeting(text: str) -> str:
-    """Return the text without greeting, thanks and polite phrases; unchanged when nothing else remains."""
+    """Remove greeting, thanks and polite phrases from the start of a text.
+
+    Return the text unchanged if nothing else would remain.
+    """
     rest = text
     for courtesy in (_OPENING, _ASKING):
         if found := courtesy.match(_normalize_apostrophes(rest)):
@@ -77,7 +80,7 @@ def strip_greeting(text: str) -> str:
 
 
 def is_small_talk(text: str) -> bool:
-    """Return True for a text that is only greeting, thanks, wishes or a report that something is resolved."""
+    """Return True for a text that is only greeting, thanks, good wishes or a report that something is resolved."""
     return says_resolved(text) or _ONLY.fullmatch(_normalize_apostrophes(text)) is not None
 
 

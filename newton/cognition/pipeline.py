@@ -1,4 +1,4 @@
-"""The context pipeline: gather, select frame, budget, score, fill, render and store the bundle."""
+"""Pipeline that builds a context: gather memories, select a frame, budget, score, place, render, store the bundle."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -62,7 +62,7 @@ FOCUS_STRATEGY = "auto"  # the profile that ranks the messages of Current Focus
 
 @dataclass(slots=True)
 class StageTimer:
-    """Durations of the stages in milliseconds, in order of completion."""
+    """Measures how long each stage takes, in milliseconds. `stages` are in the order in which they ended."""
 
     started: float = field(default_factory=monotonic_ms)
     stages: dict[str, float] = field(default_factory=dict[str, float])
@@ -73,9 +73,9 @@ class StageTimer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextPlan:
-    """Frame, profile and budget selected for an input, and the moment of the context.
+    """The frame, profile and budget selected for an input, and the time for which the context is built.
 
-    `extra` are the caller's lines that fit, `always_on` the identity and the censors.
+    `extra` are the lines of the caller that fit, `always_on` the identity lines and the censors.
     """
 
     now: datetime
@@ -88,7 +88,7 @@ class ContextPlan:
 
 
 class AssembledContext(NamedTuple):
-    """An assembled context before it becomes a bundle, with the unavailable sources and their reasons."""
+    """An assembled context that is not yet a bundle. `missing` maps unavailable sources to reasons."""
 
     plan: ContextPlan
     assembly_input: AssemblyInput
@@ -98,7 +98,7 @@ class AssembledContext(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextBuilder:
-    """Builds contexts. Only `cache` changes during the life of the process."""
+    """Builds contexts from memory. Of its fields only `cache` changes while the process runs."""
 
     db: Database
     clock: Clock
@@ -118,11 +118,11 @@ class ContextBuilder:
     relevance_model: RelevanceModel = field(default_factory=load_relevance_model)
 
     async def build(self, request: ContextBuildRequest) -> Bundle:
-        """Build and, unless it is private, store the best context for the input within its tokens.
+        """Build the best context for the input within its tokens, and store it unless the request is private.
 
-        Outside of a session an identical request reuses the context for `REPEAT_LIFETIME`, unless anything is written.
-        Raises InputError for a token budget out of range or `since` not before `until`, NotFoundError for an unknown
-        frame or profile.
+        Outside of a session an identical request gets the same context for `REPEAT_LIFETIME`, unless anything is
+        written. Raises InputError for a token budget out of range or `since` not before `until`, NotFoundError for an
+        unknown frame or profile.
         """
         validate_request(request)
         if request.session_id or request.is_private:
@@ -144,9 +144,9 @@ class ContextBuilder:
         *,
         frame_choice: FrameChoice | None = None,
     ) -> CachedContext:
-        """Build and, unless it is private, store a context. Return it with the data from which it was built.
+        """Build a context, store it unless the request is private, and return it with the data from which it was built.
 
-        Without `frame_choice` the frame is selected by the input.
+        The frame is selected by the input unless `frame_choice` is given.
         """
         built = await self._build_in_span(request, sources or self.create_sources(), frame_choice)
         if not request.is_private:
@@ -209,7 +209,10 @@ class ContextBuilder:
         )
 
     def _find_widest_reach(self, request: ContextBuildRequest) -> GatherOptions:
-        """Return the widest gather options of all possible profiles: the profile is selected after the search."""
+        """Return gather options (limits of the sources) that suffice for every profile that may be selected.
+
+        The profile is selected only after the search.
+        """
         frames = [get_frame(self.frames, request.frame)] if request.frame else self.frames.values()
         names = [request.profile] if request.profile else sorted({frame.profile for frame in frames})
         profiles = [get_profile(self.profiles, name) for name in names]
@@ -249,7 +252,10 @@ class ContextBuilder:
     def _select_always_on(
         self, request: ContextBuildRequest, gathered: GatheredSources, frame: Frame
     ) -> AlwaysOnSections:
-        """Return the identity and the censors of the context; all triggers are matched here, without a query."""
+        """Return the identity and the censors of the context.
+
+        The triggers of all censors are matched in the process, without a database query.
+        """
         identity, in_force = gathered.always_on.identity, gathered.always_on.censors
         matching = find_matching(in_force, request.input, gathered.recall_result.query.vector)
         triggered = {one.memory_id for one in matching}
@@ -268,7 +274,7 @@ class ContextBuilder:
     def choose_frame(
         self, request: ContextBuildRequest, vector: "Vector | None", *, previous_frame: str | None
     ) -> FrameChoice:
-        """Select the frame of the input. `previous_frame` is the last frame of the session."""
+        """Return the frame for the input. `previous_frame` is the last frame of the session, None without one."""
         if request.frame:
             return selection.force_frame(request.frame)
         return selection.choose_frame(
@@ -276,7 +282,10 @@ class ContextBuilder:
         )
 
     async def _break_tie(self, request: ContextBuildRequest, choice: FrameChoice) -> FrameChoice:
-        """If the choice of the frame is unsure and a model is configured, ask it. After a timeout, keep the choice."""
+        """Ask a model for the frame if the choice is unsure and a model is configured.
+
+        After a timeout, return the choice unchanged.
+        """
         if self.tiebreak is None or not choice.unsure:
             return choice
         frames = [self.frames[name] for name in choice.top_frames]
@@ -328,7 +337,7 @@ class ContextBuilder:
     def rank_focus(
         self, memories: Sequence[RetrievedMemory], *, frame: str, max_tokens: int
     ) -> Sequence[RetrievedMemory]:
-        """Return the messages for Current Focus, best first, as the working memory ranks them in this frame."""
+        """Rank messages for the section Current Focus with the profile `auto`, best first."""
         profile = select_profile(self.profiles, FOCUS_STRATEGY, frame=frame)
         return rank_focus(memories, profile, now=self.clock.now(), max_tokens=max_tokens)
 
@@ -379,7 +388,7 @@ def _render_note(text: str, count_tokens: TokenCounter) -> TextBlock:
 
 
 def _describe_omissions(extra: ExtraSection, tasks: TaskSection) -> Mapping[str, str]:
-    """Return the `missing` entries for extra lines and tasks that do not fit."""
+    """Return entries for `missing` that count the lines of the caller and the tasks that do not fit."""
     lines, count = extra.omitted_count, tasks.omitted_count
-    missing = {"additional": f"no room for the last {lines} of its lines"} if lines else {}
-    return missing | ({"tasks": f"no room for {count} of them"} if count else {})
+    missing = {"additional": f"no room for the last {lines} lines of the caller"} if lines else {}
+    return missing | ({"tasks": f"no room for {count} tasks"} if count else {})

@@ -1,4 +1,4 @@
-"""Requests to the cognitive layer."""
+"""Requests for contexts: filters, messages already sent, and options."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ MAX_CONTEXT_TOKENS = 10_000_000  # larger than any model's context window
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextFilters:
-    """Filters for the memories of a context; empty filters allow all. Identity, censors and frame are not filtered.
+    """Filters for the memories of a context; an empty filter allows all. Identity, censors and frame are not filtered.
 
     `since` (inclusive) and `until` (exclusive) apply to the time of events and messages. Entities, relations and
     procedures have no time, but `until` excludes a relation that is known only from later facts. `event_types` applies
@@ -32,7 +32,7 @@ class ContextFilters:
 
     @property
     def time_ranges(self) -> tuple[TimeRange, ...]:
-        """Return the time range of the filters, the default for an input that names no time."""
+        """Return the time range from `since` to `until`, used for an input that names no time; empty without either."""
         ends = {"since": self.since, "until": self.until}
         phrase = " ".join(f"{name} {at:%Y-%m-%d}" for name, at in ends.items() if at)
         return (TimeRange(phrase, self.since, self.until),) if phrase else ()
@@ -41,14 +41,14 @@ class ContextFilters:
         return not self.kinds or kind in self.kinds
 
     def allows(self, found: RetrievedMemory) -> bool:
-        """Return True when a message or decision passes the filters. Neither kind has types to filter by."""
+        """Return True if a message or a decision passes the filters. Type filters do not apply to these kinds."""
         is_from_since = self.since is None or found.occurred_at >= self.since
         is_before_until = self.until is None or found.occurred_at < self.until
         is_allowed = self.allows_kind(found.kind) and found.memory_id not in self.exclude
         return is_from_since and is_before_until and is_allowed
 
     def find_unmatched(self, kinds: Set[str]) -> dict[str, list[str]]:
-        """Return the filters that matched nothing, with their values. `kinds` are the kinds of the candidates."""
+        """Return the filters that no candidate matched, with their values. `kinds` are the kinds of the candidates."""
         values = {name: [value] if isinstance(value, str) else value for name, value in self.as_json().items()}
         if not kinds:
             return values
@@ -59,7 +59,7 @@ class ContextFilters:
         return {name: listed for name, listed in unmatched.items() if listed}
 
     def as_json(self) -> dict[str, Any]:
-        """Return the filters that are set."""
+        """Return the filters that are set, as JSON."""
         filters = {
             "since": self.since and self.since.isoformat(),
             "until": self.until and self.until.isoformat(),
@@ -76,9 +76,10 @@ NO_FILTERS = ContextFilters()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentMessages:
-    """The messages of a session that are sent to the model: all from `first_position` on except `unsent_positions`.
+    """The messages of a session that the model is sent: from `first_position` on, except `unsent_positions`.
 
-    `inherited_ranges` are the (session, first, last) ranges of parent sessions that a branch includes.
+    For a branch, `inherited_ranges` are the messages of its parent sessions that it includes, as (session, first,
+    last).
     """
 
     session_id: UUID
@@ -96,20 +97,20 @@ class SentMessages:
         return is_in_session and self.covers(position, position)
 
     def covers(self, first: int, last: int) -> bool:
-        """Return True when all messages from `first` to `last` are sent."""
+        """Return True if all messages from `first` to `last` are sent."""
         return first >= self.first_position and self.unsent_positions.isdisjoint(range(first, last + 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextBuildRequest:
-    """A request for a context of at most `tokens` for one input.
+    """A request for a context of at most `tokens` tokens for one input.
 
-    `frame` and `profile` override the selection. `adaptive_budget` gives a simple input fewer tokens. `fill` uses the
-    whole budget: memories below the relevance floor of the frame enter too, as far as they fit. `as_of` builds
-    the context of a past moment. `additional` are lines of the caller, for which at most half of the budget is used.
-    `input_memory_id` is the memory of the input itself, which is excluded from the search. `item_ids` shows the id of
-    each memory in its line, for a caller that can call `expand`. If it `is_private`, nothing of it is stored. Messages
-    and events of the `related_sessions` rank higher than those of others.
+    `frame` and `profile` replace automatic selection. `adaptive_budget` gives a simple input fewer tokens. `fill` uses
+    the whole budget, also for memories below the relevance floor. `as_of` builds the context as of a past moment.
+    `additional` are lines of the caller, for which at most half of the budget is used. `input_memory_id` is the memory
+    of the input itself, which the search excludes. `item_ids` adds its id to the line of each memory, for a caller that
+    can call `expand`. Nothing of a request that `is_private` is stored. Messages and events of `related_sessions` rank
+    higher than others.
     """
 
     agent_id: UUID
@@ -136,7 +137,7 @@ KIND_BY_TYPE_FILTER: Mapping[str, Kind] = {"event_types": "event", "entity_types
 
 
 def validate_request(request: ContextBuildRequest) -> None:
-    """Raise InputError for a token budget out of range, or `since` not before `until`."""
+    """Raise InputError if the token budget is out of range, or `since` is not before `until`."""
     if not 1 <= request.tokens <= MAX_CONTEXT_TOKENS:
         raise InputError(
             f"A context of {request.tokens:,} tokens is not possible.",

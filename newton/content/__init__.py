@@ -1,1 +1,1 @@
-"""Frames, profiles, skills and documents, read from files into frozen, validated models."""
+"""Reading of frames, profiles, skills and other settings, and of documents, from files into validated models."""

@@ -1,4 +1,4 @@
-"""Read Markdown, plain text, HTML and PDF documents into sections of paragraphs."""
+"""Reading of Markdown, plain text, HTML and PDF documents into sections of paragraphs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -35,17 +35,17 @@ class LoadedDocument:
 
 
 class DocumentPaths(NamedTuple):
-    """The documents in a folder, and the links to targets outside the folder, which are not followed."""
+    """The documents in a folder, and the symbolic links that were skipped because they point outside it."""
 
     documents: list[Path]
     outside: list[Path]
 
 
 def list_documents(path: Path, *, follow: bool = False) -> DocumentPaths:
-    """Return the file itself, or each file of the folder with a known suffix, sorted by path.
+    """Return the documents in a folder (files with a known suffix) sorted by path, or the path itself if it is a file.
 
-    Hidden files are skipped. Links are followed inside the folder, with `follow` everywhere; cycles end. Raises
-    InputError when the path does not exist or a folder cannot be listed.
+    Hidden files are skipped. Links inside the folder are followed; other links only with `follow`. Raises InputError if
+    the path does not exist or a folder cannot be listed.
     """
     if not S_ISDIR(_stat(path).st_mode):
         return DocumentPaths([path], [])
@@ -55,7 +55,10 @@ def list_documents(path: Path, *, follow: bool = False) -> DocumentPaths:
 
 
 def read_document(path: Path) -> LoadedDocument:
-    """Read a document, titled by its file name if need be. Raises InputError with the path when it cannot be read."""
+    """Read and parse a document. If the document has no title, its file name becomes the title.
+
+    Raises InputError, which names the path, if the document cannot be read.
+    """
     form = _check_format(path)
     raw = _read_bytes(path)
     try:
@@ -68,7 +71,7 @@ def read_document(path: Path) -> LoadedDocument:
 
 
 def parse_text(text: str, text_format: TextFormat) -> ParsedDocument:
-    """Parse the text of a document. Raises InputError when it is empty."""
+    """Parse a document from a string. Raises InputError if it has no text."""
     parsed = markdown.parse_markdown(text) if text_format == "markdown" else markdown.parse_plain_text(text)
     if not parsed.sections:
         raise InputError("The document is empty.", hint=_EMPTY_HINT)
@@ -99,7 +102,7 @@ def _collect_paths(folder: Path, paths: DocumentPaths, *, within: Path | None, v
 
 
 def _mode(path: Path) -> int:
-    """Return the file mode of the path or of its link target; 0 when it does not exist or access is denied."""
+    """Return the file mode of the path or of its link target; 0 if it does not exist or access is denied."""
     try:
         return path.stat().st_mode
     except OSError:
@@ -107,7 +110,10 @@ def _mode(path: Path) -> int:
 
 
 def _check_format(path: Path) -> DocumentFormat:
-    """Return the format by suffix. Raises InputError unless the path is a regular file of a permitted size."""
+    """Return the document format by the file's suffix.
+
+    Raises InputError unless the path is a regular file with a known suffix and at most MAX_BYTES.
+    """
     status = _stat(path)
     if S_ISDIR(status.st_mode):
         raise InputError(f"{path} is a folder.", hint="Give the path of a document inside it.")
@@ -117,8 +123,8 @@ def _check_format(path: Path) -> DocumentFormat:
     if form is None:
         raise InputError(f"{path} has an unsupported format.", hint=f"Known suffixes: {' '.join(FORMAT_BY_SUFFIX)}.")
     if status.st_size > MAX_BYTES:
-        what = f"{path} has {status.st_size / 2**20:,.1f} MB; {MAX_BYTES // 2**20} MB is the limit."
-        raise InputError(what, hint="Split it into parts.")
+        what = f"{path} has {status.st_size / 2**20:,.1f} MB; the limit is {MAX_BYTES // 2**20} MB."
+        raise InputError(what, hint="Split the document into parts.")
     return form
 
 
@@ -142,22 +148,24 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def _unreadable_error(path: Path, error: OSError) -> InputError:
-    return InputError(f"{path} cannot be read: {error.strerror}.", hint="Fix its permissions or choose another.")
+    return InputError(
+        f"{path} cannot be read: {error.strerror}.", hint="Change its permissions, or choose another path."
+    )
 
 
 def _decode(raw: bytes) -> str:
-    """Decode UTF-8 and normalize line ends to line feeds."""
+    """Decode UTF-8, and convert all line ends to line feeds. Raises InputError for bytes that are not text."""
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         invalid = f"byte {error.start + 1} is 0x{raw[error.start]:02x}"
-        raise InputError(f"is not UTF-8: {invalid}.", hint="Save it as UTF-8.") from None
+        raise InputError(f"is not UTF-8: {invalid}.", hint="Save the file as UTF-8.") from None
     if (position := raw.find(b"\0")) >= 0:
-        raise InputError(f"contains a NUL byte, at byte {position + 1}.", hint="If it is text, save it as UTF-8.")
+        raise InputError(f"contains a NUL byte, at byte {position + 1}.", hint="If the file is text, save it as UTF-8.")
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\f", "\n")
 
 
-_EMPTY_HINT = "Leave it out, or add text to it."
+_EMPTY_HINT = "Leave the document out, or add text to it."
 _PARSERS: dict[DocumentFormat, Callable[[bytes], ParsedDocument]] = {
     "markdown": lambda raw: markdown.parse_markdown(_decode(raw)),
     "text": lambda raw: markdown.parse_plain_text(_decode(raw)),

@@ -1,4 +1,4 @@
-"""Frames: how to interpret an input, as YAML files that a user can edit."""
+"""Frames (kinds of tasks, which decide what memories are selected for an input), read from YAML files."""
 
 import functools
 import re
@@ -25,7 +25,7 @@ Text = Annotated[str, Field(min_length=1, max_length=500)]
 
 
 class KindPriorities(StrictModel):
-    """The priority of each kind of memory under a frame, from 0 to 1."""
+    """The priority of each kind of memory in a frame, from 0 to 1."""
 
     exchange: Priority = NEUTRAL_PRIORITY
     episode: Priority = NEUTRAL_PRIORITY
@@ -45,7 +45,7 @@ PRIORITY_KINDS = frozenset(KindPriorities.model_fields)
 
 
 class FramePattern(StrictModel):
-    """A phrase, or an alternation of phrases, that is evidence for a frame."""
+    """A regular expression of phrases whose occurrence in an input is evidence for a frame."""
 
     match: Text = Field(description="A phrase or an alternation of phrases, such as 'should (we|i)'.")
     weight: float = Field(gt=0, le=1, description="The strength of the evidence, above 0 and at most 1.")
@@ -69,26 +69,36 @@ def _compile_whole_words(match: str) -> re.Pattern[str]:
 
 
 def _normalize(text: str) -> str:
-    """Replace runs of white space by a space, and typographic apostrophes by ASCII."""
+    """Return the text with runs of white space replaced by one space, and typographic apostrophes by ASCII ones."""
     return " ".join(text.split()).replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
 
 
 class Frame(NamedModel):
-    """The treatment of one kind of input: questions, priorities by kind of memory, scoring profile and layer shares."""
+    """A kind of task: its questions, priorities by kind of memory, scoring profile, and shares of the token budget."""
 
-    description: Text = Field(description="One sentence: the inputs that the frame is for.")
+    description: Text = Field(description="One sentence that says for which inputs the frame is meant.")
     questions: tuple[Text, ...] = Field(min_length=2, max_length=4, description="Two to four short questions.")
-    domains: tuple[Text, ...] = Field(default=(), description="Procedures and censors of these domains apply.")
-    priorities: KindPriorities = Field(default=KindPriorities(), description="A number from 0 to 1 by kind of memory.")
+    domains: tuple[Text, ...] = Field(
+        default=(), description="The domains whose procedures and censors apply in this frame."
+    )
+    priorities: KindPriorities = Field(
+        default=KindPriorities(), description="A number from 0 to 1 for each kind of memory."
+    )
     profile: str = Field(default="evidence", description="The name of the profile that scores memories.")
-    budget: LayerShares = Field(default=LayerShares(), description="Shares of decisions, facts, procedures, episodes.")
-    floor: Priority = Field(default=0.0, description="The minimum evidence of a memory; lines of dialogue are exempt.")
+    budget: LayerShares = Field(
+        default=LayerShares(), description="Shares of decisions, facts, procedures, episodes in a context."
+    )
+    floor: Priority = Field(
+        default=0.0, description="The minimum search score (evidence) of a memory; messages are exempt."
+    )
     relevance_floor: Priority = Field(
         default=0.08, description="The minimum probability that a memory is relevant to the input."
     )
-    default_stakes: Stakes = Field(default="medium", description="The stakes of a decision made under this frame.")
-    category: Text = Field(default="process", description="The category of a decision made under this frame.")
-    censors: tuple[Text, ...] = Field(default=(), description="Prohibitions while this frame is active.")
+    default_stakes: Stakes = Field(default="medium", description="The default stakes of a decision in this frame.")
+    category: Text = Field(default="process", description="The default category of a decision in this frame.")
+    censors: tuple[Text, ...] = Field(
+        default=(), description="What is forbidden in this frame, one text for each rule."
+    )
     patterns: tuple[FramePattern, ...] = Field(default=(), description="Phrases that are evidence for the frame.")
     examples: tuple[Text, ...] = Field(default=(), description="Inputs typical of the frame.")
 
@@ -110,34 +120,40 @@ class Frame(NamedModel):
         return profile
 
     def priority(self, kind: str) -> float:
-        """Return the priority of memories of this kind under the frame."""
+        """Return the priority of memories of this kind, from 0 to 1."""
         return getattr(self.priorities, kind) if kind in PRIORITY_KINDS else NEUTRAL_PRIORITY
 
     def matching_patterns(self, text: str) -> tuple[FramePattern, ...]:
-        """Return the patterns found in the text. The time is linear in the text: pass only its first lines."""
+        """Return the patterns that match in the text. Pass only its first lines: the time grows with its length."""
         plain = _normalize(text)
         return tuple(pattern for pattern in self.patterns if _compile_whole_words(pattern.match).search(plain))
 
     def matched_phrases(self, text: str) -> tuple[str, ...]:
-        """Return the matches of the patterns in the text, by descending weight of the pattern."""
+        """Return the parts of the text that the patterns match, by descending weight of the pattern."""
         plain = _normalize(text)
         ordered = sorted(self.patterns, key=lambda pattern: -pattern.weight)
         return tuple(found[0] for pattern in ordered if (found := _compile_whole_words(pattern.match).search(plain)))
 
 
 def load_frames(extra: Path | None = None, profiles: Iterable[str] | None = None) -> dict[str, Frame]:
-    """Load the frames that ship with Newton; those of the folder `extra` replace or extend them.
+    """Load the frames that ship with Newton; one in the folder `extra` replaces or extends the one of the same name.
 
-    `profiles` are the names that a frame may use. Raises ConfigError with file and line for the first mistake.
+    `profiles` are the names of profiles that a frame may use. Raises ConfigError with file and line of the first
+    mistake.
     """
-    frames = read_folder(data_folder("frames"), Frame, _validation_context(profiles))
+    frames = dict(_load_shipped_frames(frozenset(_validation_context(profiles)["profiles"])))
     return frames if extra is None else overlay_frames(frames, extra.expanduser(), profiles)
+
+
+@functools.cache
+def _load_shipped_frames(profiles: frozenset[str]) -> Mapping[str, Frame]:
+    return read_folder(data_folder("frames"), Frame, {"profiles": profiles})
 
 
 def overlay_frames(
     frames: Mapping[str, Frame], folder: Path, profiles: Iterable[str] | None = None
 ) -> dict[str, Frame]:
-    """Return the frames, replaced by name by those of the folder. Raises ConfigError as `load_frames` does."""
+    """Return the frames, where a frame in the folder replaces the one of the same name. Raises ConfigError."""
     files, context = list_files(folder, exclude=PACK_FILE), _validation_context(profiles)
     own = {path.stem: build_model(_apply_extends(load_yaml(path), frames), Frame, context) for path in files}
     return {**frames, **own}
@@ -148,7 +164,10 @@ def _validation_context(profiles: Iterable[str] | None) -> dict[str, set[str]]:
 
 
 def _apply_extends(document: YamlDocument, known: Mapping[str, Frame]) -> YamlDocument:
-    """Merge the document into the frame that it extends: merge mappings by field, append EXTENDED_LISTS."""
+    """Return the document merged into the frame that its field `extends` names.
+
+    Mappings are merged by field, and the lists in EXTENDED_LISTS are appended. Without `extends`, return it unchanged.
+    """
     value = document.value
     own = dict(cast("dict[str, object]", value)) if isinstance(value, dict) else dict[str, object]()
     name = own.pop("extends", None)
@@ -171,5 +190,5 @@ def _merge_field(field: str, base: object, own: object) -> object:
 
 
 def get_frame(frames: dict[str, Frame], name: str) -> Frame:
-    """Return the frame. Raises NotFoundError, which suggests the nearest name and lists all."""
+    """Return the frame with this name. Raises NotFoundError, which suggests the nearest name and lists all."""
     return get_by_name(frames, name, "frame")

@@ -1,5 +1,7 @@
-"""Guardrails: rules on decisions, as YAML files that a user can edit."""
+"""Guardrails (rules that a decision must satisfy), read from YAML files."""
 
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
@@ -16,9 +18,9 @@ class Guardrail(NamedModel):
     """A rule that is checked before a decision is recorded."""
 
     description: Text = Field(description="The reason for the rule.")
-    expression: str = Field(description="A CEL expression that is true when a choice violates the rule.")
-    severity: Severity = Field(description="The effect on a choice that violates it: warn or block.")
-    message: Text = Field(description="The recommended action instead.")
+    expression: str = Field(description="A CEL expression that is true if a decision violates the rule.")
+    severity: Severity = Field(description="What happens to a decision that violates the rule: warn or block.")
+    message: Text = Field(description="What to do instead of the decision.")
 
     @field_validator("expression")
     @classmethod
@@ -27,7 +29,14 @@ class Guardrail(NamedModel):
 
 
 def load_guardrails(check: ExpressionCheck, extra: Path | None = None) -> dict[str, Guardrail]:
-    """Load the shipped guardrails; a guardrail in `extra` replaces the one with the same name. Raises ConfigError."""
-    context = {"check": check}
-    known = read_folder(data_folder("guardrails"), Guardrail, context)
-    return known if extra is None else {**known, **read_folder(extra.expanduser(), Guardrail, context)}
+    """Load the guardrails that ship with Newton; one in the folder `extra` replaces the one of the same name.
+
+    `check` validates each expression. Raises ConfigError.
+    """
+    own = {} if extra is None else read_folder(extra.expanduser(), Guardrail, {"check": check})
+    return {**_load_shipped_guardrails(check), **own}
+
+
+@cache
+def _load_shipped_guardrails(check: ExpressionCheck) -> Mapping[str, Guardrail]:
+    return read_folder(data_folder("guardrails"), Guardrail, {"check": check})

@@ -1,5 +1,6 @@
-"""Default shares of the token budget by layer: decisions, facts, procedures and episodes. Frames in
-`frames/*.yaml` set their own; these defaults apply to a frame without `budget`.
+"""Default shares of a context's token budget for decisions, facts, procedures and episodes (its layers).
+
+A frame in `frames/*.yaml` may set its own shares in the field `budget`.
 """
 
 from typing import Annotated
@@ -12,7 +13,7 @@ Share = Annotated[int, Field(ge=0, le=1_000_000)]
 
 
 class LayerShares(StrictModel):
-    """The shares of the layers in the flexible part of a context. Only their ratios matter."""
+    """The shares of the token budget for each layer of a context. Only the ratios of the numbers matter."""
 
     decisions: Share = 2_000
     facts: Share = 1_500

@@ -1,4 +1,4 @@
-"""Parse Markdown and plain text in linear time."""
+"""Parsing of Markdown and plain text into sections, in linear time."""
 
 import html
 import re
@@ -29,7 +29,7 @@ _OWN_LINE = re.compile(r"[\s\-*+•>|#\[\d]")
 
 
 def parse_markdown(text: str) -> ParsedDocument:
-    """Parse CommonMark with tables and front matter. Raises InputError when lists or quotes are nested too deeply."""
+    """Parse CommonMark with tables and front matter. Raises InputError if lists or quotes are nested too deeply."""
     outline, title = SectionBuilder(), ""
     if front := _FRONT_MATTER.match(text):
         outline.add_paragraph(front[1])
@@ -40,7 +40,7 @@ def parse_markdown(text: str) -> ParsedDocument:
 
 
 def parse_plain_text(text: str) -> ParsedDocument:
-    """Parse plain text: blank lines separate paragraphs; a line with an underline of its length is a heading."""
+    """Parse plain text. Blank lines separate paragraphs, and a line that is underlined at full length is a heading."""
     outline, styles = SectionBuilder(), list[str]()
     for block in _split_blocks(text):
         lines = block
@@ -100,7 +100,7 @@ class _BlockWalker:
             self._marker = ""
 
     def _html(self, token: Token) -> None:
-        """Add the text between the tags; a heading starts a section."""
+        """Add the text of an HTML block without its tags; an HTML heading starts a section."""
         if token.content.lstrip().lower().startswith(_SKIPPED_TAGS):
             return
         level, parts, start, source = 0, list[str](), 0, _strip_comments(token.content)
@@ -121,7 +121,7 @@ class _BlockWalker:
 
 
 def _strip_inline_markup(source: str) -> str:
-    """Return a heading without emphasis, code and link markup."""
+    """Return the text of a heading without the markup of emphasis, code and links."""
     if len(source) > 1_000:  # the inline parser is not linear, and no heading is that long
         return source
     tokens: list[Token] = []
@@ -146,7 +146,10 @@ def _split_blocks(text: str) -> Iterator[list[str]]:
 
 
 def _parse_underlined_heading(lines: list[str]) -> tuple[str, str, list[str]] | None:
-    """Return the underline style and text of a heading at the start of the lines, and the lines after it."""
+    """Return the underline style and the text of a heading at the start of the lines, and the lines that follow it.
+
+    Return None if the lines do not start with an underlined heading.
+    """
     over = len(lines) > 2 and lines[0] == lines[2] and _RULE.fullmatch(lines[0]) is not None
     title, *rest = lines[1:] if over else lines or [""]
     if not rest or _RULE.fullmatch(title) or not _RULE.fullmatch(rest[0]) or len(rest[0]) < len(title.strip()):

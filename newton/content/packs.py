@@ -1,4 +1,4 @@
-"""Packs: presets for a kind of work (coding, support, research), which adjust frames, budget and scoring."""
+"""Packs: presets for a kind of work (coding, support, research), which change frames, budget and scoring."""
 
 from pathlib import Path
 from typing import Annotated, ClassVar, NamedTuple
@@ -22,7 +22,7 @@ TypeName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_.-]{0,59}$")]
 
 
 class WeightEmphasis(StrictModel):
-    """The relative weights of recency, relevance and salience."""
+    """The weights of recency, relevance and salience (how often and recently an entity is mentioned), from 0 to 1."""
 
     recency: Weight
     relevance: Weight
@@ -30,7 +30,7 @@ class WeightEmphasis(StrictModel):
 
 
 class BudgetSplit(StrictModel):
-    """The split of the flexible part of a context, in percent by source of the memories."""
+    """The parts of a context's token budget, in percent, for memories found in four ways."""
 
     recent: Percent = Field(description="Percent for recent events and episodes.")
     semantic: Percent = Field(description="Percent for memories of any kind that are similar to the input.")
@@ -45,23 +45,30 @@ class BudgetSplit(StrictModel):
 
 
 class FramePack(NamedModel):
-    """A kind of work and its adjustments to the frames."""
+    """A preset for a kind of work, which changes all frames."""
 
     label: ClassVar[str] = "pack"  # the noun in error texts
 
-    description: str = Field(min_length=1, max_length=500, description="One sentence: the work it is for.")
+    description: str = Field(
+        min_length=1, max_length=500, description="One sentence that says for which work the pack is meant."
+    )
     profile: str = Field(default="newton", description="The name of the profile that scores memories.")
     weights: WeightEmphasis | None = Field(default=None, description="Weights that replace the profile's, from 0 to 1.")
-    budget: BudgetSplit = Field(description="Percent for recent, semantic, entity and patterns; 100 in all.")
-    depth: int = Field(default=1, ge=0, le=5, description="Steps along relations from entities in the input.")
-    failures: bool = Field(default=True, description="Whether failed memories may be in the context.")
-    events: tuple[TypeName, ...] = Field(default=(), description="Types of events that matter.")
-    entities: tuple[TypeName, ...] = Field(default=(), description="Types of entities that matter.")
-    relations: tuple[TypeName, ...] = Field(default=(), description="Types of relations that matter.")
+    budget: BudgetSplit = Field(description="Percent for recent, semantic, entity and patterns, which add up to 100.")
+    depth: int = Field(
+        default=1, ge=0, le=5, description="Number of steps along relations from the entities in the input."
+    )
+    failures: bool = Field(default=True, description="Whether memories of failures may be in the context.")
+    events: tuple[TypeName, ...] = Field(default=(), description="The types of events to include.")
+    entities: tuple[TypeName, ...] = Field(default=(), description="The types of entities to include.")
+    relations: tuple[TypeName, ...] = Field(default=(), description="The types of relations to include.")
     questions: tuple[str, ...] = Field(default=(), max_length=2, description="Questions added to those of a frame.")
 
     def to_layer_shares(self, frame: Frame) -> LayerShares:
-        """Return the layer shares; the semantic part is divided between decisions and facts as in the frame."""
+        """Return the shares of decisions, facts, procedures and episodes that correspond to the pack's budget.
+
+        The semantic part is divided between decisions and facts in the ratio that the frame sets.
+        """
         own, unit = frame.budget, SHARE_UNITS // 100
         total = own.decisions + own.facts
         decisions = round(self.budget.semantic * unit * (own.decisions / total if total else 0.5))
@@ -74,7 +81,7 @@ class FramePack(NamedModel):
 
 
 class FrameSet(NamedTuple):
-    """The active frames and profiles, and the pack that adjusted them, if any."""
+    """The frames and profiles in use, and the pack that changed them, if any."""
 
     frames: dict[str, Frame]
     profiles: dict[str, Profile]
@@ -82,9 +89,9 @@ class FrameSet(NamedTuple):
 
 
 def load_frame_set(profiles: dict[str, Profile], extra: Path | None = None, pack: str | None = None) -> FrameSet:
-    """Load the shipped frames, adjust them by the pack, then add the pack's frames and those of the folder `extra`.
+    """Load the shipped frames, change them by the pack, then add the pack's own frames and those of the folder `extra`.
 
-    Raises ConfigError with file and line for a mistake, and NotFoundError for an unknown pack or profile.
+    Raises ConfigError with file and line of a mistake, and NotFoundError for an unknown pack or profile.
     """
     if pack is None:
         return FrameSet(load_frames(extra, profiles), profiles)
@@ -96,7 +103,7 @@ def load_frame_set(profiles: dict[str, Profile], extra: Path | None = None, pack
 
 
 def load_packs(extra: Path | None = None) -> dict[str, FramePack]:
-    """Load the packs that ship with Newton; those of the folder `extra` replace them by name."""
+    """Load the packs that ship with Newton; a pack in the folder `extra` replaces the one of the same name."""
     return {name: _read_pack(folder) for name, folder in _find_pack_folders(extra).items()}
 
 
@@ -118,7 +125,7 @@ def _apply_pack(frame: Frame, pack: FramePack) -> Frame:
 
 
 def _build_pack_profile(pack: FramePack, profiles: dict[str, Profile]) -> dict[str, Profile]:
-    """Return the pack's profile with the pack's weights, by name; empty when the pack sets no weights."""
+    """Return the profile with the pack's weights under the pack's name; an empty dict if the pack sets no weights."""
     base, own = get_profile(profiles, pack.profile), pack.weights
     if own is None:
         return {}

@@ -1,4 +1,4 @@
-"""Extract the text of a PDF, one section per page."""
+"""Extraction of the text of a PDF, one section for each page."""
 
 import io
 import re
@@ -15,10 +15,10 @@ _BLANK_LINES = re.compile(r"\n[ \t]*\n")
 
 
 def read(raw: bytes) -> ParsedDocument:
-    """Parse a PDF into pages; a page without a blank line is one paragraph.
+    """Parse a PDF into one section for each page. Blank lines separate paragraphs.
 
     Call it only in a subprocess with limits: on a malformed file pypdf may raise any exception or never return. Raises
-    InputError when the file is encrypted, or has no text or too much.
+    InputError if the file is encrypted, has no text, or has more than MAX_CHARS characters.
     """
     try:
         reader = PdfReader(io.BytesIO(raw))
@@ -31,7 +31,7 @@ def read(raw: bytes) -> ParsedDocument:
         if (paragraphs := tuple(collapse_whitespace(part) for part in _BLANK_LINES.split(page) if part.strip()))
     ]
     if not sections:
-        raise InputError(f"has no text on any page (of {len(pages)}).", hint="If it is a scan, run OCR on it first.")
+        raise InputError(f"has no text on any of its {len(pages)} pages.", hint="If it is a scan, run OCR on it first.")
     metadata = reader.metadata.title if reader.metadata else None
     title = collapse_whitespace(_clean_text(metadata)) if isinstance(metadata, str) else ""
     return ParsedDocument(title[:MAX_HEADING_CHARS], tuple(sections))
@@ -43,10 +43,10 @@ def _iter_page_texts(reader: PdfReader) -> Iterator[str]:
         text = _clean_text(page.extract_text())
         characters += len(text)
         if characters > MAX_CHARS:
-            raise InputError(f"contains more than {MAX_CHARS:,} characters of text.", hint="Split it.")
+            raise InputError(f"contains more than {MAX_CHARS:,} characters of text.", hint="Split the document.")
         yield text
 
 
 def _clean_text(text: str) -> str:
-    """Join or replace lone surrogates and drop NUL bytes."""
+    """Return the text without NUL bytes, with surrogate pairs joined and other surrogates replaced."""
     return text.replace("\0", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")

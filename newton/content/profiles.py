@@ -1,4 +1,4 @@
-"""Profiles: named ways to score and order memories, as data."""
+"""Profiles: named ways to score and order memories, read from YAML files."""
 
 import functools
 import math
@@ -30,7 +30,7 @@ Multiplier = Annotated[float, Field(gt=0, le=10)]
 
 
 class FeatureWeights(StrictModel):
-    """The relative weight of each feature of a memory."""
+    """The weight of each feature of a memory in its score. Only the ratios of the weights matter."""
 
     similarity: Weight = 0
     lexical: Weight = 0
@@ -52,7 +52,7 @@ class FeatureWeights(StrictModel):
 
     @functools.cached_property
     def nonzero(self) -> dict[str, float]:
-        """Return the non-zero weights by feature."""
+        """Return the weights that are not 0, by feature."""
         features: dict[str, float] = dict(self)
         return {feature: weight for feature, weight in features.items() if weight}
 
@@ -61,7 +61,7 @@ FEATURES = tuple(FeatureWeights.model_fields)
 
 
 class OutcomeFactors(StrictModel):
-    """The factor of a memory's score for each outcome."""
+    """The factor by which a memory's score is multiplied, for each outcome of what it records."""
 
     success: Multiplier = 1.2
     partial: Multiplier = 1.0
@@ -77,10 +77,15 @@ OUTCOME_NAMES = frozenset(OutcomeFactors.model_fields)
 
 
 class UsageBoost(StrictModel):
-    """The factor of a memory's score by use: logarithmic (base 10) with an upper limit."""
+    """The factor by which a memory's score is multiplied for its use.
 
-    per_tenfold: float = Field(default=0.1, ge=0, le=10, description="What each tenfold use adds to the factor.")
-    cap: float = Field(default=1.5, ge=1, le=10, description="Upper limit of the factor for use.")
+    It grows with the logarithm of the number of uses.
+    """
+
+    per_tenfold: float = Field(
+        default=0.1, ge=0, le=10, description="How much the factor grows when the number of uses grows tenfold."
+    )
+    cap: float = Field(default=1.5, ge=1, le=10, description="Upper limit of the factor.")
     unused: float = Field(default=1.0, ge=0, le=1, description="Factor of a memory that was never used.")
 
     def factor_for(self, activations: int) -> float:
@@ -88,58 +93,74 @@ class UsageBoost(StrictModel):
 
 
 class ScoreBoosts(StrictModel):
-    """Factors that raise a memory's score; 1 is neutral."""
+    """Settings that raise a memory's score; factors of 1 change nothing."""
 
     keyword: float = Field(
-        default=0, ge=0, le=1, description="What each matching word adds to the factor of the similarity."
+        default=0, ge=0, le=1, description="How much each matching word adds to the factor of the similarity."
     )
     fresh: Multiplier = Field(
         default=1.0, description="Factor by which the similarity of fresh memories is multiplied."
     )
-    fresh_hours: float = Field(default=24, gt=0, le=1e6, description="A memory younger than this is fresh.")
+    fresh_hours: float = Field(
+        default=24, gt=0, le=1e6, description="A memory that is younger than this, in hours, is fresh."
+    )
     mentioned: Multiplier = Field(
         default=1.0, description="Factor by which the salience of an entity that the input names is multiplied."
     )
 
 
 class GatherOptions(StrictModel):
-    """Candidates to gather in addition to the search results. Entities in the input are always looked up."""
+    """Memories to consider in addition to the results of the search. Entities in the input are always considered."""
 
-    depth: int = Field(default=1, ge=0, le=5, description="Steps along relations from entities in the input.")
+    depth: int = Field(default=1, ge=0, le=5, description="Number of relation steps from the entities in the input.")
     salient: int = Field(default=0, ge=0, le=100, description="The number of most salient entities to add.")
     events: int = Field(default=10, ge=0, le=200, description="The number of the session's last events to add.")
-    sessions: int = Field(default=0, ge=0, le=50, description="The number of other sessions whose highlights to add.")
-    failures: bool = Field(default=True, description="Whether failed memories may be in the context.")
+    sessions: int = Field(
+        default=0, ge=0, le=50, description="The number of other sessions of which to add some recent events."
+    )
+    failures: bool = Field(default=True, description="Whether memories of failures may be in the context.")
 
 
 def merge_gather_options(options: Iterable[GatherOptions]) -> GatherOptions:
-    """Return the maximum of each option; of no options the defaults."""
+    """Return the maximum of each option; the defaults if there are no options."""
     rows = [option.model_dump() for option in options] or [{}]
     return GatherOptions.model_validate({name: max(row[name] for row in rows) for name in rows[0]})
 
 
 class Profile(NamedModel):
-    """A named way to score memories, by weights, an expression or other profiles, and to order them in a context."""
+    """A named way to score memories (by weights, by an expression, or by another profile per frame) and to order
+    them.
+    """
 
-    description: str = Field(min_length=1, max_length=500, description="One sentence: when to choose it.")
+    description: str = Field(
+        min_length=1, max_length=500, description="One sentence that says when to choose the profile."
+    )
     weights: FeatureWeights = Field(default=FeatureWeights.model_construct(), description="Weights by feature.")
-    combine: Literal["sum", "product"] = Field(default="sum", description="Of weight x feature, or feature ** weight.")
-    expression: str | None = Field(default=None, description="A formula in place of weights: CEL over the features.")
+    combine: Literal["sum", "product"] = Field(
+        default="sum", description="The sum of weight x feature, or the product of feature ** weight."
+    )
+    expression: str | None = Field(default=None, description="A CEL expression over the features, in place of weights.")
     by_frame: dict[str, str] = Field(
         default={}, description="Instead of `weights`: the name of the profile to use, by frame."
     )
     otherwise: str = Field(default="balanced", description="The profile for a frame that by_frame does not name.")
-    recency: RecencyDecay = Field(default=RecencyDecay(kind="none"), description="The decay of the recency feature.")
-    outcome: OutcomeFactors = Field(default=OutcomeFactors(), description="A factor for each outcome.")
-    usage: UsageBoost = Field(default=UsageBoost(), description="A factor by number of uses.")
-    boosts: ScoreBoosts = Field(default=ScoreBoosts(), description="Factors for words, age and names.")
-    reach: GatherOptions = Field(default=GatherOptions(), description="Candidates in addition to the search results.")
-    floor: Share = Field(default=0.0, description="The minimum evidence, relative to the best, except for dialogue.")
+    recency: RecencyDecay = Field(
+        default=RecencyDecay(kind="none"), description="How the recency feature falls with age."
+    )
+    outcome: OutcomeFactors = Field(default=OutcomeFactors(), description="The factor for each outcome.")
+    usage: UsageBoost = Field(default=UsageBoost(), description="The factor for the number of uses.")
+    boosts: ScoreBoosts = Field(default=ScoreBoosts(), description="Factors for matching words, age and names.")
+    reach: GatherOptions = Field(
+        default=GatherOptions(), description="Memories to consider besides the search results."
+    )
+    floor: Share = Field(default=0.0, description="The minimum search score relative to the best; messages are exempt.")
     near: Share = Field(
         default=0.0,
-        description="The minimum relevance of dialogue, relative to the best, in contexts without a set size.",
+        description="The minimum relevance of messages relative to the best, in contexts of automatic size.",
     )
-    fill: OverflowMode = Field(default="downgrade", description="If a memory does not fit: stop, skip, downgrade.")
+    fill: OverflowMode = Field(
+        default="downgrade", description="If a memory does not fit: stop, skip it, or downgrade it."
+    )
     order: ItemOrder = Field(default="best_first", description=f"Within a layer: {', '.join(get_args(ItemOrder))}.")
     alike: float = Field(default=0.5, gt=0, le=1, description="The minimum cosine similarity within a cluster.")
 
@@ -158,16 +179,19 @@ class Profile(NamedModel):
         return self
 
     def with_time_constant(self, hours: float) -> "Profile":
-        """Return the profile with another decay time constant. Raises InputError when nothing decays."""
+        """Return a copy with another time constant of its recency decay.
+
+        Raises InputError if it is not positive, or if there is no decay.
+        """
         return self.model_copy(update={"recency": self.recency.with_time_constant(hours)})
 
 
 def load_profiles(extra: Path | None = None, check: ExpressionCheck | None = None) -> dict[str, Profile]:
-    """Load the profiles that ship with Newton; those of the folder `extra` replace them by name.
+    """Load the profiles that ship with Newton; a profile in the folder `extra` replaces the one of the same name.
 
-    Expressions in `extra` must pass `check`. Raises ConfigError with file and line for the first mistake.
+    Expressions in `extra` must pass `check`. Raises ConfigError with file and line of the first mistake.
     """
-    known = read_folder(data_folder("profiles"), Profile)
+    known = dict(_load_shipped_profiles())
     if extra is not None:
         known = {**known, **read_folder(extra.expanduser(), Profile, {"check": check} if check else None)}
     for profile in known.values():
@@ -175,8 +199,16 @@ def load_profiles(extra: Path | None = None, check: ExpressionCheck | None = Non
     return known
 
 
+@functools.cache
+def _load_shipped_profiles() -> Mapping[str, Profile]:
+    return read_folder(data_folder("profiles"), Profile)
+
+
 def write_profile(profile: Profile, folder: Path) -> Path:
-    """Write the profile to a new file and return its path. Raises ConflictError when it exists, or ConfigError."""
+    """Write the profile to a new file in the folder; return its path.
+
+    Raises ConflictError if the file exists, and ConfigError for an invalid name or folder.
+    """
     fields = profile.model_dump(mode="json", exclude_defaults=True)
     path = folder.expanduser() / f"{profile.name}.yaml"
     try:
@@ -184,7 +216,8 @@ def write_profile(profile: Profile, folder: Path) -> Path:
         with path.open("x", encoding="utf-8") as file:
             yaml.safe_dump(fields, file, sort_keys=False, allow_unicode=True, width=120)
     except ValidationError:
-        raise ConfigError(f"{profile.name!r} is not a valid name.", hint="Use lower-case letters, - and _.") from None
+        hint = "Use lower-case letters, digits, - and _, beginning with a letter."
+        raise ConfigError(f"{profile.name!r} is not a valid name of a profile.", hint=hint) from None
     except FileExistsError:
         raise ConflictError(f"{path} already exists.", hint="Choose another name, or delete the file.") from None
     except OSError as error:
@@ -197,15 +230,15 @@ def _check_references(profile: Profile, known: Mapping[str, Profile]) -> None:
         if name not in known or known[name].by_frame:
             valid = ", ".join(sorted(name for name, one in known.items() if not one.by_frame))
             what = f"The profile {profile.name!r} selects {name!r}, which is not a profile that scores memories."
-            raise ConfigError(what, hint=f"Use one of {valid}.")
+            raise ConfigError(what, hint=f"Select one of {valid}.")
 
 
 def get_profile(profiles: Mapping[str, Profile], name: str) -> Profile:
-    """Return the profile. Raises NotFoundError, which suggests the nearest name and lists all."""
+    """Return the profile with this name. Raises NotFoundError, which suggests the nearest name and lists all."""
     return get_by_name(profiles, name, "profile")
 
 
 def select_profile(profiles: Mapping[str, Profile], name: str, *, frame: str | None) -> Profile:
-    """Return the named profile, or the profile that it selects for the frame. Raises NotFoundError."""
+    """Return the profile with this name or, if it selects other profiles, the one for `frame`. Raises NotFoundError."""
     profile = get_profile(profiles, name)
     return profiles[profile.by_frame.get(frame or "", profile.otherwise)] if profile.by_frame else profile

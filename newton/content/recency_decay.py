@@ -1,4 +1,4 @@
-"""Recency decay: how the recency of a memory falls with its age. Profiles name one, or a preset."""
+"""Recency decay: how the recency of a memory falls with its age, by a formula that profiles choose."""
 
 import functools
 import math
@@ -27,7 +27,10 @@ DECAY_PRESETS: Mapping[DecayPreset, Mapping[str, str | float]] = {
 
 
 class RecencyDecay(StrictModel):
-    """Decay of recency with age. Exactly one rate field is set; in a file, `preset` replaces kind and rate."""
+    """How recency falls with age. Exactly one of the three rate fields is set; none for the kind "none".
+
+    In a YAML file, `preset` can stand in place of the kind and the rate.
+    """
 
     kind: Literal["exponential", "hyperbolic", "none"]
     clock: DecayClock = "created"
@@ -35,7 +38,9 @@ class RecencyDecay(StrictModel):
     time_constant_hours: float | None = Field(
         default=None, gt=0, description="Time constant T in hours: exp(-age/T) or 1/(1 + age/T)."
     )
-    rate_per_day: float | None = Field(default=None, gt=0, description="exp(-this x days) or 1/(1 + this x days).")
+    rate_per_day: float | None = Field(
+        default=None, gt=0, description="Rate R per day: exp(-R x days) or 1/(1 + R x days)."
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -45,7 +50,7 @@ class RecencyDecay(StrictModel):
         fields = dict(cast("dict[str, object]", data))
         preset = fields.pop("preset")
         if not set(fields) <= {"clock"} or preset not in DECAY_PRESETS:
-            raise ValueError(f"takes one preset of {', '.join(DECAY_PRESETS)}, and no other field but clock")
+            raise ValueError(f"takes as preset one of {', '.join(DECAY_PRESETS)}, and beside it only the field clock")
         return {**fields, **DECAY_PRESETS[cast("DecayPreset", preset)]}
 
     @model_validator(mode="after")
@@ -59,7 +64,7 @@ class RecencyDecay(StrictModel):
 
     @functools.cached_property
     def rate(self) -> float:
-        """Return the rate per day; 0 for no decay."""
+        """Return the decay rate per day; 0 if recency does not decay."""
         if self.half_life_days is not None:
             return (math.log(2) if self.kind == "exponential" else 1) / self.half_life_days
         if self.time_constant_hours is not None:
@@ -68,21 +73,21 @@ class RecencyDecay(StrictModel):
 
     @property
     def half_life(self) -> timedelta | None:
-        """Return the half-life; None without decay."""
+        """Return the age at which recency is halved; None if it does not decay."""
         halving = math.log(2) if self.kind == "exponential" else 1
         return timedelta(days=halving / self.rate) if self.rate else None
 
     def remaining(self, age: timedelta) -> float:
-        """Return the remaining fraction at an age; a negative age counts as 0."""
+        """Return the recency at an age, from 1 (new) to 0. A negative age counts as 0."""
         return self.remaining_after_hours(age.total_seconds() / _SECONDS_AN_HOUR)
 
     def remaining_after_hours(self, hours: float) -> float:
-        """Return the remaining fraction at an age in hours."""
+        """Return the recency at an age in hours, from 1 (new) to 0. A negative age counts as 0."""
         decayed = self.rate * max(hours, 0.0) / _HOURS_A_DAY
         return math.exp(-decayed) if self.kind == "exponential" else 1 / (1 + decayed)
 
     def with_time_constant(self, hours: float) -> "RecencyDecay":
-        """Return the decay with this time constant. Raises InputError when it is not positive, or nothing decays."""
+        """Return a copy with this time constant. Raises InputError if it is not positive, or if there is no decay."""
         if self.kind == "none":
             raise InputError(
                 "In this profile the score of a memory does not fall with its age, so hours do not apply.",

@@ -1,4 +1,4 @@
-"""The relevance model: coefficients of the probability that a memory is relevant to an input, as data."""
+"""The relevance model: coefficients that turn search scores into the probability that a memory is relevant."""
 
 import functools
 from pathlib import Path
@@ -13,7 +13,7 @@ RELEVANCE_FILE = "relevance.json"  # beside the profiles
 
 
 class LogisticCoefficients(StrictModel):
-    """The coefficients of a logistic regression over the evidence of a search."""
+    """The coefficients of a logistic regression over the scores of a search."""
 
     intercept: float
     cosine: float = Field(default=0.0, description="Coefficient of the cosine similarity.")
@@ -22,14 +22,17 @@ class LogisticCoefficients(StrictModel):
     )
     relative: float = Field(default=0.0, description="Coefficient of the relevance relative to the best memory.")
     known_share: float = Field(
-        default=0.0, description="Coefficient of the share of the input's words that memory has."
+        default=0.0, description="Coefficient of the share of the input's words that occur in the memory."
+    )
+    size: float = Field(
+        default=0.0, description="Coefficient of the number of memories: among many, chance finds more similar texts."
     )
 
 
 class RelevanceCoefficients(StrictModel):
-    """Two regressions: that memory has anything about an input, by the best evidence, and that a memory is part of it.
+    """Two regressions: `query` for whether any memory is relevant to an input, `memory` for whether a given one is.
 
-    Without `query`, memory is taken to have something about every input.
+    If `query` is None, every input is taken to have relevant memories.
     """
 
     query: LogisticCoefficients | None
@@ -37,7 +40,7 @@ class RelevanceCoefficients(StrictModel):
 
 
 class RelevanceModel(StrictModel):
-    """The coefficients for the embedding model of the fit, for other embedding models, and for search by words only."""
+    """Coefficients for the embedding model they were fitted to, for other ones, and for a search by words only."""
 
     embedding_model: str = Field(description="The identity of the embedding model of the fit.")
     fitted: RelevanceCoefficients
@@ -47,7 +50,7 @@ class RelevanceModel(StrictModel):
 
 @functools.cache
 def load_relevance_model() -> RelevanceModel:
-    """Load the coefficients that ship with Newton. Raises ConfigError when they are damaged."""
+    """Load the coefficients that ship with Newton. Raises ConfigError if the file is missing or damaged."""
     path = data_folder("profiles") / RELEVANCE_FILE
     try:
         return RelevanceModel.model_validate_json(path.read_bytes())
@@ -56,7 +59,7 @@ def load_relevance_model() -> RelevanceModel:
 
 
 def write_relevance_model(model: RelevanceModel, folder: Path) -> Path:
-    """Write the coefficients and return the path."""
+    """Write the coefficients to a file in the folder; return its path."""
     path = folder / RELEVANCE_FILE
     path.write_text(f"{model.model_dump_json(indent=2)}\n", encoding="utf-8")
     return path

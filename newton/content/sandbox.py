@@ -1,4 +1,4 @@
-"""Run a parser of untrusted documents in a subprocess with CPU and memory limits."""
+"""Parsing of untrusted documents in a subprocess with limits on CPU time and memory."""
 
 import json
 import logging
@@ -27,22 +27,27 @@ class _DocumentParser(Protocol):
 def run_parser(
     module: str, raw: bytes, *, seconds: int = CPU_SECONDS, max_megabytes: int = MAX_MEGABYTES
 ) -> ParsedDocument:
-    """Call `read` of the parser module in a subprocess (about 0.1 s). Raises InputError when the parser fails."""
+    """Call the function `read` of a parser module in a subprocess, which takes about 0.1 s more; return the document.
+
+    Raises InputError if the parser fails or exceeds a limit.
+    """
     code = _CHILD_CODE.format(path=sys.path, arguments=(module, seconds, max_megabytes))
     child = subprocess.run([sys.executable, "-I", "-c", code], input=raw, capture_output=True, check=False)
     if child.returncode == 0:
         return _decode_result(child.stdout)
     message = child.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2][:200].rstrip(".")
     if child.returncode == -signal.SIGXCPU:
-        raise InputError(f"takes more than {seconds} seconds to read.", hint="Split it, or save it in another format.")
+        raise InputError(
+            f"takes more than {seconds} seconds to read.", hint="Split the document, or save it in another format."
+        )
     if "MemoryError" in message or child.returncode < 0:
         what = f"needs more than {max_megabytes} MB to read, or crashes the parser."
-        raise InputError(what, hint="Split or repair it.")
-    raise InputError(f"is broken: {message}.", hint="Open it in a viewer, then save or export it again.")
+        raise InputError(what, hint="Split or repair the document.")
+    raise InputError(f"is broken: {message}.", hint="Open the document in a viewer, then save or export it again.")
 
 
 def serve(module: str, seconds: int, megabytes: int) -> None:
-    """Parse the document from standard input and write the result to standard output, in the subprocess."""
+    """Parse the document from standard input, and write the result to standard output. Runs in the subprocess."""
     limits = {resource.RLIMIT_CORE: 0, resource.RLIMIT_CPU: seconds, resource.RLIMIT_AS: megabytes * 2**20}
     for kind, limit in limits.items():
         with suppress(ValueError, OSError):  # some systems reject one of the limits; the others still apply

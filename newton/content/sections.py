@@ -1,4 +1,4 @@
-"""The common form of a parsed document: paragraphs under their headings, in reading order."""
+"""The result of parsing a document: paragraphs under their headings, in reading order."""
 
 from typing import NamedTuple
 
@@ -8,21 +8,24 @@ HEADING_SEPARATOR = " > "
 
 
 class DocumentSection(NamedTuple):
-    """Paragraphs under a path of headings, such as "Install > Linux"; the path before the first heading is empty."""
+    """The paragraphs under a heading.
+
+    `heading` is the path of headings, such as "Install > Linux"; "" before the first one.
+    """
 
     heading: str
     paragraphs: tuple[str, ...]
 
 
 class ParsedDocument(NamedTuple):
-    """The result of a parser; the title is empty when the document has none."""
+    """A parsed document. The title is empty if the document has none."""
 
     title: str
     sections: tuple[DocumentSection, ...]
 
 
 class SectionBuilder:
-    """Collects headings and paragraphs in order, and groups them into sections without loss of text."""
+    """Collects headings and paragraphs in reading order, and groups them into sections. No text is lost."""
 
     def __init__(self) -> None:
         self.title = ""
@@ -31,7 +34,10 @@ class SectionBuilder:
         self._paragraphs: list[str] = []
 
     def add_heading(self, level: int, text: str) -> None:
-        """Open a section below the nearest open heading of a lower level. The first heading is the title."""
+        """Start a section under the nearest open heading of a higher rank. The first heading becomes the title.
+
+        A text that is too long for a heading is added as a paragraph.
+        """
         text = collapse_whitespace(text)
         if not text or len(text) > MAX_HEADING_CHARS:
             self.add_paragraph(text)
@@ -41,12 +47,12 @@ class SectionBuilder:
         self.title = self.title or text
 
     def add_paragraph(self, text: str) -> None:
-        """Add the text without the blank lines around it."""
+        """Add a paragraph, without blank lines around it. An empty text is ignored."""
         if text.strip():
             self._paragraphs.append(text.strip("\n").rstrip())
 
     def build(self, *, title: str = "") -> ParsedDocument:
-        """Return the document, titled `title` or else its first heading. Call it once, last."""
+        """Return the document, with the title `title` or else its first heading. Call it once, at the end."""
         self._close(below=0)
         return ParsedDocument(collapse_whitespace(title)[:MAX_HEADING_CHARS] or self.title, tuple(self._sections))
 
@@ -61,5 +67,5 @@ class SectionBuilder:
 
 
 def collapse_whitespace(text: str) -> str:
-    """Return the text on one line."""
+    """Return the text with each run of white space, line ends included, replaced by one space."""
     return " ".join(text.split())

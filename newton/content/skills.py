@@ -1,10 +1,11 @@
-"""Skills: procedures as folders, each with a SKILL.md in the Agent Skills convention."""
+"""Skills: procedures (ways to do a task), each a folder with a file SKILL.md in the Agent Skills format."""
 
+import functools
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, NamedTuple, cast
+from typing import Annotated, ClassVar, NamedTuple, cast
 
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
@@ -49,31 +50,39 @@ Phrase = Annotated[str, Field(max_length=100), BeforeValidator(_to_single_line)]
 
 
 class SkillFile(NamedModel):
-    """A procedure: its triggers, goals, steps (`core`) and details."""
+    """A procedure: when it applies (triggers), its goals, its steps (`core`) and further details."""
+
+    label: ClassVar[str] = "skill"
 
     name: str = Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=60, description="The folder name: a-z, 0-9 and hyphens.")
-    description: Line = Field(description="The purpose and when to use it, in 1 to 500 characters.")
+    description: Line = Field(description="The purpose of the skill and when to use it, in 1 to 500 characters.")
     domain: Phrase = Field(default="general", description="The domain of the procedure.")
     triggers: tuple[Phrase, ...] = Field(default=(), max_length=50, description="Phrases of up to 100 characters.")
-    frames: tuple[Phrase, ...] = Field(default=(), max_length=50, description="Names of the frames that it serves.")
-    tools: tuple[Phrase, ...] = Field(default=(), max_length=50, description="Names of the tools that it uses.")
-    requires: tuple[Phrase, ...] = Field(default=(), max_length=50, description="Preconditions of the first step.")
+    frames: tuple[Phrase, ...] = Field(
+        default=(), max_length=50, description="Names of the frames in which the skill applies."
+    )
+    tools: tuple[Phrase, ...] = Field(default=(), max_length=50, description="Names of the tools that the skill uses.")
+    requires: tuple[Phrase, ...] = Field(
+        default=(), max_length=50, description="What must be true before the first step."
+    )
     goals: tuple[Line, ...] = Field(
         default=(),
         max_length=50,
         description="At most 50 goals of up to 500 characters.",
     )
-    core: tuple[Line, ...] = Field(min_length=1, max_length=50, description="The steps are 1 to 50, like goals.")
+    core: tuple[Line, ...] = Field(
+        min_length=1, max_length=50, description="A skill has 1 to 50 steps of up to 500 characters."
+    )
     details: str = Field(default="", max_length=MAX_CHARS)
 
     @property
     def content_hash(self) -> bytes:
-        """Return the SHA-256 of the content, independent of the layout of the file."""
+        """Return the SHA-256 hash of the content. The layout of the file does not change it."""
         return hashlib.sha256(self.model_dump_json().encode()).digest()
 
 
 def make_slug(title: str) -> str:
-    """Return a title as the name of a skill, or "" when no character of it is allowed in a name.
+    """Return a title in the form of a skill's name, or "" if it has no character that a name may have.
 
     >>> make_slug("Roll back: a release (v2)")
     'roll-back-a-release-v2'
@@ -82,13 +91,24 @@ def make_slug(title: str) -> str:
 
 
 def load_skills(own: Path | None = None) -> dict[str, SkillFile]:
-    """Load the skills that ship with Newton; those of the folder `own` replace them by name. Raises ConfigError."""
-    folders = [data_folder("procedures"), *([own.expanduser()] if own else [])]
-    return {path.parent.name: read_skill(path) for folder in folders for path in _iter_skill_files(folder)}
+    """Load the skills that ship with Newton; a skill in the folder `own` replaces the one of the same name.
+
+    Raises ConfigError for the first mistake in a file.
+    """
+    return {**_load_shipped_skills(), **(_read_skills(own.expanduser()) if own else {})}
+
+
+@functools.cache
+def _load_shipped_skills() -> Mapping[str, SkillFile]:
+    return _read_skills(data_folder("procedures"))
+
+
+def _read_skills(folder: Path) -> dict[str, SkillFile]:
+    return {path.parent.name: read_skill(path) for path in _iter_skill_files(folder)}
 
 
 def read_skill(path: Path) -> SkillFile:
-    """Read a SKILL.md. Raises ConfigError with file, line and remedy for the first mistake."""
+    """Read a SKILL.md file. Raises ConfigError with file, line and remedy of the first mistake."""
     front, text = load_front_matter(path)
     skill = validate_model(_add_bands(front, _select_fields(front), _SkillBody(path, text)), SkillFile)
     return check_name(front, skill, path.parent.name, "folder")
@@ -102,11 +122,12 @@ def _iter_skill_files(folder: Path) -> Iterator[Path]:
         if SKILL_FILE in names:
             yield inner / SKILL_FILE
         elif other := next((name for name in sorted(names) if name.lower() == SKILL_FILE.lower()), None):
-            raise ConfigError(f"{inner / other} is not read.", hint=f"Rename it to {SKILL_FILE}.")
+            what = f"{inner / other} is not read, because its name is not spelled {SKILL_FILE}."
+            raise ConfigError(what, hint="Rename the file.")
 
 
 def _select_fields(front: YamlDocument) -> dict[str, object]:
-    """Return the front matter without the ignored fields. Raises ConfigError for an unknown field."""
+    """Return the front matter without the fields that Newton ignores. Raises ConfigError for an unknown field."""
     value = front.value
     if not isinstance(value, dict):
         hint = "Write fields such as 'name: ...' and 'description: ...'."
@@ -115,13 +136,13 @@ def _select_fields(front: YamlDocument) -> dict[str, object]:
     known = [name for name in SkillFile.model_fields if name not in _BANDS]
     for name in fields:
         if name not in known and name not in _IGNORED_FIELDS:
-            hint = did_you_mean(name, {*known, *_IGNORED_FIELDS}) or f"Its fields are {', '.join(known)}."
+            hint = did_you_mean(name, {*known, *_IGNORED_FIELDS}) or f"The fields are {', '.join(known)}."
             raise front.error((name,), f"{name!r} is not a field of a skill's front matter.", hint)
     return {name: fields[name] for name in known if name in fields}
 
 
 def _add_bands(front: YamlDocument, fields: dict[str, object], body: "_SkillBody") -> YamlDocument:
-    """Return one document with the fields and the goals, steps and details of the body, each with its line."""
+    """Return a document with `fields` and the goals, steps and details of the body, all with their line numbers."""
     lists = {"goals": body.goals, "core": body.steps}
     texts = {band: tuple(item.text for item in items) for band, items in lists.items()}
     lines: dict[YamlLocation, int] = dict(front.lines)
@@ -133,7 +154,7 @@ def _add_bands(front: YamlDocument, fields: dict[str, object], body: "_SkillBody
 
 
 class _Item(NamedTuple):
-    """A list item. `lines` are its line numbers in the file, from 0; `plain` is True for a single paragraph."""
+    """A list item. `lines` are its lines in the file, counted from 0; `plain` is True if it is a single paragraph."""
 
     text: str
     lines: range
@@ -152,15 +173,18 @@ class _SkillBody:
         self._path, self._lines = path, text.split("\n")
         self._first = len(text) - len(text.lstrip("\n")) + 1
         if (length := len(text.strip())) > MAX_CHARS:
-            what = f"the text has {length:,} characters; {MAX_CHARS:,} is the limit."
-            raise file_error(path, self._first, what, "Move long parts to other files of the folder.")
+            what = f"the text has {length:,} characters; the limit is {MAX_CHARS:,}."
+            raise file_error(path, self._first, what, "Move long parts to other files of the skill.")
         self._root = SyntaxTreeNode(_BLOCKS.parse(text))
         self._sections = self._split_sections()
         self.goals = _items(self._lists(_GOALS)) if _GOALS in self._sections else []
         self.steps = self._find_steps()
 
     def _split_sections(self) -> dict[str, _Section]:
-        """Return the goals and steps sections; each ends at the next heading of its level or above."""
+        """Return the sections "Goals" and "Steps" by title.
+
+        A section ends at the next heading of the same or a higher level.
+        """
         sections: dict[str, _Section] = {}
         blocks: list[SyntaxTreeNode] = []
         for node in self._root.children:
@@ -181,7 +205,10 @@ class _SkillBody:
         return [node for node in self._sections[title].blocks if node.type in _LISTS]
 
     def _find_steps(self) -> list[_Item]:
-        """Return the items under '## Steps'; without it, those of the first ordered list, or else of the first list."""
+        """Return the items of the lists under the heading "Steps".
+
+        Without this heading, return those of the first ordered list or, if there is none, of the first list.
+        """
         if section := self._sections.get(_STEPS):
             if items := _items(self._lists(_STEPS)):
                 return items
@@ -196,7 +223,7 @@ class _SkillBody:
         raise file_error(self._path, self._first, "there is no list of steps.", hint)
 
     def details(self) -> str:
-        """Return the text without goals and steps; items that are more than a paragraph stay in it."""
+        """Return the text without goals and steps. An item with more than one paragraph stays in the text."""
         removed = {line for item in (*self.goals, *self.steps) if item.plain for line in item.lines}
         for heading, blocks in self._sections.values():
             if all(line in removed or not self._lines[line].strip() for node in blocks for line in _line_range(node)):
@@ -204,7 +231,7 @@ class _SkillBody:
         return "\n".join(self._remaining_lines(removed)).strip("\n").rstrip()
 
     def _remaining_lines(self, removed: set[int]) -> list[str]:
-        """Return the other lines. One blank line replaces each run of removed lines, to separate paragraphs."""
+        """Return the lines that are not in `removed`, with one blank line in place of each run of removed lines."""
         remaining, after_removed = [""], False
         for number, line in enumerate(self._lines):
             blank = not line.strip()

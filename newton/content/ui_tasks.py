@@ -1,4 +1,4 @@
-"""UI tasks: requests that programs send by themselves, such as one for the title of a chat. Told by a trained model."""
+"""Recognition of requests that programs send on their own (UI tasks), such as one for a chat's title."""
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -32,11 +32,11 @@ Pattern = Annotated[str, Field(min_length=1, max_length=1_000), AfterValidator(_
 
 
 class UiTask(NamedModel):
-    """One kind of request that a program of the operator sends by itself. Patterns are of RE2, case-insensitive."""
+    """One kind of request that a program of the operator sends on its own. Patterns are of RE2, case-insensitive."""
 
     description: str = Field(min_length=1, max_length=500)
     certain: tuple[Pattern, ...] = Field(
-        (), description="Patterns of which a match alone shows that a program wrote the request."
+        (), description="Patterns whose match alone shows that a program wrote the request."
     )
 
     @cached_property

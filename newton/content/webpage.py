@@ -1,4 +1,4 @@
-"""Parse HTML into text, without scripts and styles."""
+"""Parsing of HTML into sections of text, without scripts and styles."""
 
 import re
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _LAYOUT_SELECTOR = "table, h1, h2, h3, h4, h5, h6, pre, ul, ol"
 
 
 def read(raw: bytes) -> ParsedDocument:
-    """Parse UTF-8 HTML into headings, paragraphs, list items, rows and preformatted text, in source order.
+    """Parse UTF-8 HTML into headings, paragraphs, list items, table rows and preformatted text, in source order.
 
     Call it only in a subprocess with limits: some short pages expand to billions of nodes.
     """
@@ -33,7 +33,7 @@ def read(raw: bytes) -> ParsedDocument:
 
 
 class _HtmlWalker:
-    """Converts the events of a tree walk to sections."""
+    """Converts the nodes of an HTML tree, visited in order, to sections."""
 
     def __init__(self, outline: SectionBuilder) -> None:
         self._outline = outline
@@ -108,14 +108,17 @@ class _HtmlWalker:
                 self._marker = ""
 
     def _take_lines(self) -> list[str]:
-        """Return and clear the lines of the open block."""
+        """Return the lines of the open block, and remove them from it."""
         lines = [collapse_whitespace("".join(line)) for line in self._lines]
         self._lines = [[]]
         return lines
 
 
 def _walk(root: LexborNode) -> Iterator[tuple[LexborNode, bool]]:
-    """Yield each visible node twice, on entry and on exit; without recursion, because the tree may be deep."""
+    """Yield each visible node twice: with True on entry, and with False on exit.
+
+    It does not recurse: trees may be deep.
+    """
     node = root
     while True:
         yield node, True

@@ -1,4 +1,4 @@
-"""Load YAML files into frozen models; errors contain the file, the line and a remedy."""
+"""Loading of YAML files into frozen models. Errors state the file, the line and a remedy."""
 
 import difflib
 import functools
@@ -17,13 +17,13 @@ ExpressionCheck = Callable[[str], None]  # raises InputError for an invalid CEL 
 
 
 class StrictModel(BaseModel):
-    """Base class of models in user files: frozen and strictly typed; unknown fields are errors."""
+    """Base class of models for files that users write: frozen and strictly typed; unknown fields are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class NamedModel(StrictModel):
-    """A model in a file of its own, with the name of the file."""
+    """A model that has a file of its own. Its name is the name of the file."""
 
     name: str = Field(
         pattern=r"^[a-z][a-z0-9_-]*$",
@@ -33,7 +33,7 @@ class NamedModel(StrictModel):
 
     @functools.cached_property
     def version_hash(self) -> str:
-        """Return the first eight hexadecimal digits of the SHA-256 of the content."""
+        """Return the first eight hexadecimal digits of the SHA-256 hash of the content."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:8]
 
 
@@ -51,37 +51,42 @@ _MESSAGES = {
 
 
 def read_folder(folder: Path, model: type[M], context: Mapping[str, object] | None = None) -> dict[str, M]:
-    """Return the models in a folder by name; `context` is for their validators. Raises ConfigError."""
+    """Read all YAML files of a folder; return the models by name. `context` is passed to the validators.
+
+    Raises ConfigError for the first mistake.
+    """
     return {path.stem: build_model(load_yaml(path), model, context) for path in list_files(folder)}
 
 
 def list_files(folder: Path, *, exclude: str = "") -> list[Path]:
-    """Return the YAML files of the folder except the excluded name."""
+    """Return the paths of the YAML files in the folder, without the file named `exclude`."""
     return [path for path in list_folder(folder) if _is_yaml(path) and path.name != exclude]
 
 
 def list_folder(folder: Path) -> list[Path]:
-    """Return the entries of the folder, sorted by name. Raises ConfigError when it does not exist."""
+    """Return the paths in the folder, sorted by name. Raises ConfigError if the folder does not exist."""
     if not folder.is_dir():
-        raise ConfigError(f"{folder} is not a folder.", hint="Create it or choose another.")
+        raise ConfigError(f"{folder} is not a folder.", hint="Create the folder, or choose another one.")
     return sorted(folder.iterdir())
 
 
 def build_model(document: YamlDocument, model: type[M], context: Mapping[str, object] | None = None) -> M:
-    """Return the document as a model. Raises ConfigError when its name is not the name of the file."""
+    """Convert a YAML document to a model. Raises ConfigError if the document is invalid or named unlike its file."""
     return check_name(document, validate_model(document, model, context), document.path.stem, "file")
 
 
 def check_name(document: YamlDocument, item: M, expected: str, noun: str) -> M:
-    """Return the item. Raises ConfigError when its name is not the expected one, that of its file or folder."""
+    """Return the item if its name is `expected`, the name of its file or folder (`noun`); otherwise raise
+    ConfigError.
+    """
     if item.name != expected:
-        what = f"the {_model_label(type(item))} is named {item.name!r} but its {noun} {expected!r}."
+        what = f"the {_model_label(type(item))} has the name {item.name!r}, but its {noun} has the name {expected!r}."
         raise document.error(("name",), what, "Rename one of them.")
     return item
 
 
 def check_expression(expression: str, check: ExpressionCheck) -> str:
-    """Return the expression. Raises ValueError, for a validator, when the check rejects it."""
+    """Return the expression if `check` accepts it; otherwise raise ValueError, as pydantic expects of a validator."""
     try:
         check(expression)
     except InputError as error:
@@ -90,7 +95,7 @@ def check_expression(expression: str, check: ExpressionCheck) -> str:
 
 
 def validate_model(document: YamlDocument, model: type[C], context: Mapping[str, object] | None = None) -> C:
-    """Return the document's value as a model. Raises ConfigError with the line of the first mistake."""
+    """Convert the value of a YAML document to a model. Raises ConfigError with the line of the first mistake."""
     try:
         return model.model_validate(document.value, context=dict(context or {}))
     except ValidationError as error:
@@ -98,7 +103,10 @@ def validate_model(document: YamlDocument, model: type[C], context: Mapping[str,
 
 
 def get_by_name(items: Mapping[str, M], name: str, noun: str) -> M:
-    """Return the item of that name. Raises NotFoundError, which suggests the nearest name and lists all."""
+    """Return the item with this name. Raises NotFoundError, which suggests the nearest name and lists all.
+
+    `noun` names the kind of item in the message.
+    """
     if name in items:
         return items[name]
     known = f"Known: {', '.join(sorted(items))}."
@@ -106,7 +114,7 @@ def get_by_name(items: Mapping[str, M], name: str, noun: str) -> M:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a suggestion of the nearest known name, or an empty string."""
+    """Return the question "Did you mean ...?" with the most similar known name; an empty string if none is similar."""
     near = difflib.get_close_matches(name.lower(), sorted(known), n=1, cutoff=0.5)
     return f"Did you mean {near[0]!r}?" if near else ""
 
@@ -115,7 +123,7 @@ def _is_yaml(path: Path) -> bool:
     if path.name.startswith(".") or path.suffix not in {".yaml", ".yml"}:
         return False
     if path.suffix == ".yml":
-        raise ConfigError(f"{path} ends in .yml.", hint="Only .yaml is read: rename it.")
+        raise ConfigError(f"{path} ends in .yml, and only .yaml is read.", hint="Rename the file.")
     return True
 
 
@@ -133,7 +141,7 @@ def _unknown_field_error(document: YamlDocument, model: type[BaseModel], locatio
     owner, name = _model_at(model, location[:-1]), str(location[-1])
     what = f"{name!r} is not a field of {_format_location(location[:-1]) or 'a ' + _model_label(model)}."
     known = ", ".join(owner.model_fields)
-    return document.error(location, what, did_you_mean(name, owner.model_fields) or f"Its fields are {known}.")
+    return document.error(location, what, did_you_mean(name, owner.model_fields) or f"The fields are {known}.")
 
 
 def _describe_error(error: ErrorDetails) -> str:
@@ -157,7 +165,7 @@ def _model_label(model: type[BaseModel]) -> str:
 
 
 def _find_description(model: type[BaseModel], location: YamlLocation) -> str:
-    """Return the description of the field at the location, or of its nearest parent with a description."""
+    """Return the description of the field at the location, or of the nearest enclosing field that has one."""
     while location:
         name, location = location[-1], location[:-1]
         field = _model_at(model, location).model_fields.get(name) if isinstance(name, str) else None
@@ -167,7 +175,7 @@ def _find_description(model: type[BaseModel], location: YamlLocation) -> str:
 
 
 def _model_at(model: type[BaseModel], location: YamlLocation) -> type[BaseModel]:
-    """Return the nested model at the location, or its nearest parent."""
+    """Return the model of the value at the location, or of the nearest enclosing value."""
     for part in location:
         if isinstance(part, str) and part in model.model_fields:
             annotation = model.model_fields[part].annotation

@@ -1,4 +1,4 @@
-"""Parse YAML files and front matter, with the line of each value for error messages."""
+"""Parsing of YAML files and front matter, with the line number of each value for error messages."""
 
 import re
 from dataclasses import dataclass
@@ -30,42 +30,43 @@ _FENCE = "---"
 
 
 class _Constructor(Protocol):
-    """The PyYAML loader method that its stubs leave partly untyped."""
+    """The method of PyYAML's loader that its type stubs leave partly untyped."""
 
     def construct_object(self, node: yaml.Node, /) -> object: ...
 
 
 @dataclass(frozen=True, slots=True)
 class YamlDocument:
-    """The value of one file, and the line number of each location in it."""
+    """The value in a YAML file, and the line number of each part of it."""
 
     path: Path
     value: object
     lines: dict[YamlLocation, int]
 
     def line(self, location: YamlLocation) -> int:
-        """Return the line of the location, or of its nearest parent."""
+        """Return the line number of the value at the location, or of the nearest enclosing value."""
         while location and location not in self.lines:
             location = location[:-1]
         return self.lines.get(location, 1)
 
     def error(self, location: YamlLocation, what: str, hint: str) -> ConfigError:
-        """Return the error for the line of a location."""
+        """Return a ConfigError that names the file and the line of the location."""
         return file_error(self.path, self.line(location), what, hint)
 
 
 def load_yaml(path: Path) -> YamlDocument:
-    """Load a YAML file: mappings become dicts, lists tuples. Raises ConfigError with file and line."""
+    """Load a YAML file: mappings become dicts, lists become tuples. Raises ConfigError with file and line."""
     document = _parse(path, _read_text(path))
     if document.value is None:
-        raise file_error(path, 1, "the file is empty.", "Fill it or delete it.")
+        raise file_error(path, 1, "the file is empty.", "Add content to the file, or delete it.")
     return document
 
 
 def load_front_matter(path: Path) -> tuple[YamlDocument, str]:
-    """Return the front matter between the first two `---` lines, and the text after it with unchanged line numbers.
+    """Return the front matter (YAML between the first two lines `---`), and the text after it.
 
-    Raises ConfigError as `load_yaml` does, and for front matter without a start or an end.
+    Blank lines replace the front matter in the text, so that line numbers do not change. Raises ConfigError for invalid
+    YAML, and for front matter that does not start or end.
     """
     lines = re.sub(r"\r\n?", "\n", _read_text(path)).split("\n")
     fences = [number for number, line in enumerate(lines) if line.rstrip() == _FENCE]
@@ -73,20 +74,20 @@ def load_front_matter(path: Path) -> tuple[YamlDocument, str]:
         hint = f"Start the file with a line {_FENCE}, then fields such as 'name: ...', then another line {_FENCE}."
         raise file_error(path, 1, "the file does not begin with front matter.", hint)
     if len(fences) == 1:
-        raise file_error(path, 1, "the front matter has no end.", f"Close it with a line {_FENCE}.")
+        raise file_error(path, 1, "the front matter has no end.", f"End the front matter with a line {_FENCE}.")
     end = fences[1]
     return _parse(path, "\n".join(["", *lines[1:end]])), "\n".join([""] * (end + 1) + lines[end + 1 :])
 
 
 def _parse(path: Path, text: str) -> YamlDocument:
     if len(_OPENS.findall(text)) > _MAX_OPENS:
-        raise file_error(path, 1, "the file contains too many lists.", "Split it.")
+        raise file_error(path, 1, "the file contains too many lists or mappings.", "Split the file.")
     walker = _YamlWalker(path, text)
     return YamlDocument(path, walker.document(), walker.lines)
 
 
 def file_error(path: Path, line: int, what: str, hint: str) -> ConfigError:
-    """Return the error for a line of a file, counted from 1."""
+    """Return a ConfigError that names a file and one of its lines, counted from 1."""
     return ConfigError(f"{path}:{line}: {what}", hint=hint)
 
 
@@ -95,9 +96,11 @@ def _read_text(path: Path) -> str:
         with path.open("rb") as file:
             raw = file.read(_MAX_BYTES + 1)
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}.", hint="Fix or remove it.") from None
+        raise ConfigError(
+            f"{path} cannot be read: {error.strerror}.", hint="Make the file readable, or remove it."
+        ) from None
     if len(raw) > _MAX_BYTES:
-        raise file_error(path, 1, f"the file is larger than {_MAX_BYTES:,} bytes.", "Split it.")
+        raise file_error(path, 1, f"the file is larger than {_MAX_BYTES:,} bytes.", "Split the file.")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -105,12 +108,15 @@ def _read_text(path: Path) -> str:
         raise file_error(path, line, "the text is not UTF-8.", "Save the file as UTF-8.") from None
     if bad := Reader.NON_PRINTABLE.search(text):
         line = text.count("\n", 0, bad.start()) + 1
-        raise file_error(path, line, f"the character {bad.group()!r} is not allowed.", "Remove it.")
+        raise file_error(path, line, f"the character {bad.group()!r} is not allowed.", "Remove the character.")
     return text
 
 
 class _YamlWalker:
-    """Converts YAML nodes to values with lines. PyYAML's constructor drops lines and accepts duplicate keys."""
+    """Converts the nodes of a YAML document to values, and records their lines.
+
+    PyYAML's own constructor drops line numbers and accepts duplicate keys.
+    """
 
     def __init__(self, path: Path, text: str) -> None:
         self.path, self.text = path, text
@@ -140,7 +146,7 @@ class _YamlWalker:
         if id(node) in self._seen:
             raise self._error_at(node, "an alias is not allowed.", _PLAIN_YAML_HINT)
         if len(location) > _MAX_DEPTH:
-            raise self._error_at(node, "the value is nested too deeply.", "Flatten it.")
+            raise self._error_at(node, "the value is nested too deeply.", "Use fewer levels of nesting.")
         self._seen.add(id(node))
         if node.tag not in _TAGS:
             raise self._error_at(node, f"the tag {node.tag} is not allowed.", _PLAIN_YAML_HINT)
@@ -157,7 +163,7 @@ class _YamlWalker:
             key = self._key(key_node)
             if key in mapping:
                 what = f"{key!r} is repeated; the first is in line {self.lines[*location, key]}."
-                raise self._error_at(key_node, what, "Keep one of them.")
+                raise self._error_at(key_node, what, "Keep one of the two.")
             self.lines[*location, key] = key_node.start_mark.line + 1
             mapping[key] = self._value(value_node, (*location, key))
         return mapping
@@ -165,7 +171,7 @@ class _YamlWalker:
     def _key(self, node: yaml.Node) -> str:
         if isinstance(node, yaml.ScalarNode) and node.tag == _TEXT:
             return cast("str", node.value)
-        raise self._error_at(node, "the key is not a field name.", "Quote it if it is a field name.")
+        raise self._error_at(node, "the key is not text.", "If it is the name of a field, put it in quotes.")
 
     def _scalar(self, node: yaml.Node) -> object:
         if node.tag == _TEXT:
@@ -174,7 +180,7 @@ class _YamlWalker:
             return cast("_Constructor", self._loader).construct_object(node)
         except ValueError:
             what = f"{node.value!r} is neither text nor a number."
-            raise self._error_at(node, what, "Quote it if it is text.") from None
+            raise self._error_at(node, what, "If the value is text, put it in quotes.") from None
 
     def _error_at(self, node: yaml.Node, what: str, hint: str) -> ConfigError:
         return file_error(self.path, node.start_mark.line + 1, what, hint)

@@ -1,1 +1,1 @@
-"""PostgreSQL access: embedded or external server, agent scope, named queries, migrations."""
+"""Access to PostgreSQL: an embedded or external server, transactions of one agent, named queries, and migrations."""

@@ -1,4 +1,4 @@
-"""Online backups of the whole database: create a folder, verify it, restore it atomically."""
+"""Online backups of the whole database: create, verify and restore them."""
 
 import asyncio
 import json
@@ -45,14 +45,17 @@ REVOKE_TOKENS_SQL = "update runtime.tokens set revoked_at = now() where revoked_
 
 
 class RowCounts(NamedTuple):
-    """The server version and the row count of each table."""
+    """The version of the server, and the number of rows of each table."""
 
     version: str
     rows: dict[str, int]
 
 
 class RestoreResult(NamedTuple):
-    """A restored backup: row counts, the number of revoked tokens, and the folder of the previous data, if any."""
+    """A restored backup: its manifest, the number of rows of each table, and the number of revoked tokens.
+
+    `previous_data` is the folder to which the previous data were moved, if there were any.
+    """
 
     manifest: BackupManifest
     rows: Mapping[str, int]
@@ -61,10 +64,10 @@ class RestoreResult(NamedTuple):
 
 
 async def create_backup(settings: Settings, folder: Path, *, now: datetime) -> BackupManifest:
-    """Write a verified backup to a new folder. The folder appears only when the backup is complete.
+    """Write a verified backup to a new folder, which appears only when the backup is complete; return its manifest.
 
-    Concurrent writes are allowed; the backup contains all that was committed when it ended. Raises ConflictError for
-    an existing folder, and DatabaseError when the copy fails.
+    The database can be written meanwhile; the backup has all that was committed before its end. Raises ConflictError if
+    the folder exists, and DatabaseError if the copy fails.
     """
     with _atomic_folder(folder) as partial:
         copy = _dump_database if settings.database_url else _copy_server
@@ -83,7 +86,7 @@ async def create_backup(settings: Settings, folder: Path, *, now: datetime) -> B
 
 @contextmanager
 def _atomic_folder(folder: Path) -> Generator[Path]:
-    """Yield a temporary folder that is renamed to `folder` on success."""
+    """Yield a temporary folder that is renamed to `folder` at the end of the block, and deleted after an error."""
     if folder.exists():
         raise ConflictError(f"{folder} already exists.", hint="Choose a folder that does not exist.")
     partial = folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}.part")
@@ -101,16 +104,16 @@ def _atomic_folder(folder: Path) -> Generator[Path]:
 async def restore(
     settings: Settings, folder: Path, *, schema: Path, replace: bool, keep_tokens: bool = False
 ) -> RestoreResult:
-    """Verify a backup, then replace the data with it. The previous data of an embedded server is moved aside.
+    """Verify a backup, then replace the data with it. An embedded server's previous data are moved to another folder.
 
-    Tokens are revoked unless `keep_tokens`, because the backup lacks later revocations. Raises ConflictError when there
-    is data and `replace` is False, and DatabaseError when the server fails on the backup; then nothing has changed.
+    Access tokens are revoked unless `keep_tokens`, because tokens revoked after the backup would be valid again. Raises
+    ConflictError if there are data and `replace` is False, and DatabaseError if the server fails; then nothing changes.
     """
     found = await asyncio.to_thread(manifest.verify_backup, folder)
     if (found.kind == "dump") != (settings.database_url is not None):
         raise InputError(
-            f"The backup is of {'an external' if found.kind == 'dump' else 'the embedded'} database.",
-            hint="Set DATABASE_URL to restore a dump, and unset it for the embedded server.",
+            f"This backup was made of {'an external' if found.kind == 'dump' else 'the embedded'} database.",
+            hint="Set DATABASE_URL to restore the backup of an external database; unset it for the embedded one.",
         )
     if settings.database_url:
         url = settings.database_url.get_secret_value()
@@ -120,7 +123,7 @@ async def restore(
 
 
 async def count_rows(dsn: str) -> RowCounts:
-    """Return the server version and the row counts visible to the role of the connection string."""
+    """Return the server's version, and the number of rows of each table that the role of `dsn` may read."""
     async with connect(dsn) as connection:
         rows = await connection.fetch(ROW_COUNTS_SQL) if await connection.fetchval(HAS_ROW_COUNTS_SQL) else []
         version = await connection.fetchval("show server_version")
@@ -144,11 +147,15 @@ async def _copy_server(settings: Settings, target: Path) -> RowCounts:
 
 
 async def _verify_base(programs: Path, base: Path) -> None:
-    """Verify the copy against the server's manifest, and that its write-ahead log is readable."""
+    """Verify a copy of the server's files against the manifest that the server wrote, and read its write-ahead log.
+
+    Raises DatabaseError for a file that differs.
+    """
     expected = json.loads((base / "backup_manifest").read_text(encoding="utf-8"))
     hashes = await asyncio.to_thread(manifest.hash_files, base)
     if wrong := [file["Path"] for file in expected["Files"] if hashes.get(file["Path"]) != file["Checksum"]]:
-        raise DatabaseError(f"The copy of {wrong[0]} differs from the server's manifest.", hint="Check the disk.")
+        what = f"The backup's copy of {wrong[0]} differs from the server's file."
+        raise DatabaseError(what, hint="Check the disk for errors, then create the backup again.")
     for part in expected["WAL-Ranges"]:
         ends = ("-s", part["Start-LSN"], "-e", part["End-LSN"], "-t", str(part["Timeline"]))
         await _run_program(programs / "pg_waldump", "--quiet", "-p", str(base / "pg_wal"), *ends)
@@ -160,8 +167,8 @@ async def _restore_base(
     with exclusive_access(home) as paths:
         exists = paths.data.exists()
         if exists and not replace:
-            hint = "Pass --replace; the old data is moved aside."
-            raise ConflictError(f"There is already data under {paths.base}.", hint=hint)
+            hint = "Pass --replace to move the old data to another folder and restore the backup."
+            raise ConflictError(f"There are already data in {paths.base}.", hint=hint)
         aside = paths.base / f"postgres.replaced-{backup_manifest.made_at:%Y%m%d}-{uuid.uuid4().hex[:8]}"
         fresh = await asyncio.to_thread(_copy_base, folder / BASE_FOLDER, paths)
         swaps = [(paths.data, fresh, aside), (home / LEDGER_FOLDER, _copy_ledger(folder, home), home / aside.name)]
@@ -179,7 +186,7 @@ async def _restore_base(
 
 
 def _swap(swaps: list[tuple[Path, Path, Path]]) -> None:
-    """For each (path, fresh, aside) rename `path` to `aside`, then `fresh` to `path`. Skip missing folders."""
+    """For each (path, fresh, aside), rename `path` to `aside`, then `fresh` to `path`. A missing folder is skipped."""
     for path, fresh, aside in swaps:
         if path.exists():
             path.rename(aside)
@@ -188,7 +195,7 @@ def _swap(swaps: list[tuple[Path, Path, Path]]) -> None:
 
 
 def _copy_base(base: Path, paths: ServerPaths) -> Path:
-    """Copy the server's files to a folder beside their destination. The server's user owns the copy."""
+    """Copy the server's files to a folder next to their destination, owned by the server's user; return this folder."""
     partial = paths.base / f"postgres.{uuid.uuid4().hex[:8]}.part"
     shutil.copytree(base, partial)
     owner = pwd.getpwnam(paths.user) if paths.user else None
@@ -207,7 +214,7 @@ def _copy_ledger(folder: Path, home: Path) -> Path:
 
 
 async def _start_and_prepare(home: Path, schema: Path, *, keep_tokens: bool) -> tuple[dict[str, int], int]:
-    """Call `_prepare_and_count` while the embedded server runs."""
+    """Start the embedded server, call `_prepare_and_count`, and stop the server."""
     server = await asyncio.to_thread(EmbeddedServer.start, home)
     try:
         return await _prepare_and_count(server.dsn("postgres"), schema, keep_tokens=keep_tokens)
@@ -216,7 +223,7 @@ async def _start_and_prepare(home: Path, schema: Path, *, keep_tokens: bool) -> 
 
 
 async def _prepare_and_count(dsn: str, schema: Path, *, keep_tokens: bool) -> tuple[dict[str, int], int]:
-    """Migrate the database; return its row counts and the number of revoked tokens."""
+    """Apply the migrations; return the number of rows of each table, and the number of revoked tokens."""
     await prepare_database(dsn, schema=schema)
     revoked = 0 if keep_tokens else await _revoke_tokens(dsn)
     return (await count_rows(dsn)).rows, revoked
@@ -230,7 +237,7 @@ async def _revoke_tokens(dsn: str) -> int:
             return len(await connection.fetch(REVOKE_TOKENS_SQL))
     except asyncpg.InsufficientPrivilegeError:
         raise DatabaseError(
-            "The backup is restored, but its tokens could not be revoked.",
+            "The backup is restored, but the access tokens in it could not be revoked.",
             hint="Restore as a superuser, or pass --keep-tokens.",
         ) from None
 
@@ -244,7 +251,7 @@ async def _dump_database(settings: Settings, target: Path) -> RowCounts:
 
 
 async def _restore_dump(url: str, folder: Path, *, replace: bool) -> None:
-    """Restore the dump in one transaction, so that a failure leaves the old data."""
+    """Restore a dump in one transaction, so that the old data remain after a failure."""
     async with connect(url) as connection:
         if await connection.fetchval(HAS_SCHEMA_SQL) and not replace:
             raise ConflictError("The database already contains data.", hint="Pass --replace to delete it.")
@@ -255,7 +262,7 @@ async def _restore_dump(url: str, folder: Path, *, replace: bool) -> None:
 
 
 async def _run_client(url: str, program: str, *flags: str) -> None:
-    """Run a PostgreSQL client program, with the password in the environment, which other users cannot read."""
+    """Run a PostgreSQL client program. The password is passed in its environment, which other users cannot read."""
     parts = urlsplit(url)
     user, at, host = parts.netloc.rpartition("@")
     name, _, password = user.partition(":")
@@ -264,7 +271,7 @@ async def _run_client(url: str, program: str, *flags: str) -> None:
     try:
         await _run_program(binaries() / program, f"--dbname={plain}", *flags, **secret)
     except DatabaseError as error:
-        hint = f"As a superuser run `{program} {' '.join(flags)}` of the server's own version."
+        hint = f"As a superuser, run `{program} {' '.join(flags)}` from the PostgreSQL version of the server."
         raise DatabaseError(error.what, hint=hint) from None
 
 

@@ -1,4 +1,4 @@
-"""The manifest of a backup: creation time, kind, row counts and the hash of each file."""
+"""The manifest of a backup: its creation time, its kind, the rows of each table, and the hash of each file."""
 
 import hashlib
 from pathlib import Path
@@ -13,7 +13,10 @@ FORMAT = 1
 
 
 class BackupManifest(BaseModel):
-    """The manifest of `base` (server files) or `dump` (pg_dump). `rows` are counts at the start of the backup."""
+    """The manifest of a backup of the kind `base` (server files) or `dump` (pg_dump).
+
+    `rows` are the numbers of rows of each table at the start of the backup; `sha256` is a hash of the manifest itself.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -36,7 +39,7 @@ def write_manifest(folder: Path, manifest: BackupManifest) -> None:
 
 
 def verify_backup(folder: Path) -> BackupManifest:
-    """Return the manifest of an intact backup. Raises InputError when any byte differs."""
+    """Check all files of a backup; return its manifest. Raises InputError if a file differs or is missing."""
     manifest = _read(folder)
     hashes = hash_files(folder)
     if missing := manifest.files.keys() - hashes.keys():
@@ -53,8 +56,8 @@ def _read(folder: Path) -> BackupManifest:
         written = (folder / FILE_NAME).read_bytes()
         manifest = BackupManifest.model_validate_json(written)
     except FileNotFoundError:
-        hint = "Give the folder of a backup."
-        raise InputError(f"{folder} is not a backup: it has no {FILE_NAME}.", hint=hint) from None
+        hint = "Give a folder that `newton backup` created."
+        raise InputError(f"{folder} is not a backup: it has no file {FILE_NAME}.", hint=hint) from None
     except OSError as error:
         raise InputError(f"{folder} cannot be read: {error.strerror}.", hint="Give a folder you may read.") from None
     except ValidationError:
@@ -62,12 +65,13 @@ def _read(folder: Path) -> BackupManifest:
     if manifest.sha256 != manifest.compute_checksum() or written != manifest.model_dump_json(indent=1).encode() + b"\n":
         raise _damaged_error(folder, f"{FILE_NAME} was changed")
     if manifest.format != FORMAT:
-        raise InputError(f"The backup has format {manifest.format}.", hint="Use the Newton version that made it.")
+        what = f"The backup has format {manifest.format}, and this version of Newton reads format {FORMAT}."
+        raise InputError(what, hint=f"Use Newton {manifest.newton}, which made the backup.")
     return manifest
 
 
 def hash_files(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of each file below the folder, except the manifest, by relative path."""
+    """Return the SHA-256 hash of each file in the folder and its subfolders by relative path, except the manifest."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / FILE_NAME)
     return {path.relative_to(folder).as_posix(): _hash_file(path) for path in files}
 

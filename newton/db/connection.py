@@ -1,4 +1,4 @@
-"""Open the database: the embedded server, or the server at DATABASE_URL."""
+"""Opening of the database: the embedded server, or the server at DATABASE_URL."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -18,7 +18,10 @@ CHECK_SECONDS, MAX_CHECK_SECONDS = 0.5, 10.0  # seconds between liveness checks 
 
 @asynccontextmanager
 async def open_database(settings: Settings, *, schema: Path, keep_alive: bool = False) -> AsyncGenerator[Database]:
-    """Yield the migrated database. With `keep_alive` a dead embedded server is restarted. Raises DatabaseError."""
+    """Yield the database with all migrations applied. Raises DatabaseError if it cannot be opened.
+
+    With `keep_alive`, an embedded server that dies is started again.
+    """
     async with AsyncExitStack() as stack:
         server = None
         if settings.database_url is not None:
@@ -57,7 +60,7 @@ async def _revive_forever(server: EmbeddedServer) -> None:
 
 
 async def _start_server(home: Path) -> EmbeddedServer:
-    """Start the server in a thread. A start cannot be interrupted: if cancelled, the thread stops the server again."""
+    """Start the embedded server in a thread. If the caller is cancelled, the server is stopped once it has started."""
     starter = ThreadPoolExecutor(1)
     starting = starter.submit(EmbeddedServer.start, home)
     starter.shutdown(wait=False)
@@ -74,6 +77,6 @@ def _stop_when_started(starting: "Future[EmbeddedServer]") -> None:
 
 
 async def prepare_database(owner: str, *, schema: Path) -> list[str]:
-    """Apply pending migrations and return their names. The role of the connection string must own the schema."""
+    """Apply the pending migrations; return their names. `owner` is the connection string of the schema's owner."""
     async with connect(owner) as connection:
         return await migrate(connection, read_migrations(schema))

@@ -1,7 +1,8 @@
-"""The embedded server: PostgreSQL with pgvector from a Python package, running while any process uses it.
+"""The embedded server: PostgreSQL with pgvector from a Python package, which runs while any process uses it.
 
-Each process that uses it has a shared file lock, which the kernel releases when the process ends; the last one stops
-the server. The server's processes have such a lock too, so liveness never depends on a process id, which may be reused.
+Each process that uses the server has a shared file lock, which the kernel releases when the process ends. The last
+process stops the server. The server's own processes have such a lock too, so Newton never has to trust a process id,
+which the system may have given to another process.
 """
 
 import contextlib
@@ -66,14 +67,17 @@ ServerState = Literal["ready", "busy", "gone"]
 
 
 class EmbeddedServer:
-    """A handle on a running server. Call `stop()` when done."""
+    """A handle on a running server. Call `stop()` when it is no longer used."""
 
     def __init__(self, paths: ServerPaths, users_lock: int) -> None:
         self.paths, self._users_lock = paths, users_lock
 
     @classmethod
     def start(cls, home: Path, *, durable: bool = True) -> "EmbeddedServer":
-        """Start or join the server of this home folder. `durable=False` may lose data. Raises DatabaseError."""
+        """Start the server of this home folder, or use it if it runs. Raises DatabaseError if it does not start.
+
+        With `durable=False` the server is faster and may lose data in a crash.
+        """
         ensure_private_folder(home)
         with _exclusive_start(home):
             paths = resolve_paths(home)
@@ -84,18 +88,22 @@ class EmbeddedServer:
         return cls(paths, users_lock)
 
     def revive(self) -> None:
-        """Restart the server if it has died. Raises DatabaseError when it does not start."""
+        """Start the server again if it has died. Raises DatabaseError if it does not start."""
         if _state(self.paths) != "ready":
             with _exclusive_start(self.paths.home):
                 _ensure_running(self.paths)
 
     def dsn(self, user: str, database: str = DATABASE) -> str:
-        """Return the connection string over a socket private to this user, independent of PG… variables."""
+        """Return a connection string for this user and database, over a Unix socket that other system users cannot
+        reach.
+
+        It does not depend on environment variables such as PGHOST.
+        """
         address = f"host={self.paths.sockets}&port={PORT}"
         return f"postgresql://{user}@/{database}?{address}&sslmode=disable&target_session_attrs=any"
 
     def stop(self) -> None:
-        """Release the server; the last process that uses it stops it."""
+        """Stop using the server. If no other process uses it, it is stopped."""
         with _exclusive_start(self.paths.home):
             try:
                 if _try_lock(self._users_lock):
@@ -112,7 +120,10 @@ class EmbeddedServer:
 
 @contextlib.contextmanager
 def _exclusive_start(home: Path) -> Generator[None]:
-    """Hold the start lock. It is a flock, because a POSIX lock ends when this process closes the file elsewhere."""
+    """Hold the start lock while the block runs, so that one process at a time starts or stops the server.
+
+    It is a flock: a POSIX lock would end when this process closes the file elsewhere.
+    """
     with _open_lock(home / START_LOCK) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -120,12 +131,12 @@ def _exclusive_start(home: Path) -> Generator[None]:
 
 @contextlib.contextmanager
 def exclusive_access(home: Path) -> Generator[ServerPaths]:
-    """Stop the server, yield its paths and keep it stopped. Raises ConflictError if it is in use."""
+    """Stop the server, yield its paths, and keep it stopped in the block. Raises ConflictError if it is in use."""
     ensure_private_folder(home)
     with _exclusive_start(home), _open_lock(home / USERS_LOCK) as users:
         if not _try_lock(users):
-            hint = "Stop `newton serve` and other `newton` commands."
-            raise ConflictError(f"A Newton process uses the data of {home}.", hint=hint)
+            hint = "Stop `newton serve` and other running `newton` commands."
+            raise ConflictError(f"Another Newton process uses the data in {home}.", hint=hint)
         paths = resolve_paths(home)
         _ensure_stopped(paths)
         yield paths
@@ -133,7 +144,7 @@ def exclusive_access(home: Path) -> Generator[ServerPaths]:
 
 @contextlib.contextmanager
 def _open_lock(lock: Path) -> Generator[int]:
-    """Yield the file descriptor of a lock file. Closing it releases the lock unless a child process inherited it."""
+    """Yield the file descriptor of a lock file. Closing it releases the lock, unless a child process inherited it."""
     file = os.open(lock, LOCK_FLAGS, 0o600)
     try:
         yield file
@@ -142,7 +153,7 @@ def _open_lock(lock: Path) -> Generator[int]:
 
 
 def _try_lock(lock: int) -> bool:
-    """Acquire the exclusive lock without waiting. Return False when another process has a lock on the file."""
+    """Acquire the exclusive lock without waiting. Return False if another process has a lock on the file."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -151,7 +162,7 @@ def _try_lock(lock: int) -> bool:
 
 
 def delete_data(home: Path) -> None:
-    """Permanently delete the data of a stopped server."""
+    """Permanently delete the data of a home folder. Its server must be stopped."""
     if (home / POINTER_FILE).is_file() or (home / "postgres").is_dir():
         paths = resolve_paths(home)
         shutil.rmtree(paths.data, ignore_errors=True)
@@ -161,13 +172,16 @@ def delete_data(home: Path) -> None:
 
 
 def _initialize(paths: ServerPaths, *, durable: bool) -> None:
-    """Create the data folder under a temporary name and rename it when it is complete."""
+    """Create the data folder under a temporary name, and rename it when complete. Do nothing if it exists.
+
+    Raises DatabaseError if it was created by another major version of PostgreSQL.
+    """
     version = paths.data / "PG_VERSION"
     if version.is_file():
         if (found := version.read_text(encoding="ascii").strip()) != MAJOR:
             raise DatabaseError(
                 f"{paths.data} was created by PostgreSQL {found}; the installed version is {MAJOR}.",
-                hint=f"Set DATABASE_URL to a PostgreSQL {found} server, or move the folder away to start empty.",
+                hint=f"Set DATABASE_URL to a PostgreSQL {found} server, or move the folder away to start without data.",
             )
         return
     for abandoned in paths.base.glob("postgres.*.part"):
@@ -195,7 +209,7 @@ def _state(paths: ServerPaths) -> ServerState:
 
 
 def _reported_status(paths: ServerPaths) -> str:
-    """Return the status that the server last wrote; it is stale after a crash."""
+    """Return the status that the server wrote last; after a crash it is out of date."""
     return next((line.strip() for line in _read_lines(paths.data / "postmaster.pid")[7:]), "")
 
 
@@ -212,13 +226,13 @@ def _is_listening(paths: ServerPaths) -> bool:
 
 
 def _is_alive(paths: ServerPaths) -> bool:
-    """Return True when a process of the server runs: every one holds a lock that it inherited at start."""
+    """Return whether a process of the server runs: each of its processes holds the lock on a file from its start."""
     with _open_lock(paths.base / LIFE_LOCK) as lock:
         return not _try_lock(lock)
 
 
 def _wait_for(paths: ServerPaths, *states: ServerState) -> ServerState:
-    """Wait until the server is in one of the states, and return the state. Raises DatabaseError at the timeout."""
+    """Wait until the server is in one of the states; return the state. Raises DatabaseError after TIMEOUT_SECONDS."""
     end = monotonic_ms() + TIMEOUT_SECONDS * 1_000
     while (state := _state(paths)) not in states:
         if monotonic_ms() > end:
@@ -248,13 +262,14 @@ def _ensure_running(paths: ServerPaths) -> None:
         # The shell exits at once and orphans the server. pg_ctl cannot start it: it rejects a path with a quote.
         _run_program(paths, "/bin/sh", "-c", '"$@" >>"$0" 2>&1 &', str(paths.log), *server, inherited=life)
     if _wait_for(paths, "ready", "gone") == "gone":
-        raise _server_error(paths, "the server exited at once")
+        raise _server_error(paths, "the server exited right after its start")
 
 
 def _mark_locks_stale(paths: ServerPaths) -> None:
-    """Make PostgreSQL ignore a dead server's lock files: replace the process id by ours, which the new server ignores.
+    """Make PostgreSQL ignore the lock files of a dead server.
 
-    The other lines stay, because PostgreSQL reads them to check that no process still uses the data.
+    The process id in them is replaced by the id of this process, which the new server ignores. The other lines stay,
+    because PostgreSQL uses them to check that no process still uses the data.
     """
     (paths.sockets / f"{SOCKET}.lock").unlink(missing_ok=True)
     try:
@@ -274,7 +289,7 @@ def _run_program(paths: ServerPaths, program: str, *arguments: str, inherited: i
 
 
 def _run_process(paths: ServerPaths, program: str, *arguments: str, inherited: int | None = None) -> str:
-    """Run a program as the server's user. Return its error output when it fails, and an empty string otherwise."""
+    """Run a program as the server's user; return its error output if it fails, otherwise an empty string."""
     owner = pwd.getpwnam(paths.user) if paths.user else None
     # A new session, so that Ctrl-C in a terminal does not reach the server. The output goes to a file: the server
     # outlives this process, and a reader of a pipe would wait for its end.
@@ -315,7 +330,7 @@ def _read_lines(file: Path) -> list[str]:
 
 @contextlib.contextmanager
 def temporary_server(*, durable: bool = False) -> Generator[EmbeddedServer]:
-    """Yield a server with a temporary home, for tests and benchmarks."""
+    """Yield a server with a temporary home folder, which is deleted at the end. For tests and benchmarks."""
     home = Path(tempfile.mkdtemp(prefix="newton-"))
     try:
         with EmbeddedServer.start(home, durable=durable) as server:

@@ -10,10 +10,11 @@ SQL = load("newton.db", "health.sql")
 
 @dataclass(frozen=True, slots=True)
 class ServerInfo:
-    """Server capabilities. `tables` counts tables with agents' rows, `isolated` those with forced row level security.
+    """Capabilities of the database server.
 
-    `durable`: a commit survives a power failure. `utf8`: letters beyond ASCII are case-folded. `rls_enforced`: the
-    application's role cannot bypass row level security.
+    `durable`: a commit survives a power failure. `utf8`: letters beyond ASCII are converted to lower case.
+    `rls_enforced`: the role of the application cannot bypass row level security. `tables` is the number of tables with
+    rows of agents, `isolated` the number of those with forced row level security.
     """
 
     version: str

@@ -1,4 +1,7 @@
-"""Apply schema/NNNN_*.sql in order, each once and atomically, under an advisory lock. Forward only."""
+"""Migrations: the files schema/NNNN_*.sql are applied in order, each once, and never undone.
+
+Pending migrations are applied in one transaction under an advisory lock.
+"""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -41,23 +44,26 @@ def read_migrations(folder: Path) -> list[SchemaMigration]:
 
 
 def find_pending(applied: Mapping[str, str], wanted: Sequence[SchemaMigration]) -> list[SchemaMigration]:
-    """Return the pending migrations. Raises SchemaVersionError for an edited file or a newer database."""
+    """Return the migrations that are not applied. Raises SchemaVersionError for an edited file or a newer database."""
     for migration in wanted:
         if applied.get(migration.name, migration.sha256) != migration.sha256:
             raise SchemaVersionError(
-                f"{migration.name} was edited after it was applied to this database.",
+                f"The migration {migration.name} was edited after it was applied to this database.",
                 hint="Restore the file and make the change in a new migration.",
             )
     if newer := sorted(applied.keys() - {migration.name for migration in wanted}):
         raise SchemaVersionError(
-            f"The database is newer than this version of Newton: it has {newer[-1]}.",
-            hint="Update Newton to the version that migrated it.",
+            f"The database is newer than this version of Newton: it has the migration {newer[-1]}.",
+            hint="Update Newton to the version that last used this database.",
         )
     return [migration for migration in wanted if migration.name not in applied]
 
 
 async def migrate(conn: Tx, wanted: Sequence[SchemaMigration]) -> list[str]:
-    """Apply the pending migrations in one transaction and return their names. Concurrent callers are serialized."""
+    """Apply the pending migrations in one transaction; return their names. Concurrent callers wait for each other.
+
+    Raises SchemaVersionError for an edited migration, a newer database, or a migration that fails.
+    """
     try:
         if not await _load_pending(conn, wanted):
             return []

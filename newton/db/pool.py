@@ -1,4 +1,4 @@
-"""Connection pool and transactions. The caller owns a transaction; stores receive it and never begin or commit."""
+"""Connection pools and transactions. A caller begins and ends a transaction; the modules with SQL only use it."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
@@ -43,7 +43,7 @@ AfterCommit = Callable[[], Awaitable[None]]
 
 
 class _TransactionHooks(NamedTuple):
-    """Hooks of the open transaction: before its commit and after it."""
+    """The functions to call before and after the commit of the open transaction."""
 
     before_commit: list[BeforeCommit]
     after_commit: list[AfterCommit]
@@ -53,17 +53,17 @@ _current: ContextVar[_TransactionHooks | None] = ContextVar("newton_unit_of_work
 
 
 def in_transaction() -> bool:
-    """Return True while this task has an open transaction; a model must not be called then."""
+    """Return whether this task has an open transaction. A model must not be called meanwhile."""
     return _current.get() is not None
 
 
 def before_commit(hook: BeforeCommit) -> None:
-    """Run the hook just before the open transaction commits, for locks that must be held only briefly."""
+    """Call `hook` just before the open transaction commits, for example to hold a lock only briefly."""
     _current_hooks().before_commit.append(hook)
 
 
 def after_commit(hook: AfterCommit) -> None:
-    """Run the hook after the open transaction commits, for effects that cannot be rolled back."""
+    """Call `hook` after the open transaction has committed, for effects that cannot be rolled back."""
     _current_hooks().after_commit.append(hook)
 
 
@@ -80,14 +80,14 @@ def _translate_role_errors(role: str) -> Generator[None]:
     except (asyncpg.InsufficientPrivilegeError, asyncpg.InvalidParameterValueError) as error:
         raise SchemaVersionError(
             f"The database user may not use the role {role}: {error}.",
-            hint=f"Ask the database owner to run `grant {role} to` that user.",
+            hint=f"Ask the database owner to run `grant {role} to USER`, with the name of that user.",
         ) from error
 
 
 async def begin(tx: Tx, agent: UUID | None, *, snapshot: bool = False) -> None:
-    """Begin a transaction in the scope of one agent by row level security, or of the queue when `agent` is None.
+    """Begin a transaction that sees only the rows of one agent or, if `agent` is None, only the job queue.
 
-    Raises SchemaVersionError when the user of the connection may not use the role.
+    Row level security enforces this. Raises SchemaVersionError if the database user may not use the role.
     """
     if agent is None:
         role, scope = WORKER_ROLE, WORKER_SCOPE_SQL.format(role=WORKER_ROLE)
@@ -111,7 +111,7 @@ async def _transaction_block(tx: Tx, agent: UUID | None, *, snapshot: bool) -> A
 
 @asynccontextmanager
 async def connect(dsn: str) -> AsyncGenerator[Tx]:
-    """Yield one connection outside the pools. Raises DatabaseError when it cannot be made, or fails in the block."""
+    """Yield a connection outside the pools. Raises DatabaseError if it cannot be opened, or fails in the block."""
     with translate_connect_errors():
         connection = await asyncpg.connect(dsn, timeout=CONNECT_SECONDS)
     try:
@@ -143,25 +143,31 @@ async def _register_vector(connection: "asyncpg.Connection[asyncpg.Record]") -> 
 
 
 async def _skip_reset(connection: Tx) -> None:
-    """Do nothing: all settings end with their transaction, so RESET ALL would be a wasted round trip."""
+    """Do nothing when a connection returns to the pool.
+
+    All settings end with their transaction, so that RESET ALL would only cost time.
+    """
 
 
 class Database:
-    """Connection pools: one for agents, one for the job queue, and one connection for notifications."""
+    """The connections to a database: a pool for agents, a pool for the job queue, and one for notifications."""
 
     def __init__(self, pool: Pool, queue: Pool, listeners: Pool) -> None:
         self._pool, self._queue, self._listeners = pool, queue, listeners
 
     @classmethod
     async def open(cls, dsn: str, *, size: int = 8, worker: str | None = None) -> "Database":
-        """Connect to the database; the queue's pool connects to `worker` on first use. Raises DatabaseError."""
+        """Connect to the database; the pool of the job queue connects to `worker` (or `dsn`) at its first use.
+
+        Raises DatabaseError if there is no connection.
+        """
         with translate_connect_errors():
             pool = await _create_pool(dsn, min_size=1, max_size=size)
             queue = await _create_pool(worker or dsn, min_size=0, max_size=WORKER_CONNECTIONS)
             return cls(pool, queue, await _create_pool(dsn, min_size=0, max_size=1))
 
     async def close(self) -> None:
-        """Close the pools; drop the connections of transactions that are still open after a second."""
+        """Close all connections. Transactions that are still open after CLOSE_SECONDS are aborted."""
         try:
             async with asyncio.timeout(CLOSE_SECONDS):
                 for pool in (self._queue, self._listeners, self._pool):
@@ -170,19 +176,22 @@ class Database:
             self.terminate()
 
     def terminate(self) -> None:
-        """Drop every connection; pending calls raise DatabaseError."""
+        """Close all connections at once; pending calls raise DatabaseError."""
         for pool in (self._queue, self._listeners, self._pool):
             pool.terminate()
 
     @asynccontextmanager
     async def transaction(self, agent: UUID, *, snapshot: bool = False) -> AsyncGenerator[Tx]:
-        """Yield a transaction of one agent; a `snapshot` is read-only and repeatable read. Raises DatabaseError."""
+        """Yield a transaction that sees only the rows of one agent. Raises DatabaseError.
+
+        With `snapshot` it is read-only, and all its statements see the same state (repeatable read).
+        """
         async with self._run_transaction(self._pool, agent, snapshot=snapshot) as tx:
             yield tx
 
     @asynccontextmanager
     async def worker_transaction(self) -> AsyncGenerator[Tx]:
-        """Yield a transaction that sees only the queue and the names of all agents. Raises DatabaseError."""
+        """Yield a transaction that sees only the job queue and the names of all agents. Raises DatabaseError."""
         async with self._run_transaction(self._queue, None) as tx:
             yield tx
 
@@ -202,7 +211,10 @@ class Database:
             await then()
 
     async def listen(self, channel: str, on_message: Callable[[str], None]) -> None:
-        """Call `on_message` for each notification on the channel until the connection is lost. Raises DatabaseError."""
+        """Call `on_message` for each notification on the channel, until the connection is lost. Raises DatabaseError.
+
+        It is called once with an empty text when listening has begun.
+        """
         lost = asyncio.Event()
 
         def forward(connection: object, process: int, name: str, payload: object) -> None:
@@ -218,21 +230,25 @@ class Database:
                 await listener.remove_listener(channel, forward)
 
     async def current_snapshot(self) -> str:
-        """Return the server's transaction snapshot. Two equal values mean that no agent wrote in between."""
+        """Return the server's transaction snapshot. If two values are equal, no agent wrote anything in between."""
         async with self.single_statement() as tx:
             return await tx.fetchval(SNAPSHOT_SQL)
 
     @asynccontextmanager
     async def single_statement(self) -> AsyncGenerator[Tx]:
-        """Yield a connection for one statement that needs no agent scope. Raises DatabaseError."""
+        """Yield a connection for one statement outside a transaction, which reads no rows of agents.
+
+        Raises DatabaseError.
+        """
         async with _acquire(self._pool) as connection:
             with _translate_role_errors(APP_ROLE):
                 yield connection
 
     async def run_with_retry(self, agent: UUID, work: Callable[[Tx], Awaitable[T]]) -> T:
-        """Run `work` in a transaction, and retry it after a deadlock or serialization failure.
+        """Run `work` in a transaction of the agent; after a deadlock or serialization failure, run it again.
 
-        `work` may only use the database: other effects of a failed attempt are not undone.
+        It is run at most MAX_ATTEMPTS times. `work` may only use the database, because other effects of a failed
+        attempt are not undone.
         """
         attempt = 1
         while True:
@@ -259,7 +275,7 @@ async def _create_pool(dsn: str, *, min_size: int, max_size: int) -> Pool:
 
 
 class NestedDatabase(Database):
-    """A Database whose transactions are all part of one open transaction. Do not pass it to code that calls a model."""
+    """A Database whose transactions all use one open transaction. Do not pass it to code that calls a model."""
 
     def __init__(self, tx: Tx, agent: UUID) -> None:
         self._tx, self._agent = tx, agent
@@ -283,12 +299,12 @@ SERVER_ERRORS = (
 
 
 class _TransactionConflictError(DatabaseError):
-    """A deadlock or serialization failure: the transaction was rolled back and can be retried."""
+    """A deadlock or serialization failure. The transaction was rolled back and can be run again."""
 
 
 @contextmanager
 def translate_connect_errors() -> Generator[None]:
-    """Translate connection failures to DatabaseError, without the connection string: it may contain the password."""
+    """Convert connection failures in the block to DatabaseError, without the connection string and its password."""
     try:
         yield
     except (ValueError, OverflowError):  # asyncpg accepts any number as a port
@@ -304,13 +320,15 @@ def translate_connect_errors() -> Generator[None]:
 
 @contextmanager
 def translate_errors(tx: Tx) -> Generator[None]:
-    """Translate server and connection failures to DatabaseError; errors of the statement itself pass through."""
+    """Convert failures of the server and the connection to DatabaseError. Errors of a statement itself are not
+    changed.
+    """
     try:
         yield
     except TimeoutError as error:
         raise DatabaseError(
             f"The database did not finish a statement within {STATEMENT_SECONDS} seconds.",
-            hint="It is overloaded, or another session holds a lock (see pg_stat_activity); try again later.",
+            hint="The server is overloaded, or another session has a lock (see pg_stat_activity). Try again later.",
         ) from error
     except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError) as error:
         what = "The transaction conflicted with another writer and was rolled back."
@@ -319,17 +337,17 @@ def translate_errors(tx: Tx) -> Generator[None]:
         raise _failure_error(str(error)) from error
     except (asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
         if _is_closed(tx):
-            raise _failure_error("it closed the connection") from error
+            raise _failure_error("the server closed the connection") from error
         raise
 
 
 @contextmanager
 def reject_invalid_rows(label: str) -> Generator[None]:
-    """Translate constraint violations of imported rows to InputError."""
+    """Convert constraint violations of imported rows to InputError, whose message begins with `label`."""
     try:
         yield
     except (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError, asyncpg.UndefinedTableError) as error:
-        hint = "Nothing was stored. Check that both databases have the same version."
+        hint = "Nothing was stored. Check that both databases have the same version of Newton."
         raise InputError(f"{label}: {error}.", hint=hint) from error
 
 
@@ -347,6 +365,6 @@ def _failure_error(reason: str) -> DatabaseError:
 
 def _unreachable_error(reason: str) -> DatabaseError:
     return DatabaseError(
-        f"The database cannot be reached: {reason.strip() or 'it closed the connection'}.",
-        hint="Check DATABASE_URL and that PostgreSQL runs there; unset it to use the embedded server.",
+        f"The database cannot be reached: {reason.strip() or 'the server closed the connection'}.",
+        hint="Check that DATABASE_URL is right and PostgreSQL runs there, or unset it to use the embedded server.",
     )

@@ -1,4 +1,4 @@
-"""Named SQL statements. The line `-- name: find(agent_id, ref)` names a statement and its parameters `$1, $2`."""
+"""Named SQL statements. In a .sql file, `-- name: find(agent_id, ref)` names the next one and its parameters $1, $2."""
 
 import re
 from collections.abc import AsyncGenerator
@@ -16,7 +16,7 @@ NAME_PATTERN = re.compile(r"^-- name: (\w+)\(([^)]*)\)\s*$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class SqlQuery:
-    """A named statement; its methods take the arguments by name."""
+    """A named SQL statement. Its methods take the values of the parameters as keyword arguments."""
 
     name: str
     args: tuple[str, ...]
@@ -24,7 +24,7 @@ class SqlQuery:
 
     def bind(self, **arguments: object) -> list[object]:
         if arguments.keys() != set(self.args):
-            raise TypeError(f"{self.name} takes {self.args}, not {tuple(arguments)}")
+            raise TypeError(f"The query {self.name} takes the arguments {self.args}, not {tuple(arguments)}")
         return [arguments[name] for name in self.args]
 
     async def fetch_all(self, tx: Tx, **arguments: object) -> list[Record]:
@@ -34,7 +34,7 @@ class SqlQuery:
         return await tx.fetchrow(self.sql, *self.bind(**arguments))
 
     async def stream(self, tx: Tx, **arguments: object) -> AsyncGenerator[Record]:
-        """Yield rows from a server-side cursor, in constant memory."""
+        """Yield the rows from a server-side cursor, so that memory use does not grow with their number."""
         async for row in tx.cursor(self.sql, *self.bind(**arguments), prefetch=PREFETCH_ROWS):
             yield row
 
@@ -43,7 +43,7 @@ class SqlQuery:
 
 
 def parse_queries(text: str) -> dict[str, SqlQuery]:
-    """Return the statements in the text of a .sql file by name. Raises ValueError for a duplicate name."""
+    """Return the statements in the text of a .sql file by name. Raises ValueError if a name occurs twice."""
     parts = NAME_PATTERN.split(text)[1:]
     found = [
         SqlQuery(name, tuple(arg.strip() for arg in args.split(",") if arg.strip()), sql.strip())
@@ -51,10 +51,10 @@ def parse_queries(text: str) -> dict[str, SqlQuery]:
     ]
     names = [query.name for query in found]
     if len(set(names)) != len(names):
-        raise ValueError(f"duplicate query name in {sorted(names)}")
+        raise ValueError(f"a query name occurs twice in {sorted(names)}")
     return {query.name: query for query in found}
 
 
 def load(package: str, file: str) -> dict[str, SqlQuery]:
-    """Return the statements of a .sql file in a package by name."""
+    """Return the statements of the .sql file in a package by name."""
     return parse_queries((resources.files(package) / file).read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Paths and operating system user of the embedded server, and their setup on a new machine."""
+"""Paths and operating system user of the embedded server, and their creation on a new machine."""
 
 import contextlib
 import hashlib
@@ -29,7 +29,7 @@ SOCKET_PATH_LIMIT = 100  # bytes; the kernel allows 107 with the file's own name
 
 @dataclass(frozen=True, slots=True)
 class ServerPaths:
-    """The paths of one home's server. `user` is None when the server runs as the current user."""
+    """The paths of the server of one home folder. `user` is None if the server runs as the current user."""
 
     home: Path
     base: Path
@@ -54,7 +54,7 @@ class ServerPaths:
 
 
 def ensure_private_folder(folder: Path) -> None:
-    """Create the folder for this user only. Raises DatabaseError when it cannot be created or written."""
+    """Create the folder, accessible only to this user. Raises DatabaseError if it cannot be created or written."""
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
@@ -67,13 +67,19 @@ def ensure_private_folder(folder: Path) -> None:
 
 
 def find_database_folder(home: Path) -> Path:
-    """Return the folder of the embedded database: the home folder, or for root the one that its pointer file names."""
+    """Return the folder of the embedded database: the one that a pointer file in `home` names, or else `home`.
+
+    There is a pointer file only if Newton runs as root.
+    """
     pointer = home / POINTER_FILE
     return Path(pointer.read_text(encoding="utf-8").strip()) if pointer.is_file() else home
 
 
 def resolve_paths(home: Path) -> ServerPaths:
-    """Return the server's paths. For root they belong to another user, because PostgreSQL refuses to run as root."""
+    """Return the paths of the server, and create what is missing.
+
+    For root they belong to another system user, because PostgreSQL refuses to run as root.
+    """
     if os.geteuid() != 0:
         return ServerPaths(home, home, binaries(), user=None)
     _ensure_server_user()
@@ -81,7 +87,7 @@ def resolve_paths(home: Path) -> ServerPaths:
 
 
 def binaries() -> Path:
-    """Return the folder of PostgreSQL's programs."""
+    """Return the folder of PostgreSQL's programs. Raises DatabaseError if the package is not installed."""
     return _find_package() / PACKAGE / f"pginstall{MAJOR}" / "bin"
 
 
@@ -107,7 +113,7 @@ def _ensure_server_user() -> None:
 
 
 def _resolve_root_base(home: Path) -> Path:
-    """Return the data folder, which a pointer file in the home folder names. Create both for a new home."""
+    """Return the data folder that a pointer file in the home folder names. If there is none, create both."""
     pointer = home / POINTER_FILE
     if pointer.is_file():
         base = Path(pointer.read_text(encoding="utf-8").strip())
@@ -129,7 +135,10 @@ def _resolve_root_base(home: Path) -> Path:
 
 
 def _copy_root_binaries(package: Path) -> Path:
-    """Copy the programs to a folder that the server's user can read; the package may be in a private folder."""
+    """Copy PostgreSQL's programs to a folder that the server's user can read; return the folder of the programs.
+
+    The installed package may be in a folder that only root can read.
+    """
     version = importlib.metadata.version(PACKAGE)
     target = ROOT_HOME / f"server-{version}"
     if not target.is_dir():
@@ -155,12 +164,14 @@ def _make_readable(tree: Path) -> None:
 
 
 def ensure_socket_folder(folder: Path) -> None:
-    """Create the socket folder and check its owner, because any user can create one of that name in /tmp."""
+    """Create the socket folder in /tmp, where anyone can create it. Raises DatabaseError if it belongs to another
+    user.
+    """
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
         raise DatabaseError(
-            f"{folder} belongs to another user.",
-            hint="Set NEWTON_DATA_DIR to a shorter path, which needs no such folder.",
+            f"The folder {folder} for the database's socket belongs to another user.",
+            hint="Set NEWTON_DATA_DIR to a shorter path; the socket is then in the data folder.",
         )

@@ -1,1 +1,1 @@
-"""Sessions: the append-only message log, its views and compaction, tasks and artifacts."""
+"""Sessions: the append-only message log, its view (what a model is shown of it), compaction, tasks and artifacts."""

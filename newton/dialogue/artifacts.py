@@ -1,4 +1,7 @@
-"""Session artifacts: tool output chunks, lasting sentences and a rolling summary, found only in their own session."""
+"""Session artifacts: chunks of tool output, sentences worth remembering, and a rolling summary.
+
+They are found only by searches within their own session.
+"""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -35,8 +38,10 @@ Summarizer = Callable[[Sequence[str], Callable[[Sequence[str]], bool]], Sequence
 class Artifact:
     """An artifact to be stored.
 
-    `prefix` labels its text; `max_tokens` limits both as rendered. `positions` are the first and last message that
-    it covers, `sources` the memories that it was derived from."""
+    `prefix` precedes its text; both together are rendered in at most `max_tokens`. `positions` are the first and the
+    last message that it covers, `sources` the memories from which it was derived. Its content hash is computed from the
+    session and `key`.
+    """
 
     type: ArtifactType
     prefix: str
@@ -53,7 +58,7 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageMemory:
-    """A message of the session with the memory created from it, or None."""
+    """A message of a session, with the id and trust of the memory that was created from it; None without one."""
 
     stored: StoredMessage
     memory_id: UUID | None
@@ -61,14 +66,18 @@ class MessageMemory:
 
     @property
     def is_spoken(self) -> bool:
-        """Return whether it is a message of a user or the assistant, neither recalled nor forgotten."""
+        """Return True for a message of a user or the assistant that has a memory.
+
+        A reply that only quotes memories, and a forgotten message, have none.
+        """
         return self.memory_id is not None and self.stored.message.role in ("user", "assistant")
 
 
 class _CurrentSummary(NamedTuple):
-    """The current summary of a session and the messages it covers.
+    """The current summary of a session, and the first and last message that it covers.
 
-    `is_own` is false if a branch inherited it."""
+    `is_own` is False if a branch inherited it from its parent.
+    """
 
     memory_id: UUID
     text: str
@@ -83,7 +92,11 @@ class _CurrentSummary(NamedTuple):
 
 
 class ArtifactMatch(NamedTuple):
-    """An artifact with its cosine similarity (0 without a vector) and its share of the query's words."""
+    """An artifact found by a search.
+
+    `similarity` is the cosine similarity to the query, 0 without a vector; `lexical` is the share of the query's words
+    in the artifact.
+    """
 
     memory_id: UUID
     first_position: int | None
@@ -94,7 +107,7 @@ class ArtifactMatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactQuery:
-    """A search in one session; with `moment`, as of then."""
+    """A search for artifacts in one session. With `moment`, it searches the artifacts that existed then."""
 
     agent_id: UUID
     session_id: UUID
@@ -108,7 +121,7 @@ class ArtifactQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactWriter:
-    """Writes the artifacts of one session."""
+    """Stores the artifacts of one session."""
 
     session_id: UUID
     ctx: WriteContext
@@ -117,25 +130,32 @@ class ArtifactWriter:
     async def add_tool_outputs(
         self, tx: Tx, messages: Sequence[StoredMessage], memory_ids: Mapping[int, UUID], calls: Mapping[str, ToolCall]
     ) -> None:
-        """Store the outputs of tools in chunks. The caller holds the session lock.
+        """Split the tool results among the messages into chunks and store them. The caller must hold the session lock.
 
-        `memory_ids` are keyed by position, `calls` by call id."""
+        `memory_ids` maps positions of messages to memories, `calls` maps call ids to calls.
+        """
         outputs = [line for line in messages if line.message.role == "tool"]
         await self._store(tx, [one for line in outputs for one in self._tool_artifacts(line, memory_ids, calls)])
 
     async def add_excerpts(self, tx: Tx, excerpts: Sequence[Artifact]) -> None:
-        """Store artifacts that come from outside the session."""
+        """Store artifacts that come from outside of the session, such as web results."""
         await log.lock_session(tx, agent_id=self.ctx.agent_id, session_id=self.session_id)
         await self._store(tx, excerpts)
 
     async def update(self, tx: Tx, *, summarizer: Summarizer = summarize) -> None:
-        """Store lasting sentences since the last call, and a new summary if it is due. Idempotent."""
+        """Store the sentences worth remembering since the last call, and a new summary if one is due.
+
+        A repeated call changes nothing.
+        """
         await log.lock_session(tx, agent_id=self.ctx.agent_id, session_id=self.session_id)
         await self._update_facts(tx)
         await self._update_summary(tx, summarizer)
 
     async def _update_facts(self, tx: Tx) -> None:
-        """Read each message once, so that forgotten artifacts stay forgotten."""
+        """Store the sentences worth remembering of messages not yet read.
+
+        Each message is read once, so that a forgotten artifact is not stored again.
+        """
         where = {"agent_id": self.ctx.agent_id, "session_id": self.session_id}
         row = await SQL["get_fact_watermark"].fetch_one(tx, **where)
         assert row is not None
@@ -282,7 +302,7 @@ class ArtifactWriter:
 
 
 async def find_sessions_due(tx: Tx, *, agent_id: UUID, sizes: SummarySizes, limit: int) -> list[UUID]:
-    """Return up to `limit` sessions whose summary is due."""
+    """Return the ids of up to `limit` sessions whose summary must be updated."""
     rows = await SQL["find_stale_sessions"].fetch_all(
         tx, agent_id=agent_id, lines=sizes.max_new_messages, tokens=sizes.max_new_tokens, max_rows=limit
     )
@@ -290,7 +310,7 @@ async def find_sessions_due(tx: Tx, *, agent_id: UUID, sizes: SummarySizes, limi
 
 
 async def find_matches(tx: Tx, query: ArtifactQuery) -> list[ArtifactMatch]:
-    """Return the session's artifacts closest by meaning or by words, unordered."""
+    """Return the artifacts of a session most similar to the query, by vectors or by words, unordered."""
     parameters = {field.name: getattr(query, field.name) for field in fields(query)}
     rows = await SQL["search_artifacts"].fetch_all(tx, **parameters)
     return [ArtifactMatch(*row) for row in rows]

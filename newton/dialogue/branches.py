@@ -1,6 +1,7 @@
-"""Branches of a session: checkpoints, sessions that continue from a position, and messages injected into another.
+"""Branches of sessions, named positions (checkpoints), and messages of one session injected into another.
 
-A branch copies nothing: its view includes the messages of its ancestors."""
+A branch copies no messages: its view includes the messages of the sessions from which it was branched.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,7 +20,7 @@ SQL = load("newton.dialogue", "branches.sql")
 
 
 class SessionCheckpoint(NamedTuple):
-    """A named position of a session: after that message."""
+    """A named position in a session: the position of the message after which it was set."""
 
     name: str
     position: int
@@ -27,7 +28,7 @@ class SessionCheckpoint(NamedTuple):
 
 
 class BranchSummary(NamedTuple):
-    """A session with its parent, its message count (with its ancestors'), last use and first user text."""
+    """A session in a list: its parent, last use and first user text. `lines` also counts the parent's messages."""
 
     session_id: UUID
     ref: str
@@ -41,7 +42,7 @@ class BranchSummary(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionExcerpt:
-    """Messages `first` to `last` of a session, inclusive."""
+    """The messages `first` to `last` (inclusive) of a session."""
 
     ref: str
     session_id: UUID
@@ -50,9 +51,10 @@ class SessionExcerpt:
 
 
 async def create_checkpoint(tx: Tx, name: str, *, session_id: UUID, ctx: WriteContext) -> SessionCheckpoint:
-    """Name the position after the last message.
+    """Create a named checkpoint after the last message of a session.
 
-    Raises ConflictError if the name exists, and InputError if the session is empty."""
+    Raises ConflictError if the session has a checkpoint of this name, and InputError if it has no messages.
+    """
     await log.lock_session(tx, agent_id=ctx.agent_id, session_id=session_id)
     position = await _last_position(tx, session_id=session_id, ctx=ctx)
     row = {"agent_id": ctx.agent_id, "session_id": session_id, "name": name, "position": position, "now": ctx.now}
@@ -69,10 +71,11 @@ async def list_checkpoints(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[
 async def create_branch(
     tx: Tx, ref: str, *, parent_id: UUID, from_position: str | int | None, ctx: WriteContext
 ) -> UUID:
-    """Create a session that continues from a position of its parent: a checkpoint, a number, or the end.
+    """Create a session that continues from a message of its parent, and return its id.
 
-    Raises ConflictError if `ref` exists, NotFoundError for an unknown position, and InputError if the parent is
-    empty."""
+    `from_position` is the name of a checkpoint, a message number, or None for the last message. Raises ConflictError if
+    a session `ref` exists, NotFoundError for an unknown position, and InputError if the parent has no messages.
+    """
     await log.lock_session(tx, agent_id=ctx.agent_id, session_id=parent_id)
     position = await _resolve_position(tx, from_position, session_id=parent_id, ctx=ctx)
     session_id = new_id()
@@ -91,8 +94,9 @@ async def inject(
 ) -> InjectedRange:
     """Show messages of another session after the last message of this one.
 
-    All injected messages together may cost `max_tokens`. Raises NotFoundError for unknown messages, and InputError
-    for the session's own messages, for too many tokens, and if this session is empty."""
+    All injected messages together may have `max_tokens` tokens. Raises NotFoundError for unknown messages, and
+    InputError if the messages are in this session, have too many tokens, or this session is empty.
+    """
     await log.lock_session(tx, agent_id=ctx.agent_id, session_id=session_id)
     position = await _last_position(tx, session_id=session_id, ctx=ctx)
     if excerpt.session_id == session_id:
@@ -117,7 +121,7 @@ async def inject(
 
 
 async def eject(tx: Tx, injection_id: UUID, *, session_id: UUID, ctx: WriteContext) -> None:
-    """Remove injected messages from the session's view. Branches that inherited them keep theirs."""
+    """Remove injected messages from the session's view. Branches of it that show them keep them."""
     await SQL["remove_injection"].execute(
         tx, agent_id=ctx.agent_id, session_id=session_id, injection_id=injection_id, now=ctx.now, origin=ctx.origin
     )
@@ -126,24 +130,24 @@ async def eject(tx: Tx, injection_id: UUID, *, session_id: UUID, ctx: WriteConte
 async def _check_range(tx: Tx, excerpt: SessionExcerpt, *, ctx: WriteContext) -> None:
     end = await log.get_last_position(tx, agent_id=ctx.agent_id, session_id=excerpt.session_id)
     if not 0 <= excerpt.first <= excerpt.last <= end:
-        numbers = f"they are numbered 0 to {end}" if end >= 0 else "it is empty"
+        numbers = f"its messages are numbered 0 to {end}" if end >= 0 else "it is empty"
         raise NotFoundError(
-            f"{excerpt.ref} has no messages {excerpt.first} to {excerpt.last}: {numbers}.",
-            hint=f"`newton sessions log {excerpt.ref}` shows their numbers.",
+            f"The session {excerpt.ref} has no messages {excerpt.first} to {excerpt.last}: {numbers}.",
+            hint=f"`newton sessions log {excerpt.ref}` shows the messages with their numbers.",
         )
 
 
 def _check_budget(tokens: int, injected_tokens: int, *, max_tokens: int) -> None:
     if injected_tokens + tokens > max_tokens:
-        beside = f" besides the {injected_tokens:,} injected already" if injected_tokens else ""
+        beside = f", in addition to the {injected_tokens:,} tokens injected already" if injected_tokens else ""
         raise InputError(
-            f"These messages cost {tokens:,} tokens{beside}; the maximum is {max_tokens:,}.",
+            f"These messages have {tokens:,} tokens{beside}; the maximum is {max_tokens:,}.",
             hint="Select fewer messages, or remove others with `newton sessions eject`.",
         )
 
 
 async def list_branches(tx: Tx, *, agent_id: UUID) -> list[BranchSummary]:
-    """Return all sessions, the last used one last."""
+    """Return all sessions with their parents, the last used one last."""
     return [BranchSummary(*row) for row in await SQL["list_sessions"].fetch_all(tx, agent_id=agent_id)]
 
 
@@ -153,12 +157,12 @@ async def _resolve_position(tx: Tx, from_position: str | int | None, *, session_
         rows = await list_checkpoints(tx, agent_id=ctx.agent_id, session_id=session_id)
         checkpoints = {checkpoint.name: checkpoint.position for checkpoint in rows}
         if from_position not in checkpoints and not from_position.isdecimal():
-            hint = f"It has: {', '.join(checkpoints) or 'none'}."
+            hint = f"Give a message number or a checkpoint. It has: {', '.join(checkpoints) or 'none'}."
             raise NotFoundError(f"The session has no checkpoint {from_position!r}.", hint=hint)
         from_position = checkpoints[from_position] if from_position in checkpoints else int(from_position)
     position = end if from_position is None else from_position
     if not 0 <= position <= end:
-        raise NotFoundError(f"The session has no message {position}.", hint=f"The last one is {end}.")
+        raise NotFoundError(f"The session has no message {position}.", hint=f"Give a number from 0 to {end}.")
     return position
 
 

@@ -1,4 +1,4 @@
-"""Divide a model's context window between the answer, the context and the conversation. Pure."""
+"""Division of a model's context window between the reply, the context and the conversation. Pure."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ CONVERSATION_SHARE = 0.8  # of the usable tokens; the rest is for the context
 
 
 class WindowShares(NamedTuple):
-    """The maximum tokens of one call: of its whole input, and of two parts of it."""
+    """Maximum tokens of a model call: `usable` for the whole input, and its parts conversation and context."""
 
     usable: int
     conversation: int
@@ -16,11 +16,11 @@ class WindowShares(NamedTuple):
 
 
 def split_window(window: int, *, reply: int, conversation: int, context: int) -> WindowShares:
-    """Divide the context window of a model between its reply, the conversation and the context from memory.
+    """Divide a model's context window between its reply, the conversation and the context from memory.
 
-    All numbers are tokens. The reply keeps at least `reply`, and at least 16,000 or an eighth of the window, whichever
-    is less. The conversation gets at most `conversation` and 80 % of the rest, the context at most `context` of what is
-    left.
+    All numbers are tokens. The reply keeps at least `reply`, and at least the smaller of 16,000 and an eighth of the
+    window. The conversation gets at most `conversation` and at most 80 % of the rest; the context gets at most
+    `context` of what then remains.
 
     >>> split_window(128_000, reply=1_000, conversation=100_000, context=8_000)
     WindowShares(usable=112000, conversation=89600, context=8000)

@@ -1,4 +1,4 @@
-"""The queue of conversations to extract from: the trusted messages of each closed episode."""
+"""Queue of finished conversations from which facts have not been extracted yet."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,7 +19,7 @@ MAX_MESSAGES = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeMessage:
-    """A trusted message of an episode, with the memory created from it."""
+    """A message of an episode that is not text of a tool or the web, with the memory created from it."""
 
     role: Role
     name: str | None
@@ -32,9 +32,11 @@ class EpisodeMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeLines:
-    """The trusted messages of one episode. An episode without a session has one message: its text.
+    """The messages of an episode, without text of tools and the web.
 
-    `trust` is the lowest of all its messages, including tools', and limits what a model extracts."""
+    An episode without a session has one message, its text. `trust` is the lowest trust of all messages, those of tools
+    included. It limits the trust of what a model extracts.
+    """
 
     memory_id: UUID
     source: str
@@ -44,28 +46,32 @@ class EpisodeLines:
 
     @property
     def lines(self) -> list[tuple[str, str]]:
-        """The messages as pairs of speaker and text."""
+        """Return the messages as pairs of speaker and text."""
         return [(message.name or message.role.capitalize(), message.content) for message in self.messages]
 
 
 async def find_unread(
     tx: Tx, *, agent_id: UUID, limit: int, ended_before: datetime | None = None
 ) -> list[EpisodeLines]:
-    """Return the oldest conversations that were not extracted yet; those for which the model failed are last.
+    """Return the oldest conversations from which nothing was extracted yet; those for which the model failed are last.
 
-    With `ended_before`, return all such episodes that ended by then, also those without a session."""
+    With `ended_before`, return only those that ended by then, and also episodes without a session.
+    """
     rows = await SQL["list_unextracted"].fetch_all(tx, agent_id=agent_id, max_rows=limit, ended_before=ended_before)
     return [await _load_lines(tx, agent_id, episode) for episode in rows]
 
 
 async def mark_read(tx: Tx, memory_id: UUID, *, ctx: WriteContext) -> bool:
-    """Mark the conversation as extracted; return False if another worker did so first."""
+    """Mark the extraction of facts from a conversation as done. Return False if another worker has done so already."""
     row = await SQL["mark_extracted"].fetch_one(tx, agent_id=ctx.agent_id, memory_id=memory_id, now=ctx.now)
     return row is not None
 
 
 async def mark_parsed(tx: Tx, memory_id: UUID, *, ctx: WriteContext) -> bool:
-    """Mark the conversation as read by the statement parser while the model fails; return False if it was before."""
+    """Mark the extraction as done by the classifier only, because the model failed.
+
+    Return False if it was marked before.
+    """
     row = await SQL["mark_parsed"].fetch_one(tx, agent_id=ctx.agent_id, memory_id=memory_id, now=ctx.now)
     return row is not None
 

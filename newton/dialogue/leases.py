@@ -1,4 +1,4 @@
-"""Leases that allow one turn and one compaction per session at a time; unanswered calls; fingerprints."""
+"""Leases that allow one turn and one compaction per session at a time; and lookups of messages for a turn."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -14,7 +14,7 @@ LeasePurpose = Literal["turn", "compaction"]
 
 
 class MessageFingerprint(NamedTuple):
-    """A message found by its fingerprint."""
+    """A message with its fingerprint, a hash of the message and all messages before it."""
 
     session_id: UUID
     position: int
@@ -24,7 +24,7 @@ class MessageFingerprint(NamedTuple):
 async def acquire(
     tx: Tx, holder: UUID, purpose: LeasePurpose, *, agent_id: UUID, session_id: UUID, seconds: float
 ) -> bool:
-    """Acquire or extend the lease; return False if another holder has the lease."""
+    """Acquire the lease, or extend it if `holder` has it. Return False if another holder has it."""
     key = {"agent_id": agent_id, "session_id": session_id, "purpose": purpose, "holder": holder}
     return await SQL["acquire"].fetch_one(tx, **key, seconds=seconds) is not None
 
@@ -32,18 +32,18 @@ async def acquire(
 async def renew(
     tx: Tx, holder: UUID, purpose: LeasePurpose, *, agent_id: UUID, session_id: UUID, seconds: float
 ) -> bool:
-    """Extend the lease; return False if it was released or acquired by another holder."""
+    """Extend the lease. Return False if it was released, or another holder has acquired it."""
     key = {"agent_id": agent_id, "session_id": session_id, "purpose": purpose, "holder": holder}
     return await SQL["renew"].fetch_one(tx, **key, seconds=seconds) is not None
 
 
 async def release(tx: Tx, holder: UUID, purpose: LeasePurpose, *, agent_id: UUID, session_id: UUID) -> None:
-    """Release the lease if this holder has it."""
+    """Release the lease if `holder` has it; else do nothing."""
     await SQL["release"].execute(tx, agent_id=agent_id, session_id=session_id, purpose=purpose, holder=holder)
 
 
 async def list_open_calls(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[ToolCall]:
-    """Return the session's unanswered tool calls, in order."""
+    """Return the tool calls of a session that have no result, in order."""
     rows = await SQL["list_open_calls"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
     return [ToolCall(*row) for row in rows]
 
@@ -51,7 +51,10 @@ async def list_open_calls(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[T
 async def find_by_fingerprint(
     tx: Tx, fingerprints: Sequence[str], *, agent_id: UUID, ref: str
 ) -> list[MessageFingerprint]:
-    """Return the messages with these fingerprints in session `ref` and in sessions named `ref~…`."""
+    """Return the messages of session `ref` and its branches (`ref~…`) with one of these fingerprints.
+
+    A fingerprint is a hash of a message and all messages before it.
+    """
     query = SQL["find_by_fingerprint"]
     rows = await query.fetch_all(tx, agent_id=agent_id, ref=ref, fingerprints=list(fingerprints))
     return [MessageFingerprint(*row) for row in rows]

@@ -1,4 +1,4 @@
-"""Read the message log of a session; a branch includes the messages of its ancestors."""
+"""Queries on the message log of a session. The log of a branch includes messages of the sessions it continues."""
 
 import json
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ MESSAGE_COLUMNS = ("role", "name", "content", "said_at", "ref", "is_notice", "to
 
 
 class MessageRange(NamedTuple):
-    """Messages `first` to `last`, inclusive."""
+    """The messages `first` to `last` (inclusive) of a session; `without_text` omits their content."""
 
     first: int
     last: int
@@ -31,7 +31,7 @@ class MessageRange(NamedTuple):
 
 
 class AncestorRange(NamedTuple):
-    """An ancestor of a branch, and its messages that the branch includes."""
+    """A session from which a branch continues, and the range of its messages that the branch includes."""
 
     session_id: UUID
     first: int
@@ -39,7 +39,7 @@ class AncestorRange(NamedTuple):
 
 
 class InjectedRange(NamedTuple):
-    """Messages `first` to `last` of session `ref`, shown after position `place` of another session."""
+    """The messages `first` to `last` of session `ref`, shown after position `place` of another session."""
 
     injection_id: UUID
     place: int
@@ -52,7 +52,7 @@ class InjectedRange(NamedTuple):
 
 
 class ViewSources(NamedTuple):
-    """The input of a view: its outermost entries, and how many memories the agent had forgotten when they were read."""
+    """The data that determine a view: entries that no other entry covers, and the number of forgotten memories."""
 
     entries: Sequence[CompactionEntry]
     forgotten_count: int
@@ -60,7 +60,7 @@ class ViewSources(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedView:
-    """A view with its sources and the positions of restored messages."""
+    """A view of a session, with its sources and the positions of messages that a person restored (`pinned`)."""
 
     view: Sequence[ViewMessage]
     sources: ViewSources
@@ -68,12 +68,12 @@ class LoadedView:
 
 
 async def lock_session(tx: Tx, *, agent_id: UUID, session_id: UUID) -> None:
-    """Lock the session until the transaction ends: no other may append, compact or branch."""
+    """Lock the session until the transaction ends, so that no other can append, compact or branch."""
     await SQL["lock_session"].execute(tx, agent_id=agent_id, session_id=session_id)
 
 
 async def load_view(tx: Tx, *, agent_id: UUID, session_id: UUID) -> LoadedView:
-    """Return the view of a session. Messages that an entry covers are not read."""
+    """Load the view of a session. Messages that a compaction entry replaces are not read."""
     flags, entries = await _load_flags(tx, agent_id, session_id), await _load_outermost(tx, agent_id, session_id)
     log = await load_messages(tx, _uncovered_ranges(entries), agent_id=agent_id, session_id=session_id)
     injected = await _load_injected(tx, agent_id=agent_id, session_id=session_id) if flags["injected"] else ()
@@ -85,7 +85,7 @@ async def load_view(tx: Tx, *, agent_id: UUID, session_id: UUID) -> LoadedView:
 
 
 async def load_sources(tx: Tx, *, agent_id: UUID, session_id: UUID) -> ViewSources:
-    """Return the sources of the current view."""
+    """Load the sources of the current view, to find out whether the view has changed."""
     flags = await _load_flags(tx, agent_id, session_id)
     return ViewSources(await _load_outermost(tx, agent_id, session_id), flags["forgotten"])
 
@@ -104,7 +104,7 @@ async def _load_outermost(tx: Tx, agent_id: UUID, session_id: UUID) -> list[Comp
 async def load_messages(
     tx: Tx, ranges: Sequence[MessageRange], *, agent_id: UUID, session_id: UUID
 ) -> list[StoredMessage]:
-    """Return the messages of these ranges in order."""
+    """Return the messages in these ranges, in order."""
     rows = await SQL["list_message_ranges"].fetch_all(
         tx,
         agent_id=agent_id,
@@ -117,7 +117,7 @@ async def load_messages(
 
 
 async def list_ancestors(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[AncestorRange]:
-    """Return the ancestors of a branch; empty for a session without a parent."""
+    """Return the sessions from which a branch continues; empty for a session without a parent."""
     rows = await SQL["list_ancestors"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
     return [AncestorRange(*row) for row in rows]
 
@@ -125,7 +125,10 @@ async def list_ancestors(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[An
 async def find_quarantined_trust(
     tx: Tx, view: Sequence[ViewMessage], *, agent_id: UUID, session_id: UUID
 ) -> set[Trust]:
-    """Return the trusts of those messages of a view that are quarantined in other sessions."""
+    """Return the trust levels of the quarantined messages in a view.
+
+    Quarantined messages are not found by searches of other sessions.
+    """
     own = [item for item in view if item.kind != "injected"]
     rows = await SQL["list_quarantined_trusts"].fetch_all(
         tx,
@@ -146,26 +149,29 @@ async def get_last_position(tx: Tx, *, agent_id: UUID, session_id: UUID) -> int:
 
 
 async def get_token_count(tx: Tx, *, agent_id: UUID, session_id: UUID) -> int:
-    """Return the tokens of all messages, with their overhead."""
+    """Return the tokens of all messages of a session, including the overhead of each message."""
     row = await SQL["measure_conversation"].fetch_one(tx, agent_id=agent_id, session_id=session_id)
     assert row is not None
     return row["tokens"] + MESSAGE_TOKENS * row["lines"]
 
 
 def to_stored_message(row: Record, session_id: UUID) -> StoredMessage:
-    """Convert a row to a message."""
+    """Convert a database row to a message."""
     calls = tuple(ToolCall(**call) for call in json.loads(row["calls"] or "[]"))
     message = Message(**{name: row[name] for name in MESSAGE_COLUMNS}, calls=calls)
     return StoredMessage(session_id=session_id, position=row["position"], tokens=row["tokens"], message=message)
 
 
 def to_entry(row: Record) -> CompactionEntry:
-    """Convert a row to an entry."""
+    """Convert a database row to a compaction entry."""
     return CompactionEntry(**{field.name: row[field.name] for field in fields(CompactionEntry)})
 
 
 def _uncovered_ranges(entries: Sequence[CompactionEntry]) -> list[MessageRange]:
-    """Return the ranges to read: all between entries, and the first message of each entry without its text."""
+    """Return the ranges of messages to read: those outside of entries, and the first message of each entry.
+
+    The first message of an entry is read without its text.
+    """
     ranges: list[MessageRange] = []
     start = 0
     for one in entries:
@@ -182,7 +188,7 @@ async def _load_restored(tx: Tx, *, agent_id: UUID, session_id: UUID) -> frozens
 
 
 async def list_injections(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[InjectedRange]:
-    """Return the ranges injected into a session."""
+    """Return the ranges of messages of other sessions that are shown in a session."""
     rows = await SQL["list_injections"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
     return [InjectedRange(*row) for row in rows]
 
@@ -196,7 +202,7 @@ async def _load_injected(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[In
 
 
 def render_injection(ref: str, messages: Sequence[StoredMessage]) -> str:
-    """Render the messages of another session as one text. Pure."""
+    """Render messages of another session as one text. Pure."""
     lines = [
         f"{p.message.speaker}: {' '.join(filter(None, (p.message.content, *map(_render_call, p.message.calls))))}"
         for p in messages

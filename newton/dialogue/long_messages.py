@@ -1,4 +1,4 @@
-"""Messages too long for their short form, and the summaries that a model wrote of them."""
+"""Messages that are longer than their short form, and summaries that a model wrote of them."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -16,7 +16,7 @@ SQL = load("newton.dialogue", "long_messages.sql")
 
 
 class LongMessage(NamedTuple):
-    """A message that exceeds the short form, with its whole text."""
+    """A message that is too long for a short form, with its whole text."""
 
     memory_id: UUID
     micro: str
@@ -28,18 +28,21 @@ class LongMessage(NamedTuple):
 
     @property
     def prefix(self) -> str:
-        """The date and speaker, with a note that the text is not verbatim."""
+        """Return date and speaker, with a note that the text is shortened."""
         return f"[{self.said_at:%Y-%m-%d}] {self.speaker}, in short: "
 
 
 async def find(tx: Tx, *, agent_id: UUID, limit: int) -> list[LongMessage]:
-    """Return messages that exceed the short form and have no summary, the most shown first."""
+    """Return long messages that have no summary, those shown in most contexts first."""
     limits = {"max_rows": limit, "form_tokens": SUMMARY_TOKENS}
     return [LongMessage(*row) for row in await SQL["list_long_messages"].fetch_all(tx, agent_id=agent_id, **limits)]
 
 
 async def find_summary(tx: Tx, content: str, *, agent_id: UUID, max_tokens: int) -> tuple[bool, str | None]:
-    """Return whether this text was summarized in `max_tokens` before, and the summary; None if it was unusable."""
+    """Return (True, summary) if a summary of this text in `max_tokens` is stored, else (False, None).
+
+    The summary is None if the model's answer was unusable.
+    """
     key = {"agent_id": agent_id, "content_hash": digest(content), "max_tokens": max_tokens}
     row = await SQL["find_by_hash"].fetch_one(tx, **key)
     return (True, row["text"]) if row else (False, None)
@@ -48,18 +51,21 @@ async def find_summary(tx: Tx, content: str, *, agent_id: UUID, max_tokens: int)
 async def save_summary(
     tx: Tx, content: str, summary: str | None, *, memory_id: UUID, max_tokens: int, ctx: WriteContext
 ) -> None:
-    """Store the summary of a text, or None if it was unusable, as long as the memory exists."""
+    """Store the summary of a text, None if the model's answer was unusable.
+
+    The summary is deleted together with the memory `memory_id`.
+    """
     key = {"agent_id": ctx.agent_id, "content_hash": digest(content), "max_tokens": max_tokens}
     await SQL["insert_summary"].execute(tx, **key, memory_id=memory_id, text=summary, now=ctx.now)
 
 
 def token_budget(message: LongMessage, *, count_tokens: TokenCounter) -> int:
-    """Return the maximum tokens of a summary: a third of the message, and at most the short form. Pure."""
+    """Return the maximum tokens of a summary: a third of the message, at most those of a short form. Pure."""
     return min(message.tokens // 3, SUMMARY_TOKENS - count_tokens(to_bullet(message.prefix)))
 
 
 async def apply_summaries(tx: Tx, summaries: Sequence[tuple[LongMessage, str]], *, ctx: WriteContext) -> None:
-    """Replace the short forms of these messages. Their texts and search index stay as they are."""
+    """Replace the short forms of messages by summaries. Texts and search index do not change."""
     updates: list[MemoryUpdate] = []
     for message, text in summaries:
         summary = message.prefix + text

@@ -1,4 +1,4 @@
-"""Messages as values, and their conversion to memories of kind `exchange`. Pure."""
+"""Messages of a session, and their conversion to memories of the kind `exchange`. Pure."""
 
 import contextlib
 import json
@@ -28,12 +28,13 @@ TRUST_OF_ROLE: dict[Role, Trust] = {"user": "user", "assistant": "agent", "syste
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One message.
+    """A message of a conversation.
 
-    `ref` is the caller's id. `is_notice` marks text of Newton itself where no model spoke (a quote of memory, the
-    reason why there is no answer): it is logged, but sent to no model and not stored as a memory. `calls` are tool
-    calls of an assistant, `tool_call_id` is the call that a tool answers. `occurrence` distinguishes otherwise equal
-    messages without a ref. `min_trust` is the lowest trust of the outside text that the speaker had read."""
+    `ref` is the caller's id of the message. `is_notice` marks text of Newton itself where no model answered: it is
+    logged, but neither sent to a model nor stored as a memory. `calls` are the tool calls of an assistant; a tool
+    result has the `tool_call_id` of its call. `occurrence` numbers equal messages without a ref. `min_trust` is the
+    lowest trust of the outside text that the speaker had read.
+    """
 
     role: Role
     content: str
@@ -48,7 +49,7 @@ class Message:
 
     @property
     def trust(self) -> Trust:
-        """The trust of the message's role, limited by `min_trust`."""
+        """Return the trust of the message: the trust of its role, or `min_trust` if that is lower."""
         own = TRUST_OF_ROLE[self.role]
         return lowest_trust([own, self.min_trust]) if self.min_trust else own
 
@@ -58,12 +59,12 @@ class Message:
 
     @property
     def immutable_fields(self) -> tuple[str, str | None, str, str | None, str | None]:
-        """The fields that may not differ when a ref is sent again."""
+        """Return the fields that must be the same when a message with the same ref is sent again."""
         return self.role, self.name, self.content, dump_calls(self.calls), self.tool_call_id
 
     @property
     def stable_ref(self) -> str:
-        """The caller's ref, or a digest that is the same whenever the message is sent again."""
+        """Return the caller's ref, or else a hash of the message that is the same whenever it is sent again."""
         if self.ref:
             return self.ref
         tool_parts = [text for text in (dump_calls(self.calls), self.tool_call_id) if text]
@@ -73,7 +74,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredMessage:
-    """A message at its position in a session. `tokens` counts its content and its tool calls."""
+    """A message with its position in a session. `tokens` counts its text and its tool calls."""
 
     session_id: UUID
     position: int
@@ -82,12 +83,12 @@ class StoredMessage:
 
 
 def dump_calls(calls: Sequence[ToolCall]) -> str | None:
-    """Return the calls as deterministic JSON; None if there are none."""
+    """Return tool calls as JSON, always in the same form; None if there are none."""
     return json.dumps([call._asdict() for call in calls], ensure_ascii=False) if calls else None
 
 
 def shorten_calls(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-    """Shorten long arguments of the calls of one message."""
+    """Shorten the arguments of the tool calls of one message to MAX_ARGUMENT_CHARS in total."""
     return tuple(
         call._replace(arguments=shorten_arguments(call.arguments, max_chars=MAX_ARGUMENT_CHARS // len(calls)))
         for call in calls
@@ -134,9 +135,9 @@ def _truncate_middle(value: object, max_chars: int) -> object:
 
 
 def describe_call(call: ToolCall, *, max_chars: int = MAX_CALL_CHARS) -> str:
-    """Describe a call in a few words: the tool and its values.
+    """Describe a tool call in a few words: the name of the tool and the values of its arguments.
 
-    It contains no colon followed by a space, because it stands in place of the name in a line `name: text`.
+    The result contains no colon followed by a space, because it is used as the name in lines of the form `name: text`.
 
     >>> describe_call(ToolCall("1", "grep", '{"words": "retry: later", "in": ["src/a.py"], "deep": true}'))
     'grep retry:later src/a.py true'
@@ -150,7 +151,7 @@ def describe_call(call: ToolCall, *, max_chars: int = MAX_CALL_CHARS) -> str:
 
 
 def _iter_values(value: object) -> Iterator[str]:
-    """Yield the values of JSON in order, without field names."""
+    """Yield the values in a JSON value in order, without field names."""
     if isinstance(value, dict | list):
         inner = cast("dict[str, object]", value).values() if isinstance(value, dict) else cast("list[object]", value)
         for one in inner:
@@ -160,9 +161,10 @@ def _iter_values(value: object) -> Iterator[str]:
 
 
 def to_memory(stored: StoredMessage, *, memory_id: UUID, ctx: WriteContext, call: ToolCall | None = None) -> NewMemory:
-    """Convert a message to a memory: evidence, shown verbatim with its date and speaker.
+    """Convert a message to a memory, whose text is the message with date and speaker.
 
-    Tool output is also found by its `call`, because a file's text seldom contains its name."""
+    A tool result can also be found by its `call`, because a file's text seldom contains its name.
+    """
     line = stored.message
     speaker = describe_call(call) if call else line.speaker
     spoken = f"{speaker}: {line.content}"
@@ -186,7 +188,7 @@ def to_memory(stored: StoredMessage, *, memory_id: UUID, ctx: WriteContext, call
 
 
 def format_day(moment: datetime) -> str:
-    """Format a date in English, independent of the locale.
+    """Format a date in English, independently of the locale.
 
     >>> format_day(datetime(2023, 5, 8))
     '8 May 2023'

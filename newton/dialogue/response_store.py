@@ -1,4 +1,4 @@
-"""Stored responses of the Responses API: each is a place in the log of a session, which keeps its text."""
+"""Stored responses of OpenAI's Responses API. Their text is not copied: each refers to a message of a session."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ IncompleteReason = Literal["max_output_tokens", "content_filter"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponseRecord:
-    """The stored fields of a response besides its place."""
+    """The fields of a response that are stored, except the message to which it refers."""
 
     response_id: UUID
     previous_id: UUID | None
@@ -36,7 +36,10 @@ class ResponseRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredResponse:
-    """A response with its place, the message with which its turn ends. `text` and `calls` are those of the reply."""
+    """A stored response with the last message of its turn.
+
+    If that message is a reply, `text` and `calls` are its content; else they are empty.
+    """
 
     record: ResponseRecord
     session_id: UUID
@@ -49,13 +52,13 @@ class StoredResponse:
 async def reserve(
     tx: Tx, response_id: UUID, *, previous_id: UUID, session_id: UUID, agent_id: UUID, now: datetime
 ) -> None:
-    """Record that a response, which is not complete yet, continues another one in this session."""
+    """Record that a response continues another one in this session, before it is complete."""
     ids = {"agent_id": agent_id, "response_id": response_id, "previous_id": previous_id, "session_id": session_id}
     await SQL["reserve"].execute(tx, **ids, now=now)
 
 
 async def is_continued(tx: Tx, response_id: UUID, *, session_id: UUID, agent_id: UUID) -> bool:
-    """Return whether another response continues this one in the same session."""
+    """Return True if another response continues this one in the same session."""
     ids = {"agent_id": agent_id, "previous_id": response_id, "session_id": session_id}
     return await SQL["find_continuation"].fetch_one(tx, **ids) is not None
 
@@ -63,7 +66,11 @@ async def is_continued(tx: Tx, response_id: UUID, *, session_id: UUID, agent_id:
 async def store(
     tx: Tx, record: ResponseRecord, message_refs: Sequence[str], *, session_id: UUID, agent_id: UUID
 ) -> None:
-    """Store a response. Its place is the last of the messages with these refs, or the branch point of the session."""
+    """Store a complete response.
+
+    The response refers to the last of the messages with `message_refs`; if there is none, to the message from which the
+    session branched.
+    """
     await SQL["store"].execute(
         tx,
         agent_id=agent_id,
@@ -86,18 +93,18 @@ async def store(
 
 
 async def find(tx: Tx, response_ids: Sequence[UUID], *, agent_id: UUID) -> dict[UUID, StoredResponse]:
-    """Return the complete responses with these ids."""
+    """Return the complete responses with these ids, by id."""
     rows = await SQL["find"].fetch_all(tx, agent_id=agent_id, response_ids=list(response_ids))
     return {row["response_id"]: _to_response(row) for row in rows}
 
 
 async def delete(tx: Tx, response_id: UUID, *, agent_id: UUID) -> bool:
-    """Delete a response, but not its messages. Return whether there was a complete one."""
+    """Delete a response, but not its messages. Return False if there is no complete response with this id."""
     return await SQL["delete"].fetch_one(tx, agent_id=agent_id, response_id=response_id) is not None
 
 
 async def get_last_input(tx: Tx, *, session_id: UUID, position: int, agent_id: UUID) -> str:
-    """Return the last message of a user up to a position; empty if there is none."""
+    """Return the text of the last user message up to `position`; empty if there is none."""
     row = await SQL["get_last_input"].fetch_one(tx, agent_id=agent_id, session_id=session_id, position=position)
     return row["content"] if row else ""
 

@@ -1,4 +1,4 @@
-"""Extractive summarization: sentences closest to the centroid of a conversation's word counts. Pure."""
+"""Extractive summarization: the sentences closest to the centroid of all sentences' word counts. Pure."""
 
 import math
 import re
@@ -18,9 +18,10 @@ STOP_WORDS = frozenset(_STOP_WORDS_TEXT.split())  # words without a topic
 
 
 def central_sentences(texts: Sequence[str], *, limit: int) -> list[str]:
-    """Return at most `limit` sentences in their order, each closest to the centroid of all sentences.
+    """Return at most `limit` sentences, in their order, that are closest to the centroid of all sentences.
 
-    Closeness is the cosine similarity of word counts; a sentence similar to a selected one is skipped."""
+    Closeness is the cosine similarity of word counts. Sentences similar to a selected one are skipped.
+    """
     sentences = list(dict.fromkeys(s.strip() for text in texts for s in _SENTENCE.split(text)))
     counts = {s: bag for s in sentences if MIN_WORDS <= len(s.split()) <= MAX_WORDS and (bag := _count_words(s))}
     positions = {s: position for position, s in enumerate(sentences)}

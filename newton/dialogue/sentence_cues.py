@@ -1,6 +1,7 @@
-"""Classify sentences by cue words: error, decision, constraint, task or path. Pure.
+"""Classification of sentences by cue words: error, decision, constraint, task or path. Pure.
 
-All patterns take linear time. The cue words are English; paths, URLs, names and errors are found in any language."""
+All patterns take linear time. Cue words are English; paths, URLs, names and errors are found in any language.
+"""
 
 import re
 from typing import Literal
@@ -74,7 +75,7 @@ _ENDING = re.compile(r"\.[A-Za-z]\w{0,4}\Z")
 
 
 def classify_sentence(sentence: str) -> CueKind | None:
-    """Return the first kind of cue in a sentence, or None.
+    """Return the kind of the sentence by the first cue that matches, or None.
 
     >>> [classify_sentence(text) for text in ("We chose Redis.", "It raised a KeyError.", "See src/a.py", "And/or.")]
     ['decision', 'error', 'path', None]
@@ -89,7 +90,7 @@ def classify_sentence(sentence: str) -> CueKind | None:
 
 
 def is_request(sentence: str) -> bool:
-    """Return whether the sentence asks for an action.
+    """Return True if the sentence asks for an action.
 
     >>> [is_request(text) for text in ("Please look at failure 0.", "Fix the KeyError.", "Run 5 failed.", "It failed.")]
     [True, True, False, False]
@@ -103,7 +104,7 @@ def count_cues(output: str) -> int:
 
 
 def find_names(text: str) -> list[str]:
-    """Return the URLs and paths of a text, exactly as written.
+    """Return the URLs and paths in a text, exactly as written.
 
     >>> find_names("see src/app.py:12, notes.txt, then https://example.org/a.")
     ['https://example.org/a', 'src/app.py', 'notes.txt']
@@ -114,7 +115,7 @@ def find_names(text: str) -> list[str]:
 
 
 def _trim_name(hit: re.Match[str]) -> str:
-    """Remove surrounding punctuation; return "" if no path remains."""
+    """Return the matched name without punctuation around it; empty if no path remains."""
     if hit.lastgroup is None and "/" not in hit[0] and "\\" not in hit[0]:
         return hit[0]
     name = hit[0].rstrip("/\\.@+-")
@@ -123,5 +124,5 @@ def _trim_name(hit: re.Match[str]) -> str:
 
 
 def _is_path_or_url(name: str) -> bool:
-    """Return whether it must be a path or a URL; `and/or` need not be."""
+    """Return True if the name can only be a path or a URL, unlike `and/or`."""
     return bool(_SURE.match(name) or _ENDING.search(name[-6:]))

@@ -1,4 +1,4 @@
-"""Close a session, or sessions that are idle: create episodes of the uncovered messages without a model."""
+"""Closing of sessions: messages that are in no episode yet become episodes, without a model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from newton.dialogue.sentence_centrality import central_sentences
 from newton.heart import episodes
 from newton.heart.episodes import EpisodeRange, NewEpisode
 from newton.memory.memory import Trust, WriteContext, lowest_trust
-from newton.memory.question_detection import is_only_question
+from newton.memory.question_detection import is_only_question, remove_questions
 from newton.memory.representations import one_line
 
 SQL = load("newton.dialogue", "session_close.sql")
@@ -26,7 +26,7 @@ SUMMARY_SENTENCES = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncoveredMessage:
-    """A message that no episode covers, and the memory created from it, or None."""
+    """A message that no episode includes yet, with id and trust of the memory created from it; None without one."""
 
     position: int
     message: Message
@@ -35,7 +35,7 @@ class UncoveredMessage:
 
 
 async def close_session(tx: Tx, *, session_id: UUID, ctx: WriteContext) -> int:
-    """Create the episodes of the messages since the last one; return their number."""
+    """Create episodes from the messages since the last episode. Return the number of episodes."""
     created, key = 0, {"agent_id": ctx.agent_id, "session_id": session_id}
     while uncovered := await _load_uncovered(tx, session_id=session_id, ctx=ctx):
         await SQL["mark_reviewed"].execute(tx, **key, position=uncovered[-1].position)
@@ -46,13 +46,13 @@ async def close_session(tx: Tx, *, session_id: UUID, ctx: WriteContext) -> int:
 
 
 async def find_idle_sessions(tx: Tx, *, agent_id: UUID, before: datetime, limit: int) -> list[UUID]:
-    """Return the sessions with new messages since they were last closed, the latest of which is older than `before`."""
+    """Return the sessions that got messages since they were last closed, the last one earlier than `before`."""
     rows = await SQL["list_idle"].fetch_all(tx, agent_id=agent_id, before=before, max_rows=limit)
     return [row["session_id"] for row in rows]
 
 
 def _is_episode(uncovered: Sequence[UncoveredMessage]) -> bool:
-    """Return whether the messages are an episode: enough of them, or a statement of a user. Pure."""
+    """Return True if the messages make an episode: enough of them, or a statement of a user. Pure."""
     if len(uncovered) >= MAX_MESSAGES:
         return True
     messages = [item for item in _spoken(uncovered) if not is_only_question(item.message.content)]
@@ -90,13 +90,17 @@ async def _load_uncovered(tx: Tx, *, session_id: UUID, ctx: WriteContext) -> lis
 
 
 def to_episode(messages: Sequence[UncoveredMessage], *, session_id: UUID, first: int, last: int) -> NewEpisode:
-    """Summarize messages as an episode: their first sentence, the most central ones and the last one. Pure."""
-    begin, end = messages[0], messages[-1]
+    """Create an episode that summarizes messages: the first one, the most central sentences, and the last one. Pure.
+
+    Questions are left out unless there is nothing else, because they contain nothing that was learnt.
+    """
+    telling = [item for item in messages if not is_only_question(item.message.content)] or messages
+    begin, end = telling[0], telling[-1]
     people = tuple(dict.fromkeys(item.message.speaker for item in messages))
     times = sorted(item.message.said_at for item in messages)
     opening = one_line(begin.message.content)
     title = opening if len(opening) <= MAX_TITLE_CHARS else opening[:MAX_TITLE_CHARS].rsplit(" ", 1)[0] + " …"
-    between = [item.message.content for item in messages[1:-1]]
+    between = [remove_questions(item.message.content) for item in telling[1:-1]]
     central = " ".join(one_line(sentence) for sentence in central_sentences(between, limit=SUMMARY_SENTENCES))
     came_back = f" They came back to this: {central}" if central else ""
     ended = f"{end.message.speaker}: {one_line(end.message.content)}"
@@ -108,5 +112,5 @@ def to_episode(messages: Sequence[UncoveredMessage], *, session_id: UUID, first:
         ended_at=times[-1],
         participants=people,
         message_range=EpisodeRange(session_id=session_id, first=first, last=last),
-        sources=tuple(item.memory_id for item in (begin, end) if item.memory_id),
+        sources=tuple(item.memory_id for item in (messages[0], messages[-1]) if item.memory_id),
     )

@@ -1,4 +1,4 @@
-"""Condense a session: chunks of tool output, lasting sentences and a rolling summary. Pure."""
+"""Texts of session artifacts: chunks of tool output, sentences worth remembering, and a rolling summary. Pure."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -27,7 +27,10 @@ _POINT = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummarySizes:
-    """Sizes of artifacts in tokens; a summary is due after `max_new_messages` or `max_new_tokens`."""
+    """Sizes of artifacts in tokens.
+
+    A new summary is due after `max_new_messages` messages or `max_new_tokens` tokens.
+    """
 
     chunk_tokens: int = 300
     overlap_tokens: int = 50
@@ -40,14 +43,15 @@ DEFAULT_SIZES = SummarySizes()
 
 
 def is_due(messages: int, tokens: int, sizes: SummarySizes) -> bool:
-    """Return whether this many messages and tokens since the last summary require a new one."""
+    """Return True if this many messages and tokens since the last summary require a new one."""
     return messages >= sizes.max_new_messages or (messages > 0 and tokens > sizes.max_new_tokens)
 
 
 def chunk_output(output: str, *, max_tokens: int, overlap: int, count_tokens: TokenCounter) -> list[str]:
-    """Split a tool's output into chunks of `max_tokens`, at line breaks where possible.
+    """Split a tool's output into chunks of at most `max_tokens`, at line breaks where possible.
 
-    Of a long output keep the beginning, the end, and the chunks between with the most errors and paths."""
+    Of a long output, return the first and last chunks, and of those between, the ones with the most errors and paths.
+    """
     max_chars = max_tokens * CHARS_PER_TOKEN
     lines = _thin_out(_split_lines(output, max_chars=max_chars), max_chars=max_chars)
     chunks = _chunk_lines(lines, size=max_tokens, overlap=overlap, count_tokens=count_tokens)
@@ -64,7 +68,7 @@ def _split_lines(output: str, *, max_chars: int) -> list[str]:
 
 
 def _thin_out(lines: Sequence[str], *, max_chars: int) -> Sequence[str]:
-    """Return all lines; of very many the first, the last, and those between with cues."""
+    """Return all lines. If there are very many, return the first, the last, and those between with errors or paths."""
     if sum(map(len, lines)) <= 2 * MAX_CHUNKS * max_chars:
         return lines
     head = _take_first(lines, HEAD_CHUNKS * max_chars)
@@ -74,7 +78,7 @@ def _thin_out(lines: Sequence[str], *, max_chars: int) -> Sequence[str]:
 
 
 def _take_first(lines: Sequence[str], max_chars: int) -> list[str]:
-    """Return the first lines within `max_chars`."""
+    """Return the first lines that together have at most `max_chars` characters."""
     taken: list[str] = []
     for line in lines:
         max_chars -= len(line)
@@ -93,7 +97,7 @@ def _chunk_lines(lines: Sequence[str], *, size: int, overlap: int, count_tokens:
 
 
 def classify_lasting(sentence: str) -> CueKind | None:
-    """Return the cue of a statement that lasts; None for questions and other sentences.
+    """Return the kind of a sentence worth remembering (such as a decision); None for questions and other sentences.
 
     >>> sentences = ("We decided on Redis.", "It lies in src/app.py", "Shall we go on?", "How nice it is.")
     >>> [classify_lasting(sentence) for sentence in sentences]
@@ -105,7 +109,7 @@ def classify_lasting(sentence: str) -> CueKind | None:
 
 
 def split_sentences(content: str) -> list[str]:
-    """Split a message into sentences, without quotes and code blocks."""
+    """Split a message into sentences. Quoted lines and code blocks are left out."""
     sentences: list[str] = []
     fenced = False
     for line in content.splitlines():
@@ -118,12 +122,12 @@ def split_sentences(content: str) -> list[str]:
 
 
 def lasting_sentences(content: str) -> list[str]:
-    """Return the first few lasting sentences of a message."""
+    """Return the first few sentences of a message that are worth remembering."""
     return list(filter(classify_lasting, dict.fromkeys(split_sentences(content))))[:MAX_BULLETS]
 
 
 def speaker_sentences(speaker: str, content: str) -> list[str]:
-    """Return the sentences of a message, each with its speaker."""
+    """Return the sentences of a message, each preceded by the speaker."""
     return [f"{speaker}: {_shorten(sentence)}" for sentence in split_sentences(content)]
 
 
@@ -133,8 +137,11 @@ def _shorten(sentence: str) -> str:
 
 
 def summarize(candidates: Sequence[str], fits: Callable[[Sequence[str]], bool]) -> list[str]:
-    """Select sentences that fit, in order: the first and the last, then alternately lasting ones, the latest first,
-    and central ones."""
+    """Select sentences for a summary, as many as `fits` accepts; return them in their original order.
+
+    The first and the last sentence are selected first, then alternately one worth remembering, the latest first, and a
+    central one.
+    """
     unique = list(dict.fromkeys(candidates))
     if not unique or fits(unique):
         return unique

@@ -1,4 +1,4 @@
-"""Sessions and their append-only messages; each new message is stored as an exchange memory."""
+"""Sessions and their append-only messages. Each new message is also stored as a memory of the kind `exchange`."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -30,12 +30,12 @@ SHORTENED_CALL_NOTE = "[What I gave to the tool is shown in short.]"
 
 
 async def ensure_session(tx: Tx, *, agent_id: UUID, ref: str, now: datetime) -> UUID:
-    """Return the id of the session `ref`; create it if it is new."""
+    """Return the id of the session `ref`. Create the session if it does not exist."""
     return (await get_or_create(tx, agent_id=agent_id, ref=ref, now=now))[0]
 
 
 async def get_or_create(tx: Tx, *, agent_id: UUID, ref: str, now: datetime) -> tuple[UUID, bool]:
-    """Return the id of the session `ref`, and whether it was created."""
+    """Return the id of the session `ref`, and True if it was created."""
     session_id = new_id()
     await SQL["insert_session"].execute(tx, agent_id=agent_id, session_id=session_id, ref=ref, now=now)
     row = await SQL["find_by_ref"].fetch_one(tx, agent_id=agent_id, ref=ref)
@@ -44,18 +44,18 @@ async def get_or_create(tx: Tx, *, agent_id: UUID, ref: str, now: datetime) -> t
 
 
 async def get_session_id(tx: Tx, *, agent_id: UUID, ref: str) -> UUID:
-    """Return the id of the session `ref`. Raises NotFoundError."""
+    """Return the id of the session `ref`. Raises NotFoundError if there is none."""
     row = await SQL["find_by_ref"].fetch_one(tx, agent_id=agent_id, ref=ref)
     if row is None:
-        hint = f"`newton sessions` lists them; `newton chat --session {ref}` creates it."
+        hint = f"`newton sessions` lists the sessions; `newton chat --session {ref}` creates this one."
         raise NotFoundError(f"There is no session {ref!r}.", hint=hint)
     return row["session_id"]
 
 
 async def list_folder(tx: Tx, *, agent_id: UUID, ref: str) -> list[UUID]:
-    """Return the latest sessions in the folder of a session's name: the part before its first slash.
+    """Return the latest sessions whose names begin with the same folder: the part of `ref` before the first slash.
 
-    A name without a slash has no folder.
+    A name without a slash has no folder, so the result is empty.
     """
     folder, slash, _ = ref.partition("/")
     if not (folder and slash):
@@ -65,7 +65,7 @@ async def list_folder(tx: Tx, *, agent_id: UUID, ref: str) -> list[UUID]:
 
 
 async def get_ref(tx: Tx, *, agent_id: UUID, session_id: UUID) -> str:
-    """Return the ref of a session."""
+    """Return the name (ref) of a session."""
     row = await SQL["get_ref"].fetch_one(tx, agent_id=agent_id, session_id=session_id)
     assert row is not None
     return row["ref"]
@@ -74,10 +74,11 @@ async def get_ref(tx: Tx, *, agent_id: UUID, session_id: UUID) -> str:
 async def append(
     tx: Tx, messages: Sequence[Message], *, session_id: UUID, ctx: WriteContext, sizes: SummarySizes = DEFAULT_SIZES
 ) -> list[StoredMessage]:
-    """Append the messages that are new, in order, and return them with their positions.
+    """Append the messages that are new to the session, in order, and return them with their positions.
 
-    A message sent again (same ref) is skipped. Raises ConflictError if a known ref comes with other content, and
-    InputError for a tool result whose call is unknown or answered already."""
+    A message with a known ref is skipped. Raises ConflictError if its content differs, and InputError for a tool result
+    whose call is unknown or has a result already.
+    """
     await log.lock_session(tx, agent_id=ctx.agent_id, session_id=session_id)
     new_messages = await _filter_new(tx, messages, session_id=session_id, ctx=ctx)
     if not new_messages:
@@ -119,9 +120,11 @@ async def _filter_new(tx: Tx, messages: Sequence[Message], *, session_id: UUID, 
 async def _match_tool_results(
     tx: Tx, messages: Sequence[Message], *, session_id: UUID, ctx: WriteContext
 ) -> Mapping[str, ToolCall]:
-    """Return the calls that are answered, by id.
+    """Return the calls to which the messages contain results, by id.
 
-    Every result needs its call before it, once: model APIs reject other conversations."""
+    Raises InputError unless each result has a preceding call without a result, because model APIs reject other
+    conversations.
+    """
     call_ids = [line.tool_call_id for line in messages if line.tool_call_id]
     if not call_ids:
         return {}
@@ -141,7 +144,7 @@ async def _match_tool_results(
 
 
 def trim_message(stored: StoredMessage, *, created_at: datetime, count_tokens: TokenCounter) -> CompactionEntry | None:
-    """Return the truncated form of a message that is too long to be shown; None if it is not. Pure."""
+    """Return a shortened form of a message that is too long to be sent whole, as an entry; else None. Pure."""
     line = stored.message
     trigger, limit = TRIM_TOOL_TOKENS if line.role == "tool" else TRIM_TOKENS
     call_tokens = _count_call_tokens(line.calls, count_tokens)

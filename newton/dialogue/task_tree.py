@@ -1,4 +1,4 @@
-"""The tasks of a session as a tree, and their state machine. Pure."""
+"""The tasks of a session as a tree, and the allowed changes of their status. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ TaskEvent = Literal["completed", "failed", "blocked", "resumed", "abandoned"]
 
 
 class TaskTransition(NamedTuple):
-    """`event` changes the status from `before` to `after`."""
+    """An allowed change of a task's status: `event` changes it from `before` to `after`."""
 
     before: TaskStatus
     event: TaskEvent
@@ -41,11 +41,12 @@ NO_CURRENT_TASK = "There is no current task."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """A goal of a session.
+    """A goal within a session.
 
-    `number` counts the session's tasks. `instead_of` is the failed task that it replaces. `words` says how it
-    last changed: the result, or why it failed or is blocked. The messages from `first` to `last` are its trace;
-    `last` is None until it has ended."""
+    `number` counts the tasks of the session. `instead_of` is the failed task that it replaces. `words` is the text of
+    the last change: the result, or why it failed or is blocked. `first` and `last` are its first and last message;
+    `last` is None until it has ended.
+    """
 
     task_id: UUID
     number: int
@@ -66,11 +67,11 @@ class Task:
 
     @property
     def summary(self) -> str:
-        """The task's result if the task is complete, otherwise its goal."""
+        """Return the result of a complete task, else the goal."""
         return self.words if self.status == "complete" and self.words else self.goal
 
     def status_after(self, event: TaskEvent) -> TaskStatus:
-        """Return the status after the event. Raises InputError if the event is not allowed."""
+        """Return the status after the event. Raises InputError if the event is not allowed in the current status."""
         found = _STATUS_AFTER.get((self.status, event))
         if found is None:
             raise InputError(
@@ -82,9 +83,10 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskStack:
-    """The path from the root to the current task, and the other tasks beside or below the current one.
+    """The path from the root task to the current task, and ended or blocked siblings and subtasks of the current task.
 
-    Both are empty if no task is active."""
+    Both are empty if no task is active.
+    """
 
     path: tuple[Task, ...] = ()
     related: tuple[Task, ...] = ()
@@ -99,18 +101,18 @@ EMPTY_STACK = TaskStack()
 
 @dataclass(frozen=True)
 class TaskTree:
-    """All tasks of a session, by number. The active ones form one path."""
+    """All tasks of a session, by number. The active tasks form one path from a root."""
 
     tasks: Sequence[Task]
 
     @property
     def current(self) -> Task | None:
-        """The deepest active task."""
+        """Return the deepest active task; None if no task is active."""
         return max((task for task in self.tasks if task.status == "active"), key=lambda t: t.depth, default=None)
 
     @property
     def path(self) -> tuple[Task, ...]:
-        """The tasks from the root to the current one."""
+        """Return the tasks from the root to the current one."""
         by_id = {task.task_id: task for task in self.tasks}
         path: list[Task] = []
         task = self.current
@@ -136,11 +138,11 @@ class TaskTree:
         return found
 
     def children(self, parent_id: UUID | None) -> Sequence[Task]:
-        """Return the subtasks of a task; of None, the roots."""
+        """Return the subtasks of a task; for None, the root tasks."""
         return self._children.get(parent_id, ())
 
     def descendants(self, task_id: UUID) -> list[Task]:
-        """Return all tasks below a task, parents before children."""
+        """Return all tasks below a task. Parents precede their subtasks."""
         found: list[Task] = []
         waiting = list(reversed(self.children(task_id)))
         while waiting:
@@ -149,15 +151,15 @@ class TaskTree:
         return found
 
     def require_current(self) -> Task:
-        """Return the current task. Raises InputError if there is none."""
+        """Return the current task. Raises InputError if no task is active."""
         if self.current is None:
             blocked = any(task.status == "blocked" for task in self.tasks)
-            hint = "`newton tasks resume TASK` resumes a blocked one, " if blocked else ""
-            raise InputError(NO_CURRENT_TASK, hint=f"{hint}`newton tasks push GOAL` creates one.")
+            hint = "`newton tasks resume TASK` resumes a blocked task, " if blocked else ""
+            raise InputError(NO_CURRENT_TASK, hint=f"{hint}`newton tasks push GOAL` creates a task.")
         return self.current
 
     def require_completable(self) -> Task:
-        """Return the current task. Raises InputError if there is none or a subtask is blocked."""
+        """Return the current task. Raises InputError if no task is active, or if a subtask is blocked."""
         task = self.require_current()
         blocked = [one for one in self.children(task.task_id) if one.status == "blocked"]
         if blocked:
@@ -169,9 +171,10 @@ class TaskTree:
         return task
 
     def require_resumable(self, task_ref: str) -> Task:
-        """Return a blocked task by its number or the end of its id.
+        """Return the blocked task with this number or end of its id.
 
-        Raises InputError unless it is blocked and a child of the current task, or a root if there is none."""
+        Raises InputError unless it is blocked and a subtask of the current task (a root task if no task is active).
+        """
         task = self.find(task_ref)
         task.status_after("resumed")
         parent = next((one for one in self.tasks if one.task_id == task.parent_id), None)
@@ -179,22 +182,24 @@ class TaskTree:
         if parent and parent.status == "blocked":
             raise InputError(
                 f"Task {task.number} is in task {parent.number}, which is blocked too.",
-                hint=f"Resume that one first: `newton tasks resume {parent.number}`.",
+                hint=f"Resume task {parent.number} first: `newton tasks resume {parent.number}`.",
             )
         if (current and current.task_id) != task.parent_id:
-            number = current.number if current else "none"
+            kind = f"a subtask of the current task {current.number}" if current else "a root task, and none is current"
             raise InputError(
-                f"Task {task.number} is not a subtask of the current task {number}.",
-                hint="Pop, block or fail the current one first, until its parent is current.",
+                f"Task {task.number} is not {kind}.",
+                hint="End or block the current task first, until the parent of the blocked task is current.",
             )
         return task
 
     def find(self, task_ref: str) -> Task:
-        """Return a task by reference. Raises InputError unless exactly one matches."""
+        """Return the task with this number or end of its id. Raises InputError unless exactly one matches."""
         key = task_ref.strip().lower().lstrip("#")
         found = [one for one in self.tasks if key == str(one.number)] or [
             one for one in self.tasks if len(key) >= 6 and one.task_id.hex.endswith(key.replace("-", ""))
         ]
         if len(found) != 1:
-            raise InputError(f"No task of the session is {task_ref!r}.", hint="`newton tasks` shows their numbers.")
+            raise InputError(
+                f"The session has no task {task_ref!r}.", hint="`newton tasks` shows the tasks with their numbers."
+            )
         return found[0]

@@ -1,4 +1,7 @@
-"""Store the task stack of a session: push, pop, fail, block, resume; and fold the traces of ended tasks."""
+"""Storage of the task stack of a session: push, pop, fail, block, resume.
+
+One line replaces the messages of an ended task.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -31,22 +34,28 @@ OUTCOMES: dict[str, Outcome] = {"complete": "success", "failed": "failure"}
 
 
 async def load_tree(tx: Tx, *, agent_id: UUID, session_id: UUID, moment: datetime | None = None) -> TaskTree:
-    """Return the tasks of a session, now or as of `moment`."""
+    """Return the tasks of a session, as of `moment` if given."""
     rows = await SQL["list_tasks"].fetch_all(tx, agent_id=agent_id, session_id=session_id, moment=moment)
     return TaskTree([Task(**row) for row in rows])
 
 
 async def latest_session(tx: Tx, *, agent_id: UUID) -> UUID:
-    """Return the session of the last pushed task, otherwise the last created one. Raises NotFoundError."""
+    """Return the session in which a task was pushed last, else the last created one.
+
+    Raises NotFoundError if there is no session.
+    """
     row = await SQL["get_latest_session"].fetch_one(tx, agent_id=agent_id)
     if row is None:
-        hint = "`newton tasks push GOAL --session NAME --new` creates one."
+        hint = "`newton tasks push GOAL --session NAME --new` creates a session with a task."
         raise NotFoundError("There is no session yet.", hint=hint)
     return row["session_id"]
 
 
 async def push(tx: Tx, goal: str, *, session_id: UUID, ctx: WriteContext, instead_of: UUID | None = None) -> Task:
-    """Create a task below the current one and make it current. Raises InputError beyond MAX_DEPTH."""
+    """Create a task below the current one, and make it the current task.
+
+    `instead_of` is a failed task that it replaces. Raises InputError if the stack has MAX_DEPTH tasks.
+    """
     goal = _validate_text(goal, "goal", MAX_GOAL_CHARS)
     tree = await _lock_and_load(tx, session_id=session_id, ctx=ctx)
     parent = tree.current
@@ -76,9 +85,11 @@ async def push(tx: Tx, goal: str, *, session_id: UUID, ctx: WriteContext, instea
 
 
 async def pop(tx: Tx, result: str, *, session_id: UUID, ctx: WriteContext) -> Task:
-    """Complete the current task with its result, fold its trace and return to its parent.
+    """Complete the current task with its result and make its parent the current task.
 
-    Raises InputError without a result or a current task, and if a subtask is blocked."""
+    The messages of the task are replaced by one line. Raises InputError without a result or a current task, and if a
+    subtask is blocked.
+    """
     result = _validate_text(result, "result", MAX_TEXT_CHARS)
     tree = await _lock_and_load(tx, session_id=session_id, ctx=ctx)
     ends: list[tuple[Task, TaskEvent, str]] = [(tree.require_completable(), "completed", result)]
@@ -86,7 +97,7 @@ async def pop(tx: Tx, result: str, *, session_id: UUID, ctx: WriteContext) -> Ta
 
 
 async def fail(tx: Tx, reason: str, *, session_id: UUID, ctx: WriteContext) -> Task:
-    """End the current task as a dead end, which is kept. Its blocked subtasks are abandoned."""
+    """End the current task as failed. It remains visible as a dead end; its blocked subtasks are abandoned."""
     reason = _validate_text(reason, "reason", MAX_TEXT_CHARS)
     tree = await _lock_and_load(tx, session_id=session_id, ctx=ctx)
     task = tree.require_current()
@@ -99,14 +110,14 @@ async def fail(tx: Tx, reason: str, *, session_id: UUID, ctx: WriteContext) -> T
 
 
 async def block(tx: Tx, reason: str, *, session_id: UUID, ctx: WriteContext) -> Task:
-    """Block the current task and return to its parent."""
+    """Mark the current task as blocked, and make its parent the current task."""
     reason = _validate_text(reason, "reason", MAX_TEXT_CHARS)
     tree = await _lock_and_load(tx, session_id=session_id, ctx=ctx)
     return await _apply_event(tx, tree.require_current(), "blocked", reason, session_id=session_id, ctx=ctx)
 
 
 async def resume(tx: Tx, task_ref: str, *, session_id: UUID, ctx: WriteContext) -> Task:
-    """Make a blocked task current again. Raises InputError as `TaskTree.require_resumable` does."""
+    """Make a blocked task the current one. Raises the same errors as `TaskTree.require_resumable`."""
     tree = await _lock_and_load(tx, session_id=session_id, ctx=ctx)
     return await _apply_event(tx, tree.require_resumable(task_ref), "resumed", None, session_id=session_id, ctx=ctx)
 
@@ -114,8 +125,7 @@ async def resume(tx: Tx, task_ref: str, *, session_id: UUID, ctx: WriteContext) 
 async def fold_ended_tasks(
     tx: Tx, *, session_id: UUID, agent_id: UUID, now: datetime, count_tokens: TokenCounter
 ) -> LoadedView:
-    """Return the view, with one line in place of the messages of each ended task if the task allows it and the line is
-    shorter."""
+    """Replace the messages of ended tasks in the view by one line each, where it is shorter. Return the view."""
     key = {"agent_id": agent_id, "session_id": session_id}
     tree = await load_tree(tx, agent_id=agent_id, session_id=session_id)
     loaded = await log.load_view(tx, **key)
@@ -131,7 +141,7 @@ async def fold_ended_tasks(
 async def _end_tasks(
     tx: Tx, task_tree: TaskTree, endings: Sequence[tuple[Task, TaskEvent, str]], *, session_id: UUID, ctx: WriteContext
 ) -> Task:
-    """End tasks, the current one last. Each becomes an episode; subtasks are linked as parts of it."""
+    """End tasks, the current one last. Each becomes an episode, linked to the episode of its parent task."""
     ended = [await _apply_event(tx, task, event, text, session_id=session_id, ctx=ctx) for task, event, text in endings]
     await episodes.add_episodes(tx, [_to_episode(task, ctx.now) for task in ended], ctx=ctx)
     pairs = {child.task_id: task.task_id for task in ended for child in task_tree.children(task.task_id)}
@@ -187,13 +197,13 @@ def _to_entry(block: CompactionBlock, text: str, *, now: datetime, count_tokens:
 
 
 def _validate_text(text: str, label: str, max_chars: int) -> str:
-    """Return the text redacted and stripped. Raises InputError if it is empty or too long."""
+    """Return the text without secrets and surrounding white space. Raises InputError if it is empty or too long."""
     if not text.strip():
         raise InputError(f"The {label} is missing.", hint=f"Give the {label} in quotation marks.")
     cleaned = clean_text(text, what=label).strip()
     if len(cleaned) > max_chars:
         raise InputError(
             f"The {label} has {len(cleaned):,} characters; the maximum is {max_chars:,}.",
-            hint="Shorten it: it is shown often.",
+            hint=f"Shorten the {label}.",
         )
     return cleaned

@@ -1,5 +1,6 @@
-"""The view of a session that a model gets: its log, with compaction entries in place of what they cover. Pure."""
+"""The view of a session that a model is sent: its messages, some replaced by compaction entries. Pure."""
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,9 +22,10 @@ _SPOKEN_KINDS: frozenset[ViewKind] = frozenset({"line", "mask", "tools"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionEntry:
-    """A text shown in place of the messages `first` to `last`.
+    """A text that is shown in place of the messages `first` to `last`.
 
-    `before` is the tokens shown there before; `model` is None if no model wrote the text."""
+    `before` are the tokens of what it replaced. `model` is the model that wrote the text, None if none did.
+    """
 
     entry_id: UUID
     kind: EntryKind
@@ -39,7 +41,7 @@ class CompactionEntry:
 
 
 class EntryRange(Protocol):
-    """The positions of an entry, without its text."""
+    """Interface of an entry's positions, without its text."""
 
     @property
     def entry_id(self) -> UUID: ...
@@ -55,7 +57,7 @@ E = TypeVar("E", bound=EntryRange)
 
 
 class InjectedText(NamedTuple):
-    """Messages of another session, rendered, and the position after which they are shown."""
+    """Messages of another session as one text, and the position after which it is shown."""
 
     position: int
     text: str
@@ -63,9 +65,10 @@ class InjectedText(NamedTuple):
 
 
 class ViewMessage(NamedTuple):
-    """One message of a view, its tokens with overhead, and the log positions that it covers.
+    """A message of a view, and the log positions `first` to `last` that it covers. `tokens` include the overhead.
 
-    `ref` is the caller's id of a message that is shown as it is."""
+    `ref` is the caller's id, if the message is shown unchanged.
+    """
 
     role: Role
     text: str
@@ -81,24 +84,25 @@ class ViewMessage(NamedTuple):
 
     @property
     def is_tool_work(self) -> bool:
-        """Return whether it has tool calls or is a tool result."""
+        """Return True for a message with tool calls and for a tool result."""
         return bool(self.calls) or self.role == "tool"
 
     @property
     def is_history(self) -> bool:
-        """Return whether it summarizes or quotes earlier messages."""
+        """Return True for a summary or a quotation of earlier messages."""
         return self.kind not in _SPOKEN_KINDS
 
     @property
     def is_input(self) -> bool:
-        """Return whether it is a user message, which begins a turn."""
+        """Return True for a message of a user, with which a turn begins."""
         return self.role == "user" and self.kind in ("line", "mask")
 
 
 class DialogueTurn(NamedTuple):
-    """A user input with all that follows it, or a block that summarizes whole turns.
+    """A user message with all messages up to the next one, or a summary of whole turns.
 
-    `unpaired_positions` are tool calls and results whose counterparts are outside."""
+    `unpaired_positions` are positions of tool calls and results in this turn whose counterpart is elsewhere.
+    """
 
     items: tuple[ViewMessage, ...]
     unpaired_positions: Set[int] = frozenset()
@@ -117,27 +121,28 @@ class DialogueTurn(NamedTuple):
 
     @property
     def has_input(self) -> bool:
-        """Return whether it begins with an input or summarizes whole turns."""
+        """Return True if the turn begins with a user message, or is a summary of whole turns."""
         return self.items[0].is_input or self.items[0].kind in WHOLE_TURN_KINDS
 
     @property
     def is_complete(self) -> bool:
-        """Return whether it has its input and every tool call has its result.
+        """Return True if the turn has its user message, and each tool call is in the turn together with its result.
 
-        An unanswered call counts as ended: a late result is sent as a notice."""
+        A call that has no result at all is no obstacle, because a late result is sent as a notice.
+        """
         return self.has_input and not self.unpaired_positions
 
 
 def build_view(
     messages: Sequence[StoredMessage], entries: Sequence[CompactionEntry], injections: Sequence[InjectedText] = ()
 ) -> list[ViewMessage]:
-    """Return the view: every message once, as itself or within the entry that covers it.
+    """Build the view of a session: each message as it is, or the entry that replaces it, once.
 
-    `messages` are in order, without gaps. Notices are not shown: the message before them covers their positions."""
+    `messages` must be in order and without gaps. Notices are not shown; the message before a notice also covers its
+    position.
+    """
     blocks = {block.first: block for block in outermost_entries(entries)}
-    by_position: dict[int, list[InjectedText]] = {}
-    for one in injections:
-        by_position.setdefault(one.position, []).append(one)
+    waiting = deque(sorted(injections, key=lambda one: one.position))
     view: list[ViewMessage] = []
     covered = -1
     for stored in messages:
@@ -150,13 +155,16 @@ def build_view(
         elif view and view[-1].kind != "injected":
             view[-1] = view[-1]._replace(last=stored.position)
         covered = block.last if block else stored.position
-        positions = range(stored.position, covered + 1)
-        view += [_from_injection(one) for position in positions for one in by_position.get(position, ())]
+        # not position by position: an entry may cover most of a long session
+        while waiting and waiting[0].position <= covered:
+            one = waiting.popleft()
+            if one.position >= stored.position:
+                view.append(_from_injection(one))
     return view
 
 
 def apply_entries(view: Sequence[ViewMessage], entries: Sequence[CompactionEntry]) -> list[ViewMessage]:
-    """Return the view with these entries applied."""
+    """Return the view in which the entries replace further messages."""
     by_first = {entry.first: entry for entry in outermost_entries(entries)}
     applied: list[ViewMessage] = []
     last = -1
@@ -170,7 +178,7 @@ def apply_entries(view: Sequence[ViewMessage], entries: Sequence[CompactionEntry
 
 
 def outermost_entries(entries: Sequence[E]) -> list[E]:
-    """Return the entries whose messages no later entry covers."""
+    """Return the entries that no larger or later entry covers."""
     outermost: list[E] = []
     for entry in sorted(entries, key=lambda e: (e.first, -e.last, -e.made_at.timestamp(), -e.entry_id.int)):
         if not outermost or entry.first > outermost[-1].last:
@@ -179,9 +187,10 @@ def outermost_entries(entries: Sequence[E]) -> list[E]:
 
 
 def split_turns(view: Sequence[ViewMessage]) -> list[DialogueTurn]:
-    """Split the view before each input and around each block of whole turns.
+    """Split a view into turns: before each user message, and around each summary of whole turns.
 
-    System messages and messages injected from other sessions belong to no turn."""
+    System messages and messages injected from other sessions belong to no turn.
+    """
     turns: list[list[ViewMessage]] = []
     open_ = False
     for item in view:
@@ -199,9 +208,10 @@ def split_turns(view: Sequence[ViewMessage]) -> list[DialogueTurn]:
 
 
 def _match_calls(items: Sequence[ViewMessage]) -> Mapping[int, Set[int]]:
-    """Map the position of each call and result to those of its counterparts.
+    """Map the position of each tool call to those of its results, and the position of each result to that of its call.
 
-    Call ids may be reused. A result without a known call is matched with nothing."""
+    Call ids may be reused. A result without a known call is not mapped.
+    """
     waiting: dict[str, int] = {}
     matches: dict[int, set[int]] = {}
     for item in items:
@@ -218,7 +228,7 @@ def _find_unpaired(items: Sequence[ViewMessage], matches: Mapping[int, Set[int]]
 
 
 def iter_tool_groups(turn: DialogueTurn) -> Iterator[tuple[ViewMessage, ...]]:
-    """Yield each group of consecutive tool calls and results in a turn in which every call has its result."""
+    """Yield each group of consecutive tool calls and results of a turn in which every call has its result."""
     matches = _match_calls(turn.items)
     run: list[ViewMessage] = []
     for item in (*turn.items, None):
@@ -231,12 +241,12 @@ def iter_tool_groups(turn: DialogueTurn) -> Iterator[tuple[ViewMessage, ...]]:
 
 
 def count_view_tokens(view: Sequence[ViewMessage]) -> int:
-    """Return the tokens of the view, with overhead."""
+    """Return the tokens of the view, overhead of the messages included."""
     return sum(item.tokens for item in view)
 
 
 def to_view_message(line: Message, position: int, tokens: int) -> ViewMessage:
-    """Return a message as it is shown. `tokens` counts its content and calls."""
+    """Convert a message of the log to one of the view. `tokens` counts its text and calls, without overhead."""
     return ViewMessage(
         role=line.role,
         text=line.content,
@@ -251,9 +261,11 @@ def to_view_message(line: Message, position: int, tokens: int) -> ViewMessage:
 
 
 def _replace_with_entry(entry: CompactionEntry, item: ViewMessage) -> ViewMessage:
-    """Return the entry as a message that replaces `item`.
+    """Return the message that shows `entry` in place of `item`.
 
-    A mask keeps the role and the calls. A summary of tool work is the assistant's message, others are the user's."""
+    A shortened message (mask) keeps its role and calls. A summary of tool work has the role assistant, other entries
+    have the role user.
+    """
     is_mask = entry.kind == "mask"
     return ViewMessage(
         role=item.role if is_mask else "assistant" if entry.kind == "tools" else "user",

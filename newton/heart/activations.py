@@ -1,4 +1,4 @@
-"""Activations: records of procedure uses and censor matches, with their results."""
+"""Activations: one record for each use of a procedure and each match of a censor, with its result."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -19,7 +19,10 @@ ActivationResult = Literal["success", "failure", "neutral", "false_positive"]
 async def record_activations(
     tx: Tx, kind: TrackedKind, memory_ids: Sequence[UUID], *, stage: str, ctx: LifecycleContext
 ) -> list[UUID]:
-    """Record an activation of each memory, update the memories' states and return the activation ids."""
+    """Record one use of each procedure, or one match of each censor; return the activation ids in the same order.
+
+    The transitions that become due, such as the escalation of a censor, are applied at once.
+    """
     if not memory_ids:
         return []
     activation_ids = [new_id() for _ in memory_ids]
@@ -40,10 +43,13 @@ async def record_result(
     activation: UUID | None = None,
     ctx: LifecycleContext,
 ) -> None:
-    """Store the result of an activation. Default: the latest activation without a result. Raises NotFoundError."""
+    """Store the result of one activation of a memory.
+
+    Without `activation`, it is the latest one that has no result yet. Raises NotFoundError if there is none.
+    """
     rows = await SQL["set_result"].fetch_all(
         tx, agent_id=ctx.agent_id, memory_id=memory_id, activation_id=activation, result=result, now=ctx.now
     )
     if not rows:
-        raise NotFoundError(f"The {kind} has no activation without a result.", hint="Record a use before its result.")
+        raise NotFoundError(f"The {kind} has no recorded use that still lacks a result.", hint="Record a use first.")
     await review(tx, ctx, kind, [memory_id])

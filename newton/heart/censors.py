@@ -1,4 +1,4 @@
-"""Censors: rules that forbid or warn. Code enforces them; neither a memory nor a model can disable a censor."""
+"""Censors: rules that forbid or warn about a text. Code enforces them; no memory and no model can disable a censor."""
 
 import functools
 import json
@@ -41,10 +41,11 @@ ENFORCING_TRUST: frozenset[Trust] = frozenset({"operator", "user"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CensorRule:
-    """A censor to add: its trigger, match mode, action and reason.
+    """A censor to add: its trigger, how the trigger matches a text, the action and the reason.
 
-    A `phrase` matches whole words in any case, a `pattern` is an RE2 expression, and a `meaning` matches by cosine
-    similarity. Raises InputError when the trigger or the threshold is invalid.
+    Match mode `phrase` finds whole words in any case, `pattern` is an RE2 expression, and `meaning` compares by cosine
+    similarity. After `threshold` correct matches a warning becomes a block. Raises InputError for an invalid trigger or
+    threshold.
     """
 
     trigger: str
@@ -57,12 +58,16 @@ class CensorRule:
 
     def __post_init__(self) -> None:
         if not 1 <= self.threshold <= 1_000:
-            raise InputError(f"Invalid threshold {self.threshold}.", hint="Give 1 to 1,000.")
+            raise InputError(
+                f"Invalid censor threshold {self.threshold}.", hint="Give a number of matches from 1 to 1,000."
+            )
         if len(self.trigger) > MAX_TRIGGER_CHARACTERS:
-            hint = f"The maximum is {MAX_TRIGGER_CHARACTERS}."
+            hint = f"Shorten it to {MAX_TRIGGER_CHARACTERS} characters."
             raise InputError(f"The trigger is too long: {len(self.trigger)} characters.", hint=hint)
         if self.match_mode == "phrase" and not _to_padded_words(self.trigger).strip():
-            raise InputError("The trigger has no words.", hint="Use match mode `pattern` for punctuation and symbols.")
+            raise InputError(
+                "The trigger of the censor has no words.", hint="Use match mode `pattern` for punctuation and symbols."
+            )
         if self.match_mode == "pattern" and compile_pattern(self.trigger).search("") is not None:
             raise InputError(
                 "The pattern matches the empty text.", hint="Make the pattern narrower: it would match every text."
@@ -71,7 +76,7 @@ class CensorRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Censor:
-    """A censor in force. If its trigger matches by meaning, `vector` is the vector of the trigger."""
+    """A censor in force. `embedding` is the vector of its trigger, which only match mode `meaning` needs, or None."""
 
     memory_id: UUID
     state: str
@@ -90,11 +95,11 @@ class Censor:
 
     @property
     def context_line(self) -> str:
-        """The censor as a line of a context: the label WARN or BLOCK, the trigger and the reason."""
+        """The censor as one line for the model: the label WARN or BLOCK, the trigger and the reason."""
         return self.summary.replace(WARN_LABEL, BLOCK_LABEL, 1) if self.is_blocking else self.summary
 
     def matches(self, text: str, vector: "Vector | None") -> bool:
-        """Return whether the text matches the trigger."""
+        """Return whether the text matches the trigger. Without a `vector` of the text, nothing matches by meaning."""
         match self.match_mode:
             case "phrase":
                 return _normalize_trigger(self.trigger) in _to_padded_words(text)
@@ -108,7 +113,7 @@ class Censor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CensorSummary:
-    """A censor with its statistics. A quarantined censor waits for approval."""
+    """A censor with the numbers of its matches and false positives. While quarantined it is not enforced."""
 
     memory_id: UUID
     state: str
@@ -129,7 +134,7 @@ class CensorSummary:
 
 @functools.lru_cache(maxsize=1_000)
 def compile_pattern(pattern: str) -> "re2.Pattern":
-    """Compile a case-insensitive RE2 pattern, which matches in linear time. Raises InputError if invalid."""
+    """Compile a case-insensitive RE2 pattern, which matches in linear time. Raises InputError if it is invalid."""
     options = re2.Options()
     options.case_sensitive, options.max_mem, options.log_errors = False, MAX_PATTERN_BYTES, False
     try:
@@ -140,24 +145,27 @@ def compile_pattern(pattern: str) -> "re2.Pattern":
 
 
 def find_matching(censors: Sequence[Censor], text: str, vector: "Vector | None") -> list[Censor]:
-    """Return the censors that match the text, in the given order. Pure."""
+    """Return the censors that match the text, in the order of `censors`. Pure."""
     return [censor for censor in censors if censor.matches(text, vector)]
 
 
 def validate_domain(rule: CensorRule, domains: Collection[str]) -> None:
-    """Raise InputError if the domain of the rule is not one of `domains`."""
+    """Raise InputError if the rule has a domain that is not one of `domains`."""
     if rule.domain not in (None, *domains):
-        hint = f"The domains are {', '.join(sorted(domains)) or 'not set by any frame'}; or omit the domain."
+        hint = (
+            f"The domains are {', '.join(sorted(domains))}; or omit the domain."
+            if domains
+            else "No frame sets a domain: omit it."
+        )
         raise InputError(f"No frame has the domain {rule.domain!r}.", hint=hint)
 
 
 async def add_rules(tx: Tx, rules: Sequence[CensorRule], *, ctx: LifecycleContext) -> list[UUID]:
     """Store censor rules and return the ids of the new and the changed censors.
 
-    A rule from a trusted source releases an equal censor from quarantine, and escalates that censor if the rule
-    blocks. Rules never weaken a censor and never restore a retired one.
-
-    Raises ConflictError when a known ref has another trigger.
+    If an equal censor is stored already, a rule from a trusted source releases it from quarantine and, if the rule
+    blocks, makes it block. No rule weakens a censor or restores a retired one. Raises ConflictError if the `ref` of a
+    rule is stored with another trigger.
     """
     drafts = [_to_new_memory(rule, ctx) for rule in rules]
     refs = [(draft.ref, draft.content_hash) for draft in drafts if draft.ref]
@@ -172,7 +180,7 @@ async def add_rules(tx: Tx, rules: Sequence[CensorRule], *, ctx: LifecycleContex
 
 
 async def _enforce_existing(tx: Tx, existing: Mapping[CensorRule, bytes], *, ctx: LifecycleContext) -> set[UUID]:
-    """Release existing censors from quarantine, and escalate those that a trusted rule makes blocking."""
+    """Release stored censors that equal trusted rules, and make them block if the rule does; return the changed ids."""
     blocking = {content_hash for rule, content_hash in existing.items() if rule.action == "block"}
     rows = await SQL["find_by_hash"].fetch_all(tx, agent_id=ctx.agent_id, hashes=list(existing.values()))
     releases = [_approval_transition(row["memory_id"]) for row in rows if row["quarantined"]]
@@ -186,29 +194,29 @@ async def _enforce_existing(tx: Tx, existing: Mapping[CensorRule, bytes], *, ctx
 
 
 async def is_retired(tx: Tx, rule: CensorRule, *, agent_id: UUID) -> bool:
-    """Return whether a censor equal to the rule was retired."""
+    """Return whether a censor with the match mode, trigger and domain of the rule was retired."""
     rows = await SQL["find_by_hash"].fetch_all(tx, agent_id=agent_id, hashes=[_content_hash(rule)])
     return any(row["state"] == "RETIRED" for row in rows)
 
 
 async def list_in_force(tx: Tx, *, agent_id: UUID, model_id: UUID | None) -> list[Censor]:
-    """Return every censor in force, blocking ones first."""
+    """Return every censor in force, blocking ones first, with the vectors of the embedding model `model_id`."""
     rows = await SQL["list_active"].fetch_all(tx, agent_id=agent_id, model_id=model_id)
     return [Censor(**{**row, "embedding": row["embedding"] and row["embedding"].to_numpy()}) for row in rows]
 
 
 async def list_in_force_at(tx: Tx, *, agent_id: UUID, moment: datetime) -> list[Censor]:
-    """Return every censor that was in force at a moment, without vectors."""
+    """Return every censor that was in force at a past moment, blocking ones first, without vectors."""
     return [Censor(**row) for row in await SQL["list_active_at"].fetch_all(tx, agent_id=agent_id, moment=moment)]
 
 
 async def list_censors(tx: Tx, *, agent_id: UUID) -> list[CensorSummary]:
-    """Return every censor with its statistics, inactive ones last."""
+    """Return every censor with its statistics, retired ones last."""
     return [CensorSummary(**row) for row in await SQL["list_censors"].fetch_all(tx, agent_id=agent_id)]
 
 
 async def approve(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> bool:
-    """Enforce a proposed censor. Return False when the censor does not wait for approval."""
+    """Release a quarantined censor, so that it is enforced. Return False if it was not in quarantine."""
     return bool(await apply_transitions(tx, [_approval_transition(memory_id)], ctx=ctx))
 
 
@@ -217,13 +225,13 @@ def _approval_transition(memory_id: UUID) -> PlannedTransition:
 
 
 async def retire(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
-    """Retire a censor."""
+    """Retire a censor: it is kept, but never enforced again."""
     await SQL["retire_censor"].execute(tx, agent_id=ctx.agent_id, memory_id=memory_id)
     await review(tx, ctx, "censor", [memory_id])
 
 
 async def relax(tx: Tx, memory_id: UUID, reason: str, *, ctx: LifecycleContext) -> bool:
-    """Make a blocking censor a warning and reset its count. Return False when it does not block."""
+    """Make a blocking censor a warning and count its matches anew. Return False if it did not block."""
     rows = await SQL["relax_censor"].fetch_all(tx, agent_id=ctx.agent_id, memory_id=memory_id, now=ctx.now)
     await apply_transitions(tx, [PlannedTransition(memory_id, "relaxed", "ESCALATED", "ACTIVE", reason)], ctx=ctx)
     return bool(rows)
@@ -258,7 +266,7 @@ def _to_padded_words(text: str) -> str:
 
 @functools.lru_cache(maxsize=2_000)
 def _normalize_trigger(trigger: str) -> str:
-    """Return the trigger as `_to_padded_words`. Cached apart from texts, because every input is compared with all."""
+    """Return the padded words of a trigger, from a cache of its own: every text is compared with every trigger."""
     return _to_padded_words(trigger)
 
 

@@ -1,4 +1,4 @@
-"""Split the sections of a document into chunks with a limited number of tokens. Pure."""
+"""Splitting of the sections of a document into chunks with a limited number of tokens. Pure."""
 
 import re
 from collections import deque
@@ -28,7 +28,7 @@ class TextChunk(NamedTuple):
 
 
 class _Unit(NamedTuple):
-    """A sentence, a line, or a piece of a long sentence or line; `before` is the white space before the unit."""
+    """A sentence, a line, or a piece of a long one. `before` is the white space between it and the unit before."""
 
     before: str
     text: str
@@ -45,7 +45,7 @@ _Block = list[_Unit]
 
 @dataclass(frozen=True, slots=True)
 class _DraftChunk:
-    """A chunk under construction; its first `overlap_units` units repeat the end of the previous chunk."""
+    """A chunk that is not final yet. Its first `overlap_units` units repeat the end of the previous chunk."""
 
     units: _Block
     overlap_units: int
@@ -60,11 +60,12 @@ def split_passages(
     size: int = CHUNK_TOKENS,
     overlap: int = OVERLAP_TOKENS,
 ) -> list[TextChunk]:
-    """Return the sections as chunks of at most `size` tokens, in order.
+    """Return the text of the sections as chunks of at most `size` tokens, in order.
 
-    A chunk repeats up to `overlap` tokens of sentences from the end of the previous chunk of its section. Sections are
-    chunked independently, so an edit changes only the chunks of the edited section. Short sections are not merged.
-    A paragraph that is too long is split into sentences and lines, and a sentence that is too long into words.
+    A chunk begins with up to `overlap` tokens of sentences from the end of the previous chunk of its section. Each
+    section is split by itself, so an edit changes only the chunks of the edited section; short sections are not merged.
+    A paragraph that is too long is split into sentences and lines, and a sentence that is too long into words. Raises
+    ValueError for an invalid size or overlap.
     """
     if size < 8 or not 0 <= overlap < size:
         raise ValueError("size must be at least 8 tokens, and overlap smaller than size")
@@ -86,7 +87,7 @@ class _SectionSplitter:
         return self._merge_last(chunks)
 
     def _fill_chunk(self, tail: _Block, blocks: deque[_Block]) -> _DraftChunk:
-        """Take blocks from the queue, at least one, while their estimated tokens fit."""
+        """Build a chunk of `tail` and of as many blocks of the queue, at least one, as fit by estimated tokens."""
         added = [blocks.popleft()]
         room = self.size - _token_cost(tail) - _token_cost(added[0])
         while blocks and _token_cost(blocks[0]) <= room:
@@ -95,9 +96,9 @@ class _SectionSplitter:
         return self._fit_to_size(tail, added, blocks)
 
     def _fit_to_size(self, tail: _Block, added: list[_Block], blocks: deque[_Block]) -> _DraftChunk:
-        """Build a chunk of `tail` and `added`; move blocks back to the queue until the text of the chunk fits.
+        """Build a chunk of `tail` and `added`; move blocks back to the queue until the text fits into `size` tokens.
 
-        The sum of the units' token counts is only an estimate for the whole text.
+        The sum of the token counts of units is only an estimate for the joined text.
         """
         while True:
             units = [*tail, *(unit for block in added for unit in block)]
@@ -114,7 +115,7 @@ class _SectionSplitter:
                 added = [added[0][:1]]
 
     def _overlap_of(self, chunk: _DraftChunk) -> _Block:
-        """Return the last units of a chunk, never all, which the next chunk repeats."""
+        """Return the last units of a chunk that the next chunk repeats. They are never all units of the chunk."""
         tail: _Block = []
         for unit in reversed(chunk.units[chunk.overlap_units + 1 :]):
             if _token_cost(tail) + unit.cost > self.overlap:
@@ -125,7 +126,7 @@ class _SectionSplitter:
         return tail
 
     def _merge_last(self, chunks: list[_DraftChunk]) -> list[_DraftChunk]:
-        """Merge the last chunk into the previous one if both together fit."""
+        """Return the chunks with the last two merged if both together fit into one."""
         if len(chunks) < 2:
             return chunks
         *others, before, last = chunks
@@ -147,7 +148,10 @@ class _SectionSplitter:
             before = (before + "\n")[:_MAX_SEPARATOR_CHARACTERS]
 
     def _split_to_fit(self, before: str, text: str) -> Iterator[_Unit]:
-        """Yield the text if it fits, otherwise pieces of it that fit. Only the tokens of short texts are counted."""
+        """Yield the text as one unit if it fits into a chunk, otherwise as several units that do.
+
+        The tokens of a very long text are not counted: it cannot fit.
+        """
         if len(text) <= self.size * _MAX_CHARACTERS_PER_TOKEN and (tokens := self.count_tokens(text)) <= self.size:
             yield _Unit(before, text, tokens)
             return
@@ -171,7 +175,7 @@ class _SectionSplitter:
 
 
 def _cut_at_word(text: str, start: int, max_chars: int) -> str:
-    """Return at most `max_chars` characters from `start`, cut at a word boundary if the second half has one."""
+    """Return at most `max_chars` characters of the text from `start`, cut at a space if one is in their second half."""
     piece = text[start : start + max_chars]
     if start + max_chars < len(text) and not text[start + max_chars].isspace():
         cut = max(piece.rfind(" "), piece.rfind("\t"))

@@ -1,4 +1,4 @@
-"""Documents, stored as passages. A second ingestion of a document replaces only the passages that changed."""
+"""Documents, whose text is stored as passages. Another ingestion of a document replaces only changed passages."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence, Set
@@ -26,7 +26,7 @@ MAX_TITLE_CHARACTERS = 60  # of the title that begins the short forms of each pa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentSource:
-    """The document to which the passages belong. `ref` identifies it across ingestions."""
+    """A document to ingest. `ref` identifies the document when it is ingested again."""
 
     ref: str
     title: str
@@ -35,7 +35,7 @@ class DocumentSource:
 
 @dataclass(frozen=True, slots=True)
 class IngestResult:
-    """The numbers of passages that an ingestion added, kept and replaced."""
+    """The numbers of passages that one ingestion of a document added, left unchanged and replaced."""
 
     new: int
     kept: int
@@ -44,7 +44,7 @@ class IngestResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentSummary:
-    """A document with the time of its last ingestion and the number of its passages."""
+    """A document with the time of its last ingestion and the number of its current passages."""
 
     document_id: UUID
     ref: str
@@ -55,7 +55,7 @@ class DocumentSummary:
 
 
 class DocumentPassage(NamedTuple):
-    """A passage of a document. A passage that the document no longer contains is SUPERSEDED."""
+    """A passage of a document. Its state is SUPERSEDED if the document no longer contains it."""
 
     memory_id: UUID
     position: int
@@ -86,7 +86,10 @@ class _StoredPassage(NamedTuple):
 async def replace_passages(
     tx: Tx, source: DocumentSource, chunks: Sequence[TextChunk], *, ctx: WriteContext
 ) -> IngestResult:
-    """Replace the passages of a document. Unchanged passages keep their memory ids."""
+    """Store the chunks of a document as its passages, in place of its former passages.
+
+    Unchanged passages keep their memory ids. Passages that the document no longer contains are superseded.
+    """
     agent_id = ctx.agent_id
     await SQL["lock_document"].execute(tx, agent_id=agent_id, ref=source.ref)
     hashes = _passage_hashes(source, chunks)
@@ -131,23 +134,28 @@ async def replace_passages(
 
 
 async def list_documents(tx: Tx, *, agent_id: UUID) -> list[DocumentSummary]:
-    """Return every document by its ref, with the number of its passages."""
+    """Return every document, sorted by `ref`."""
     return [DocumentSummary(**row) for row in await SQL["list_documents"].fetch_all(tx, agent_id=agent_id)]
 
 
 async def read_document(tx: Tx, document_ref: str, *, agent_id: UUID) -> DocumentDetail:
-    """Return a document by its id, the end of its id, or its ref. Raises NotFoundError, and InputError for several."""
+    """Return the document with this id, end of an id, or `ref`.
+
+    Raises NotFoundError if no document matches, and InputError if several do.
+    """
     rows = await SQL["resolve_document"].fetch_all(tx, agent_id=agent_id, document_ref=document_ref)
     if not rows:
         raise NotFoundError(f"There is no document {document_ref!r}.", hint="`newton documents` lists them.")
     if len(rows) > 1:
-        raise InputError(f"{document_ref!r} matches several documents.", hint="Give more of the end of the id.")
+        raise InputError(
+            f"{document_ref!r} matches several documents.", hint="Give more characters of the end of the document's id."
+        )
     passages = await SQL["read_passages"].fetch_all(tx, agent_id=agent_id, document_id=rows[0]["document_id"])
     return DocumentDetail(**rows[0], passages=[DocumentPassage(**row) for row in passages])
 
 
 async def delete_document(tx: Tx, document: DocumentDetail, *, reason: str, ctx: WriteContext) -> list[UUID]:
-    """Delete a document, its passages and what was derived from these; return the ids of all deleted memories."""
+    """Delete a document, its passages and the memories derived from them; return the ids of all deleted memories."""
     ids = [passage.memory_id for passage in document.passages]
     deleted = await forget(tx, ids, derived=True, reason=reason, ctx=ctx) if ids else []
     await SQL["delete_document"].execute(tx, agent_id=ctx.agent_id, document_id=document.document_id)
@@ -155,7 +163,7 @@ async def delete_document(tx: Tx, document: DocumentDetail, *, reason: str, ctx:
 
 
 def _passage_hashes(source: DocumentSource, chunks: Sequence[TextChunk]) -> list[bytes]:
-    """Hash heading, text and occurrence of each chunk: a text under another heading is another passage."""
+    """Return a hash for each chunk, by its heading, its text and the number of equal chunks before it."""
     occurrences: Counter[tuple[str, str]] = Counter()
     hashes: list[bytes] = []
     for chunk in chunks:
@@ -177,7 +185,7 @@ def _plan_transitions(passages: Iterable[_StoredPassage], present: Set[UUID]) ->
 
 
 def _plan_releases(passages: Iterable[_StoredPassage], present: Set[UUID]) -> list[PlannedTransition]:
-    """Plan to release the quarantined passages of a document, because a person ingested it."""
+    """Plan to release quarantined passages that the document still contains, because a person ingested it."""
     # a superseded passage was restored just before; an archived one stays archived
     states = {p.memory_id: ARCHIVED if p.state == ARCHIVED else "ACTIVE" for p in passages if p.quarantined}
     reason = "a person ingested the document"

@@ -22,7 +22,7 @@ _OUTCOME_PREFIX = re.compile(r"\((?:success|partial|failure)\) ")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeRange:
-    """The messages of a session that an episode covers, including the first and the last."""
+    """The messages of a session that an episode covers, from position `first` to position `last`, both included."""
 
     session_id: UUID
     first: int
@@ -31,9 +31,10 @@ class EpisodeRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewEpisode:
-    """An episode to store.
+    """An episode to store. `ref` is the idempotency key.
 
-    `message_range` and `sources` are set if the episode was made from a session, `memory_id` if its id is known.
+    `message_range` and `sources` are set if the episode was made from a session, `memory_id` if its id is already
+    chosen.
     """
 
     ref: str
@@ -63,7 +64,10 @@ class EpisodeSummary:
 
 
 async def add_episodes(tx: Tx, episodes: Sequence[NewEpisode], *, ctx: WriteContext) -> int:
-    """Store the episodes that do not exist yet and return their number. Raises ConflictError for a ref in use."""
+    """Store the episodes that do not exist yet and return their number.
+
+    Raises ConflictError if a `ref` is stored with another content.
+    """
     # the ref of a session's episode is its first message, so the first caller to close the session wins
     refs = [(e.ref, e.content_hash) for e in episodes if e.message_range is None]
     await store.find_by_ref(tx, refs, agent_id=ctx.agent_id, kind="episode")
@@ -76,14 +80,14 @@ async def add_episodes(tx: Tx, episodes: Sequence[NewEpisode], *, ctx: WriteCont
 
 
 async def find_episode_id(tx: Tx, episode: NewEpisode, *, agent_id: UUID) -> UUID:
-    """Return the id of the stored episode with the same content."""
+    """Return the id of the stored episode with the same content. It must exist."""
     row = await SQL["find_by_hash"].fetch_one(tx, agent_id=agent_id, content_hash=episode.content_hash)
     assert row is not None
     return row["memory_id"]
 
 
 async def set_summary(tx: Tx, memory_id: UUID, summary: EpisodeSummary, *, ctx: WriteContext) -> None:
-    """Set the title, summary and outcome of an episode; the full text does not change."""
+    """Set the title and summary of an episode, and its outcome if it has none; the full text does not change."""
     title = one_line(summary.title)
     row = await SQL["set_title"].fetch_one(tx, agent_id=ctx.agent_id, memory_id=memory_id, title=title)
     assert row is not None, "the caller has read the episode"
@@ -95,7 +99,10 @@ async def set_summary(tx: Tx, memory_id: UUID, summary: EpisodeSummary, *, ctx: 
 
 
 async def set_outcome(tx: Tx, memory_id: UUID, outcome: Outcome, *, summary: str, ctx: WriteContext) -> None:
-    """Set the outcome of an episode with the short form `summary`, which then begins with the outcome."""
+    """Set the outcome of an episode, and write it at the beginning of its short forms.
+
+    `summary` is the current summary of the episode.
+    """
     day, text = split_date_prefix(summary)
     line = f"({outcome}) {_OUTCOME_PREFIX.sub('', text)}"
     forms = make_short_forms(line, count_tokens=ctx.count_tokens, prefix=date_prefix(day) if day else "")

@@ -1,4 +1,4 @@
-"""Schemas and prompts for structured model output: extraction, deduplication and shortening. Pure."""
+"""Schemas of model answers, and prompts, for extraction, comparison of facts and shortening. Pure."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -64,13 +64,16 @@ class ShortenedOutput(ExtractionModel):
 
 
 def build_extraction_prompt(lines: Sequence[tuple[str, str]], *, day: datetime) -> str:
-    """Return the extraction prompt for a conversation, given as pairs of speaker and text."""
+    """Return the prompt for extraction from the conversation of one day, given as pairs of speaker and text."""
     rendered = "\n".join(f"{one_line(speaker)}: {_escape_fence(text)}" for speaker, text in lines)
     return _load_prompt("extract.md").format(lines=rendered, day=f"{day:%Y-%m-%d}")
 
 
 def build_pair_prompt(pairs: Sequence[tuple[datetime, str, datetime, str]]) -> str:
-    """Return the prompt that asks how statements relate, given as day and text of the earlier and the later one."""
+    """Return the prompt that asks how the two statements of each pair relate.
+
+    Each pair is given as day and text of the earlier statement, then day and text of the later one.
+    """
     rendered = "\n".join(
         f"{number}. earlier ({then:%Y-%m-%d}): {_escape_fence(earlier)}\n"
         f"   later ({now:%Y-%m-%d}): {_escape_fence(later)}"
@@ -80,12 +83,12 @@ def build_pair_prompt(pairs: Sequence[tuple[datetime, str, datetime, str]]) -> s
 
 
 def build_shortening_prompt(text: str, *, max_tokens: int) -> str:
-    """Return the prompt that asks for the text in at most `max_tokens` tokens."""
+    """Return the prompt that asks the model to shorten a text to at most `max_tokens` tokens."""
     return _load_prompt("compress.md").format(text=_escape_fence(text), max_tokens=max_tokens)
 
 
 def _escape_fence(text: str) -> str:
-    """Return the text as one line without angle brackets, so that the text cannot close the tag that surrounds it."""
+    """Return the text as one line without angle brackets, so that it cannot close the tag around it in a prompt."""
     return one_line(text).replace("<", "‹").replace(">", "›")
 
 

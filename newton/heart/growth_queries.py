@@ -1,4 +1,4 @@
-"""Count memory activity in a period and in the period before, for the growth report."""
+"""Counts of memory activity in a period and in the period before it, for the growth report."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +13,7 @@ SQL = load("newton.heart", "growth_queries.sql")
 
 
 class CensorCounts(NamedTuple):
-    """The numbers of censor matches and of false positives in both periods."""
+    """The numbers of censor matches and of false positives in a period and in the period before it."""
 
     met: int
     false_positives: int
@@ -22,7 +22,10 @@ class CensorCounts(NamedTuple):
 
 
 class ProcedureCounts(NamedTuple):
-    """A procedure with the numbers of its uses in both periods. `uses` also counts neutral results."""
+    """A procedure with the numbers of its uses in a period and in the period before it.
+
+    `uses` also counts uses that neither succeeded nor failed.
+    """
 
     name: str
     uses: int
@@ -34,7 +37,10 @@ class ProcedureCounts(NamedTuple):
 
 
 class FactGrowthCounts(NamedTuple):
-    """The numbers of facts at the end of each period, and of those learnt and confirmed in the period."""
+    """The numbers of facts known at the end of a period, and learnt and confirmed in it.
+
+    Fields whose name ends in "before" count the same for the period before.
+    """
 
     known: int
     learnt: int
@@ -45,14 +51,17 @@ class FactGrowthCounts(NamedTuple):
 
 
 class EpisodeCounts(NamedTuple):
-    """The number of episodes created in each period."""
+    """The numbers of episodes created in a period and in the period before it."""
 
     episodes: int
     episodes_before: int
 
 
 class MemoryStateChange(NamedTuple):
-    """A notable transition of a censor, procedure or fact. `name` is a procedure's name, otherwise the micro form."""
+    """A notable change of the state of a censor, procedure or fact.
+
+    `name` is the name of a procedure, otherwise the shortest form of the memory.
+    """
 
     at: datetime
     kind: Literal["censor", "procedure", "fact"]
@@ -64,7 +73,7 @@ class MemoryStateChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryGrowth:
-    """The counts for both periods, and the state changes of both periods, oldest first."""
+    """The counts for a period and for the period before it, and the state changes in both, oldest first."""
 
     censors: CensorCounts
     procedures: tuple[ProcedureCounts, ...]
@@ -74,7 +83,7 @@ class MemoryGrowth:
 
 
 async def read_growth(tx: Tx, periods: ReportPeriods, *, agent_id: UUID) -> MemoryGrowth:
-    """Return the counts of censors, procedures, facts and episodes, and the state changes."""
+    """Return the counts of censors, procedures, facts and episodes, and the state changes, of both periods."""
     both = {"agent_id": agent_id, **periods._asdict()}
     (censors,) = await SQL["count_censor_activations"].fetch_all(tx, **both)
     (episodes,) = await SQL["count_episodes"].fetch_all(tx, **both)
@@ -90,6 +99,6 @@ async def read_growth(tx: Tx, periods: ReportPeriods, *, agent_id: UUID) -> Memo
 
 
 async def count_facts(tx: Tx, periods: ReportPeriods, *, agent_id: UUID) -> FactGrowthCounts:
-    """Return the counts of facts only."""
+    """Return the counts of facts for both periods."""
     (row,) = await SQL["count_facts"].fetch_all(tx, agent_id=agent_id, **periods._asdict())
     return FactGrowthCounts(*row)

@@ -1,4 +1,4 @@
-"""Match an input with procedures or lines of text by word stems. Pure."""
+"""Comparison of an input with procedures and with lines of text by word stems. Pure."""
 
 import re
 from collections.abc import Collection, Sequence, Set
@@ -19,7 +19,9 @@ _ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|e)$")
 
 @lru_cache(maxsize=CACHE_SIZE)
 def extract_stems(text: str) -> frozenset[str]:
-    """Return the stems of the content words of a text. Cached, because every input is compared with every trigger.
+    """Return the stems of the content words of a text.
+
+    Results are cached, because every input is compared with every trigger.
 
     >>> sorted(extract_stems("Where does Ana work? Ana works at Acme."))
     ['acm', 'ana', 'work']
@@ -29,13 +31,13 @@ def extract_stems(text: str) -> frozenset[str]:
 
 
 def stem_overlap(stems: Set[str], line: str) -> float:
-    """Return the share, in [0, 1], of the stems that the line contains."""
+    """Return the share of `stems`, in [0, 1], that the words of the line have; 0 without stems."""
     return len(stems & extract_stems(line)) / len(stems) if stems else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcedureTriggers:
-    """The triggers of a procedure, with its statistics."""
+    """A procedure with the phrases that trigger it and the numbers of its uses."""
 
     memory_id: UUID
     name: str
@@ -49,7 +51,7 @@ class ProcedureTriggers:
 
     @property
     def success_rate(self) -> float:
-        """The share of successes among rated uses; 0 without rated uses."""
+        """The share of successes among the uses that succeeded or failed; 0 if there are none."""
         return effectiveness(self.successes, self.failures)
 
 
@@ -58,9 +60,9 @@ def match_triggers(
 ) -> list[ProcedureTriggers]:
     """Return the procedures that match the input, highest success rate first.
 
-    A procedure matches when the input contains one of its triggers, or the stems of a trigger or of its name in any
-    order, or when one of the entity `types` is its domain or one of its tools. A procedure of the current frame needs
-    fewer stems; without a frame, every procedure needs fewer.
+    A procedure matches if the input contains one of its triggers, or all word stems of a trigger or of its name, or if
+    one of the entity `types` is its domain or one of its tools. Matching by stems needs a phrase of at least three
+    stems, or two if the procedure belongs to the current `frame` (the chosen kind of thinking) or no frame is given.
     """
     words, stems = _to_padded_words(text[:MAX_INPUT_CHARACTERS]), extract_stems(text)
     entity_types = {entity_type.casefold() for entity_type in types}

@@ -24,7 +24,7 @@ CORE_TOKENS = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcedureVersion:
-    """One version of a procedure with its statistics."""
+    """One version of a procedure with the numbers of its uses, successes and failures."""
 
     name: str
     version: int
@@ -52,7 +52,7 @@ class ProcedureVersion:
 
 @dataclass(frozen=True, slots=True)
 class SyncReport:
-    """The numbers of versions that a synchronization added and retired."""
+    """The numbers of procedure versions that a synchronization with a folder added and retired."""
 
     new: int
     retired: int
@@ -71,7 +71,10 @@ class _StoredVersion:
 
 
 async def sync_procedures(tx: Tx, skills: Mapping[str, SkillFile], *, ctx: LifecycleContext) -> SyncReport:
-    """Synchronize with the folder: add new and changed skills, retire missing ones, restore those that returned."""
+    """Synchronize the procedures with the skills of a folder.
+
+    New and changed skills are added as versions, missing ones are retired, and returned ones are restored.
+    """
     if not _differs(await _read_latest(tx, ctx), skills):
         return SyncReport(0, 0)
     await SQL["lock_procedures"].execute(tx, agent_id=ctx.agent_id)
@@ -87,23 +90,26 @@ async def sync_procedures(tx: Tx, skills: Mapping[str, SkillFile], *, ctx: Lifec
 
 
 async def add_procedure(tx: Tx, skill: SkillFile, *, ctx: LifecycleContext) -> UUID | None:
-    """Store a learnt procedure and return its id; None if it exists. Raises ConflictError for a used name."""
+    """Store a learnt procedure and return its id; None if an equal one exists.
+
+    Raises ConflictError if another procedure has the same name.
+    """
     await SQL["lock_procedures"].execute(tx, agent_id=ctx.agent_id)
     if known := (await _read_latest(tx, ctx)).get(skill.name):
         if _is_same(skill, known):
             return None
-        raise ConflictError(f"Another procedure is named {skill.name!r}.", hint="Choose another name.")
+        raise ConflictError(f"Another procedure is already named {skill.name!r}.", hint="Choose another name.")
     (draft,) = await _insert_versions(tx, [skill], {}, ctx=ctx)
     return draft.memory_id
 
 
 async def list_versions(tx: Tx, *, agent_id: UUID) -> list[ProcedureVersion]:
-    """Return every version of every procedure with its statistics."""
+    """Return every version of every procedure, with the numbers of its uses."""
     return [ProcedureVersion(**row) for row in await SQL["list_procedures"].fetch_all(tx, agent_id=agent_id)]
 
 
 async def get_latest(tx: Tx, name: str, *, agent_id: UUID) -> ProcedureVersion:
-    """Return the latest version of a procedure. Raises NotFoundError."""
+    """Return the latest version of a procedure. Raises NotFoundError if no procedure has this name."""
     versions = [one for one in await list_versions(tx, agent_id=agent_id) if one.name == name]
     if not versions:
         raise NotFoundError(f"There is no procedure {name!r}.", hint="List procedures with `newton procedures list`.")
@@ -111,7 +117,7 @@ async def get_latest(tx: Tx, name: str, *, agent_id: UUID) -> ProcedureVersion:
 
 
 async def list_triggers(tx: Tx, *, agent_id: UUID) -> list[ProcedureTriggers]:
-    """Return the triggers and statistics of each active procedure."""
+    """Return each active procedure with its triggers and the numbers of its uses."""
     return [ProcedureTriggers(**row) for row in await SQL["list_triggers"].fetch_all(tx, agent_id=agent_id)]
 
 
@@ -131,7 +137,7 @@ def _is_same(skill: SkillFile, version: _StoredVersion | None) -> bool:
 
 
 def _version_hash(skill: SkillFile, version: int) -> bytes:
-    """Return a hash that includes the version number, so that a later version may have the same text."""
+    """Return a hash of the skill and the version number, so that a later version may have the same text again."""
     return digest(skill.name, skill.content_hash.hex(), str(version))
 
 
@@ -155,12 +161,15 @@ async def _update_retirement(tx: Tx, memory_ids: Sequence[UUID], *, retired: boo
 
 
 def section_header(name: str) -> str:
-    """Return the header of a procedure's section in a context."""
+    """Return the heading under which a context shows a procedure."""
     return f"## Procedure: {name}\n"
 
 
 def _make_short_forms(skill: SkillFile, count_tokens: TokenCounter) -> ShortForms:
-    """Return the description as micro form and the core steps as summary; token counts include the section header."""
+    """Return the description as the micro form and the core steps as the summary.
+
+    The token counts include the heading under which a context shows the procedure.
+    """
     steps = " ".join(f"{number}. {one_line(step)}" for number, step in enumerate(skill.core, 1))
     core = make_short_forms(steps, count_tokens=count_tokens, max_tokens=CORE_TOKENS)
     micro = make_short_forms(f"{skill.name}: {skill.description}", count_tokens=count_tokens).micro

@@ -1,4 +1,4 @@
-"""Word lists for name recognition: words that are never or rarely names. Pure data."""
+"""Word lists for name recognition, such as words that are never or rarely names. Pure."""
 
 
 def split_words(text: str) -> frozenset[str]:

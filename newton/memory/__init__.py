@@ -1,1 +1,1 @@
-"""The base of every kind of memory: short forms, provenance, hygiene, storage, recall and the embedding outbox."""
+"""The base that all kinds of memory share: short forms, provenance, redaction, storage, recall, embedding outbox."""

@@ -1,4 +1,4 @@
-"""Agents. Every row of the database belongs to exactly one."""
+"""Agents. Every row of the database belongs to exactly one agent."""
 
 import hashlib
 import re
@@ -19,7 +19,7 @@ NAME_PATTERN = re.compile(r"[^\W_][\w.-]*")  # fits into a header, a URL and the
 
 
 async def exists(db: Database, name: str) -> bool:
-    """Return whether there is an agent with this name."""
+    """Return whether an agent with this name exists."""
     agent_id = ids.derive_agent_id(name)
     async with db.transaction(agent_id) as tx:
         return await SQL["agent_exists"].fetch_one(tx, agent_id=agent_id) is not None
@@ -32,13 +32,13 @@ async def list_names(db: Database) -> list[str]:
 
 
 async def get_created_at(tx: Tx, *, agent_id: UUID) -> datetime | None:
-    """Return when the agent was created; None if there is none."""
+    """Return the time at which the agent was created; None if the agent does not exist."""
     row = await SQL["get_created_at"].fetch_one(tx, agent_id=agent_id)
     return row["created_at"] if row else None
 
 
 async def list_user_agents(db: Database, parent_id: UUID) -> dict[UUID, str]:
-    """Return the ids and names of the agents that are the memories of users of an agent."""
+    """Return the names, by id, of the agents that hold the memories of single users of an agent."""
     async with db.worker_transaction() as tx:
         rows = await SQL["list_user_agents"].fetch_all(tx, parent_agent_id=parent_id)
     return {row["agent_id"]: row["name"] for row in rows}
@@ -56,7 +56,7 @@ async def get_or_create_agent(db: Database, name: str, *, now: datetime) -> UUID
 
 
 async def read_model(db: Database, agent_id: UUID) -> str | None:
-    """Return the name of the agent's default model; None if it has none of its own. Raises NotFoundError."""
+    """Return the name of the agent's default model; None if none is set. Raises NotFoundError."""
     async with db.transaction(agent_id) as tx:
         row = await SQL["read_model"].fetch_one(tx, agent_id=agent_id)
     if row is None:
@@ -65,21 +65,22 @@ async def read_model(db: Database, agent_id: UUID) -> str | None:
 
 
 async def set_model(db: Database, agent_id: UUID, model: str | None) -> None:
-    """Set or remove the name of the agent's default model."""
+    """Set the name of the agent's default model; None removes it."""
     async with db.transaction(agent_id) as tx:
         await SQL["set_model"].execute(tx, agent_id=agent_id, model=model)
 
 
 async def insert_user_agent(tx: Tx, name: str, *, parent_id: UUID, user: str, now: datetime) -> bool:
-    """Create the agent that is the memory of one user of another agent; return False if it exists."""
+    """Create the agent that holds the memories of one user of another agent; return False if it exists already."""
     row = {"name": name, "now": now, "parent_agent_id": parent_id, "user_name": redact_secrets(user)}
     return await SQL["insert_user_agent"].fetch_one(tx, agent_id=ids.derive_agent_id(name), **row) is not None
 
 
 def name_user_agent(agent: str, user: str) -> str:
-    """Return the name of the agent that is the memory of a user.
+    """Return the name of the agent that holds the memories of one user of another agent.
 
-    It begins with the name of the agent and with what a name may contain of the user's; a hash of both makes it unique.
+    It begins with the name of that agent, followed by the letters and digits of the user's name; a hash of both makes
+    it unique.
     """
     hashed = hashlib.sha256(f"{agent}\0{user}".encode()).hexdigest()[:USER_HASH_LENGTH]
     readable = re.sub(r"[^a-z0-9]+", "-", user.lower())[:MAX_USER_PART].strip("-")

@@ -1,4 +1,4 @@
-"""Parse English date expressions (days, weeks, months, years) into date ranges. Pure."""
+"""Parsing of English date expressions (days, weeks, months, years) into date ranges. Pure."""
 
 import functools
 import re
@@ -32,8 +32,9 @@ _YEAR_PATTERN = re.compile(YEAR)
 def find_dates(text: str, today: date) -> Iterator[tuple[Match, tuple[DateRange, ...]]]:
     """Yield every date expression of a lower-case text with the date ranges that it may mean.
 
-    Matches are unordered and may overlap. The first range is the latest that has begun; a second one follows where
-    the text does not rule out the next."""
+    Matches are unordered and may overlap. The first range is the latest that has begun. An expression that may also
+    mean the future, such as "Friday", has the next such range as a second one.
+    """
     words = _TRIGGER_WORDS.intersection(_WORD_PATTERN.findall(text))
     if _YEAR_PATTERN.search(text):
         words |= _YEAR_TRIGGERS
@@ -49,7 +50,7 @@ def find_dates(text: str, today: date) -> Iterator[tuple[Match, tuple[DateRange,
 
 @functools.cache
 def _compile(pattern: str) -> re.Pattern[str]:
-    """Compile on first use: all patterns together take 0.1 s."""
+    """Compile a pattern on first use, because compiling all of them takes 0.1 s."""
     return re.compile(pattern)
 
 
@@ -59,7 +60,7 @@ def _week_range(today: date, offset: int) -> DateRange:
 
 
 def _month_range(year: int, month: int) -> DateRange:
-    """Return the range of a month; `month` may be below 1 or above 12."""
+    """Return the date range of a month. A `month` below 1 or above 12 lies in another year."""
     year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
     return date(year, month, 1), date(year + month // 12, month % 12 + 1, 1)
 
@@ -73,7 +74,7 @@ def _day_range(day: date) -> DateRange:
 
 
 def _unit_range(unit: str, today: date, offset: int) -> DateRange:
-    """Return the range of the unit that lies `offset` units after today's."""
+    """Return the date range of the day, week or longer unit that lies `offset` units after the current one."""
     match unit:
         case "week":
             return _week_range(today, offset)
@@ -111,12 +112,12 @@ def _read_count(match: Match) -> int:
 
 
 def _resolve_ago(match: Match, today: date) -> DateRange:
-    """Resolve "3 weeks ago": that day, or the whole of the longer unit."""
+    """Return the range of an expression such as "3 weeks ago": the whole of that day, week, month or year."""
     return _unit_range(match["unit"], today, -_read_count(match))
 
 
 def _resolve_last_count(match: Match, today: date) -> DateRange:
-    """Resolve "the last 3 weeks": from then until today, inclusive."""
+    """Return the range of an expression such as "the last 3 weeks": from the day 3 weeks ago until today, inclusive."""
     unit, count = match["unit"], _read_count(match)
     if unit in ("month", "year"):
         months = count * (12 if unit == "year" else 1)
@@ -126,7 +127,10 @@ def _resolve_last_count(match: Match, today: date) -> DateRange:
 
 
 def _resolve_weekday(match: Match, today: date) -> DateRange:
-    """Resolve a weekday: "last" is before today, "next" after it, "this" in the current week; default: by today."""
+    """Return the day that a weekday means: with "last" before today, with "next" after it, with "this" in this week.
+
+    Without such a word it is today or the latest such day before.
+    """
     weekday = ("mon", "tue", "wed", "thu", "fri", "sat", "sun").index(match["day"][:3])
     match match["step"] or "":
         case "last" | "previous" | "past":
@@ -140,7 +144,7 @@ def _resolve_weekday(match: Match, today: date) -> DateRange:
 
 
 def _resolve_next_weekday(match: Match, today: date) -> DateRange | None:
-    """Resolve a weekday without "last" or "next" to its first date from today on."""
+    """Return today or the first later day that is this weekday; None with a word such as "last" or "next"."""
     last = _resolve_weekday(match, today)[0]
     return None if match["step"] else _day_range(last if last == today else last + WEEK)
 
@@ -177,14 +181,18 @@ def _resolve_next_date(match: Match, today: date) -> DateRange | None:
 
 
 def _same_day_in_years(month: int, day: int, today: date) -> Iterator[date]:
-    """Yield this day in the eight years before and after; 29 February exists in leap years only."""
+    """Yield the dates with this month and day from eight years before to eight years after, as far as they exist."""
     for year in range(today.year - 8, today.year + 9):
         with suppress(ValueError):
             yield date(year, month, day)
 
 
 def _resolve_near_date(match: Match, today: date) -> DateRange:
-    """Resolve "the week before 5 May" to the unit next to the date, and "2 weeks before 5 May" to a whole unit."""
+    """Return the range of a unit before or after a date.
+
+    "The week before 5 May" is the seven days before it; "2 weeks before 5 May", and other units, are whole calendar
+    units.
+    """
     day, unit, before = _resolve_date(match, today)[0], match["unit"], match["way"] == "before"
     if match["count"]:
         return _unit_range(unit, day, -_read_count(match) if before else _read_count(match))
@@ -207,7 +215,10 @@ def _resolve_year(match: Match, _: date) -> DateRange:
 
 
 class _DatePattern(NamedTuple):
-    """A date expression. A text is matched only if it contains one of `trigger_words`, which most texts do not."""
+    """A pattern of date expressions, with the function that returns the date range of a match.
+
+    The pattern is searched for only in texts that contain one of the `trigger_words`, which most texts do not.
+    """
 
     pattern: str
     resolve: Callable[[Match, date], DateRange]
@@ -227,7 +238,7 @@ _NEAR_DATE = rf"(?:the|last|(?P<count>{_NUMBER})) (?P<unit>day|weekend|week|mont
 
 
 def _list_spellings(pattern: str) -> frozenset[str]:
-    """Return every word that a pattern with optional endings matches.
+    """Return every word that a pattern with alternatives and optional endings matches.
 
     >>> sorted(_list_spellings("tues?|thu(?:rs?)?"))
     ['thu', 'thur', 'thurs', 'tue', 'tues']

@@ -1,4 +1,4 @@
-"""Deletion of memories: recorded first, and together with everything derived from them."""
+"""Deletion of memories and of what was derived from them. Each deletion is recorded before it happens."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -17,27 +17,27 @@ MAX_NAMED_DERIVED = 3  # derived memories that a refusal names
 
 
 class ForgetPlan(NamedTuple):
-    """The deletions of one forgetting: the memory, and what was derived from it as (id, kind, short form)."""
+    """The memories that forgetting one would delete: itself, and those derived from it as (id, kind, short form)."""
 
     memory: MemoryDetail
     derived: Sequence[tuple[UUID, str, str]]
 
     @property
     def state_parts(self) -> tuple[str, ...]:
-        """Return texts that change whenever the memory or what was derived from it changes."""
+        """Texts of which at least one changes whenever the memory or a memory derived from it changes."""
         memory = self.memory
         return (memory.memory_id.hex, memory.state, memory.full_text, *(str(one) for one in self.derived))
 
 
 async def plan_forgetting(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> ForgetPlan:
-    """Return what forgetting a memory would delete. Raises NotFoundError."""
+    """Return what forgetting a memory would delete, without deleting it. Raises NotFoundError."""
     memory = await read_memory(tx, memory_id, agent_id=agent_id)
     rows = await SQL["find_derived"].fetch_all(tx, agent_id=agent_id, memory_ids=[memory_id])
     return ForgetPlan(memory, [(row["memory_id"], row["kind"], row["micro"]) for row in rows])
 
 
 async def find_derived(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -> list[UUID]:
-    """Return the ids of the memories derived from these, transitively."""
+    """Return the ids of all memories that were derived from these memories, directly or indirectly."""
     rows = await SQL["find_derived"].fetch_all(tx, agent_id=agent_id, memory_ids=memory_ids)
     return [row["memory_id"] for row in rows]
 
@@ -45,10 +45,10 @@ async def find_derived(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) ->
 async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, reason: str, ctx: WriteContext) -> list[UUID]:
     """Delete memories and return the ids of all that were deleted.
 
-    With `derived`, also delete what was derived from them. Artifacts derived from them, and entities and relations
-    without other evidence, are always deleted.
-
-    Raises NotFoundError for an unknown id. Raises ConflictError for a decision, or if something derived remains."""
+    With `derived`, memories derived from them are deleted too. Artifacts derived from them, and entities and relations
+    for which no other evidence remains, are always deleted. Raises NotFoundError for an unknown id. Raises
+    ConflictError for a decision and, without `derived`, if another memory was derived from them.
+    """
     # an entity that another transaction is about to mention must not be deleted as an orphan
     await store.lock_entities(tx, agent_id=ctx.agent_id)
     rows = await SQL["find_existing"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
@@ -59,7 +59,8 @@ async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, reason: s
     if (remaining := [row for row in derivatives if row["kind"] != "artifact"]) and not derived:
         named = "; ".join(f"{row['kind']} {row['memory_id']}: {row['micro']}" for row in remaining[:MAX_NAMED_DERIVED])
         raise ConflictError(
-            f"{len(remaining)} memories are derived from it ({named}).", hint="Add --derived to forget them too."
+            f"{len(remaining)} memories are derived from what is to be forgotten ({named}).",
+            hint="Add --include-derived to forget them too.",
         )
     if any(row["kind"] == "decision" for row in [*rows, *derivatives]):
         raise ConflictError(

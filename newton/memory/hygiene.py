@@ -16,10 +16,12 @@ _ZERO_WIDTH_JOINERS = "\u200c\u200d"
 
 
 class SecretPattern(NamedTuple):
-    """The pattern of one kind of credential; a match is replaced as a whole.
+    """The pattern of one kind of credential. A match is replaced as a whole.
 
-    A text is searched only if it contains one of `hints` (lower case). With `must_look_random`, a match must also look
-    random, because ordinary words match too. Quantifiers are possessive, so that a search takes linear time."""
+    A text is searched only if it contains one of the lower-case `hints`. With `must_look_random`, a match must also
+    look like random characters, because ordinary words match too. Quantifiers are possessive, so a search takes linear
+    time.
+    """
 
     kind: str
     hints: tuple[str, ...]
@@ -94,9 +96,10 @@ _MIN_ALTERNATIONS = 2
 
 
 def clean_text(text: str, *, what: str = "text", max_chars: int = MAX_CHARACTERS) -> str:
-    """Return the text with secrets replaced by `[REDACTED:kind]`.
+    """Return the text with secrets replaced by `[REDACTED:kind]`. `what` names the text in errors.
 
-    Raises InputError if it is empty or too long, or contains a NUL byte or a lone surrogate."""
+    Raises InputError if the text is empty or too long, or contains a NUL byte or a lone surrogate.
+    """
     _ensure_length(text, what=what, max_chars=max_chars, hint="Split it into parts.")
     if "\0" in text:
         raise InputError(f"The {what} contains a NUL byte.", hint="Remove it: PostgreSQL cannot store one in a text.")
@@ -108,9 +111,10 @@ def clean_text(text: str, *, what: str = "text", max_chars: int = MAX_CHARACTERS
 
 
 def clean_name(text: str, *, what: str) -> str:
-    """Return a name, title or subject with secrets redacted.
+    """Return a name, title or subject with secrets redacted. `what` names it in errors.
 
-    Raises InputError unless it is one line of at most 200 printable characters."""
+    Raises InputError unless it is one line of at most 200 printable characters.
+    """
     _ensure_length(text, what=what, max_chars=MAX_NAME_CHARACTERS, hint="Shorten it.")
     if not all(map(_is_line_character, text)):
         hint = "Remove line breaks and control characters, and send it as valid UTF-8."
@@ -119,10 +123,11 @@ def clean_name(text: str, *, what: str) -> str:
 
 
 def clean_ref(text: str, *, what: str) -> str:
-    """Return an identifier, such as a session's name, unchanged.
+    """Return an identifier, such as the name of a session, unchanged. `what` names it in errors.
 
-    Raises InputError as `clean_name` does; for a secret, because redacted identifiers would be equal; and for "." and
-    "..", because a URL path cannot end in them."""
+    Raises InputError in the cases of `clean_name`. Also raises it for a secret, because two redacted identifiers would
+    be equal, and for "." and "..", because a URL path cannot end in them.
+    """
     if text in (".", ".."):
         raise InputError(f"{text!r} is not a valid {what}.", hint="Choose another name.")
     if clean_name(text, what=what) != text:
@@ -133,19 +138,21 @@ def clean_ref(text: str, *, what: str) -> str:
 
 
 def validate_time(moment: datetime, *, what: str = "time") -> datetime:
-    """Return the time. Raises InputError without a zone or outside the years 2 to 9998, which exist in every zone."""
+    """Return the time unchanged. Raises InputError if it has no time zone, or its year is not from 2 to 9998."""
     if moment.utcoffset() is None:
         message = f"The {what} has no time zone: {moment.isoformat()}."
         raise InputError(message, hint="Write it as 2026-03-01T09:00:00Z.")
     if not 2 <= moment.year <= 9998:
-        raise InputError(f"The {what} has the year {moment.year}.", hint="Use a year from 2 to 9998.")
+        raise InputError(
+            f"The {what} has the year {moment.year}, which is not supported.", hint="Use a year from 2 to 9998."
+        )
     return moment
 
 
 def clean_model_text(text: str) -> str:
-    """Return a model's text without NUL bytes, lone surrogates, secrets and surrounding white space.
+    """Return a text by a model without NUL bytes, lone surrogates, secrets and surrounding white space.
 
-    Invalid text is repaired, because a model cannot be asked to correct it.
+    Invalid text is repaired instead of rejected, because a model cannot be asked to correct it.
 
     >>> clean_model_text("the key\\0 is AKIAIOSFODNN7EXAMPLE")
     'the key is [REDACTED:aws-key]'
@@ -154,7 +161,7 @@ def clean_model_text(text: str) -> str:
 
 
 def redact_secrets(text: str) -> str:
-    """Replace secrets by `[REDACTED:kind]`.
+    """Return the text with secrets replaced by `[REDACTED:kind]`.
 
     >>> redact_secrets("use postgres://ana:hunter2@db/x")
     'use postgres://[REDACTED:url-password]@db/x'
@@ -168,7 +175,7 @@ def redact_secrets(text: str) -> str:
 
 
 def count_redactions(*texts: str) -> int:
-    """Return the number of secrets that were removed from texts.
+    """Return the number of secrets that were redacted in texts.
 
     >>> count_redactions("use postgres://[REDACTED:url-password]@db/x", "no secret")
     1
@@ -184,7 +191,7 @@ def _redact_pattern(secret: SecretPattern, text: str) -> str:
 
 
 def _looks_random(text: str) -> bool:
-    """Return whether letters and digits alternate as in random tokens.
+    """Return whether letters and digits alternate in the text as they do in random tokens.
 
     >>> _looks_random("sk-learn-issue-comment-12345"), _looks_random("sk-4eC39HqLyjWDarjtT1zdp7dc")
     (False, True)

@@ -1,6 +1,7 @@
 """The importance of a memory: set by a person, or derived from its kind, state, outcome and use count. Pure.
 
-People use a scale from 0 to 10; it is stored in [0, 1]."""
+Interfaces show it from 0 to 10; it is stored from 0 to 1.
+"""
 
 import math
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ _MAX_USE_BONUS = 0.2
 
 
 def normalize_importance(importance: float | None) -> float | None:
-    """Convert an importance from 0..10 to [0, 1]. Raises InputError if it is out of range."""
+    """Convert an importance from 0..10 to [0, 1]; None stays None. Raises InputError if it is out of range."""
     if importance is None:
         return None
     if not 0 <= importance <= MAX_IMPORTANCE:
@@ -28,7 +29,7 @@ def normalize_importance(importance: float | None) -> float | None:
 
 
 def derive_importance(kind: str, state: str, outcome: str | None, uses: int) -> float:
-    """Return the importance in [0, 1] by kind, state, outcome and use count.
+    """Return the importance, in [0, 1], that follows from kind, state, outcome and use count.
 
     >>> [round(derive_importance("fact", state, None, n), 2) for state, n in (("NEW", 0), ("CORE", 0), ("CORE", 9))]
     [0.1, 0.5, 0.6]

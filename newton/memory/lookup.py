@@ -1,4 +1,4 @@
-"""Read one memory by its id or the end of its id, with its relations to other memories."""
+"""Lookup of one memory by its id or the end of its id, with its relations to other memories."""
 
 import zlib
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ class MemoryMention(NamedTuple):
 
 
 class RelatedMemory(NamedTuple):
-    """A related memory. `link` is the relation as a phrase, such as 'supersedes' or 'was made from'."""
+    """A memory that is related to another one. `link` is the relation as a phrase, such as 'supersedes'."""
 
     link: str
     other_id: UUID
@@ -51,7 +51,7 @@ class RelatedMemory(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryDetail:
-    """The full record of a memory. `full_text` is decompressed if it was archived."""
+    """The full record of a memory. `full_text` is decompressed if it was archived. `relatives` are related memories."""
 
     memory_id: UUID
     kind: Kind
@@ -79,18 +79,18 @@ class MemoryDetail:
 
     @property
     def replaced(self) -> list[RelatedMemory]:
-        """Return the past facts whose place this one took; none if it is past too.
+        """The past facts that this one replaced; none if this one is past too.
 
-        Of two linked facts the one that was stated last holds, so the link may point either way.
+        Of two linked facts the one stated last is current, so the link between them may have either direction.
         """
         linked = () if self.is_past else self._list_linked("supersedes", "is superseded by")
         return [one for one in linked if past_reason(one.kind, one.state)]
 
     @property
     def replaced_by(self) -> list[RelatedMemory]:
-        """Return the facts that took the place of this one; none while it is current.
+        """The facts that replaced this one; none while it is current.
 
-        A fact that was stated again comes first: its link still says that this one superseded it.
+        A fact that this one had superseded, and that was then stated again, comes first.
         """
         if not self.is_past:
             return []
@@ -99,7 +99,7 @@ class MemoryDetail:
 
     @property
     def contested(self) -> list[RelatedMemory]:
-        """Return the current facts that may exclude this one: `newton conflicts` lists such pairs."""
+        """The current facts that contradict this one. `newton conflicts` lists such pairs."""
         linked = self._list_linked("contradicts", "is contradicted by")
         return [one for one in linked if not past_reason(one.kind, one.state)]
 
@@ -108,14 +108,14 @@ class MemoryDetail:
 
 
 def short_id(memory_id: UUID) -> str:
-    """Return the end of an id, the form shown to people and accepted from them."""
+    """Return the last eight digits of an id. People are shown an id in this form and may enter it."""
     return memory_id.hex[-SHORT_ID_DIGITS:]
 
 
 def item_id(memory_id: UUID) -> str:
-    """Return the id that a line of a context shows: the end of the memory id as nine decimal digits.
+    """Return the id by which a context names a memory: the end of the memory id as nine decimal digits.
 
-    A token counter splits digits into groups of three, so every such id costs the same number of tokens.
+    Tokenizers split digits into groups of three, so every such id costs the same number of tokens.
 
     >>> item_id(UUID("019a9f7c-0000-7000-8000-0000000000ff"))
     '000000255'
@@ -124,7 +124,7 @@ def item_id(memory_id: UUID) -> str:
 
 
 class TextPage(NamedTuple):
-    """A part of a text, from the character `offset` on."""
+    """A part of a text that begins at the character `offset`, and the number of characters after it."""
 
     text: str
     offset: int
@@ -132,7 +132,7 @@ class TextPage(NamedTuple):
 
 
 def cut_page(text: str, *, offset: int, limit: int) -> TextPage:
-    """Return at most `limit` characters of a text. Raises InputError for an offset behind its end."""
+    """Return at most `limit` characters of a text from `offset` on. Raises InputError for an offset behind its end."""
     if offset > len(text):
         raise InputError(f"The text has only {len(text):,} characters.", hint="Give a smaller offset.")
     page = text[offset : offset + limit]
@@ -140,16 +140,18 @@ def cut_page(text: str, *, offset: int, limit: int) -> TextPage:
 
 
 def _to_id_digits(memory_ref: str) -> str:
-    """Return the hex digits of an id, of the end of an id, or of an id shown in a context."""
+    """Return the hex digits of an id. It may be a whole id, the end of one, or an id of nine digits from a context."""
     digits = memory_ref.strip().lower().removeprefix("#").replace("-", "")
     is_item_id = len(digits) == ITEM_ID_DIGITS and digits.isascii() and digits.isdecimal()
     return f"{int(digits):0{ITEM_ID_HEX_DIGITS}x}" if is_item_id else digits
 
 
 async def resolve_id(tx: Tx, memory_ref: str, *, agent_id: UUID, kind: Kind | None = None) -> UUID:
-    """Return the id of the memory (of `kind`, if given) from its id, at least six hex digits of its end, or `item_id`.
+    """Return the full id of a memory from its id, at least six hex digits of the end of it, or its `item_id`.
 
-    Raises InputError for another format, NotFoundError, and ConflictError if several ids match."""
+    `item_id` is the id by which a context names a memory. With `kind`, only memories of this kind match. Raises
+    InputError for another format, NotFoundError if no memory matches, and ConflictError if several do.
+    """
     digits = _to_id_digits(memory_ref)
     command = LIST_COMMANDS.get(kind, "newton recall")
     if len(digits) < MIN_ID_DIGITS or not set(digits) <= set("0123456789abcdef"):
@@ -175,7 +177,7 @@ async def _find_by_suffix(tx: Tx, suffix: str, *, agent_id: UUID, kind: Kind | N
 
 
 async def read_memory(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> MemoryDetail:
-    """Return the full record. Raises NotFoundError."""
+    """Return the full record of a memory. Raises NotFoundError."""
     row = await SQL["get_record"].fetch_one(tx, agent_id=agent_id, memory_id=memory_id)
     if row is None:
         raise NotFoundError(f"There is no memory {memory_id}.", hint="`newton recall` shows ids.")

@@ -45,14 +45,14 @@ ARCHIVED = "ARCHIVED"
 
 
 def past_reason(kind: Kind, state: str) -> str | None:
-    """Return the reason why a memory in this state is not current knowledge; None if it is."""
+    """Return why a memory in this state is not current knowledge, such as "superseded"; None if it is current."""
     if state == ARCHIVED and kind != "episode":
         return "archived: there are too many of its kind"
     return PAST_STATES.get(state)
 
 
 def lowest_trust(tiers: Iterable[Trust]) -> Trust:
-    """Return the lowest trust: that of a memory derived from several sources.
+    """Return the lowest of these trust levels, which a memory derived from sources with these levels has.
 
     >>> lowest_trust(["user", "tool", "agent"])
     'tool'
@@ -61,19 +61,22 @@ def lowest_trust(tiers: Iterable[Trust]) -> Trust:
 
 
 def lowest_known_trust(tiers: Iterable[Trust | None]) -> Trust | None:
-    """Return the lowest trust that is not None; None if there is none."""
+    """Return the lowest of these trust levels, ignoring None; return None if all of them are None."""
     known: list[Trust] = [tier for tier in tiers if tier]
     return lowest_trust(known) if known else None
 
 
 def digest(*parts: str) -> bytes:
-    """Return the SHA-256 of the parts, each with its length, so that ("ab", "c") and ("a", "bc") differ."""
+    """Return the SHA-256 hash of the parts and their lengths, so that ("ab", "c") and ("a", "bc") differ."""
     return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode()).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class ShortForms:
-    """The two short forms of a memory, each one line, with their token counts as rendered in a context."""
+    """The two short forms of a memory, each one line, with the numbers of tokens that they cost in a context.
+
+    `micro` is the shorter one.
+    """
 
     micro: str
     summary: str
@@ -85,9 +88,10 @@ class ShortForms:
 class NewMemory:
     """A memory to store.
 
-    `indexed_text` is searched by words, `embedding_text` by meaning. `importance` is in [0, 1] if a person set it;
-    otherwise it is derived. A memory with `needs_approval` is quarantined at any trust. `mentioned_times` are the
-    times in its text other than its own. `ctx` gives the time of storage, the origin and the trust."""
+    `indexed_text` is searched by words, `embedding_text` by meaning. `importance` is in [0, 1] if a person set it,
+    otherwise None. A memory with `needs_approval` is quarantined whatever its trust. `mentioned_times` are times in its
+    text other than `occurred_at`. `ctx` holds the time of storage, the origin and the trust.
+    """
 
     ctx: "WriteContext"
     memory_id: UUID = field(default_factory=new_id)
@@ -112,7 +116,7 @@ class NewMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteContext:
-    """The provenance of a write: agent, time, origin and trust. It is set by code, never by a model."""
+    """The provenance of a write: agent, time, origin and trust. Code sets it, never a model."""
 
     agent_id: UUID
     now: datetime

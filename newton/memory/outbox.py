@@ -1,4 +1,4 @@
-"""The embedding outbox: a stored memory is found by words until its vector is computed."""
+"""The embedding outbox: stored memories whose vectors are not computed yet, and which only a search by words finds."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ MAX_ATTEMPTS = 8  # to embed a text; `newton doctor` shows texts that failed as 
 
 
 class PendingText(NamedTuple):
-    """A memory of the outbox with the text to embed."""
+    """A memory that has no vector yet, and the text to embed."""
 
     memory_id: UUID
     text: str
@@ -31,7 +31,7 @@ class PendingText(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OutboxBacklog:
-    """The numbers of memories without vectors that wait or have failed too often, and the last error."""
+    """The numbers of memories that wait for a vector, and of those that failed too often, and the last error."""
 
     waiting: int
     given_up: int
@@ -40,7 +40,7 @@ class OutboxBacklog:
 
 @dataclass(frozen=True, slots=True)
 class DrainResult:
-    """The result of one pass. `stopped_by` is the reason if it ended early."""
+    """The numbers of memories embedded and failed in one pass. `stopped_by` is the reason if it ended early."""
 
     embedded: int
     failed: int
@@ -48,20 +48,23 @@ class DrainResult:
 
 
 async def read_backlog(tx: Tx, *, agent_id: UUID) -> OutboxBacklog:
-    """Return the counts of the outbox and its last error."""
+    """Return the numbers of memories that wait for a vector, and of those that failed too often, and the last error."""
     row = await SQL["count_backlog"].fetch_one(tx, agent_id=agent_id, attempts=MAX_ATTEMPTS)
     assert row is not None
     return OutboxBacklog(**row)
 
 
 async def count_embedded_elsewhere(tx: Tx, *, agent_id: UUID, model_id: UUID) -> int:
-    """Count memories that only another model has embedded: this model's vectors do not find them."""
+    """Count the memories that have a vector of another embedding model, but none of this one."""
     row = await SQL["count_without_vector"].fetch_one(tx, agent_id=agent_id, model_id=model_id)
     return row["memories"] if row else 0
 
 
 class EmbeddingOutbox:
-    """Computes the vectors of one agent's outbox. Several workers may run at once: each vector is stored once."""
+    """A worker that computes the missing vectors of one agent's memories.
+
+    Several workers may run at once: each vector is stored once.
+    """
 
     def __init__(self, db: Database, embedder: "Embedder", agent_id: UUID) -> None:
         self._db, self._embedder, self._agent = db, embedder, agent_id
@@ -69,13 +72,16 @@ class EmbeddingOutbox:
         self._registered = False
 
     async def drain(self, *, limit: int | None = None, on_progress: Callable[[int], None] | None = None) -> DrainResult:
-        """Embed up to `limit` waiting memories; call `on_progress` with the number of memories embedded in it."""
+        """Embed up to `limit` waiting memories, in batches.
+
+        After each batch, `on_progress` is called with the number of memories that were embedded in it.
+        """
         embedded = failed = 0
         after = UUID(int=0)
         async with self._db.transaction(self._agent) as tx:
             active = await read_active_model(tx, agent_id=self._agent)
         if active not in (None, self._embedder.identity):
-            return DrainResult(0, 0, f"the active model is {active}; `newton reembed` switches to this one")
+            return DrainResult(0, 0, f"the active embedding model is {active}; `newton reembed` changes it")
         while limit is None or embedded + failed < limit:
             batch = await self._next_batch(after, BATCH if limit is None else min(BATCH, limit - embedded - failed))
             if not batch:
@@ -98,7 +104,7 @@ class EmbeddingOutbox:
         return [PendingText(*row) for row in rows]
 
     async def _embed_batch(self, batch: Sequence[PendingText]) -> int:
-        """Return how many vectors were stored. Raises ProviderError if the model fails for every text."""
+        """Embed a batch and return the number of vectors stored. Raises ProviderError if the model is not available."""
         try:
             vectors = await self._embedder.embed([item.text for item in batch])
         except ProviderError:
@@ -108,7 +114,7 @@ class EmbeddingOutbox:
         return len(batch)
 
     async def _embed_one_by_one(self, batch: Sequence[PendingText]) -> int:
-        """Record the texts that the model rejects and store the vectors of the others."""
+        """Embed each text by itself, record the texts that the model rejects, and return the number of vectors."""
         stored = 0
         for item in batch:
             try:

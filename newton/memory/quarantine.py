@@ -14,5 +14,8 @@ def is_quarantined(trust: Trust, *, needs_approval: bool) -> bool:
 
 
 def is_confirmed(*, by_person: bool, other_origins: int) -> bool:
-    """Return whether a person or enough independent outside origins confirmed a quarantined fact. Pure."""
+    """Return whether a quarantined fact is confirmed by a person, or by enough independent origins. Pure.
+
+    `other_origins` counts the tools and web sources that state the fact besides the first one.
+    """
     return by_person or other_origins >= MIN_INDEPENDENT_ORIGINS

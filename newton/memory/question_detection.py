@@ -1,4 +1,4 @@
-"""Detect texts that only ask, or only summarize questions; the answers are in other memories. Pure."""
+"""Detection of texts that only ask or only summarize questions, and so contain no answers. Pure."""
 
 import re
 
@@ -50,7 +50,7 @@ def is_only_question(text: str) -> bool:
 
 
 def find_measures(text: str) -> str:
-    """Return the words of a question that ask for an amount, of which an answer states the value instead.
+    """Return the words of a question that name the amount asked for. An answer has a number in their place.
 
     >>> find_measures("How many goats do we have, and how old is Berta?")
     'many old'
@@ -59,7 +59,7 @@ def find_measures(text: str) -> str:
 
 
 def lacks_answer(reply: str) -> bool:
-    """Return whether a reply only says that the answer is not known, or asks back.
+    """Return whether every sentence of a reply says that the answer is not known, or is a question.
 
     >>> replies = ("Sorry, I don't know when it is. Do you?", "I don't know the day. It is at noon.")
     >>> [lacks_answer(reply) for reply in replies]
@@ -70,7 +70,7 @@ def lacks_answer(reply: str) -> bool:
 
 
 def remove_questions(text: str) -> str:
-    """Return the text without its questions and requests for an explanation. A request to act remains.
+    """Return the text without its questions and requests for an explanation. Requests to do something remain.
 
     >>> remove_questions("Why may I not delete the logs?"), remove_questions("Can you delete the logs?")
     ('', 'Can you delete the logs?')
@@ -91,7 +91,7 @@ def _is_question(sentence: str) -> bool:
 
 
 def asks_about_rule(text: str) -> bool:
-    """Return whether the text asks for a rule or its reason, so that an answer must name what the rule forbids.
+    """Return whether the text asks for a rule or its reason. An answer to it has to name what the rule forbids.
 
     >>> texts = ("Why may we not deploy on Fridays?", "Is a deploy allowed on Fridays?", "Who deploys on Fridays?")
     >>> [asks_about_rule(text) for text in texts]
@@ -101,7 +101,7 @@ def asks_about_rule(text: str) -> bool:
 
 
 def has_only_questions(summary: str) -> bool:
-    """Return whether the summary of a session contains nothing but questions.
+    """Return whether a text is the summary of a session in which there are only questions.
 
     >>> has_only_questions("Who?: Ana talked, 4 lines. They came back to this: Where is it? It ended with Ana: Who?")
     True
@@ -117,7 +117,7 @@ def _is_question_or_cut(sentence: str) -> bool:
 
 
 def summarizes_session_starting_with(summary: str, text: str) -> bool:
-    """Return whether this is the summary of a session whose first message is `text`.
+    """Return whether `summary` is the summary of a session whose first message is `text`.
 
     >>> summarizes_session_starting_with("Who left?: Ana talked, 4 lines. It ended with Ana: I do.", "who left?")
     True

@@ -1,4 +1,4 @@
-"""The relevance of memories to an input: cosine, BM25, speaker and neighbouring messages. Pure."""
+"""Ranking of memories by their relevance to an input: cosine, BM25, speaker and neighbouring messages. Pure."""
 
 import re
 import struct
@@ -29,13 +29,13 @@ _ThreadPosition = tuple[UUID | None, int | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankingWeights:
-    """The weights of the evidence; a weight of 0 disables its search.
+    """The weights of the kinds of evidence for a memory. A weight of 0 disables the search for this evidence.
 
-    `similarity` multiplies the cosine, `lexical` the share of the best possible BM25. `neighbours` are the factors
-    for messages one, two, … positions away in the same thread. `speaker` is added if the input names the speaker,
-    `thread` to the messages of threads that the caller prefers.
-    `time_range` is the weight of a match in time, against 1 for the rest. Memories of `excluded_kinds` are not
-    searched."""
+    `similarity` multiplies the cosine, `lexical` the share of the best possible BM25. `neighbours` are the factors for
+    messages one, two, … positions away in the same thread. `speaker` is added if the input names the speaker, and
+    `thread` to messages of preferred threads. `time_range` is the weight of a match in time, against 1 for all other
+    evidence. Memories of `excluded_kinds` are not searched.
+    """
 
     similarity: float = 1.0
     lexical: float = 1.5
@@ -51,7 +51,10 @@ TIME_FIRST = 2.0  # as `time_range`: matches in time come before all others
 
 
 class SearchHit(NamedTuple):
-    """A candidate with its position, its cosine similarity and its share of the best possible BM25."""
+    """A memory found by a search, with its place in a thread, its cosine similarity, and its lexical evidence.
+
+    `lexical` is its BM25 score as a share of the best possible one.
+    """
 
     memory_id: UUID
     kind: Kind
@@ -64,7 +67,7 @@ class SearchHit(NamedTuple):
 
 
 def find_named_speakers(text: str, speakers: Iterable[str | None]) -> frozenset[str]:
-    """Return the speakers whose first name, capitalized as a name, is a word of the text.
+    """Return the speakers whose first name occurs in the text as a word with the same capitals.
 
     >>> sorted(find_named_speakers("Will Ana come?", ["Ana Lima", "Will", "Marta", "User", None]))
     ['Ana Lima', 'Will']
@@ -77,7 +80,10 @@ def find_named_speakers(text: str, speakers: Iterable[str | None]) -> frozenset[
 def evidence_score(
     similarity: float, lexical: float, word_count: int, weights: RankingWeights = DEFAULT_WEIGHTS
 ) -> float:
-    """Return the weighted evidence of a memory by itself, without its neighbours."""
+    """Return the weighted sum of the evidence for one memory, without that of neighbouring messages.
+
+    `lexical` counts half for a memory with many words.
+    """
     length_factor = LONG_TEXT_FACTOR if word_count > LONG_TEXT_WORDS else 1.0
     return weights.similarity * similarity + weights.lexical * length_factor * lexical
 
@@ -92,11 +98,11 @@ def score_relevance(
     speakers: AbstractSet[str] = frozenset(),
     threads: AbstractSet[UUID] = frozenset(),
 ) -> list[float]:
-    """Return the relevance of each hit to an input that names `speakers`; the scale is arbitrary.
+    """Return the relevance of each hit to an input that names `speakers`. The scale is arbitrary.
 
-    Messages of the preferred `threads` rank higher.
-
-    Neighbours add evidence, because a short message often answers the one before it and means little alone."""
+    Messages of the preferred `threads` rank higher. Neighbouring messages add evidence, because a short message often
+    answers the one before it and means little alone.
+    """
     own = _evidence_scores(hits, weights)
     by_position = {(hit.thread_id, hit.position): score for hit, score in zip(hits, own, strict=True)}
     return [
@@ -111,7 +117,7 @@ def score_relevance(
 def blend_time_match(
     relevance: Sequence[float], in_range: Sequence[bool], weights: RankingWeights = DEFAULT_WEIGHTS
 ) -> list[float]:
-    """Return the weighted mean of each relevance (relative to the best) and of whether the memory is in the time range.
+    """Return each relevance, in [0, 1], averaged by weight with 1 for a memory in the time range, and 0 for another.
 
     >>> blend_time_match([1.0, 0.5], [False, True], RankingWeights(time_range=1.0))
     [0.5, 0.75]
@@ -129,9 +135,10 @@ def select_best(
     in_range: AbstractSet[UUID] = frozenset(),
     threads: AbstractSet[UUID] = frozenset(),
 ) -> dict[UUID, tuple[float, float, float]]:
-    """Return cosine, lexical share and relevance of the most relevant hits, within the limit of each kind.
+    """Return cosine, lexical share and relevance of the most relevant hits by id, within the limit of each kind.
 
-    Memories of `in_range` match the requested time, messages of `threads` are preferred."""
+    The memories `in_range` match the requested time. Messages of the `threads` are preferred.
+    """
     remaining = dict(limits)
     speakers = find_named_speakers(text, {hit.speaker for hit in hits})
     relevance = normalize_by_max(score_relevance(hits, weights, speakers, threads))
@@ -147,7 +154,7 @@ def select_best(
 
 
 def find_neighbours(hits: Sequence[SearchHit], weights: RankingWeights = DEFAULT_WEIGHTS) -> list[tuple[UUID, int]]:
-    """Return the (thread, position) pairs adjacent to the best hits that are not hits themselves."""
+    """Return thread id and position of each message that is near one of the best hits, but not a hit."""
     scores = _evidence_scores(hits, weights)
     ranked = sorted(zip(scores, hits, strict=True), key=lambda pair: (-pair[0], pair[1].memory_id))
     sources = [hit for _, hit in ranked if hit.thread_id is not None][:MAX_NEIGHBOUR_SOURCES]
@@ -163,7 +170,7 @@ def find_neighbours(hits: Sequence[SearchHit], weights: RankingWeights = DEFAULT
 
 
 def _neighbour_score(hit: SearchHit, scores: Mapping[_ThreadPosition, float], weights: RankingWeights) -> float:
-    """Return the evidence that the hits near a message of a thread add to it."""
+    """Return the evidence that the hits near a message in its thread add to the message."""
     thread_id, position = hit.thread_id, hit.position
     total = 0.0
     if thread_id is None or position is None:
@@ -175,7 +182,9 @@ def _neighbour_score(hit: SearchHit, scores: Mapping[_ThreadPosition, float], we
 
 
 def normalize_by_max(scores: Sequence[float]) -> list[float]:
-    """Divide the scores by the largest, so that other features weigh the same for every input.
+    """Return the scores divided by the largest one, and 0 for negative ones.
+
+    So other features have the same weight for every input.
 
     >>> normalize_by_max([2.0, 4.0, -1.0])
     [0.5, 1.0, 0.0]

@@ -1,4 +1,4 @@
-"""Recall: exact nearest-neighbour search and exact BM25 in parallel, merged and ranked with neighbouring messages."""
+"""Search for memories: exact nearest-neighbour search and exact BM25 in parallel, and the ranking of their results."""
 
 import asyncio
 from collections import Counter
@@ -42,7 +42,7 @@ _Row = Record | tuple[Any, ...]  # the columns of a search result, by their posi
 
 
 class _RankedHits(NamedTuple):
-    """The memories within the limits, those of the requested times, and the facts that contradict any of them."""
+    """The memories found within the limits, the ids of those in the requested times, and facts that contradict any."""
 
     found: list[RetrievedMemory]
     in_range: Set[UUID]
@@ -50,18 +50,24 @@ class _RankedHits(NamedTuple):
 
 
 class _SearchBranch(NamedTuple):
-    """The hits of one search, or the reason why it has none. `known_share` is set by the search by words."""
+    """The hits of one search. If it failed, `missing` maps its name to the reason.
+
+    Only the search by words sets `known_share` and `text_count`.
+    """
 
     hits: Mapping[UUID, _Row]
     missing: Mapping[str, str]
     known_share: float = 0.0
+    text_count: int = 0
 
 
 async def recall(text: str, *, embedder: "Embedder | None", search: MemorySearch) -> RecallResult:
-    """Return the most relevant memories of each kind, best first.
+    """Return the memories that are most relevant to a text, best first, within the limit of each kind.
 
-    The search by words runs while the text is embedded, and is the only one without a vector. Only memories within the
-    limits are read in full. The search is widened when most of them are duplicates."""
+    The search by words runs while the text is embedded. Without an embedding there is no search by meaning. Only
+    memories within the limits are read in full. The search is widened if most of them are duplicates.
+    """
+    search = replace(search, uncounted_ids=search.excluded_ids)
     if search.moment is not None:
         search = await _limit_to_moment(search, search.moment)
     async with task_group() as tasks:
@@ -82,7 +88,7 @@ async def recall(text: str, *, embedder: "Embedder | None", search: MemorySearch
 async def _build_result(
     tx: Tx, query: RecallQuery, branches: Sequence[_SearchBranch], search: MemorySearch
 ) -> RecallResult:
-    """Merge the branches (by meaning, words and time) and widen the search while too many are duplicates."""
+    """Merge the hits of the searches by meaning, words and time; widen the searches if too many hits are duplicates."""
     by_meaning, by_words, by_time = branches
     search = replace(search, time_ranges=()) if by_time.missing else search
     ranked = await _rank_hits(tx, query, by_meaning.hits, {**by_time.hits, **by_words.hits}, search)
@@ -100,13 +106,14 @@ async def _build_result(
         in_time_range=ranked.in_range,
         contradictions=ranked.contradictions,
         known_share=by_words.known_share,
+        text_count=by_words.text_count,
     )
 
 
 def has_too_many_duplicates(
     memories: Sequence[RetrievedMemory], text: str, limits: Mapping[Kind, SearchLimits]
 ) -> bool:
-    """Return whether duplicates, or repeats of the query, fill more than half of some kind's limit. Pure."""
+    """Return whether duplicates, or repeats of the query, fill more than half of the limit of a kind. Pure."""
     counts = Counter(f.kind for f in memories)
     full = {kind: width.kept for kind, width in limits.items() if counts[kind] >= width.kept}
     texts = {(f.kind, f.dedup_text) for f in memories if f.kind in full and not f.repeats_query(text)}
@@ -125,7 +132,7 @@ async def _limit_to_moment(search: MemorySearch, moment: datetime) -> MemorySear
     return replace(
         search,
         excluded_ids=[*search.excluded_ids, *(row[0] for row in rows)],
-        later_ids=[row[0] for row in rows if row["is_later"]],
+        uncounted_ids=[*search.uncounted_ids, *(row[0] for row in rows if row["is_later"])],
         superseded_ids=superseded,
         include_quarantined=True,
     )
@@ -158,14 +165,17 @@ async def _rank_hits(
 
 
 def _to_memory(row: Record, evidence: tuple[float, float, float] = NO_EVIDENCE) -> RetrievedMemory:
-    """Return a row of `get_memories` as a memory with this cosine similarity, lexical share and relevance."""
+    """Return a row of the query `get_memories` as a memory with this cosine similarity, lexical share and relevance."""
     return RetrievedMemory._make((*row[:EVIDENCE_INDEX], *evidence, *row[EVIDENCE_INDEX:]))
 
 
 async def _restore_as_of(
     tx: Tx, memories: Sequence[RetrievedMemory], *, agent_id: UUID, moment: datetime
 ) -> list[RetrievedMemory]:
-    """Return the memories as of `moment`. Use counts have no history and become 0; a later renewal does not count."""
+    """Return the memories as they were at `moment`.
+
+    Use counts have no history and become 0. `renewed_at` becomes None if the fact was stated again only later.
+    """
     past = await read_as_of(tx, agent_id=agent_id, memory_ids=[f.memory_id for f in memories], moment=moment)
     return [
         f._replace(
@@ -189,7 +199,7 @@ async def _find_in_range(tx: Tx, hits: Sequence[SearchHit], search: MemorySearch
 async def _fetch_neighbours(
     tx: Tx, query: RecallQuery, hits: Sequence[SearchHit], search: MemorySearch
 ) -> list[SearchHit]:
-    """Return the messages adjacent to the best hits that are not hits themselves."""
+    """Return the messages near the best hits in the same thread, without those that are hits themselves."""
     neighbours = find_neighbours(hits, search.weights) if "exchange" in search.limits else []
     if not neighbours:
         return []
@@ -208,7 +218,7 @@ async def _fetch_neighbours(
 
 
 async def embed_query(text: str, embedder: "Embedder | None") -> tuple[RecallQuery, dict[str, str]]:
-    """Return the query with its vector, or without one and with the reason as `embeddings`."""
+    """Return the query with its vector. Without a vector, also return the reason under the key `embeddings`."""
     if embedder is None:
         return RecallQuery(text=text), {"embeddings": NO_EMBEDDER}
     try:
@@ -239,12 +249,12 @@ async def _search_times(search: MemorySearch) -> _SearchBranch:
 async def _search_meaning(
     tx: Tx, query: RecallQuery, missing: Mapping[str, str], search: MemorySearch
 ) -> _SearchBranch:
-    """Search by vector. Without hits, check whether another embedding model has become active."""
+    """Search by vector. If nothing is found, check whether another embedding model has become active."""
     hits = await _fetch_by_meaning(tx, query, search)
     if not hits and query.model_id is not None:
         identity = await read_active_model(tx, agent_id=search.agent_id)
         if identity is not None and derive_model_id(identity) != query.model_id:
-            return _SearchBranch({}, {**missing, "embeddings": f"the active model is {identity}"})
+            return _SearchBranch({}, {**missing, "embeddings": f"the active embedding model is {identity}"})
     return _SearchBranch(hits, missing)
 
 
@@ -266,10 +276,11 @@ async def _fetch_by_words(tx: Tx, text: str, search: MemorySearch) -> _SearchBra
     if not search.weights.lexical:
         return _SearchBranch({}, {})
     arguments = {**search.query_arguments, **_superseded_arguments(search)}
-    words = {"input": text, "measures": find_measures(text), "created_later": search.later_ids}
+    words = {"input": text, "measures": find_measures(text), "uncounted_ids": search.uncounted_ids}
     rows = await SQL["search_bm25"].fetch_all(tx, **arguments, **words, k1=K1, b=B)
-    known_share = rows[0]["known_share"] if rows else 0.0
-    return _SearchBranch({i: row[:-1] for i, row in _keep_best(rows, score=-2).items()}, {}, known_share)
+    found = [row for row in rows if row["memory_id"]]
+    hits = {i: row[:-2] for i, row in _keep_best(found, score=-3).items()}
+    return _SearchBranch(hits, {}, rows[0]["known_share"], int(rows[0]["texts"]))
 
 
 def _superseded_arguments(search: MemorySearch) -> dict[str, object]:
@@ -278,7 +289,10 @@ def _superseded_arguments(search: MemorySearch) -> dict[str, object]:
 
 
 def _keep_best(rows: Sequence[Record], *, score: int) -> dict[UUID, Record]:
-    """Return the rows by memory. Of several rows of one memory, by itself and by what it replaced, the best counts."""
+    """Return the best row of each memory by id. `score` is the index of the column that is compared.
+
+    A memory has several rows if a search found it by its own text and by that of a fact that it superseded.
+    """
     best: dict[UUID, Record] = {}
     for row in rows:
         if row[0] not in best or row[score] > best[row[0]][score]:
@@ -305,7 +319,7 @@ async def _fetch_similarities(
 def _merge_hits(
     by_meaning: Mapping[UUID, _Row], by_words: Mapping[UUID, _Row], similarities: Mapping[UUID, float]
 ) -> list[SearchHit]:
-    """Merge the hits of both searches. The last column of each query is its own score."""
+    """Merge the hits of the searches by meaning and by words. The last column of a row is the score of its search."""
     rows = [(*row, by_words[i][-1] if i in by_words else 0.0) for i, row in by_meaning.items()]
     rows += [(*row[:-1], similarities.get(i, 0.0), row[-1]) for i, row in by_words.items() if i not in by_meaning]
     return [SearchHit._make(row) for row in rows]
@@ -314,7 +328,7 @@ def _merge_hits(
 async def fetch_memories(
     tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID, moment: datetime | None
 ) -> list[RetrievedMemory]:
-    """Return these memories in order, without relevance; with `moment`, as of then."""
+    """Return these memories in order, without relevance; with `moment`, as they were then. Unknown ids are skipped."""
     rows = await SQL["get_memories"].fetch_all(tx, agent_id=agent_id, memory_ids=list(memory_ids), moment=moment)
     found = {row[0]: _to_memory(row) for row in rows}
     ordered = [found[memory_id] for memory_id in memory_ids if memory_id in found]
@@ -324,7 +338,7 @@ async def fetch_memories(
 async def fetch_preceding(
     tx: Tx, *, agent_id: UUID, thread_id: UUID, position: int, limit: int
 ) -> tuple[RetrievedMemory, ...]:
-    """Return the messages before a position of a thread, the nearest first, without relevance."""
+    """Return up to `limit` messages before a position of a thread, the nearest first, without relevance."""
     rows = await SQL["list_messages_before"].fetch_all(
         tx, agent_id=agent_id, thread_id=thread_id, position=position, max_rows=limit
     )
@@ -334,7 +348,7 @@ async def fetch_preceding(
 async def fetch_pending_decisions(
     tx: Tx, *, agent_id: UUID, since: datetime, limit: int
 ) -> tuple[RetrievedMemory, ...]:
-    """Return the latest pending decisions made since a moment, the oldest first."""
+    """Return the latest pending decisions that were made since a moment, the oldest of them first."""
     rows = await SQL["list_open_decisions"].fetch_all(tx, agent_id=agent_id, since=since, max_rows=limit)
     return tuple(RetrievedMemory(*row) for row in reversed(rows))
 
@@ -342,7 +356,7 @@ async def fetch_pending_decisions(
 async def fetch_pending_decisions_as_of(
     tx: Tx, *, agent_id: UUID, since: datetime, moment: datetime, limit: int
 ) -> tuple[RetrievedMemory, ...]:
-    """Return the decisions that were pending as of `moment`, the oldest first."""
+    """Return the latest decisions made since `since` that were pending at `moment`, the oldest of them first."""
     query = SQL["list_open_decisions_at"]
     rows = await query.fetch_all(tx, agent_id=agent_id, since=since, moment=moment, max_rows=limit)
     found = [RetrievedMemory(*row) for row in reversed(rows)]

@@ -62,10 +62,10 @@ cross join lateral (
     limit 1
 ) as m;
 
--- name: search_bm25(agent_id, input, kinds, limits, k1, b, quarantined, past_states, excluded_ids, created_later, measures, superseded_ids, moment, max_superseded)
+-- name: search_bm25(agent_id, input, kinds, limits, k1, b, quarantined, past_states, excluded_ids, uncounted_ids, measures, superseded_ids, moment, max_superseded)
 -- Exact BM25 over the postings. `lexical` is the score divided by the maximum that any text could reach. `known_share` is
--- the share of the input's words that any text has, weighted by their rarity; a word that no text has is the rarest. Words
--- of `measures` ask for an amount, which an answer has instead of them, so they are not counted. The best superseded facts
+-- the share of the input's words that any text has, weighted by their rarity; a word that no text has is the rarest. `texts` is
+-- the number of texts that were searched; without a hit, one row has no memory. Words of `measures` ask for an amount, which an answer has instead of them, so they are not counted. The best superseded facts
 -- stand for the current facts that took their place, so a memory may be returned twice.
 with past as materialized (
     select
@@ -83,22 +83,22 @@ with past as materialized (
     select memory_id, true
     from unnest($12::uuid[]) as s (memory_id)
 ),
--- memories created after the moment asked about do not count
-later as (
+-- what was excluded at the moment asked about, such as the message that asks, or was created later does not count
+uncounted as (
     select count(*) as texts, coalesce(sum(word_count), 0) as word_count
     from memory.memories
     where agent_id = $1 and memory_id = any($10::uuid[]) and word_count > 0 and kind <> 'artifact'
 ),
 corpus as materialized (
     select
-        (m.texts - l.texts)::float8 as texts,
-        greatest((m.word_count - l.word_count)::float8 / nullif(m.texts - l.texts, 0), 1) as mean
+        (m.texts - u.texts)::float8 as texts,
+        greatest((m.word_count - u.word_count)::float8 / nullif(m.texts - u.texts, 0), 1) as mean
     from (
         select count(*) as texts, sum(word_count) as word_count
         from memory.memories
         where agent_id = $1 and word_count > 0 and kind <> 'artifact'
     ) as m
-    cross join later as l
+    cross join uncounted as u
 ),
 -- the maximum score of a word, and the terms of its length normalization
 weight as materialized (
@@ -127,7 +127,8 @@ best as (
         sum(best) filter (where texts > 0) as score,
         coalesce(
             sum(rarity) filter (where texts > 0 and not is_measure) / sum(rarity) filter (where not is_measure), 0
-        ) as known_share
+        ) as known_share,
+        (select c.texts from corpus as c) as texts
     from weight
 ),
 scored as materialized (
@@ -147,9 +148,10 @@ scored as materialized (
 select
     r.memory_id, r.kind, m.word_count, m.thread_id, m.position, m.speaker,
     r.score / b.score as lexical,
-    b.known_share
+    b.known_share,
+    b.texts
 from best as b
-cross join (
+left join (
     -- top k per kind without sorting the rest
     select n.memory_id, n.kind, n.score
     from unnest($3::text[], $4::integer[]) as wanted (kind, max_rows)
@@ -174,7 +176,8 @@ cross join (
     cross join lateral heart.list_successors($1, old.memory_id, $13::timestamptz) as s
     where s.memory_id not in (select memory_id from past) and s.memory_id <> all($9::uuid[])
 ) as r
-cross join lateral (
+    on true
+left join lateral (
     select
         word_count,
         thread_id,
@@ -183,7 +186,8 @@ cross join lateral (
     from memory.memories
     where agent_id = $1 and memory_id = r.memory_id
     limit 1
-) as m;
+) as m
+    on true;
 
 -- name: get_similarities(agent_id, model_id, embedding, kinds, memory_ids)
 -- The cosine similarity of memories that were only found by words.
@@ -224,12 +228,23 @@ left join lateral (
 
 -- name: get_memories(agent_id, memory_ids, moment)
 -- These memories, and the facts that contradicted any of them at a moment; without a moment, those that still do.
--- A message is outdated if a fact that was learnt from it is superseded.
+-- A message is outdated if a fact that was learnt from it is superseded. `limit 1` keeps the planner from starting with
+-- all facts of the agent, which it does without statistics.
 with contradictions as materialized (
     select l.memory_id, l.other_id
     from memory.links as l
-    join memory.memories as a on a.agent_id = $1 and a.memory_id = l.memory_id and a.kind = 'fact'
-    join memory.memories as b on b.agent_id = $1 and b.memory_id = l.other_id and b.kind = 'fact'
+    cross join lateral (
+        select kind, state, quarantined
+        from memory.memories
+        where agent_id = $1 and kind = 'fact' and memory_id = l.memory_id
+        limit 1
+    ) as a
+    cross join lateral (
+        select kind, state, quarantined
+        from memory.memories
+        where agent_id = $1 and kind = 'fact' and memory_id = l.other_id
+        limit 1
+    ) as b
     where
         l.agent_id = $1
         and l.link = 'contradicts'
@@ -266,7 +281,12 @@ select
     m.kind = 'exchange' and exists (
         select
         from memory.sources as s
-        join memory.memories as t on t.agent_id = $1 and t.memory_id = s.memory_id and t.kind = 'fact'
+        cross join lateral (
+            select memory_id
+            from memory.memories
+            where agent_id = $1 and kind = 'fact' and memory_id = s.memory_id
+            limit 1
+        ) as t
         cross join lateral (
             select event
             from memory.transitions

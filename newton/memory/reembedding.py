@@ -1,4 +1,4 @@
-"""Change the embedding model: compute the new vectors beside the old ones, then switch in one transaction."""
+"""Change of the embedding model: new vectors are stored beside the old ones, then one transaction switches to them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ BATCH = 256
 
 @dataclass(frozen=True, slots=True)
 class ReembedResult:
-    """The result of a run: whether the new model is in use, and the reason if the run ended early."""
+    """The number of vectors computed, whether the new model is in use, and the reason if the run ended early."""
 
     embedded: int
     is_active: bool
@@ -31,7 +31,7 @@ class ReembedResult:
 
 
 async def read_active_model(tx: Tx, *, agent_id: UUID) -> str | None:
-    """Return the identity of the embedding model in use; None before the first vector."""
+    """Return the identity of the embedding model that the agent uses; None before the first vector is stored."""
     row = await SQL["get_active_model"].fetch_one(tx, agent_id=agent_id)
     return row["identity"] if row else None
 
@@ -45,9 +45,10 @@ async def reembed(
     limit: int | None = None,
     on_progress: Callable[[int], None] = lambda count: None,
 ) -> ReembedResult:
-    """Compute up to `limit` missing vectors of the new model, and switch to it when none is missing.
+    """Compute up to `limit` missing vectors of the new model, and switch to this model when none is missing.
 
-    Until then the old model is used. An interrupted run is resumed by the next one."""
+    Until then the old model is used. An interrupted run is resumed by the next one.
+    """
     model, embedded = derive_model_id(embedder.identity), 0
     async with db.transaction(agent_id) as tx:
         if await read_active_model(tx, agent_id=agent_id) in (None, embedder.identity):
@@ -69,7 +70,7 @@ async def reembed(
 
 
 async def _embed_batch(db: Database, embedder: "Embedder", *, agent_id: UUID, size: int) -> int:
-    """Embed one batch. No transaction is open while the model works."""
+    """Embed one batch and return the number of vectors stored. No transaction is open while the model works."""
     model = derive_model_id(embedder.identity)
     async with db.transaction(agent_id) as tx:
         rows = await SQL["list_without_vector"].fetch_all(tx, agent_id=agent_id, model_id=model, max_rows=size)
@@ -86,7 +87,7 @@ async def _embed_batch(db: Database, embedder: "Embedder", *, agent_id: UUID, si
 
 
 async def _switch_model(db: Database, model: UUID, *, agent_id: UUID, now: datetime) -> bool:
-    """Switch to the model. Return False if a memory without a vector of it was added in the meantime."""
+    """Make the model the active one; return False if a memory without a vector of it was added in the meantime."""
     async with db.transaction(agent_id) as tx:
         await SQL["lock_active_model"].execute(tx, agent_id=agent_id)
         if await SQL["list_without_vector"].fetch_all(tx, agent_id=agent_id, model_id=model, max_rows=1):

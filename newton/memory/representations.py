@@ -1,4 +1,4 @@
-"""The short forms of a memory, computed when it is stored. Pure."""
+"""The short forms of a memory, which are computed when the memory is stored. Pure."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -13,17 +13,17 @@ _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+(?=\S)")
 
 
 def to_bullet(line: str) -> str:
-    """Render a short form as a line of a context."""
+    """Return a short form as a bulleted line of a context."""
     return f"- {line}\n"
 
 
 def one_line(text: str) -> str:
-    """Collapse all white space, so that no memory can start a line or a section of its own."""
+    """Return the text on one line with single spaces, so that a memory cannot begin a line or section of a context."""
     return " ".join(text.split())
 
 
 def date_prefix(day: str) -> str:
-    """Return the prefix of a short form that shows its date."""
+    """Return a date in brackets, with which a short form begins."""
     return f"[{day}] "
 
 
@@ -31,7 +31,7 @@ DATE_PREFIX_LENGTH = len(date_prefix("2000-01-01"))
 
 
 def start_prefix(day: str) -> str:
-    """Return the prefix of the short forms of a fact that is not valid before `day`."""
+    """Return the beginning of the short forms of a fact that is not valid before `day`."""
     return f"[from {day}] "
 
 
@@ -40,12 +40,12 @@ _START_PREFIX = re.compile(r"\[from \d{4}-\d\d-\d\d\] (?=\S)")
 
 
 def has_start_prefix(text: str) -> bool:
-    """Return whether the short text of a memory begins with the day from which it is valid."""
+    """Return whether a short form begins with the day from which the fact is valid, as `start_prefix` writes it."""
     return _START_PREFIX.match(text) is not None
 
 
 def split_date_prefix(text: str) -> tuple[str | None, str]:
-    """Split a short form into its date, if it has one, and the rest.
+    """Return the date with which a short form begins, or None, and the rest of the form.
 
     >>> split_date_prefix("[2026-11-20] Ana: We met."), split_date_prefix("[20 November] Ana")
     (('2026-11-20', 'Ana: We met.'), (None, '[20 November] Ana'))
@@ -67,11 +67,10 @@ def make_short_forms(
     max_tokens: int = SUMMARY_TOKENS,
     keep_end: bool = False,
 ) -> ShortForms:
-    """Return the short forms of `text`: micro (one line) and summary (at most `max_tokens`).
+    """Return the short forms of `text`: micro (at most MICRO_TOKENS) and summary (at most `max_tokens`).
 
-    Both begin with `prefix`, which is never truncated.
-
-    A text that is too long loses its end, or with `keep_end` its middle.
+    Both begin with `prefix`, which is never truncated. A text that is too long loses its end, or with `keep_end` its
+    middle.
     """
     line, shorten = one_line(text), _cut_middle if keep_end else _truncate
 
@@ -89,7 +88,10 @@ def make_short_forms(
 def _find_fitting(
     shortenings: Iterable[str], *, limit: int, count_tokens: TokenCounter, prefix: str
 ) -> tuple[str, int]:
-    """Return the first of the shortenings within `limit` tokens, else the last, and its number of tokens."""
+    """Return the first shortening that with `prefix` has at most `limit` tokens, and its number of tokens.
+
+    If none fits, return the last one.
+    """
     text, tokens = prefix, limit + 1
     for shortening in shortenings:
         text = prefix + shortening
@@ -100,9 +102,10 @@ def _find_fitting(
 
 
 def _iter_shortenings(line: str, *, limit: int, shorten: Callable[[str, int], str]) -> Iterator[str]:
-    """Yield the line, then ever shorter forms of it.
+    """Yield the line, then shorter and shorter forms of it.
 
-    The last one has at most one character, so that only a prefix can exceed the limit."""
+    The last one has at most one character, so that only a prefix can exceed the limit.
+    """
     if len(line) <= limit * 8:
         yield line
     # English text has at most about eight characters per token, so longer forms are not counted.
@@ -114,7 +117,7 @@ def _iter_shortenings(line: str, *, limit: int, shorten: Callable[[str, int], st
 
 
 def _truncate(line: str, max_chars: int) -> str:
-    """Truncate after a sentence that ends in the second half of `max_chars`, otherwise after a word."""
+    """Cut the line after a sentence that ends in the second half of `max_chars`, otherwise after a word."""
     head = line[:max_chars]
     ends = [match.start() for match in _SENTENCE_END.finditer(line[: max_chars + 2]) if match.start() <= max_chars]
     if ends and ends[-1] >= max_chars // 2:
@@ -124,7 +127,7 @@ def _truncate(line: str, max_chars: int) -> str:
 
 
 def _cut_middle(line: str, max_chars: int) -> str:
-    """Return the beginning of the line and, as a third of `max_chars`, its end, with an ellipsis between them."""
+    """Return the line without its middle, for which an ellipsis stands. The end is a third of `max_chars` long."""
     tail_chars = max_chars // 3
     head, tail = _truncate(line, max_chars - tail_chars).removesuffix(ELLIPSIS), line[len(line) - tail_chars :]
     sentence, cut = _SENTENCE_END.search(tail), tail.find(" ")

@@ -1,4 +1,4 @@
-"""The query, scope and result of a recall. Pure."""
+"""The query, scope and result of a search for memories. Pure."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ CLOSE_COSINE = 0.25  # below it, texts of the bundled model are unrelated
 
 
 class SearchLimits(NamedTuple):
-    """For one kind: how many memories each search returns, and how many are kept."""
+    """The limits for one kind of memory: how many each search returns, and how many are kept in the end."""
 
     searched: int
     kept: int
@@ -35,14 +35,16 @@ class SearchLimits(NamedTuple):
 class RetrievedMemory(NamedTuple):
     """A memory that a search found, with the evidence for it.
 
-    `similarity` is its cosine similarity to the query, `lexical` its BM25 score as a share of the highest that is
-    possible for the query, and `relevance` the combination of both divided by that of the best memory found.
+    `similarity` is its cosine similarity to the query, `lexical` its BM25 score as a share of the highest possible one,
+    and `relevance` the combination of both, divided by that of the best memory found.
 
-    The fields before `similarity` and those after `relevance` are the columns of the query `get_memories`, in its
-    order; the latter are set for facts only, `is_outdated` for messages only. `renewed_at` is when the fact was last
-    stated again, `contradicted_ids` are facts that cannot be true together with it, and `is_outdated` tells that
-    something that the message states has changed since. It is a tuple, because hundreds are created for each context
-    and a dataclass takes ten times as long."""
+    The fields before `similarity` and after `relevance` are the columns of the query `get_memories`, in its order.
+    Those after `relevance` are set only for facts, `is_outdated` only for messages. `renewed_at` is the time at which
+    the fact was last stated again, `contradicted_ids` are facts that contradict it, and `is_outdated` means that
+    something that the message states has changed since.
+
+    It is a tuple, because hundreds are created for each context and a dataclass takes ten times as long.
+    """
 
     memory_id: UUID
     kind: Kind
@@ -76,40 +78,40 @@ class RetrievedMemory(NamedTuple):
 
     @property
     def told_at(self) -> datetime:
-        """When it occurred; for a fact, when it was last stated, or since when it is valid."""
+        """The time at which the memory occurred; for a fact, that of its last repetition or the start of validity."""
         return self.renewed_at or self.occurred_at
 
     @property
     def effective_importance(self) -> float:
-        """Its importance in [0, 1]: as set by a person, otherwise derived."""
+        """The importance in [0, 1]: as a person set it, otherwise derived from kind, state, outcome and use count."""
         if self.importance is not None:
             return self.importance
         return derive_importance(self.kind, self.state, self.outcome, self.uses)
 
     @property
     def evidence_score(self) -> float:
-        """The weighted sum of its cosine similarity and lexical share, without its neighbours."""
+        """The weighted sum of cosine similarity and lexical share, without the evidence of neighbouring messages."""
         return evidence_score(self.similarity, self.lexical, self.word_count)
 
     @property
     def spoken_text(self) -> str:
-        """Its text without the date and speaker of a message or the label of an artifact."""
+        """The text without the date and speaker of a message, or without the label of an artifact."""
         return self.summary.partition(": ")[2] if self.kind in ("exchange", "artifact") else self.summary
 
     @property
     def day(self) -> str | None:
-        """The date that both short forms begin with, if any."""
+        """The date with which both short forms begin; None if they do not."""
         day = split_date_prefix(self.summary)[0]
         return day if day and self.micro[:DATE_PREFIX_LENGTH] == self.summary[:DATE_PREFIX_LENGTH] else None
 
     @property
     def dedup_text(self) -> str:
-        """The memory's text with the speaker, without the date; memories with equal texts are duplicates."""
+        """The text with the speaker, but without the date. Memories for which it is equal are duplicates."""
         return (self.summary.partition("] ")[2] if self.kind == "exchange" else self.summary).casefold()
 
     @property
     def is_only_question(self) -> bool:
-        """Return whether the memory only asks, only says that the answer is unknown, or summarizes only questions."""
+        """True if the memory only asks, only says that an answer is unknown, or summarizes only questions."""
         if self.kind == "episode":
             return has_only_questions(self.spoken_text)
         if self.kind != "exchange":
@@ -118,7 +120,7 @@ class RetrievedMemory(NamedTuple):
         return is_only_question(self.spoken_text) or (is_reply and lacks_answer(self.spoken_text))
 
     def repeats_query(self, text: str) -> bool:
-        """Return whether this is a message with the text of the query, such as the question asked before."""
+        """Return whether this is a message with the same text as the query, such as the same question asked before."""
         return self.kind == "exchange" and self.spoken_text.casefold() == _fold_case(text)
 
 
@@ -129,7 +131,7 @@ def _fold_case(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallQuery:
-    """The text to search for, and its vector with the model's id if there is one."""
+    """The text to search for, and, if it was embedded, its vector and the id of the embedding model."""
 
     text: str
     vector: "Vector | None" = None
@@ -138,10 +140,13 @@ class RecallQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallResult:
-    """The memories found, best first; `in_time_range` are those of the requested times.
+    """The memories found, best first, and what is known about the searches.
 
-    `missing` maps each search that failed to the reason. `contradictions` are facts that were not found, but contradict
-    one of the memories. `known_share` is the share of the input's words that memory has, weighted by their rarity."""
+    `in_time_range` are the ids of those in the requested times. `missing` maps the name of each search that failed to
+    the reason. `contradictions` are facts that were not found, but contradict one of the memories. `known_share` is the
+    share of the query's words that occur in any memory, weighted by their rarity. `text_count` is the number of texts
+    searched.
+    """
 
     query: RecallQuery
     memories: Sequence[RetrievedMemory]
@@ -149,20 +154,24 @@ class RecallResult:
     in_time_range: Set[UUID] = frozenset()
     contradictions: Sequence[RetrievedMemory] = ()
     known_share: float = 0.0
+    text_count: int = 0
 
     @property
     def has_match(self) -> bool:
-        """Return True if a memory contains a word of the query or is close to its meaning."""
+        """True if a memory contains a word of the query or is close to its meaning."""
         return any(found.lexical > 0 or found.similarity >= CLOSE_COSINE for found in self.memories)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemorySearch:
-    """The scope of a search.
+    """The scope and the limits of a search.
 
-    Memories in `excluded_states` are left out. With `moment`, memories are searched as of that moment: `later_ids` did
-    not exist, `superseded_ids` were superseded then. Memories of the `time_ranges` are found even without other
-    evidence. Messages of the `preferred_threads` rank higher. Embedding and searches end after `timeout_seconds`."""
+    Memories in `excluded_states` and `excluded_ids` are left out. The words of `uncounted_ids` do not count as known
+    words: a message that asks for something is no evidence that memory contains it. With `moment`, memories are
+    searched as of that moment, and `superseded_ids` were superseded then. Memories in the `time_ranges` are found even
+    without other evidence. Messages of the `preferred_threads` rank higher. Embedding and each search end after
+    `timeout_seconds`.
+    """
 
     db: Database
     agent_id: UUID
@@ -171,7 +180,7 @@ class MemorySearch:
     excluded_states: Set[str] = frozenset({*PAST_STATES, ARCHIVED})
     moment: datetime | None = None
     excluded_ids: Sequence[UUID] = ()
-    later_ids: Sequence[UUID] = ()
+    uncounted_ids: Sequence[UUID] = ()
     superseded_ids: Sequence[UUID] = ()
     time_ranges: Sequence[TimeRange] = ()
     preferred_threads: Set[UUID] = frozenset()
@@ -180,7 +189,7 @@ class MemorySearch:
 
     @property
     def query_arguments(self) -> dict[str, object]:
-        """The arguments that all search queries share."""
+        """The arguments that the SQL queries of all searches share."""
         return {
             "agent_id": self.agent_id,
             "kinds": list(self.limits),
@@ -191,7 +200,7 @@ class MemorySearch:
         }
 
     def widen(self) -> "MemorySearch":
-        """Return the same search with limits that are WIDEN_FACTOR times as high."""
+        """Return the same search with limits multiplied by WIDEN_FACTOR."""
         factor = WIDEN_FACTOR
         limits = {kind: SearchLimits(w.searched * factor, w.kept * factor) for kind, w in self.limits.items()}
         return replace(self, limits=limits)

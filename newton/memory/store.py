@@ -1,4 +1,4 @@
-"""Store and update memories, with their postings, links and outbox rows."""
+"""Store of memories, with the words of their search index, their links, and their places in the embedding outbox."""
 
 import json
 from collections import defaultdict
@@ -46,8 +46,9 @@ class MemoryConfirmation:
 async def remember(tx: Tx, *, agent_id: UUID, memories: Sequence[NewMemory]) -> set[UUID]:
     """Store memories and return the ids of the new ones.
 
-    A memory whose content or ref exists in its kind is skipped by a unique constraint, so concurrent writers are
-    safe."""
+    A memory is skipped if one of the same kind has its content or `ref`. A unique constraint ensures this, so
+    concurrent writers are safe.
+    """
     if not memories:
         return set()
     rows = await SQL["insert_memories"].fetch_all(
@@ -61,9 +62,10 @@ async def remember(tx: Tx, *, agent_id: UUID, memories: Sequence[NewMemory]) -> 
 
 
 async def find_by_ref(tx: Tx, refs: Sequence[tuple[str, bytes]], *, agent_id: UUID, kind: Kind) -> set[str]:
-    """Return which of the refs, each paired with the hash of its content, are stored already.
+    """Return which of the refs are stored already. Each ref is paired with the hash of its content.
 
-    Raises ConflictError if a ref is stored, or occurs twice, with different contents."""
+    Raises ConflictError if a ref is stored, or occurs twice, with different contents.
+    """
     hashes: dict[str, bytes] = {}
     for ref, content_hash in refs:
         if hashes.setdefault(ref, content_hash) != content_hash:
@@ -78,11 +80,11 @@ async def find_by_ref(tx: Tx, refs: Sequence[tuple[str, bytes]], *, agent_id: UU
 
 
 def ref_conflict_error(kind: Kind, ref: str) -> ConflictError:
-    return ConflictError(f"The {kind} {ref!r} exists with other content.", hint="Use another ref.")
+    return ConflictError(f"The {kind} with the ref {ref!r} exists with other content.", hint="Use another ref.")
 
 
 async def confirm(tx: Tx, confirmations: Sequence[MemoryConfirmation], *, ctx: WriteContext) -> set[str]:
-    """Count confirmations and return the refs that are new."""
+    """Store confirmations; return the refs of those that were not stored before."""
     if not confirmations:
         return set()
     rows = await SQL["insert_confirmations"].fetch_all(
@@ -99,7 +101,7 @@ async def confirm(tx: Tx, confirmations: Sequence[MemoryConfirmation], *, ctx: W
 
 
 async def add_links(tx: Tx, link_type: LinkType, pairs: Sequence[tuple[UUID, UUID]], *, ctx: WriteContext) -> None:
-    """Link the first memory of each pair to the second; existing links stay unchanged."""
+    """Link the first memory of each pair to the second; links that exist already stay unchanged."""
     if pairs:
         ids, others = zip(*pairs, strict=True)
         await SQL["insert_links"].execute(
@@ -109,7 +111,7 @@ async def add_links(tx: Tx, link_type: LinkType, pairs: Sequence[tuple[UUID, UUI
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryUpdate:
-    """New short forms of a memory. A `full_text` or `outcome` of None keeps the old value."""
+    """The new short forms of a memory. A `full_text` or `outcome` of None keeps the stored value."""
 
     memory_id: UUID
     forms: ShortForms
@@ -118,9 +120,10 @@ class MemoryUpdate:
 
 
 async def update_memories(tx: Tx, updates: Sequence[MemoryUpdate], *, ctx: WriteContext) -> None:
-    """Replace short forms, full texts and outcomes; the former values are kept as versions.
+    """Replace short forms, full texts and outcomes of memories; the former values are kept as versions.
 
-    The search index is not changed."""
+    The search index is not changed.
+    """
     await SQL["update_texts"].execute(
         tx,
         agent_id=ctx.agent_id,

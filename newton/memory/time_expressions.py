@@ -1,4 +1,4 @@
-"""Time expressions of a text (yesterday, in March, since Monday, 2024-05-06) as time ranges. Pure."""
+"""Parsing of time expressions (yesterday, in March, since Monday, 2024-05-06) into time ranges. Pure."""
 
 import re
 from collections.abc import Iterable
@@ -35,7 +35,7 @@ _SENTENCE_END = re.compile(r"[.!?;]\s|$")
 
 
 class TimeRange(NamedTuple):
-    """A half-open interval with its phrase. A bound of None is open."""
+    """The time that a phrase means, from `start` to before `end`. A bound of None is open."""
 
     phrase: str
     start: datetime | None
@@ -46,7 +46,7 @@ class TimeRange(NamedTuple):
 
 
 class ReportPeriods(NamedTuple):
-    """The period [start, now] of a report, and the equally long [before, start) to compare it with."""
+    """The period of a report, from `start` to `now`, and the equally long one before it, from `before` to `start`."""
 
     before: datetime
     start: datetime
@@ -60,15 +60,16 @@ class ReportPeriods(NamedTuple):
 
 
 def find_time_ranges(text: str, *, now: datetime) -> list[TimeRange]:
-    """Return the distinct times that a text asks for, in order, relative to `now` and in its zone.
+    """Return the distinct times that a text mentions, at most MAX_TIMES, in order, relative to `now` and in its zone.
 
-    At most MAX_TIMES; timestamps of logs are ignored. A weekday or a month without a year is the latest that has
-    begun, or the next one if the sentence is about the future. Weeks begin on Monday."""
+    Timestamps of logs are ignored. A weekday, or a month without a year, is the latest that has begun, or the next one
+    if the sentence is about the future. Weeks begin on Monday.
+    """
     return _deduplicate(_to_time_range(m.match, m.likely, now) for m in _find_mentions(text, now.date()))
 
 
 def _deduplicate(ranges: Iterable[TimeRange]) -> list[TimeRange]:
-    """Keep the first phrase of each range."""
+    """Return the distinct ranges, at most MAX_TIMES, each with the phrase that mentions it first."""
     unique: dict[tuple[datetime | None, datetime | None], TimeRange] = {}
     for span in ranges:
         unique.setdefault((span.start, span.end), span)
@@ -76,7 +77,7 @@ def _deduplicate(ranges: Iterable[TimeRange]) -> list[TimeRange]:
 
 
 class _TimeMention(NamedTuple):
-    """A date expression with the ranges that it may mean, the latest that has begun first."""
+    """A date expression in a text, with the ranges that it may mean; the latest that has begun is first."""
 
     match: Match
     candidates: tuple[DateRange, ...]
@@ -103,7 +104,7 @@ def _find_mentions(text: str, today: date) -> list[_TimeMention]:
 
 
 def _refers_to_future(match: Match) -> bool | None:
-    """Return whether the sentence of a date is about the future; None if it shows neither future nor past."""
+    """Return whether the sentence around a date is about the future; None if its words show neither future nor past."""
     if match["side"] == "by":
         return True
     text = match.string
@@ -116,7 +117,7 @@ def _refers_to_future(match: Match) -> bool | None:
 
 
 def remove_times(text: str, ranges: Iterable[TimeRange]) -> str:
-    """Return the text in lower case without the phrases of `ranges`.
+    """Return the text in lower case without the phrases of the time ranges.
 
     >>> remove_times("What broke last week?", find_time_ranges("What broke last week?", now=datetime(2024, 5, 15)))
     'what broke ?'
@@ -132,9 +133,9 @@ def _normalize(text: str) -> str:
 
 
 def find_mentioned_times(text: str, *, moment: datetime) -> tuple[TimeRange, ...]:
-    """Return the times that a memory of `moment` mentions, other than its own.
+    """Return the times that the text of a memory mentions, except for the time `moment` of the memory itself.
 
-    A day without a year counts as both the last and the next one, unless the sentence shows which.
+    A day without a year counts as both the last and the next one, unless the sentence shows which is meant.
 
     >>> [span] = find_mentioned_times("I saw her last Friday.", moment=datetime(2023, 5, 8))
     >>> span.phrase, str(span.start)[:10]
@@ -147,7 +148,7 @@ def find_mentioned_times(text: str, *, moment: datetime) -> tuple[TimeRange, ...
 
 
 def _mentioned_range(match: Match, days: DateRange, moment: datetime) -> TimeRange:
-    """Resolve a mention; "by Friday" is that day."""
+    """Return the time range of a mention. "By Friday" means that day only."""
     return _closed_range(match, days, moment) if match["side"] == "by" else _to_time_range(match, days, moment)
 
 

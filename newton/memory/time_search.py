@@ -1,4 +1,4 @@
-"""Search by time: memories that occurred in a range or mention it."""
+"""Search by time, which finds memories that occurred in a time range or mention a time in it."""
 
 from collections.abc import Mapping, Sequence
 from uuid import UUID
@@ -19,7 +19,7 @@ SQL = load("newton.memory", "time_search.sql")
 async def find_in_range(
     tx: Tx, ranges: Sequence[TimeRange], search_arguments: Mapping[str, object]
 ) -> dict[UUID, Record]:
-    """Return the most important, then the latest memories of each kind in these ranges, by id."""
+    """Return the memories of each kind in the ranges, by id. The most important, then the latest, are first."""
     rows = await SQL["find_in_ranges"].fetch_all(tx, **search_arguments, **_range_arguments(ranges))
     return {row[0]: row for row in rows}
 
@@ -27,7 +27,7 @@ async def find_in_range(
 async def filter_in_range(
     tx: Tx, memory_ids: Sequence[UUID], ranges: Sequence[TimeRange], *, agent_id: UUID
 ) -> frozenset[UUID]:
-    """Return those of these memories that are in any of the ranges."""
+    """Return the ids of those memories that are in any of the ranges."""
     rows = await SQL["filter_by_ranges"].fetch_all(
         tx, agent_id=agent_id, memory_ids=memory_ids, **_range_arguments(ranges)
     )

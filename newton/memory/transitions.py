@@ -1,4 +1,4 @@
-"""State transitions of memories: those allowed, and those applied, each recorded with its reason.
+"""State transitions of memories: the allowed ones, and the applied ones, each recorded with its reason.
 
 A constraint of the database and docs/lifecycle.md must agree with ALLOWED_TRANSITIONS.
 """
@@ -22,7 +22,7 @@ END_OF_TIME = datetime(9999, 1, 1, tzinfo=UTC)  # as `moment`: the current state
 
 
 class AllowedTransition(NamedTuple):
-    """`event` may change a memory of `kind` from `from_state` to `to_state`."""
+    """A transition that is allowed: `event` may change a memory of `kind` from `from_state` to `to_state`."""
 
     kind: Kind
     from_state: str
@@ -31,7 +31,7 @@ class AllowedTransition(NamedTuple):
 
 
 def _expand(kind: Kind, from_states: str, events: str, to_states: str) -> Iterable[AllowedTransition]:
-    """Return every combination of these states and events."""
+    """Return an allowed transition for every combination of these states and events, each given as a list of words."""
     return starmap(AllowedTransition, product([kind], from_states.split(), events.split(), to_states.split()))
 
 
@@ -80,7 +80,7 @@ ALLOWED_TRANSITIONS: frozenset[AllowedTransition] = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class PlannedTransition:
-    """A transition that is due. With `releases` it also ends the quarantine, and the state may stay the same."""
+    """A transition to be applied. With `releases` it also ends the quarantine, and the state may stay the same."""
 
     memory_id: UUID
     event: str
@@ -94,7 +94,7 @@ class PlannedTransition:
 class TransitionRecord:
     """A transition that was applied. `origin` is the interface or job that applied it.
 
-    `replaced_by` is the memory that took its place, of the last transition of a fact that another one replaced.
+    `replaced_by` is set on the last transition of a fact that was replaced: the fact that replaced it.
     """
 
     at: datetime
@@ -129,19 +129,19 @@ async def apply_transitions(tx: Tx, planned: Sequence[PlannedTransition], *, ctx
 
 
 async def list_transitions(tx: Tx, *, agent_id: UUID, memory_id: UUID) -> list[TransitionRecord]:
-    """Return the transitions of a memory, the oldest first."""
+    """Return the transitions that were applied to a memory, the oldest first."""
     rows = await SQL["list_transitions"].fetch_all(tx, agent_id=agent_id, memory_id=memory_id)
     return [TransitionRecord(**row) for row in rows]
 
 
 class AppliedTransition(NamedTuple):
-    """A transition that was applied, and the micro form of its memory."""
+    """A transition that was applied, and the shortest form of the memory."""
 
     transition: PlannedTransition
     micro: str
 
 
 async def list_applied_since(tx: Tx, moment: datetime, *, agent_id: UUID, origin: str) -> list[AppliedTransition]:
-    """Return the transitions that `origin` applied from `moment` on, the oldest first."""
+    """Return the transitions that the interface or job `origin` has applied since `moment`, the oldest first."""
     rows = await SQL["list_changed_since"].fetch_all(tx, agent_id=agent_id, origin=origin, since=moment)
     return [AppliedTransition(PlannedTransition(*step), micro) for *step, micro in rows]

@@ -1,1 +1,1 @@
-"""External providers: embedding models, chat models, token counting and web search."""
+"""Clients of external services: embedding models, chat models and web search; and token counting."""

@@ -1,6 +1,6 @@
-"""What a server attaches to a tool call and must get back with it, such as a signature of its reasoning.
+"""Data that a server attaches to a tool call and requires back with the call, such as a signature of its reasoning.
 
-It is opaque, worthless to other models and not stored: this process keeps it for the rounds of a conversation.
+Only that server understands the data. This process keeps them in memory for the next requests of a conversation.
 """
 
 from collections import OrderedDict
@@ -16,7 +16,7 @@ _kept: OrderedDict[tuple[EndpointKey, str], CallExtras] = OrderedDict()
 
 
 def keep_call_extras(endpoint: EndpointKey, extras: Mapping[str, CallExtras]) -> None:
-    """Keep what came with the calls of a reply, by the id of the call."""
+    """Keep the data that a server attached to the calls of a reply. `extras` maps ids of calls to the data."""
     for call_id, fields in extras.items():
         _kept[endpoint, call_id] = fields
         _kept.move_to_end((endpoint, call_id))
@@ -25,5 +25,5 @@ def keep_call_extras(endpoint: EndpointKey, extras: Mapping[str, CallExtras]) ->
 
 
 def find_call_extras(endpoint: EndpointKey, call_id: str) -> CallExtras:
-    """Return what came with a call of this endpoint; empty if nothing did or it is forgotten."""
+    """Return the data that the server attached to a call; empty if there was none or it was dropped."""
     return _kept.get((endpoint, call_id), {})

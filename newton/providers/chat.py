@@ -1,4 +1,4 @@
-"""The chat model interface, independent of the provider."""
+"""Interfaces of chat models, and their messages and replies, independent of the provider."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,7 +10,7 @@ ContentPart: TypeAlias = Mapping[str, object]  # a part of a message in OpenAI's
 
 
 class ToolCall(NamedTuple):
-    """A tool call of a model: id, tool name, and arguments as JSON text."""
+    """A call of a tool by a model. `arguments` is JSON text."""
 
     id: str
     name: str
@@ -18,7 +18,7 @@ class ToolCall(NamedTuple):
 
 
 class ToolDefinition(NamedTuple):
-    """A tool that a model may call: its name and its OpenAI function definition."""
+    """A tool that a model may call: its name, and its function definition in OpenAI's format."""
 
     name: str
     function: Mapping[str, object]
@@ -26,10 +26,10 @@ class ToolDefinition(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestOptions:
-    """Options of a request.
+    """Options of a request to a model.
 
-    `tools` are the caller's. `own_tools` are Newton's; a model without tool support is called without them.
-    `extra_body` are further fields of an OpenAI body, which are sent unchanged.
+    `tools` are tools of the caller. `own_tools` are Newton's; they are omitted for a model without tool support.
+    `extra_body` are further fields in OpenAI's format, which are sent unchanged.
     """
 
     tools: tuple[ToolDefinition, ...] = ()
@@ -43,9 +43,10 @@ class RequestOptions:
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """A message of a request. An assistant message may contain tool calls; a tool message answers `tool_call_id`.
+    """A message sent to a model. The role `assistant` may have tool calls; the role `tool` answers `tool_call_id`.
 
-    `is_history` marks a message of the earlier conversation. `parts` are sent in place of `text`, which describes them.
+    `is_history` marks messages before the current input. `parts` (such as images) are sent instead of `text`, which
+    describes them.
     """
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -57,11 +58,11 @@ class ChatMessage:
 
     @property
     def attachment_count(self) -> int:
-        """Return the number of parts that are no text."""
+        """Return the number of parts that are not text, such as images and files."""
         return sum(1 for part in self.parts if part.get("type") != "text")
 
     def join(self, other: "ChatMessage") -> "ChatMessage":
-        """Return this message, followed by another one of the same role."""
+        """Return a message with the content of this message followed by that of `other`, which has the same role."""
         parts = (*self._as_parts(), *other._as_parts()) if self.parts or other.parts else ()
         return replace(self, text=f"{self.text}\n\n{other.text}".strip(), calls=other.calls, parts=parts)
 
@@ -70,7 +71,7 @@ class ChatMessage:
 
 
 def to_openai_message(message: ChatMessage) -> dict[str, object]:
-    """Return the message in OpenAI's chat format."""
+    """Convert the message to the format of OpenAI's Chat Completions API."""
     body: dict[str, object] = {"role": message.role, "content": list(message.parts) or message.text}
     if message.calls:
         body["content"] = message.text or None
@@ -85,9 +86,9 @@ def to_openai_message(message: ChatMessage) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyDelta:
-    """A part of a reply that is passed on but not remembered: reasoning, log probabilities, or another choice.
+    """A part of a reply that is passed to the client but not stored: reasoning, log probabilities, or another choice.
 
-    The fields are those of a choice in a chunk of OpenAI's format; `index` is 0 for the choice that is remembered.
+    The fields are those of a choice in a chunk of OpenAI's format. `index` is 0 for the choice that is stored.
     """
 
     index: int = 0
@@ -101,10 +102,10 @@ ReplyPiece: TypeAlias = str | ReplyDelta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatReply:
-    """A complete reply. `estimated` is True when the endpoint reported no usage and tokens were counted locally.
+    """A complete reply. `estimated` means that the server reported no usage, so tokens were counted locally.
 
-    `speech` is what was said outside of the text: a refusal, or the transcript of audio. `usage_details` are the
-    details of the usage by field, and `server_fields` further fields of the response, as the endpoint reported them.
+    `speech` is what the model said outside of `text`: a refusal, or the transcript of audio. `usage_details` and
+    `server_fields` are usage details and other fields of the response, as the server reported them.
     """
 
     text: str
@@ -121,55 +122,54 @@ class ChatReply:
 
 
 class ChatModel(Protocol):
-    """A model that continues a conversation."""
+    """Interface of a model that continues a conversation."""
 
     @property
     def name(self) -> str:
-        """Return the model's name in usage records."""
+        """Return the name of the model, as used in usage records."""
         ...
 
     def stream(self, messages: Sequence[ChatMessage], *, max_tokens: int | None) -> AsyncIterator[str | ChatReply]:
-        """Yield pieces of the reply, then the ChatReply, whose text is their concatenation.
+        """Yield the pieces of the reply, then a ChatReply with the whole text and the usage.
 
-        `max_tokens` limits the reply; None leaves the limit to the model.
-        Raises ProviderError when there is no reply or it is interrupted; before that, yields a ChatReply with the text
-        and usage received so far, if any, so that all usage is recorded.
+        `max_tokens` limits the reply; None leaves the limit to the model. Raises ProviderError when the reply fails or
+        is interrupted; before that, yields a ChatReply with what was received, if any, so that all usage is recorded.
         """
         ...
 
 
 @runtime_checkable
 class ToolModel(Protocol):
-    """A ChatModel with tool calls."""
+    """Interface of a chat model that supports tool calls."""
 
     @property
     def name(self) -> str:
-        """See `ChatModel.name`."""
+        """Return the name of the model, as used in usage records."""
         ...
 
     def answer(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None, options: RequestOptions
     ) -> AsyncIterator[ReplyPiece | ChatReply]:
-        """Stream as `ChatModel.stream`, with the options. The ChatReply contains the calls of tools.
+        """Yield the pieces of the reply, then a ChatReply with text, tool calls and usage, as `ChatModel.stream`.
 
-        A limit in `options.extra_body` takes the place of `max_tokens`. Raises RefusedRequestError for an option that
-        the model's server refuses.
+        A limit in `options.extra_body` replaces `max_tokens`. Raises RefusedRequestError for an option that the model's
+        server rejects.
         """
         ...
 
 
 @runtime_checkable
 class ModelSelector(Protocol):
-    """A ChatModel whose server offers several models."""
+    """Interface of a chat model whose server offers several models."""
 
     def with_model(self, name: str | None) -> ChatModel:
-        """Return the named model of the same server; None for the default one."""
+        """Return a chat model for the model `name` of the same server; for None, the default model."""
         ...
 
     async def list_models(self) -> Sequence[str]:
-        """Return the names of the models that the server offers. Raises ProviderError."""
+        """Return the names of the models that the server offers. Raises ProviderError if it cannot be asked."""
         ...
 
     async def resolve_name(self) -> str:
-        """Return the model's name. Raises ProviderError when none is configured and the server offers several."""
+        """Return the name of the model. Raises ProviderError if none is configured and the server offers several."""
         ...

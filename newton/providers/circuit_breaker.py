@@ -1,4 +1,4 @@
-"""Circuit breaker with a retry budget."""
+"""Circuit breaker with a retry budget, for calls of a server that may be down."""
 
 import functools
 from dataclasses import dataclass
@@ -10,9 +10,10 @@ MAX_RETRY_BUDGET, RETRY_BUDGET_PER_CALL = 3.0, 0.1  # the initial retry budget, 
 
 @dataclass(slots=True)
 class CircuitBreaker:
-    """A circuit breaker: after `failure_threshold` consecutive failures it allows one call per cooldown, as a probe.
+    """Pauses calls of a failing server: after `failure_threshold` failures in a row, it allows one per cooldown.
 
-    `now` is a time in seconds, always of the same clock.
+    `now` is a time in seconds; all calls must use the same clock. `retry_budget` is the number of retries left; each
+    call adds a fraction.
     """
 
     failure_threshold: int = FAILURE_THRESHOLD
@@ -22,7 +23,7 @@ class CircuitBreaker:
     _next_probe: float = 0.0
 
     def allow_call(self, now: float) -> bool:
-        """Return True if a call may be made. An open breaker allows one probe call per cooldown."""
+        """Return True if a call may be made. After too many failures, this is one call per cooldown."""
         if self.failures >= self.failure_threshold:
             if now < self._next_probe:
                 return False
@@ -31,14 +32,17 @@ class CircuitBreaker:
         return True
 
     def allow_retry(self) -> bool:
-        """Return True, and reduce the retry budget, if a failed call may be retried; never while open."""
+        """Return True if a failed call may be retried, and reduce the retry budget.
+
+        Return False while calls are paused.
+        """
         if self.failures >= self.failure_threshold or self.retry_budget < 1:
             return False
         self.retry_budget -= 1
         return True
 
     def record_result(self, now: float, *, failed: bool) -> None:
-        """Record whether an attempt failed. Any response from the endpoint, even a refusal, is a success."""
+        """Record whether an attempt failed. Any response of the server counts as success, even a refusal."""
         if not failed:
             self.failures = 0
             return
@@ -49,5 +53,5 @@ class CircuitBreaker:
 
 @functools.cache
 def get_breaker(endpoint: tuple[str, str, str]) -> CircuitBreaker:
-    """Return the breaker of an endpoint (upstream, address, model), shared by all agents of the process."""
+    """Return the circuit breaker of an endpoint (upstream, address, model), shared by all agents of the process."""
     return CircuitBreaker()

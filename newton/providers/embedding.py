@@ -1,4 +1,4 @@
-"""The embedding model interface, independent of the provider."""
+"""Interface of embedding models, independent of the provider."""
 
 from collections.abc import Sequence
 from typing import Protocol, TypeAlias
@@ -10,11 +10,14 @@ Vector: TypeAlias = NDArray[np.float32]
 
 
 class Embedder(Protocol):
-    """Maps texts to unit vectors. `identity` names model, weights and pooling. Only equal identities are comparable."""
+    """Interface of a model that maps texts to unit vectors.
+
+    `identity` names model, weights and pooling. Only vectors of models with equal identity can be compared.
+    """
 
     @property
     def name(self) -> str:
-        """Return the name of the model, as clients of OpenAI's API send it."""
+        """Return the name of the model as clients of OpenAI's API know it."""
         ...
 
     @property
@@ -24,11 +27,14 @@ class Embedder(Protocol):
     def dimensions(self) -> int: ...
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """Return one float32 vector of `dimensions` for each text, in order. Raises ProviderError on failure."""
+        """Return one float32 unit vector per text, in order, each with `dimensions` elements.
+
+        Raises ProviderError on failure.
+        """
         ...
 
 
 def normalize_rows(rows: NDArray[np.floating]) -> list[Vector]:
-    """Return the rows scaled to unit length; zero rows stay zero."""
+    """Scale each row to unit length. Rows of zeros stay zero."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return list((rows / np.maximum(lengths, 1e-12)).astype(np.float32))

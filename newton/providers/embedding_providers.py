@@ -1,4 +1,7 @@
-"""Selects the embedder by the settings or by the identity of an active model. Model libraries are imported on use."""
+"""Selection of the embedding model by the settings, or by the model with which memories were embedded.
+
+The libraries of a model are imported when it is used.
+"""
 
 from collections.abc import Sequence
 from functools import cache
@@ -13,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def create_embedder(settings: Settings) -> "Embedder | None":
-    """Return the configured embedder, or None for `none`. Blocks while it loads."""
+    """Return the embedder that the settings select; None if they turn embeddings off. Blocks while the model loads."""
     match settings.embedding_provider:
         case "local":
             return _load_minilm(settings.embeddings_device)
@@ -25,25 +28,28 @@ def create_embedder(settings: Settings) -> "Embedder | None":
 
 @cache
 def _load_minilm(device: str) -> "Embedder":
-    """Return the embedder shared by the process; each instance takes 100 MiB."""
+    """Return the local embedder. The process has only one, because each takes 100 MiB."""
     return import_module("newton.providers.minilm").MiniLM(device)
 
 
 class MissingEmbedder:
-    """Placeholder for an active embedding model that is not configured. Raises ProviderError on use."""
+    """Stands for the embedding model of the memories when it is not configured. Raises ProviderError on use."""
 
     def __init__(self, identity: str) -> None:
         self.name, self.identity, self.dimensions = identity, identity, 1
 
     async def embed(self, texts: Sequence[str]) -> "list[Vector]":
         raise ProviderError(
-            f"The memories were embedded with the model {self.identity}, which the settings do not name.",
-            hint="Set that model again, or run `newton reembed` to embed them with the model of the settings.",
+            f"The memories were embedded with the model {self.identity}, which is not configured.",
+            hint="Configure that model again, or run `newton reembed` to embed the memories with the configured model.",
         )
 
 
 def embedder_for(identity: str | None, settings: Settings, configured: "Embedder | None") -> "Embedder | None":
-    """Return the embedder of the active model `identity`, which may differ from the configured one."""
+    """Return the embedder for the model `identity`, with which the memories were embedded.
+
+    It may differ from the `configured` one. Return `configured` if `identity` is None or if embeddings are turned off.
+    """
     if configured is None or identity in (None, configured.identity):
         return configured
     if identity == import_module("newton.providers.minilm").MiniLM.identity:

@@ -1,4 +1,4 @@
-"""Deterministic fake models without files, for tests and demonstrations."""
+"""Deterministic models that need no files, for tests and demonstrations."""
 
 import hashlib
 import re
@@ -18,7 +18,7 @@ _PAIR_WEIGHT = 0.5  # relative to a word
 
 
 class HashEmbedder:
-    """An Embedder by feature hashing of words and word pairs. A text without words has a zero vector."""
+    """An embedder that hashes words and word pairs to dimensions. A text without words has a zero vector."""
 
     name = "hashed-words"
     identity = "hashed-words/2"
@@ -38,7 +38,7 @@ class HashEmbedder:
 
 
 class BrokenEmbedder:
-    """An Embedder that always raises ProviderError."""
+    """An embedder whose every call raises ProviderError."""
 
     def __init__(self, identity: str = HashEmbedder.identity, dimensions: int = HashEmbedder.dimensions) -> None:
         self.name, self.identity, self.dimensions = identity, identity, dimensions
@@ -48,7 +48,7 @@ class BrokenEmbedder:
 
 
 class ScriptedChat:
-    """A ChatModel that streams its lines, one per call, and records the messages it receives. A word is a token."""
+    """A chat model that replies with the next of its texts, and records received messages. A word is one token."""
 
     name = "scripted"
 

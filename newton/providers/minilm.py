@@ -1,4 +1,4 @@
-"""The embedding model that ships with Newton: all-MiniLM-L6-v2 in int8, on the CPU, offline."""
+"""The local embedding model that ships with Newton: all-MiniLM-L6-v2, quantized to int8, on the CPU, offline."""
 
 import asyncio
 import hashlib
@@ -30,10 +30,10 @@ CORES = min(os.cpu_count() or 1, 4)
 
 
 class MiniLM:
-    """An Embedder. Loading takes 0.3 s, a short text 3 ms; two cores embed about 300 lines of chat per second.
+    """The local embedder. Loading takes 0.3 s, a short text 3 ms; two cores embed about 300 chat messages per second.
 
-    Every text, also an empty one, has a unit vector. Texts are truncated to 256 word pieces. Because of quantization a
-    vector depends slightly on its batch (cosine similarity above 0.99).
+    Every text has a unit vector, even an empty one. Texts are truncated to 256 word pieces. Because of quantization a
+    vector depends slightly on the other texts in its batch (cosine similarity above 0.99).
     """
 
     name = "all-MiniLM-L6-v2"
@@ -55,7 +55,10 @@ class MiniLM:
         return await asyncio.to_thread(self.embed_now, texts)
 
     def embed_now(self, texts: Sequence[str]) -> list[Vector]:
-        """Embed in this thread. A query waits at most for one batch of a large job in another thread."""
+        """Embed texts in the current thread.
+
+        Batches of all threads share the cores, so a query waits for at most one batch of a large job.
+        """
         encoded = self._tokenizer.encode_batch([_clean_text(text) for text in texts])
         pieces = [one.ids for one in encoded]
         batches = list(group_by_length([len(ids) for ids in pieces]))
@@ -83,7 +86,7 @@ class MiniLM:
 
 
 def verify_file(path: Path) -> Path:
-    """Return the path if the file has the expected SHA-256 (about 20 ms). Raises ProviderError otherwise."""
+    """Return the path if the file has the expected SHA-256 (this takes 20 ms). Raises ProviderError if not."""
     try:
         with path.open("rb") as file:
             intact = hashlib.file_digest(file, "sha256").hexdigest() == weights.SHA256
@@ -95,7 +98,7 @@ def verify_file(path: Path) -> Path:
 
 
 def group_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Yield batches of indexes of texts with similar lengths."""
+    """Yield batches of text indexes, each with texts of similar length."""
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lambda i: lengths[i]):
         if batch and (len(batch) == BATCH_TEXTS or lengths[index] * (len(batch) + 1) > BATCH_PIECES):
@@ -107,13 +110,13 @@ def group_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
 
 
 def _clean_text(text: str) -> str:
-    """Truncate a long text and replace lone surrogates, which the tokenizer rejects."""
+    """Truncate a long text, and replace lone surrogates, which the tokenizer rejects."""
     text = text if len(text) <= MAX_CHARS else " ".join(text.split())[:MAX_CHARS]
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def build_tokenizer() -> Tokenizer:
-    """Return the word piece tokenizer. Special tokens such as [SEP] in a text are plain text."""
+    """Create the word piece tokenizer. Special tokens in a text, such as [SEP], are treated as plain text."""
     vocabulary = {line: i for i, line in enumerate(VOCABULARY.read_text(encoding="utf-8").splitlines())}
     tokenizer = Tokenizer(WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100))
     tokenizer.enable_truncation(MAX_PIECES)  # pyright: ignore[reportUnknownMemberType]  # the stubs are partial

@@ -1,4 +1,4 @@
-"""The models that a server offers."""
+"""Lists of the models that servers offer, cached for a minute."""
 
 import asyncio
 import re
@@ -29,12 +29,12 @@ _listings: dict[ModelUpstream, _Listing] = {}
 
 
 async def list_models(upstream: ModelUpstream, client: openai.AsyncOpenAI) -> tuple[str, ...]:
-    """Return the names of the chat models of a server, at most a minute old. Raises ProviderError."""
+    """Return the names of the chat models of a server. Raises ProviderError if the server cannot be asked."""
     return tuple(await describe_models(upstream, client))
 
 
 async def describe_models(upstream: ModelUpstream, client: openai.AsyncOpenAI) -> Mapping[str, Fields]:
-    """Return what a server says of its chat models, by name, at most a minute old. Raises ProviderError."""
+    """Return what a server reports on its chat models, by name. Raises ProviderError if it cannot be asked."""
     now = asyncio.get_running_loop().time()
     cached = _listings.get(upstream)
     if cached is None or cached.expires_at < now:
@@ -50,7 +50,7 @@ async def _fetch_models(upstream: ModelUpstream, client: openai.AsyncOpenAI) -> 
             found = {NAME_PREFIX.sub("", str(one["id"])): cast("Fields", one) for one in listed}
     except (openai.APIConnectionError, TimeoutError):
         message = f"{upstream.address} cannot be reached."
-        raise ProviderError(message, hint=f"Check {upstream.address_setting} and that it runs.") from None
+        raise ProviderError(message, hint=f"Check {upstream.address_setting}, and that the server runs.") from None
     except (*FAILURES, TypeError, AttributeError, KeyError):
         message = f"{upstream.address} does not list its models."
         hint = f"Check {upstream.address_setting} and {upstream.key_setting}, and set {upstream.model_setting}."
@@ -63,9 +63,9 @@ def _can_chat(name: str, fields: Fields) -> bool:
 
 
 async def find_only_model(upstream: ModelUpstream, client: openai.AsyncOpenAI) -> str:
-    """Return the name of the model to use when none is configured: the provider's default, or the only one of a server.
+    """Return the model to use when none is configured: the default of the provider, or the only one of a server.
 
-    Raises ProviderError when the server offers another number of models than one.
+    Raises ProviderError if the server offers none or several.
     """
     if (known := known_only_model(upstream)) is not None:
         return known
@@ -80,7 +80,7 @@ async def find_only_model(upstream: ModelUpstream, client: openai.AsyncOpenAI) -
 
 
 def known_only_model(upstream: ModelUpstream) -> str | None:
-    """Return what `find_only_model` would, if it is known without a request."""
+    """Return the result of `find_only_model` if it is known without a request, else None."""
     if upstream.is_provider_itself:
         return DEFAULT_MODELS[upstream.provider]
     listing = _listings.get(upstream)

@@ -1,7 +1,7 @@
-"""An endpoint of a model: its HTTP client, retries, circuit breaker, and the errors it reports.
+"""A model at an upstream (a server of models): HTTP client, retries, circuit breaker and errors.
 
-The library `openai` is the HTTP client for every protocol: it is there already, and brings timeouts, event streams and
-errors by status.
+The library `openai` is the HTTP client for every protocol, because it has timeouts, event streams and errors by status
+code.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ _KEY_PATTERN = re.compile(r"(?i:\bbearer\s+\S+)|\bsk-\S+|(?<=://)[^\s/@]+(?=@)|(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelEndpoint:
-    """One model of an upstream. What is learnt of it and its circuit breaker are its own."""
+    """A model of an upstream. It has a circuit breaker of its own."""
 
     client: openai.AsyncOpenAI
     model: str
@@ -72,23 +72,26 @@ class ModelEndpoint:
         return get_breaker(self.key)
 
     def deadline(self) -> float:
-        """Return the deadline in event loop time. Raises ProviderError while the circuit breaker is open."""
+        """Return the time at which a call that begins now must end, in event loop time.
+
+        Raises ProviderError while the circuit breaker pauses calls.
+        """
         now = asyncio.get_running_loop().time()
         if not self.breaker.allow_call(now):
             raise ProviderError(
                 f"{self.address} has failed several times; calls are paused for some seconds.",
-                hint="Newton retries automatically. Check that the endpoint runs.",
+                hint="Newton tries again automatically. Check that the server runs.",
             )
         return now + self.upstream.seconds
 
     def record_result(self, error: Exception | None) -> None:
-        """Tell the circuit breaker of this endpoint whether an attempt failed; `error` is None for a success."""
+        """Tell the circuit breaker whether an attempt failed; `error` is None for a success."""
         self.breaker.record_result(asyncio.get_running_loop().time(), failed=_is_outage(error))
 
     async def call(self, send: Callable[[], Awaitable[T]], *, deadline: float, allow_retry: bool = True) -> T:
-        """Return the result of `send`, retried once after an outage or a rate limit. Raises TimeoutError.
+        """Await `send` and return its result. After an outage or a rate limit, await it once more.
 
-        A retry needs retry budget and time before the deadline.
+        The repetition needs retry budget and time before the deadline. Raises TimeoutError at the deadline.
         """
         async with asyncio.timeout_at(deadline):
             try:
@@ -103,7 +106,10 @@ class ModelEndpoint:
             return await send()
 
     def to_provider_error(self, error: Exception) -> ProviderError:
-        """Return the failure with a remedy and the first line of the endpoint's message, without API keys."""
+        """Convert an error of the HTTP client to a ProviderError with a remedy.
+
+        The message contains the first line of the server's message, without API keys.
+        """
         if is_window_overflow(error):
             hint = "Set NEWTON_WINDOW_TOKENS to the size of that window."
             return ContextWindowError(f"The prompt exceeds the context window of {self.model}.", hint=hint)
@@ -124,14 +130,17 @@ class ModelEndpoint:
 
 
 def make_client(upstream: ModelUpstream) -> openai.AsyncOpenAI:
-    """Return the client. The OpenAI library requires a key, even for a local server that needs none."""
+    """Create the HTTP client of an upstream. The library requires a key, even for a local server that needs none."""
     timeout = openai.Timeout(upstream.seconds, connect=min(CONNECT_SECONDS, upstream.seconds))
     key = upstream.key or NO_KEY
     return openai.AsyncOpenAI(api_key=key, base_url=upstream.address, max_retries=0, timeout=timeout)
 
 
 def build_request_headers(upstream: ModelUpstream) -> dict[str, str]:
-    """Return the headers of each request: of Anthropic's protocol its key, in place of what the library would send."""
+    """Return the headers to add to each request.
+
+    For Anthropic's protocol these are its key and version, and the library's own headers are omitted.
+    """
     if upstream.provider != "anthropic":
         return {}
     omitted = dict.fromkeys(_OPENAI_HEADERS, cast("str", openai.Omit()))
@@ -139,7 +148,7 @@ def build_request_headers(upstream: ModelUpstream) -> dict[str, str]:
 
 
 def _is_untrusted_certificate(error: BaseException | None) -> bool:
-    """Return whether an error in the chain of causes is a failed verification of a certificate."""
+    """Return True if the error, or one of its causes, is that a TLS certificate could not be verified."""
     while error is not None:
         if isinstance(error, ssl.SSLCertVerificationError):
             return True
@@ -148,14 +157,14 @@ def _is_untrusted_certificate(error: BaseException | None) -> bool:
 
 
 def _is_outage(error: Exception | None) -> bool:
-    """Return True when the error means that the endpoint is down. A rejected request is not an outage."""
+    """Return True if the error means that the server is down. A rejected request is not an outage."""
     if isinstance(error, openai.APIStatusError):
         return isinstance(error, _RETRYABLE)
     return isinstance(error, openai.APIError | TimeoutError | ValueError)
 
 
 def _retry_delay(error: openai.OpenAIError) -> float:
-    """Return the seconds before a retry: the endpoint's Retry-After (a number or a date), or a default."""
+    """Return the seconds to wait before a retry: those of the header Retry-After (number or date), or a default."""
     if not isinstance(error, openai.APIStatusError):
         return DEFAULT_RETRY_SECONDS
     headers = error.response.headers
@@ -168,7 +177,7 @@ def _retry_delay(error: openai.OpenAIError) -> float:
 
 
 def _seconds_between(start: str, end: str) -> float:
-    """Return the difference of two HTTP dates; -1 when one is invalid."""
+    """Return the seconds between two HTTP dates; -1 when one is invalid."""
     try:
         return (parsedate_to_datetime(end) - parsedate_to_datetime(start)).total_seconds()
     except (ValueError, TypeError):
@@ -176,9 +185,9 @@ def _seconds_between(start: str, end: str) -> float:
 
 
 def is_window_overflow(error: Exception) -> bool:
-    """Return True when the endpoint rejects the prompt as too long for the context window; wordings vary by server.
+    """Return True if the server rejects the prompt as too long for the context window. Wordings vary by server.
 
-    A refusal of another field, such as a stop sequence that is too long, is none.
+    A rejection of another field, such as a stop sequence that is too long, does not count.
     """
     if not isinstance(error, openai.BadRequestError):
         return False
@@ -188,9 +197,9 @@ def is_window_overflow(error: Exception) -> bool:
 
 
 def _server_message(error: Exception, *, key: str) -> str:
-    """Return the first line of the endpoint's error message, without API keys.
+    """Return the first line of the server's error message, without API keys; empty for an invalid key or model.
 
-    The line is cut before a brace, because servers quote the request there. It is empty for an invalid key or model.
+    The line is cut before a brace, because servers quote the request there.
     """
     if not isinstance(error, openai.APIStatusError) or isinstance(error, (*_AUTH_ERRORS, openai.NotFoundError)):
         return ""
@@ -209,7 +218,7 @@ def _server_message(error: Exception, *, key: str) -> str:
 
 
 def _error_body(error: openai.APIError) -> object:
-    """Return the error that the endpoint sent. Gemini sends a list of one."""
+    """Return the error in the server's response. Gemini sends it in a list."""
     body = cast("object", error.body)
     listed = cast("list[object]", body) if isinstance(body, list) else [body]
     first = listed[0] if listed else None
@@ -220,7 +229,7 @@ def _error_body(error: openai.APIError) -> object:
 
 
 def _find_refused_param(error: openai.APIStatusError) -> str | None:
-    """Return the field of the request that a refusal names, by its name in OpenAI's format."""
+    """Return the request field that an error message names, by its name in OpenAI's format; None if it names none."""
     body = _error_body(error)
     message = cast("dict[str, object]", body).get("message") if isinstance(body, dict) else None
     if isinstance(error.param, str) or not isinstance(message, str):
@@ -237,18 +246,18 @@ def _is_overloaded(error: Exception) -> bool:
 
 
 def _redact(match: re.Match[str]) -> str:
-    """Return a placeholder for a word that may be an API key. A long word without a digit is returned unchanged."""
+    """Return a placeholder if the match may be an API key. A long word without digits is returned unchanged."""
     return "[key]" if match[1] is None or any(map(str.isdigit, match[1])) else match[0]
 
 
 def make_endpoint(settings: Settings, model: str, setting: str) -> ModelEndpoint:
-    """Return the endpoint of a model that is configured by the setting of that name."""
+    """Return the endpoint of `model` at the server of OpenAI's settings. `setting` is the setting that errors name."""
     upstream = replace(build_provider_upstream("openai", settings), model_setting=setting)
     return ModelEndpoint(client=make_client(upstream), model=model, upstream=upstream)
 
 
 def _make_error(error: Exception, what: str, *, hint: str) -> ProviderError:
-    """Return the error of the class that says whether the request, the model or the endpoint is at fault."""
+    """Create the error of the class for a fault of the request, of the model or of the server."""
     if isinstance(error, openai.NotFoundError):
         return ModelNotFoundError(what, hint=hint)
     if isinstance(error, openai.RateLimitError) or _is_overloaded(error):
@@ -262,11 +271,15 @@ def _make_error(error: Exception, what: str, *, hint: str) -> ProviderError:
 # The first match applies.
 _EXPLANATIONS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str, str], ...] = (
     (_AUTH_ERRORS, "{address} rejected the API key.", "Check {key_setting}."),
-    (openai.NotFoundError, "{address} has no model {model!r}.", "Set {setting} to a model that it offers."),
-    (openai.RateLimitError, "{address} is busy, or the quota is used up.", "Wait, or check the account."),
+    (openai.NotFoundError, "{address} has no model {model!r}.", "Set {setting} to a model that the server offers."),
+    (openai.RateLimitError, "{address} is busy, or the quota is used up.", "Wait, or check the account's quota."),
     (_TIMEOUTS, "{address} did not answer in time.", "Try again, or raise NEWTON_LLM_TIMEOUT."),
-    (openai.APIConnectionError, "{address} cannot be reached.", "Check {address_setting} and that it runs."),
-    (_REFUSALS, "{address} answered {status}.", "Change the request, or see the log of that server."),
-    (openai.APIStatusError, "{address} answered {status}.", "See the log of that server."),
+    (openai.APIConnectionError, "{address} cannot be reached.", "Check {address_setting}, and that the server runs."),
+    (
+        _REFUSALS,
+        "{address} answered with the HTTP status {status}.",
+        "Change the request, or see the log of that server.",
+    ),
+    (openai.APIStatusError, "{address} answered with the HTTP status {status}.", "See the log of that server."),
     (openai.APIError, "{address} failed during the reply.", "Try again, or see the log of that server."),
 )

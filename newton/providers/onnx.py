@@ -1,4 +1,4 @@
-"""ONNX Runtime. Import it only from here: this module disables its telemetry first."""
+"""ONNX Runtime with its telemetry disabled. All other modules must import it from here."""
 
 from newton.environment import quieten_libraries
 

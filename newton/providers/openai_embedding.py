@@ -1,4 +1,4 @@
-"""Embeddings from any OpenAI-compatible endpoint."""
+"""Embedding model at OpenAI or a compatible server."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ class _Rows(LenientModel):
 
 
 class OpenAIEmbedder:
-    """An Embedder. Texts are truncated to 8,000 tokens."""
+    """An embedder that calls OpenAI's embeddings API. Texts are truncated to 8,000 tokens."""
 
     def __init__(self, settings: Settings) -> None:
         self._endpoint = make_endpoint(settings, settings.embedding_model, "NEWTON_EMBEDDING_MODEL")
@@ -35,7 +35,7 @@ class OpenAIEmbedder:
         self.identity = f"{self.name}/{self.dimensions}"
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """Embed as `Embedder.embed`, in batches of at most 256 texts, each with its own deadline."""
+        """Embed texts in batches of at most 256, as `Embedder.embed`. Each batch has its own deadline."""
         batches = await asyncio.to_thread(lambda: list(_batch_texts(texts)))
         return [vector for batch in batches for vector in await self._embed_batch(batch)]
 
@@ -71,7 +71,7 @@ class OpenAIEmbedder:
 
 
 def _batch_texts(texts: Sequence[str]) -> Iterator[list[str]]:
-    """Yield batches within the endpoint's limits. An empty text becomes a space: the endpoint rejects empty texts."""
+    """Yield batches of texts within the limits of the API. Empty texts become a space, because the API rejects them."""
     batch, total = list[str](), 0
     for text in texts:
         truncated = token_counter.truncate(text, max_tokens=EMBED_TEXT_TOKENS) or " "

@@ -1,4 +1,4 @@
-"""Stream a reply of an endpoint, whatever its protocol; each call has one deadline and at most one retry."""
+"""Streaming of a model's reply, for all protocols. Each call has one deadline and at most one retry."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
@@ -35,7 +35,11 @@ async def stream_reply(
     start: StartCompletion[Completion],
     to_chunk: ToChunk = _keep,
 ) -> AsyncGenerator[ReplyPiece | ChatReply]:
-    """Yield as `ToolModel.answer`. The setting `llm_timeout` limits the whole reply."""
+    """Yield the pieces of a reply, then the ChatReply, as `ToolModel.answer`.
+
+    `start` sends the request; `to_chunk` converts an event of the server to a chunk of OpenAI's format. The setting
+    `llm_timeout` limits the time of the whole reply.
+    """
     deadline, failure = endpoint.deadline(), None
     with detached_span("chat", model=endpoint.model) as span:
         try:
@@ -66,9 +70,10 @@ async def start_structured(
     schema: type[BaseModel],
     start: Callable[[ModelEndpoint, StreamAccumulator, RequestOptions], Awaitable[C]],
 ) -> C:
-    """Start a request for structured output, with a looser format after each rejected one.
+    """Start a request for JSON that matches a schema. If the server rejects the format, try a looser one.
 
-    If the endpoint rejects all formats, raise the first error. The next call tries only one: this may be an outage.
+    Raises the first error if it rejects all formats. As this may be an outage, the next call then tries only the
+    loosest.
     """
     key, messages = endpoint.key, accumulator.messages
     refusal: openai.APIStatusError | None = None
@@ -92,12 +97,12 @@ async def start_structured(
 
 
 def is_refused_mode(error: openai.APIStatusError) -> bool:
-    """Return whether an error may mean that the endpoint lacks what the request asks for."""
+    """Return True if the error may mean that the server does not support a feature that the request uses."""
     return error.status_code in structured_output.REFUSAL_STATUSES and not is_window_overflow(error)
 
 
 async def drop_deltas(pieces: AsyncGenerator[ReplyPiece | ChatReply]) -> AsyncGenerator[str | ChatReply]:
-    """Yield the text and the reply only."""
+    """Yield only the text pieces and the ChatReply; leave out each ReplyDelta."""
     async with aclosing(pieces):
         async for piece in pieces:
             if not isinstance(piece, ReplyDelta):
@@ -105,9 +110,9 @@ async def drop_deltas(pieces: AsyncGenerator[ReplyPiece | ChatReply]) -> AsyncGe
 
 
 async def _iter_events(start: Awaitable[Completion], deadline: float) -> AsyncGenerator[object]:
-    """Yield the events of a stream as JSON values, or a whole response as one.
+    """Yield the events of a stream as JSON values; a response that is not streamed is one event.
 
-    Each wait has a timeout of its own, so that the deadline never cancels the consumer.
+    The deadline applies to each wait for an event, so it never interrupts the code that handles one.
     """
     completion = await start
     if isinstance(completion, ChatCompletion):
@@ -123,12 +128,12 @@ async def _iter_events(start: Awaitable[Completion], deadline: float) -> AsyncGe
 
 
 def _to_json(response: object) -> object:
-    """Return a response as JSON. One that violates the protocol may be any value."""
+    """Return a response as a JSON value. An invalid response is returned unchanged."""
     return response.to_dict(warnings=False) if isinstance(response, openai.BaseModel) else response
 
 
 def _incomplete_reply_error(reply: ChatReply, endpoint: ModelEndpoint) -> ProviderError:
-    """Return the error for a reply that is empty or incomplete although the endpoint reported no error."""
+    """Create the error for an empty or incomplete reply of a server that reported no error."""
     if reply.text:
         return ProviderError(f"{endpoint.address} ended its reply early.", hint="Ask again.")
     setting = endpoint.upstream.model_setting

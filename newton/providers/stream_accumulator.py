@@ -1,4 +1,4 @@
-"""Accumulate the chunks of a streamed reply: text, tool calls, usage, finish reason, and what is passed on as it is."""
+"""Accumulation of a streamed reply: text, tool calls, usage and finish reason. Other parts are passed on unchanged."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ SERVER_FIELDS = ("service_tier", "system_fingerprint")  # of a response, passed 
 
 
 class LenientModel(BaseModel):
-    """Base class of response models with only the fields that Newton reads; servers omit and add fields."""
+    """Base class of models of a server's response. Unknown fields are ignored, because servers add fields."""
 
     model_config = ConfigDict(frozen=True, from_attributes=True)
 
@@ -55,7 +55,7 @@ class _Delta(LenientModel):
 
     @property
     def other_fields(self) -> dict[str, Any]:
-        """Return what is neither text nor tool calls, such as reasoning, a refusal or audio."""
+        """Return the fields that are neither text nor tool calls, such as reasoning, a refusal or audio."""
         fields = {"refusal": self.refusal, **(self.model_extra or {})}
         fields["audio"] = self.audio and self.audio.model_dump(exclude_unset=True)
         return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
@@ -77,7 +77,7 @@ class _Usage(LenientModel):
 
     @property
     def details(self) -> dict[str, dict[str, int]]:
-        """Return the counts of both details by field, as far as they are reported."""
+        """Return the token counts in the details of prompt and completion, as far as the server reports them."""
         found = {
             "prompt_tokens_details": _keep_counts(self.prompt_tokens_details or {}),
             "completion_tokens_details": _keep_counts(self.completion_tokens_details or {}),
@@ -106,7 +106,7 @@ class _PartialCall:
 
 @dataclass(slots=True)
 class StreamAccumulator:
-    """The messages and the token limit of a request, and the part of its reply received so far."""
+    """The part of a reply received so far, with the messages and the token limit of its request."""
 
     messages: Sequence[ChatMessage]
     max_tokens: int | None
@@ -134,7 +134,7 @@ class StreamAccumulator:
 
     @property
     def call_extras(self) -> dict[str, Mapping[str, object]]:
-        """Return what the server attached to its tool calls, by the id of the call."""
+        """Return the data that the server attached to tool calls, by the id of the call."""
         found = {
             call.id: self._partial_calls[n].extras for n, call in zip(self._named_indices, self.calls, strict=True)
         }
@@ -146,13 +146,13 @@ class StreamAccumulator:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether the model has said nothing yet; reasoning does not count."""
+        """Return True if the model has sent no output yet. Reasoning does not count as output."""
         return not self.pieces and not self._partial_calls and not self._has_other_output
 
     def add_chunk(self, chunk_data: object) -> list[ReplyPiece]:
-        """Add a chunk, or a whole response; return its text and what else is passed on.
+        """Add a chunk, or a whole response. Return its text and its other parts, in the form to pass on.
 
-        Raises ValueError for an invalid chunk or an oversized reply.
+        Raises ValueError for an invalid chunk, or if the reply becomes too long.
         """
         chunk = _Chunk.model_validate(chunk_data)
         if (usage := chunk.usage) and usage.prompt_tokens is not None and usage.completion_tokens is not None:
@@ -166,7 +166,7 @@ class StreamAccumulator:
         return [piece for choice in chunk.choices for piece in self._add_choice(choice)]
 
     def to_reply(self, *, model: str) -> ChatReply:
-        """Return the reply. Without reported usage, tokens are counted locally."""
+        """Return the whole reply. If the server reported no usage, the tokens are counted locally."""
         text, calls = "".join(self.pieces), self.calls
         output = text + "".join(call.name + call.arguments for call in calls)
         count = token_counter.count
@@ -218,7 +218,7 @@ class StreamAccumulator:
         return [ReplyDelta(delta=fields, logprobs=logprobs)]
 
     def _add_tool_call(self, part: _ToolCallDelta) -> None:
-        """Add a part of a call, or a whole call from servers that do not number calls."""
+        """Add a part of a tool call. A part without a number is a whole call, as some servers send it."""
         index = len(self._partial_calls) if part.index is None else part.index
         call = self._partial_calls.setdefault(index, _PartialCall(part.id or ""))
         call.extras |= part.extra_content or {}
@@ -242,7 +242,7 @@ class StreamAccumulator:
 
 
 def _count_chars(value: object) -> int:
-    """Return the characters of all texts in a JSON value."""
+    """Return the number of characters of all texts in a JSON value."""
     if isinstance(value, str):
         return len(value)
     if isinstance(value, Mapping):

@@ -1,4 +1,8 @@
-"""Structured output: requests with a JSON Schema, in the strictest mode that an endpoint supports, and validation."""
+"""Structured output: requests for JSON in the strictest format that an endpoint supports, and its validation.
+
+There are three formats (modes): `schema` sends a JSON Schema, `object` asks for any JSON object, `words` only adds an
+example to the prompt.
+"""
 
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -18,7 +22,7 @@ F = TypeVar("F", bound=BaseModel)
 
 
 class EndpointKey(NamedTuple):
-    """The identity of an endpoint: two upstreams are two endpoints, even at one address."""
+    """Identifies an endpoint. Two upstreams are different endpoints, even if they have the same address."""
 
     upstream: str
     address: str
@@ -45,13 +49,13 @@ _unavailable: set[EndpointKey] = set()
 
 
 def modes_to_try(endpoint: EndpointKey) -> tuple[FormatMode, ...]:
-    """Return the modes to try, strictest first, from the last that worked. After an outage: only text."""
+    """Return the formats to try, the strictest first, from the last one that worked. After an outage, only `words`."""
     first = "words" if endpoint in _unavailable else _known_modes.get(endpoint, "schema")
     return FORMAT_MODES[FORMAT_MODES.index(first) :]
 
 
 def record_success(endpoint: EndpointKey, mode: FormatMode) -> None:
-    """Record that the endpoint supports the mode. The first success after an outage makes it try all modes again."""
+    """Record that the endpoint supports a format. After an outage, all formats are tried again from now on."""
     if endpoint in _unavailable:
         _unavailable.discard(endpoint)
         _known_modes.pop(endpoint, None)
@@ -60,12 +64,12 @@ def record_success(endpoint: EndpointKey, mode: FormatMode) -> None:
 
 
 def record_outage(endpoint: EndpointKey) -> None:
-    """Record that all modes failed. Until the text mode succeeds, no other mode is tried."""
+    """Record that the endpoint rejected all formats. Until `words` succeeds, no other format is tried."""
     _unavailable.add(endpoint)
 
 
 def build_response_format(output_type: type[BaseModel], mode: FormatMode) -> "ResponseFormat | None":
-    """Return the `response_format` of the request; None for the text mode."""
+    """Return the field `response_format` of the request; None for the format `words`."""
     if mode == "schema":
         schema = output_type.model_json_schema()
         return {"type": "json_schema", "json_schema": {"name": output_type.__name__.lower(), "schema": schema}}
@@ -75,7 +79,10 @@ def build_response_format(output_type: type[BaseModel], mode: FormatMode) -> "Re
 def add_schema_to_prompt(
     messages: Sequence[ChatMessage], output_type: type[BaseModel], mode: FormatMode
 ) -> list[ChatMessage]:
-    """Return the messages. Unless the endpoint gets the schema, add an example to the last message."""
+    """Return the messages, with an example of the output at the end of the last one.
+
+    In the format `schema` they are returned unchanged, because the server gets the schema itself.
+    """
     if mode == "schema":
         return list(messages)
     schema = output_type.model_json_schema()
@@ -84,7 +91,7 @@ def add_schema_to_prompt(
 
 
 def _render_example(schema: Mapping[str, Any], defs: Mapping[str, Any], *, depth: int) -> str:
-    """Return example JSON for a schema. Small models imitate an example but repeat a schema."""
+    """Return example JSON for a schema. Small models imitate an example, but repeat a schema."""
     if depth == 0:
         return "..."
     if "$ref" in schema:
@@ -101,17 +108,17 @@ def _render_example(schema: Mapping[str, Any], defs: Mapping[str, Any], *, depth
 
 
 class StructuredModel(ChatModel, Protocol):
-    """A ChatModel with structured output."""
+    """Interface of a chat model that supports structured output."""
 
     def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
     ) -> AsyncIterator[str | ChatReply]:
-        """Stream as `ChatModel.stream`; with a schema, request JSON that matches it."""
+        """Stream a reply, as `ChatModel.stream`. With a schema, the model is asked for JSON that matches it."""
         ...
 
 
 def parse_output(text: str, schema: type[F]) -> F | None:
-    """Return the first JSON object of a reply that is valid for the schema, or None. Text around it is ignored."""
+    """Return the first JSON object in a text that is valid for the schema; None if there is none."""
     start, end = text.find("{"), text.rfind("}")
     whole = text[start : end + 1] if 0 <= start < end else text
     parts = (json.dumps(item) for item in _iter_json_objects(text) if item.keys() & schema.model_fields)
@@ -124,7 +131,7 @@ def parse_output(text: str, schema: type[F]) -> F | None:
 
 
 def _iter_json_objects(text: str) -> Iterator[dict[str, object]]:
-    """Yield the JSON objects that start at one of the first MAX_STARTS braces of a text.
+    """Yield the JSON objects in a text. Only the first MAX_STARTS braces are tried as the start of one.
 
     >>> list(_iter_json_objects('As {you} like: ```json\\n{"same": true}\\n``` {}'))
     [{'same': True}, {}]

@@ -1,6 +1,6 @@
-"""Estimate a model's token count from the local count, by regression on reported usage. Pure functions.
+"""Estimation of a model's token count from the local count, by regression on reported usage. Pure functions.
 
-Tokenizers differ by a ratio, and chat templates add a constant per message; a few calls determine both.
+Tokenizers differ by a factor, and chat templates add a constant per message. Both are fitted to a few calls.
 """
 
 import math
@@ -21,7 +21,7 @@ SAMPLES_PER_OUTLIER = 4  # the minimum number of samples per outlier
 
 
 class UsageSample(NamedTuple):
-    """One call: the local token count of the prompt, its number of messages, and the reported tokens."""
+    """A call of a model: tokens of the prompt as counted locally and as reported, and its number of messages."""
 
     counted: int
     messages: int
@@ -29,22 +29,22 @@ class UsageSample(NamedTuple):
 
 
 class TokenCalibration(NamedTuple):
-    """Model tokens per local token (`ratio`) and per message (`overhead`)."""
+    """The tokens that a model counts per local token (`ratio`) and in addition per message (`overhead`)."""
 
     ratio: float = 1.0
     overhead: float = DEFAULT_OVERHEAD
 
     def to_model_tokens(self, counted: int, messages: int) -> int:
-        """Return the model's token count for a local count."""
+        """Return how many tokens the model counts for a prompt of `counted` local tokens."""
         return round(self.ratio * counted + self.overhead * messages)
 
     def to_local_tokens(self, tokens: int, messages: int) -> int:
-        """Return the local token count that fits into a number of model tokens, less the overhead of the messages."""
+        """Return how many local tokens fit into `tokens` of the model, besides the overhead of the messages."""
         return max(int((tokens - self.overhead * messages) / self.ratio), 0)
 
 
 def fit_calibration(samples: Sequence[UsageSample]) -> TokenCalibration:
-    """Return the best fit to the plausible samples without outliers; without samples the default."""
+    """Fit ratio and overhead to samples, without implausible ones and outliers. Without samples, return the default."""
     plausible = [sample for sample in samples if _is_plausible(sample)]
     if not plausible:
         return TokenCalibration()
@@ -58,7 +58,10 @@ def _is_plausible(sample: UsageSample) -> bool:
 
 
 def _fit_median(samples: Sequence[UsageSample]) -> TokenCalibration:
-    """Return the median ratio without the default overhead, but at least min(1, the median ratio with the overhead)."""
+    """Fit only the ratio, as the median over the samples, after subtracting the default overhead of the messages.
+
+    The ratio is at least the smaller of 1 and the median without that subtraction.
+    """
     net = statistics.median((s.reported - DEFAULT_OVERHEAD * s.messages) / s.counted for s in samples)
     gross = statistics.median(s.reported / s.counted for s in samples)
     return TokenCalibration(min(max(net, min(gross, 1.0), MIN_RATIO), MAX_RATIO), DEFAULT_OVERHEAD)
@@ -76,7 +79,7 @@ def _drop_outliers(samples: list[UsageSample]) -> list[UsageSample]:
 
 
 def _squared_error(samples: Sequence[UsageSample]) -> float:
-    """Return the squared error of the best fit."""
+    """Return the sum of squared relative errors of the best fit to the samples."""
     ratio, overhead = _fit_best(samples)
     return sum(((ratio * s.counted + overhead * s.messages) / s.reported - 1) ** 2 for s in samples)
 
@@ -86,7 +89,7 @@ def _fit_best(samples: Sequence[UsageSample]) -> TokenCalibration:
 
 
 def _fit_least_squares(samples: Sequence[UsageSample]) -> TokenCalibration | None:
-    """Return the least squares fit of relative errors, from the normal equations; None when it is implausible."""
+    """Fit ratio and overhead by least squares of the relative errors. Return None when the fit is implausible."""
     tokens = [s.counted / s.reported for s in samples]
     messages = [s.messages / s.reported for s in samples]
     a, b = sum(x * x for x in tokens), sum(x * y for x, y in zip(tokens, messages, strict=True))

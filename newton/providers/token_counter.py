@@ -1,4 +1,4 @@
-"""Count tokens offline with the encoding that ships with Newton."""
+"""Offline token counting with the encoding that ships with Newton (cl100k_base)."""
 
 import functools
 import re
@@ -17,7 +17,7 @@ _LONG_WHITESPACE = re.compile(rf"(?<!{_WHITESPACE}){_WHITESPACE}{{100000,}}")
 
 
 def count(text: str) -> int:
-    """Return the exact token count. Special tokens such as <|endoftext|> are plain text.
+    """Return the number of tokens of a text. Special tokens such as <|endoftext|> are counted as plain text.
 
     A lone surrogate counts as the replacement character. A million letters without a space take about half a second.
     """
@@ -38,7 +38,7 @@ def is_additive(line: str) -> bool:
 
 
 def truncate(text: str, *, max_tokens: int) -> str:
-    """Return the text truncated to `max_tokens`; an incomplete last character becomes the replacement character."""
+    """Truncate the text to `max_tokens`. A character that is cut becomes the replacement character."""
     pieces = [token for part in _split_long_blanks(text) for token in _encoding().encode_ordinary(part)]
     return text if len(pieces) <= max_tokens else _encoding().decode(pieces[:max_tokens])
 
@@ -55,9 +55,9 @@ def _encoding() -> tiktoken.Encoding:
 
 
 def _split_long_blanks(text: str) -> Iterator[str]:
-    """Yield the text, split within long runs of white space where the encoding splits too, so that counts are equal.
+    """Yield the text in parts whose token counts add up, so that no part has a very long run of white space.
 
-    The encoding splits such a run after its last line end and before its last character.
+    The cuts are where the encoding splits too: after the last line end of a run, and before its last character.
     """
     start = 0
     for run in _LONG_WHITESPACE.finditer(text):

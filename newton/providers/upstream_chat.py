@@ -1,4 +1,4 @@
-"""What the chat models of all protocols share: the server, its client, and the name of the model."""
+"""Base class of the chat models of all protocols: upstream (server), HTTP client, and name of the model."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Sequence
@@ -14,7 +14,7 @@ from newton.providers.upstreams import ModelUpstream
 
 
 class UpstreamChat(ABC):
-    """A ToolModel and ModelSelector of one upstream; a subclass calls it in the protocol of its server.
+    """Base class of a chat model at an upstream; a subclass implements the protocol of the server.
 
     Without a model name, the default of the provider is used, or the only model of another server; see
     `find_only_model`.
@@ -28,38 +28,38 @@ class UpstreamChat(ABC):
 
     @property
     def upstream(self) -> ModelUpstream:
-        """Return the server of the model."""
+        """Return the upstream (server) of the model."""
         return self._upstream
 
     @property
     def name(self) -> str:
-        """Return the model's name; of an unknown model, a description."""
+        """Return the name of the model; a description while the name is not known."""
         known = self._model or model_catalog.known_only_model(self._upstream)
         return self._upstream.label(known) if known else f"the model of {self._upstream.address}"
 
     def with_model(self, name: str | None) -> Self:
-        """Return the named model of the same server; None for the one that the settings name."""
+        """Return a chat model for the model `name` of the same server; for None, the one of the settings."""
         return type(self)(self._upstream, model=name, client=self._client)
 
     async def list_models(self) -> Sequence[str]:
-        """See `ModelSelector.list_models`."""
+        """Return the names of the models that the server offers. Raises ProviderError if it cannot be asked."""
         return await model_catalog.list_models(self._upstream, self._client)
 
     async def resolve_name(self) -> str:
-        """Return the model's name. Raises ProviderError when none is configured and the server offers several."""
+        """Return the name of the model. Raises ProviderError if none is configured and the server offers several."""
         return self._model or await model_catalog.find_only_model(self._upstream, self._client)
 
     @abstractmethod
     def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
     ) -> AsyncGenerator[str | ChatReply]:
-        """See `StructuredModel.stream`."""
+        """Stream a reply, as `StructuredModel.stream`."""
 
     @abstractmethod
     def answer(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None, options: RequestOptions
     ) -> AsyncGenerator[ReplyPiece | ChatReply]:
-        """See `ToolModel.answer`."""
+        """Stream a reply that may contain tool calls, as `ToolModel.answer`."""
 
     async def _open_endpoint(self) -> ModelEndpoint:
         return ModelEndpoint(client=self._client, model=await self.resolve_name(), upstream=self._upstream)

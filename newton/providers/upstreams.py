@@ -1,4 +1,4 @@
-"""The upstreams: the servers of models that the settings name, each with its address, key and model."""
+"""Upstreams: the model servers in the settings, each with address, API key and model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,10 +18,11 @@ MAX_LISTED = 10  # names of models in an error
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelUpstream:
-    """A server of models. `is_named` is whether it is one of `[models]` and not of the variables of its provider.
+    """A model server in the settings.
 
-    `model` is None if the server decides; `seconds` limits a whole call. `needs_key` is whether the name of a key is
-    configured. `key_setting` and the other settings are what an error tells the operator to correct.
+    `is_named` means that it is a table of `[models]`, not given by variables such as `OPENAI_BASE_URL`. `model` is None
+    if the server decides. `seconds` limits the time of a call. `needs_key` means that a variable for its key is
+    configured. `key_setting`, `address_setting` and `model_setting` are the names of settings in error messages.
     """
 
     name: str
@@ -38,23 +39,23 @@ class ModelUpstream:
 
     @property
     def is_provider_itself(self) -> bool:
-        """Return whether the server is the one of the company that defines the protocol."""
+        """Return True if the server is OpenAI's or Anthropic's own, not a compatible one."""
         return self.address == BASE_URLS[self.provider]
 
     @property
     def has_missing_key(self) -> bool:
-        """Return whether it is one of `[models]` that needs a key and has none."""
+        """Return True if the upstream is a table of `[models]` that needs an API key and has none."""
         return self.is_named and self.key is None and (self.needs_key or self.is_provider_itself)
 
     def label(self, model: str) -> str:
-        """Return the name of one of its models: in usage records, and as callers select it."""
+        """Return the name of a model of this upstream, as used in usage records and by callers to select it."""
         return f"{self.name}/{model}" if self.is_named else model
 
 
 def list_upstreams(settings: Settings) -> dict[str, ModelUpstream]:
-    """Return the configured upstreams by name: those of the variables of both providers, then those of `[models]`.
+    """Return the configured upstreams by name: those of OpenAI's and Anthropic's variables, then those of `[models]`.
 
-    An upstream of `[models]` with the name of a provider takes the place of that provider's variables.
+    An upstream of `[models]` with the name of a provider replaces the one of the provider's variables.
     """
     found: dict[str, ModelUpstream] = {}
     for provider in BASE_URLS:
@@ -65,7 +66,7 @@ def list_upstreams(settings: Settings) -> dict[str, ModelUpstream]:
 
 
 def build_provider_upstream(provider: Provider, settings: Settings) -> ModelUpstream:
-    """Return the upstream of the variables of a provider, such as `OPENAI_…`, whether they are set or not."""
+    """Return the upstream given by the variables of a provider, such as `OPENAI_BASE_URL`, even if none is set."""
     configured, prefix = _read_provider_settings(settings, provider), provider.upper()
     return ModelUpstream(
         name=provider,
@@ -89,9 +90,10 @@ def _read_provider_settings(settings: Settings, provider: Provider) -> UpstreamS
 
 
 def _build_named_upstream(name: str, configured: UpstreamSettings, settings: Settings) -> ModelUpstream:
-    """Return an upstream of `[models]`.
+    """Return the upstream of a table of `[models]`.
 
-    One without an address is the provider itself and may use the provider's key; a key is never sent to another server.
+    Without an address it is the provider's server and may use the provider's key; that key is never sent to another
+    server.
     """
     key, key_setting = configured.api_key, configured.api_key_env or f"api_key_env of [models.{name}]"
     if key is None and configured.api_key_env is None and configured.base_url is None:
@@ -112,11 +114,14 @@ def _build_named_upstream(name: str, configured: UpstreamSettings, settings: Set
 
 
 def format_model_names(names: Sequence[str]) -> str:
-    """Return the names of models for an error, at most MAX_LISTED."""
+    """Return the names of models for an error message, at most MAX_LISTED of them."""
     return ", ".join(names[:MAX_LISTED]) + (", …" if len(names) > MAX_LISTED else "")
 
 
 def _to_address(base_url: str | None, provider: Provider) -> str:
-    """Return the address of a server. That of Anthropic's protocol is usually configured without its version."""
+    """Return the address of the server.
+
+    `/v1` is added for Anthropic's protocol, whose base URL is usually given without it.
+    """
     address = (base_url or BASE_URLS[provider]).rstrip("/")
     return f"{address}/v1" if provider == "anthropic" and not address.endswith("/v1") else address

@@ -1,4 +1,4 @@
-"""Web search with a SearXNG-compatible service. Requests go only to the configured address."""
+"""Web search with a SearXNG-compatible service. Queries are sent only to the configured address."""
 
 import json
 import ssl
@@ -22,7 +22,7 @@ CACHE_TTL_MS, MAX_CACHED = 120_000.0, 64  # the lifetime and the size of the res
 
 
 class WebResult(NamedTuple):
-    """One search result. `published` is the date from the service, or empty."""
+    """A search result. `published` is the date as the service states it; empty if unknown."""
 
     title: str
     text: str
@@ -49,7 +49,7 @@ class _RawResults(BaseModel):
 
 
 class WebSearch:
-    """One search service, with a rate limit and a cache. `ticks` is a monotonic clock in milliseconds."""
+    """Client of a search service, with a rate limit and a cache. `ticks` returns milliseconds of a monotonic clock."""
 
     def __init__(self, address: str, *, seconds: float, ticks: Callable[[], float] = monotonic_ms) -> None:
         self._address, self._seconds, self._ticks = f"{address.rstrip('/')}/search", seconds, ticks
@@ -59,9 +59,10 @@ class WebSearch:
         self._cache = OrderedDict[str, tuple[float, Sequence[WebResult]]]()
 
     async def search(self, query: str) -> Sequence[WebResult]:
-        """Return the first results that have a text and an HTTP address.
+        """Return the first results of a query that have a text and an HTTP address.
 
-        Raises ProviderError for an invalid response, or if the rate limit is reached."""
+        Raises ProviderError if the service fails, or if the rate limit is reached.
+        """
         query = " ".join(query.split())[:MAX_QUERY_CHARS]
         now = self._ticks()
         if (cached := self._cache.get(query)) and now - cached[0] < CACHE_TTL_MS:
@@ -99,7 +100,10 @@ class WebSearch:
 
 
 def parse_results(body: bytes) -> Sequence[WebResult]:
-    """Return the first results with text and an HTTP address. Raises ProviderError for an invalid response."""
+    """Return the first results in a response that have a text and an HTTP address.
+
+    Raises ProviderError if the response is invalid.
+    """
     try:
         results = _RawResults.model_validate(json.loads(body)).results
     except (ValidationError, ValueError, RecursionError):
@@ -121,7 +125,7 @@ def _url_scheme(address: str) -> str:
 
 
 def _first_sentences(text: str) -> str:
-    """Return the first sentences, up to MAX_TEXT_CHARS; a longer sentence is cut after a word."""
+    """Return the first sentences of a text, up to MAX_TEXT_CHARS. A longer sentence is cut after a word."""
     if len(text) <= MAX_TEXT_CHARS:
         return text
     head = text[:MAX_TEXT_CHARS]
@@ -130,5 +134,5 @@ def _first_sentences(text: str) -> str:
 
 
 def _search_error(detail: str) -> ProviderError:
-    hint = "Check NEWTON_SEARCH_URL: a SearXNG service with the json format enabled."
-    return ProviderError(f"The web search {detail}.", hint=hint)
+    hint = "Check that NEWTON_SEARCH_URL is the URL of a SearXNG service with the format json enabled."
+    return ProviderError(f"The web search service {detail}.", hint=hint)

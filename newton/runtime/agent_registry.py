@@ -1,4 +1,4 @@
-"""The agents of one process, which share its database and models."""
+"""A cache of agents: one process opens each agent on first use, and all share one database and the models."""
 
 import asyncio
 from collections import OrderedDict
@@ -24,7 +24,10 @@ READY_SECONDS = 2  # timeout of the readiness check
 
 
 class AgentRegistry:
-    """A cache of the services of each agent."""
+    """A cache of the services of each agent, which is opened on first use.
+
+    The cache holds the default agent and at most `MAX_LOADED` other agents.
+    """
 
     def __init__(self, newton: AgentServices) -> None:
         self.default = newton
@@ -39,7 +42,7 @@ class AgentRegistry:
         return load_ui_tasks(self.default.settings.home / "ui_tasks")
 
     async def get(self, name: str) -> AgentServices:
-        """Return the services of the named agent. Raises NotFoundError when there is none."""
+        """Return the services of the named agent. Raises NotFoundError if there is no such agent."""
         agent_id = derive_agent_id(name)
         if agent_id == self.default.scope.agent_id:
             return await self._refresh_model(self.default)
@@ -50,16 +53,19 @@ class AgentRegistry:
             return self._agents.get(agent_id) or self._cache(await open_for_agent(self.default, name))
 
     async def set_model(self, newton: AgentServices, model: str | None) -> AgentServices:
-        """Set or remove the default model of an agent. Raises ModelNotFoundError for an unknown name."""
+        """Set the default chat model of an agent, or remove it if `model` is None; return the changed services.
+
+        Raises ModelNotFoundError for an unknown model.
+        """
         if model is not None:
             await newton.models.select(newton.chat_model, model)
         await agents.set_model(newton.scope.db, newton.scope.agent_id, model)
         return self._replace(replace(newton, default_model=model))
 
     async def _refresh_model(self, newton: AgentServices) -> AgentServices:
-        """Return the services with the default model that is stored; another process may have set it.
+        """Return the services with the agent's default model as stored now, because another process may have set it.
 
-        Raises NotFoundError, and removes the agent from the cache, if another process has deleted it.
+        If another process has deleted the agent, remove it from the cache and raise NotFoundError.
         """
         now, agent_id = monotonic_ms(), newton.scope.agent_id
         if now - self._read_at.get(agent_id, -MODEL_AGE_MS) < MODEL_AGE_MS:
@@ -84,9 +90,9 @@ class AgentRegistry:
         return await self.get(name)
 
     async def get_for_user(self, parent: AgentServices, user: str) -> AgentServices:
-        """Return the services of the memory of a user of an agent; create it on first use.
+        """Return the services of the separate memory that an agent keeps for one user; create this memory on first use.
 
-        Its chat model is the one of the agent, unless it has its own.
+        It uses the default chat model of the agent `parent`, unless it has a default model itself.
         """
         name = agents.name_user_agent(parent.settings.agent, user)
         if derive_agent_id(name) not in self._agents:
@@ -95,10 +101,10 @@ class AgentRegistry:
         return replace(newton, default_model=newton.default_model or parent.default_model)
 
     async def get_current(self, name: str) -> AgentServices:
-        """Return the services of the named agent as a process that starts now would load them.
+        """Return the services of the named agent as a newly started process would load them.
 
-        Another process may have switched the embedding model or erased the agent with its procedures. Raises
-        NotFoundError when there is no agent of the name.
+        If another process has changed the agent's embedding model, open the agent again. Also update the stored
+        procedures from the skill files. Raises NotFoundError if there is no such agent.
         """
         newton = await self.get(name)
         embedder, configured = newton.scope.embedder, newton.configured_embedder
@@ -116,7 +122,7 @@ class AgentRegistry:
         self._read_at.pop(agent_id, None)
 
     async def reload(self, newton: AgentServices) -> AgentServices:
-        """Replace the services of an agent, for example after a change of its embedding model."""
+        """Open an agent again, for example after a change of its embedding model, and return the new services."""
         async with self._lock(newton.scope.agent_id):
             reloaded = await open_for_agent(self.default, newton.settings.agent)
             if newton.scope.agent_id != self.default.scope.agent_id:
@@ -125,7 +131,7 @@ class AgentRegistry:
         return reloaded
 
     def _lock(self, agent_id: UUID) -> asyncio.Lock:
-        """Return the lock of one agent, so that opening an agent does not block the others."""
+        """Return the lock that serializes the opening of one agent; other agents can be opened meanwhile."""
         return self._locks.setdefault(agent_id, asyncio.Lock())
 
     def _cache(self, newton: AgentServices) -> AgentServices:
@@ -137,11 +143,11 @@ class AgentRegistry:
 
     @property
     def loaded_agents(self) -> list[AgentServices]:
-        """The default agent and the cached ones."""
+        """Return the services of the default agent and of all cached agents."""
         return [self.default, *self._agents.values()]
 
     async def is_ready(self) -> bool:
-        """Return True when the database answers within two seconds. At most one check is pending at a time."""
+        """Return True if the database answers within two seconds. Concurrent calls share one pending check."""
         check = self._ready_check
         if check is None or check.done():
             check = self._ready_check = asyncio.create_task(self._ping_database())

@@ -1,4 +1,4 @@
-"""Startup: build the services of one or more agents from settings, files, models and the database."""
+"""Startup: load settings, content files and models, open the database, and build the services of agents."""
 
 import asyncio
 import gc
@@ -56,11 +56,12 @@ async def open_newton(
     on_new_agent: Callable[[str], None] | None = None,
     on_notice: Callable[[str], None] | None = None,
 ) -> AsyncGenerator[AgentServices]:
-    """Yield the services of the configured agent. Settings and files are validated before the database is opened.
+    """Open the database and yield the services of the configured agent. Settings and files are validated first.
 
-    `long_running` restarts a dead embedded server; `skip_procedure_sync` leaves the agent's procedures unchanged.
-    An unknown agent is created and its name passed to `on_new_agent`; without `on_new_agent` it raises NotFoundError,
-    except the default agent. `on_notice` receives the folder of a new database that lies outside of the data folder.
+    With `long_running`, an embedded PostgreSQL server that stops is started again. With `skip_procedure_sync`, the
+    stored procedures are not updated from the skill files. An agent that does not exist is created and its name passed
+    to `on_new_agent`; without this callback only the default agent is created, and any other raises NotFoundError.
+    `on_notice` receives a sentence that names the database folder if a new database lies outside the data folder.
     """
     check_settings(settings)
     earlier_folder = find_database_folder(settings.home)
@@ -136,7 +137,10 @@ async def _build_contexts(
 
 
 async def open_for_agent(newton: AgentServices, name: str) -> AgentServices:
-    """Return the services of another agent, isolated from this one. Raises NotFoundError when there is none."""
+    """Open the named agent and return its services; they share the database and the models of `newton`.
+
+    Raises NotFoundError if there is no such agent.
+    """
     settings = newton.settings.model_copy(update={"agent": name})
     agent_id = await _find_agent(newton.scope.db, name)
     embedder = await _load_embedder(newton.scope.db, agent_id, settings, newton.configured_embedder)
@@ -155,7 +159,10 @@ async def open_for_agent(newton: AgentServices, name: str) -> AgentServices:
 def _build_tiebreak(
     settings: Settings, scope: AgentScope, models: ModelDirectory, model: str | None
 ) -> FrameTiebreak | None:
-    """Return the model call that selects between uncertain frames, or None when it is disabled or has no model."""
+    """Return a function that asks the model which frame (kind of thinking) fits an input, for uncertain cases.
+
+    Return None if the setting `frame_tiebreak` is off or no model is configured.
+    """
     if not settings.frame_tiebreak:
         return None
     llm = build_structured_llm(models, scope, model=model, tokens_per_day=settings.llm_tokens_per_day)
@@ -165,9 +172,9 @@ def _build_tiebreak(
 async def find_or_create_agent(
     db: Database, name: str, clock: Clock, on_new_agent: Callable[[str], None] | None
 ) -> UUID:
-    """Return the id of the agent. Create an unknown one if `on_new_agent` is given, or if it is the default one.
+    """Return the id of the named agent. Create an unknown agent if it is the default or `on_new_agent` is given.
 
-    Otherwise raises NotFoundError.
+    Call `on_new_agent` with the name of a new agent. Raises NotFoundError for any other unknown name.
     """
     if await agents.exists(db, name):
         return derive_agent_id(name)
@@ -180,7 +187,7 @@ async def find_or_create_agent(
 
 
 async def _find_agent(db: Database, name: str) -> UUID:
-    """Return the id of the agent. The NotFoundError for an unknown one names the existing agents."""
+    """Return the id of the named agent. Raises NotFoundError, which lists existing agents, for an unknown name."""
     if not await agents.exists(db, name):
         names = await agents.list_names(db)
         listed = ", ".join(names[:MAX_LISTED_AGENTS]) + (", …" if len(names) > MAX_LISTED_AGENTS else "")
@@ -193,14 +200,17 @@ async def _find_agent(db: Database, name: str) -> UUID:
 async def _load_embedder(
     db: Database, agent_id: UUID, settings: Settings, configured: "Embedder | None"
 ) -> "Embedder | None":
-    """Return the embedder of the agent's active model."""
+    """Return an embedder for the model that computed the agent's stored vectors; None if embeddings are off.
+
+    If no such model is recorded, return the configured embedder.
+    """
     async with db.transaction(agent_id) as tx:
         identity = await reembedding.read_active_model(tx, agent_id=agent_id)
     return await asyncio.to_thread(embedder_for, identity, settings, configured)
 
 
 async def choose_frame_for(settings: Settings, text: str) -> FrameChoice:
-    """Return the frame for an input, without a database."""
+    """Return the frame (the kind of thinking, such as `task` or `debug`) chosen for an input. Needs no database."""
     frames = _load_frame_set(settings).frames
     embedder, _ = await asyncio.to_thread(load_models, settings)
     classifier = await load_or_train(frames, embedder, cache=settings.home / "cache")

@@ -1,9 +1,9 @@
-"""The Unix domain socket of a data folder, on which its daemon runs commands, and the messages sent over it.
+"""The Unix domain socket of a data folder, through which commands run in the daemon, and its messages.
 
-A message is a JSON object on a line. The daemon sends `version` at once, so that a caller that is not greeted has sent
-nothing. The caller then sends one request: a command (`argv`) or the question for the daemon's state (`status`). During
-a command it may send `cancel`. The daemon answers with `stdout`, `stderr` and `flush`, and at last with `exit`, or with
-`declined` before any output if the caller must run the command itself.
+A message is a JSON object on one line. The daemon first sends `version`; a caller sends nothing before that. The caller
+then sends one request: a command (`argv`) or a question about the daemon's state (`status`). While a command runs, the
+caller may send `cancel`. The daemon answers with `stdout`, `stderr` and `flush` messages and ends with `exit`. It ends
+with `declined`, before any output, if the caller must run the command in its own process.
 """
 
 import fcntl
@@ -25,23 +25,24 @@ Message = Mapping[str, Any]
 
 
 class SocketUnavailableError(Exception):
-    """The socket cannot be opened. The message says why."""
+    """The command socket cannot be opened; the text of the exception gives the reason."""
 
 
 class CommandSocket:
-    """The listening socket of a daemon. It owns the lock of the data folder until it is closed or its process ends."""
+    """The listening socket of a daemon. It holds the lock of the data folder until it is closed or the process ends."""
 
     def __init__(self, listener: socket.socket, lock: int, path: Path) -> None:
         self.listener, self._lock, self._path = listener, lock, path
 
     @classmethod
     def listen(cls, home: Path) -> "CommandSocket":
-        """Listen in a folder that only this user may enter, and replace the socket of a dead daemon.
+        """Create the socket in a folder that only this user may enter, replacing one left by a dead daemon.
 
-        Raises SocketUnavailableError if another daemon owns the socket, or if the system has no such sockets.
+        Raises SocketUnavailableError if another daemon holds the lock, if the folder cannot be used, or if the system
+        does not report the user of a connecting process.
         """
         if not hasattr(socket, "SO_PEERCRED"):
-            raise SocketUnavailableError("this system does not say which user opens a socket")
+            raise SocketUnavailableError("this system does not report which user opens a socket")
         folder = home / FOLDER
         try:
             _create_private_folder(folder)
@@ -56,14 +57,14 @@ class CommandSocket:
             raise SocketUnavailableError(f"{folder} cannot be used: {error.strerror or error}") from None
 
     def close(self) -> None:
-        """Remove the socket and release the lock."""
+        """Delete the socket file, close the socket and release the lock."""
         self._path.unlink(missing_ok=True)
         self.listener.close()
         os.close(self._lock)
 
 
 def connect(home: Path) -> socket.socket | None:
-    """Connect to the daemon of a data folder; None if none of this user listens."""
+    """Connect to the daemon of a data folder; return None if no daemon of this user listens there."""
     folder = home / FOLDER
     if not hasattr(socket, "SO_PEERCRED") or not (folder / SOCKET_FILE).exists():
         return None
@@ -79,7 +80,7 @@ def connect(home: Path) -> socket.socket | None:
 
 
 def is_own_peer(connection: socket.socket) -> bool:
-    """Return whether the process at the other end runs as the user of this process."""
+    """Return whether the process at the other end of the connection runs as the current user."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize(_PEER_FORMAT))
     _, user, _ = struct.unpack(_PEER_FORMAT, credentials)
     return user == os.geteuid()
@@ -87,9 +88,9 @@ def is_own_peer(connection: socket.socket) -> bool:
 
 @contextmanager
 def short_path(folder: Path) -> Generator[str]:
-    """Yield a path of the socket that is short enough for the kernel: of a long path, one through a descriptor.
+    """Yield a path of the socket file that is at most `PATH_LIMIT` bytes long, as the kernel requires.
 
-    Raises OSError if the path is too long and the system has no /proc.
+    For a longer path, yield an equivalent one under /proc/self/fd. On a system without /proc, its use raises OSError.
     """
     path = os.fsencode(folder / SOCKET_FILE)
     if len(path) <= PATH_LIMIT:
@@ -103,7 +104,7 @@ def short_path(folder: Path) -> Generator[str]:
 
 
 def encode(message: Message) -> bytes:
-    """Encode a message as a line. Raises TypeError for a value that JSON has not."""
+    """Encode a message as one line of JSON. Raises TypeError for a value that JSON cannot represent."""
     return json.dumps(message).encode() + b"\n"
 
 
@@ -120,11 +121,11 @@ def _acquire_lock(path: Path) -> int:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return lock
     os.close(lock)
-    raise SocketUnavailableError("another daemon of this data folder runs them")
+    raise SocketUnavailableError("another daemon of this data folder already accepts commands")
 
 
 def _listen(listener: socket.socket, folder: Path) -> None:
-    """Bind and listen. The lock is held, so a socket that is there belongs to no daemon."""
+    """Bind the socket and listen. The caller holds the lock, so an existing socket file is left by a dead daemon."""
     (folder / SOCKET_FILE).unlink(missing_ok=True)
     with short_path(folder) as path:
         listener.bind(path)

@@ -1,4 +1,4 @@
-"""The daemon: HTTP server, job worker and graceful shutdown in one process."""
+"""The daemon: one process with the HTTP server, the command socket and the job worker, and its graceful shutdown."""
 
 import asyncio
 import logging
@@ -42,7 +42,7 @@ FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 1.0, 15.0  # pauses between attempts to
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListenOptions:
-    """The listen address, TLS files, and the names in `Host` headers that are allowed besides `host` and loopback."""
+    """The listen address, the TLS files, and the host names that requests may use besides `host` and loopback."""
 
     host: str = "127.0.0.1"
     port: int = 8700
@@ -53,16 +53,19 @@ class ListenOptions:
 
     @property
     def hosts(self) -> frozenset[str]:
-        """The host names that requests may use."""
+        """Return the host names, in lower case, that the `Host` header of a request may contain."""
         return LOOPBACK_HOSTS | {self.host.lower(), *(name.lower() for name in self.allowed_hosts)}
 
     def url(self, sock: socket.socket) -> str:
-        """Return the URL of the bound socket, with the actual port."""
+        """Return the URL of the bound socket, with the port that the system has assigned."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'https' if self.certificate else 'http'}://{host}:{sock.getsockname()[1]}"
 
     def validate(self) -> "ListenOptions":
-        """Return self. Raises ConfigError for an unencrypted public address or an invalid certificate."""
+        """Return these options unchanged if they are valid.
+
+        Raises ConfigError for a public address without TLS or a proxy, and for a missing or invalid certificate or key.
+        """
         if (self.certificate is None) != (self.key is None):
             raise ConfigError("TLS requires a certificate and its key.", hint="Give --tls-cert and --tls-key.")
         if self.host not in LOOPBACK_HOSTS and not self.certificate and not self.behind_proxy:
@@ -82,7 +85,7 @@ class ListenOptions:
 
 
 class _TimeoutProtocol(H11Protocol):
-    """Disconnects clients that stop reading or never complete a request head."""
+    """An HTTP/1.1 protocol that disconnects clients that stop reading or do not complete a request head in time."""
 
     _stall_timer: asyncio.TimerHandle | None = None
     _head_timer: asyncio.TimerHandle | None = None
@@ -121,19 +124,19 @@ class _TimeoutProtocol(H11Protocol):
 
 
 class LocalCommandServer(Protocol):
-    """Runs the commands of local callers."""
+    """A server that runs in the daemon the commands that callers on the same machine send."""
 
     async def start(self) -> None:
-        """Listen. Raises SocketUnavailableError."""
+        """Start to accept commands. Raises SocketUnavailableError if the command socket cannot be opened."""
         ...
 
     async def stop(self, *, drain_seconds: float) -> None:
-        """Wait for running commands, and cancel those that take longer. Without a start, do nothing."""
+        """Wait `drain_seconds` for running commands, then cancel the rest. Do nothing if the server was not started."""
         ...
 
 
 class UvicornServer(uvicorn.Server):
-    """A uvicorn server that leaves signals to the daemon."""
+    """A uvicorn server without signal handlers, because the daemon handles the signals."""
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -148,7 +151,10 @@ async def serve(
     export_spans: bool = False,
     build_command_server: Callable[[AgentRegistry], LocalCommandServer],
 ) -> None:
-    """Serve until SIGTERM or SIGINT, then drain and exit within ten seconds. `on_message` receives progress reports."""
+    """Run the daemon until SIGTERM or SIGINT, then let requests finish and exit within ten seconds.
+
+    `on_message` receives a sentence about each step. `export_spans` turns on tracing with OpenTelemetry.
+    """
     listen.validate()
     logging.getLogger("asyncpg").setLevel(logging.CRITICAL)  # a lost database is reported by each request that needs it
     token, bound = operator_token.load_or_create_token(settings.home), bind_socket(listen)
@@ -186,12 +192,12 @@ async def _start_command_server(commands: LocalCommandServer, on_message: Callab
     try:
         await commands.start()
     except SocketUnavailableError as error:
-        on_message(f"The commands of this data folder run in their own processes: {error}.")
+        on_message(f"The daemon runs no commands of the CLI; each runs in its own process, because {error}.")
     return commands
 
 
 def _request_stop(stop: asyncio.Event) -> None:
-    """Set `stop`, and schedule the exit of the process in case a thread is blocked on an unresponsive server."""
+    """Set `stop`, and start a timer that ends the process if the shutdown hangs, for example in a blocked thread."""
     if not stop.is_set():
         stop.set()
         timer = Timer(EXIT_SECONDS, os._exit, (1,))  # pyright: ignore[reportPrivateUsage]  # its documented use
@@ -201,7 +207,7 @@ def _request_stop(stop: asyncio.Event) -> None:
 
 @asynccontextmanager
 async def _cancel_on(stop: asyncio.Event) -> AsyncGenerator[None]:
-    """Cancel the enclosed block with a TimeoutError when `stop` is set."""
+    """Cancel the enclosed block when `stop` is set, and raise TimeoutError."""
 
     async def expire() -> None:
         await stop.wait()
@@ -218,7 +224,7 @@ async def _cancel_on(stop: asyncio.Event) -> AsyncGenerator[None]:
 async def _open_with_retry(
     stack: AsyncExitStack, settings: Settings, stop: asyncio.Event, on_message: Callable[[str], None]
 ) -> AgentServices | None:
-    """Open Newton, retrying until the database answers; return None when `stop` is set first."""
+    """Open Newton, and try again while the database does not answer. Return None if `stop` is set first."""
     pause = FIRST_RETRY_SECONDS
     while not stop.is_set():
         try:
@@ -234,7 +240,7 @@ async def _open_with_retry(
         except TimeoutError:
             break
         except DatabaseError as error:
-            on_message(f"{error.what} Trying again in {pause:g} s.")
+            on_message(f"{error.what} The daemon tries again in {pause:g} s.")
         with suppress(TimeoutError):
             await with_timeout(stop.wait(), seconds=pause)
         pause = min(2 * pause, MAX_RETRY_SECONDS)
@@ -242,7 +248,7 @@ async def _open_with_retry(
 
 
 def bind_socket(listen: ListenOptions) -> socket.socket:
-    """Bind the listening socket. Raises ConfigError when the address is invalid or in use."""
+    """Return a TCP socket that is bound and listens. Raises ConfigError if the address is invalid or in use."""
     family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
     try:
         bound = socket.create_server((listen.host, listen.port), family=family, backlog=BACKLOG)

@@ -1,4 +1,4 @@
-"""The address file of the daemon of a data folder, for local clients."""
+"""The file `daemon.json`, in which a running daemon publishes its URL for clients on the same machine."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ class DaemonAddress(BaseModel):
 
 @contextmanager
 def publish_address(home: Path, url: str) -> Generator[None]:
-    """Write the address file for the duration of the block. The last of several daemons overwrites it."""
+    """Write the address file, and delete it after the block. If several daemons run, the last one overwrites it."""
     address = DaemonAddress(url=url, version=__version__)
     (home / ADDRESS_FILE).write_text(address.model_dump_json() + "\n", encoding="utf-8")
     try:
@@ -33,7 +33,7 @@ def publish_address(home: Path, url: str) -> Generator[None]:
 
 
 def read_address(home: Path) -> DaemonAddress | None:
-    """Return the content of the address file, which may be of a killed daemon, or None without a valid file."""
+    """Return the content of the address file; None if it is missing or invalid. A killed daemon leaves its file."""
     try:
         return DaemonAddress.model_validate_json((home / ADDRESS_FILE).read_bytes())
     except (OSError, ValidationError):

@@ -1,4 +1,4 @@
-"""HTTP status, exit code and title of each error code."""
+"""The HTTP status, the exit code of the CLI and the title of each error code."""
 
 from typing import NamedTuple
 
@@ -6,8 +6,11 @@ EXIT_OK, EXIT_FAILED, EXIT_REFUSED, EXIT_INTERRUPTED = 0, 1, 2, 130
 
 
 class ErrorStatus(NamedTuple):
-    """The status of an error. `exit_code` is 1 for an external failure and 2 for a refusal; after a `retryable` error
-    the same request may succeed."""
+    """The HTTP status, exit code and title of an error code.
+
+    `exit_code` is 1 if a server or another process caused the failure, and 2 if Newton refused the request. `retryable`
+    is True if the same request may succeed later.
+    """
 
     http: int
     exit_code: int
@@ -43,5 +46,5 @@ ERROR_STATUSES: dict[str, ErrorStatus] = {
 
 
 def get_error_status(code: str) -> ErrorStatus:
-    """Return the status of the error code."""
+    """Return the HTTP status, exit code and title of an error code. Raises KeyError for an unknown code."""
     return ERROR_STATUSES[code]

@@ -1,4 +1,4 @@
-"""The verbs of Newton and their names in each interface, from a YAML file. A test compares it with the interfaces."""
+"""The table of Newton's operations and their names in each interface (CLI, HTTP, MCP, ...), read from a YAML file."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,26 +12,26 @@ ABSENT = "- "  # the beginning of a cell that holds a reason
 
 
 class AbsenceReason(NamedTuple):
-    """The reason why an interface does not have a verb, as a sentence."""
+    """The reason, as a sentence, for which an interface does not offer an operation."""
 
     text: str
 
 
 class VerbRow(NamedTuple):
-    """A verb, its meaning, and its names in each interface, or the reason why it has none there."""
+    """One operation: its name and meaning, and for each interface the names there or the reason for its absence."""
 
     name: str
     meaning: str
     cells: Mapping[str, tuple[str, ...] | AbsenceReason]
 
     def names(self, interface: str) -> tuple[str, ...]:
-        """Return the names in an interface; none if it does not have the verb."""
+        """Return the names of the operation in an interface; an empty tuple if the interface does not offer it."""
         cell = self.cells[interface]
         return () if isinstance(cell, AbsenceReason) else cell
 
 
 def load_verbs() -> list[VerbRow]:
-    """Return all verbs. Raises KeyError for a row without a cell for each interface."""
+    """Return the rows of the table. Raises KeyError for a row without a cell for each interface."""
     data = cast("Mapping[str, Mapping[str, Mapping[str, str]]]", load_yaml(PATH).value)
     reasons = cast("Mapping[str, str]", data["reasons"])
     return [

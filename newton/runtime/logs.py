@@ -1,4 +1,4 @@
-"""Structured logging of the daemon: one event per line, without user text."""
+"""Structured logging of the daemon: one event per line, without text of users."""
 
 import logging
 import sys
@@ -11,7 +11,7 @@ LogFormat = Literal["json", "plain"]
 
 
 def configure(log_format: LogFormat) -> None:
-    """Write all logs, including those of libraries, to standard error as JSON or readable text."""
+    """Write all logs, including those of libraries, to standard error: JSON lines, or readable text for `plain`."""
     is_json = log_format == "json"
     renderer = structlog.processors.JSONRenderer() if is_json else structlog.dev.ConsoleRenderer(colors=False)
     processors: list[Processor] = [
@@ -34,12 +34,12 @@ def configure(log_format: LogFormat) -> None:
 
 
 def log_message(text: str) -> None:
-    """Log a message without further fields."""
+    """Log a text at the level info, without other fields."""
     structlog.get_logger("newton").info(text)
 
 
 def _drop_exception_text(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
-    """Replace an exception by its type, because its message may quote user text."""
+    """Replace the exception of a log event by its type name, because its message may quote text of a user."""
     exc_info = event.pop("exc_info", None)
     if isinstance(exc_info, tuple):
         error_type, *_ = cast("tuple[type[BaseException], ...]", exc_info)

@@ -1,4 +1,4 @@
-"""The chat models of the configured upstreams, by the names that callers select them with."""
+"""The chat models of the configured model servers ("upstreams"), found by name."""
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from importlib import import_module
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class UnusableModel:
-    """A ChatModel that only tells what the operator must set."""
+    """A ChatModel for an incomplete configuration: every call fails with an error that names the missing setting."""
 
     def __init__(self, name: str, what: str, hint: str) -> None:
         self.name, self._what, self._hint = name, what, hint
@@ -25,15 +25,15 @@ class UnusableModel:
     async def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
     ) -> AsyncGenerator[str | ChatReply]:
-        """See `ChatModel.stream`."""
+        """Raise ProviderError with the setting that the operator must add."""
         raise ProviderError(self._what, hint=self._hint)
         yield  # an asynchronous generator
 
 
 class ModelDirectory:
-    """The models of a process. Each upstream has one connection pool, made on first use.
+    """The chat models of a process, by name. Each model server ("upstream") gets one connection pool on first use.
 
-    `default` takes the place of the configured default model.
+    `default`, if given, replaces the configured default model.
     """
 
     def __init__(self, settings: Settings, default: ChatModel | None = None) -> None:
@@ -42,9 +42,10 @@ class ModelDirectory:
         self._built: dict[str, UpstreamChat] = {}
 
     def get(self, name: str | None = None) -> ChatModel | None:
-        """Return the named model without asking a server; for None the default, which is None if no model is set.
+        """Return the named model, without a request to its server. For None, return the default model.
 
-        A name is that of an upstream, UPSTREAM/MODEL, or a model of the main upstream.
+        Return None if no model is configured. `name` is the name of a model server, SERVER/MODEL, or the name of a
+        model of the main server.
         """
         if name is None and self._default is not None:
             return self._default
@@ -60,9 +61,10 @@ class ModelDirectory:
         return self._get_upstream_model(self._find_main_upstream() or next(iter(self._upstreams.values())), name)
 
     async def select(self, default: ChatModel | None, name: str) -> ChatModel:
-        """Return the model of a name as in `get`, or as the server of the default model or of a provider lists it.
+        """Return the model with this name, after asking the configured model servers for their models.
 
-        Raises ModelNotFoundError with the names that there are. A server that lists none is asked for any name.
+        A server that does not list its models is assumed to have any model. Raises ModelNotFoundError, which lists the
+        known names.
         """
         if default is not None and name == default.name:
             return default
@@ -79,7 +81,8 @@ class ModelDirectory:
         raise self._unknown_model_error(name, default, [one for _, names in offers for one in names or ()])
 
     async def list_names(self, default: ChatModel | None) -> list[str]:
-        """List the names of the upstreams of `[models]`, and the models that the servers of providers offer.
+        """Return the names of the model servers in the setting `[models]`, and of the models that the other servers
+        list.
 
         Raises ProviderError if there is only one server and it does not list its models.
         """
@@ -94,7 +97,7 @@ class ModelDirectory:
         return [one.name for one in self._upstreams.values() if one.is_named]
 
     def _find_main_upstream(self) -> ModelUpstream | None:
-        """Return the upstream of the default model; None if several are configured and none is the default."""
+        """Return the model server of the default model; None if there are several servers and no default."""
         default = self._default_name and self._upstreams.get(self._default_name.partition("/")[0])
         providers = [one for one in self._upstreams.values() if not one.is_named]
         if default or providers:
@@ -102,7 +105,10 @@ class ModelDirectory:
         return next(iter(self._upstreams.values())) if len(self._upstreams) == 1 else None
 
     def _list_servers(self, default: ChatModel | None) -> "list[UpstreamChat]":
-        """Return the models whose servers are asked for a name: the default, and those of both providers."""
+        """Return clients of the servers to ask for their models: that of the default model, and each provider.
+
+        Servers without a required key are left out.
+        """
         own: ModelUpstream | None = getattr(default, "upstream", None)
         main = own or self._find_main_upstream()
         providers = [one for one in self._upstreams.values() if not one.is_named]
@@ -123,7 +129,7 @@ class ModelDirectory:
 
     def _get_upstream_model(self, upstream: ModelUpstream, model: str | None = None) -> ChatModel:
         if upstream.has_missing_key:
-            what = f"The upstream {upstream.name} has no key."
+            what = f"The model server {upstream.name} has no API key."
             return UnusableModel(upstream.label(model or upstream.model or "?"), what, f"Set {upstream.key_setting}.")
         built = self._build(upstream)
         return built.with_model(model) if model else built
@@ -138,7 +144,7 @@ class ModelDirectory:
         return self._built[upstream.name]
 
     def _undecided_model(self) -> UnusableModel:
-        what = f"There are several models and no default: {', '.join(self._upstreams)}."
+        what = f"Several models are configured and none is the default: {', '.join(self._upstreams)}."
         return UnusableModel("no model", what, "Set default_model in newton.toml to one of them, or give --model.")
 
     def _unknown_model_error(self, name: str, default: ChatModel | None, offered: Sequence[str]) -> ModelNotFoundError:
@@ -151,7 +157,7 @@ class ModelDirectory:
 
 
 async def _list_offers(server: "UpstreamChat") -> list[str] | None:
-    """Return the names by which the models of a server are selected; None if it does not list them."""
+    """Return the names of a server's models, as callers select them; None if the server does not list its models."""
     try:
         return [server.upstream.label(name) for name in await server.list_models()]
     except ProviderError:
@@ -159,21 +165,21 @@ async def _list_offers(server: "UpstreamChat") -> list[str] | None:
 
 
 def ensure_offered(name: str, names: Sequence[str]) -> None:
-    """Raise ModelNotFoundError with the names that there are, unless the named model is among them.
+    """Raise ModelNotFoundError, which lists `names`, unless the model is one of them.
 
-    A name that begins with an upstream is left to that upstream.
+    A name such as SERVER/MODEL is accepted if `names` contains SERVER, because that server checks the rest.
     """
     if name.partition("/")[0] not in names and not is_offered(name, names):
         raise ModelNotFoundError(f"There is no model {name!r}.", hint=f"There are: {format_model_names(names)}.")
 
 
 def is_offered(name: str, names: Iterable[str]) -> bool:
-    """Return whether a model is among the names, with or without its tag."""
+    """Return whether a model is one of `names`; tags such as `:latest` are ignored."""
     return _without_tag(name) in map(_without_tag, names)
 
 
 def _without_tag(name: str) -> str:
-    """Return a model's name without the tag that some servers add or imply.
+    """Return the name of a model without its tag, which some servers add or imply.
 
     >>> _without_tag("llama3.2:latest")
     'llama3.2'

@@ -1,4 +1,4 @@
-"""Build the configured models. Their modules are imported on first use."""
+"""Factories of the configured models. They import the modules of the model clients only when they are called."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 def build_structured_llm(
     models: ModelDirectory, scope: AgentScope, *, model: str | None, tokens_per_day: int
 ) -> StructuredLLM | None:
-    """Return the structured LLM, or None when no chat model is configured. `model` is the name of another than the
-    default."""
+    """Return a client for model calls with structured output; None if no chat model is configured.
+
+    `model` names the chat model; None stands for the configured default.
+    """
     chat = models.get(model)
     if chat is None:
         return None
@@ -37,7 +39,7 @@ def build_web_source(settings: Settings, *, db: Database, count_tokens: TokenCou
 
 
 def load_models(settings: Settings) -> "tuple[Embedder | None, TokenCounter]":
-    """Return the configured embedder and the token counter. Blocks while they load."""
+    """Return the configured embedder (None if embeddings are off) and the token counter. Blocks while they load."""
     tokens = import_module("newton.providers.token_counter")
     tokens.preload()
     return create_embedder(settings), tokens.count

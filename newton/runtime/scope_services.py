@@ -1,4 +1,4 @@
-"""The services of an agent that need only its scope."""
+"""The services of an agent that need only its scope: the agent's id, database, clock and embedder."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,13 +31,13 @@ T = TypeVar("T")
 
 
 def _service(build: Callable[..., T]) -> Callable[["ScopeServices", str], T]:
-    """Return a method that builds a service for calls from the interface `origin`."""
+    """Return a method that calls `build` to create a service for calls from the interface named `origin`."""
     return lambda self, origin: build(scope=self.scope.at(origin))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeServices:
-    """Services of one agent. Each is built per call, for the interface that calls it."""
+    """Factories of the services of one agent. Each call builds a new service for the interface named `origin`."""
 
     scope: AgentScope
 

@@ -1,4 +1,4 @@
-"""Convert settings to the options of components."""
+"""Functions that convert the settings of the user to the option objects of single components."""
 
 from datetime import timedelta
 
@@ -14,17 +14,21 @@ from newton.settings import Settings
 
 
 def check_settings(settings: Settings) -> None:
-    """Raise ConfigError for settings that contradict each other. A setting with its default value is never reported."""
-    if "conversation_tokens" in settings.model_fields_set and settings.conversation_tokens > settings.window_tokens:
+    """Raise ConfigError for settings that contradict each other.
+
+    Settings with their default values are not reported.
+    """
+    conversation, window = settings.conversation_tokens, settings.window_tokens
+    if "conversation_tokens" in settings.model_fields_set and conversation > window:
         raise ConfigError(
-            f"Conversations of {settings.conversation_tokens:,} tokens exceed a window of {settings.window_tokens:,}.",
-            hint="Set NEWTON_CONVERSATION_TOKENS below NEWTON_WINDOW_TOKENS, or leave it out.",
+            f"A conversation of {conversation:,} tokens exceeds the context window of {window:,} tokens.",
+            hint="Set NEWTON_CONVERSATION_TOKENS below NEWTON_WINDOW_TOKENS, or do not set it.",
         )
     candidates = build_artifact_policy(settings).candidate_count
     if "rag_final_top_k" in settings.model_fields_set and settings.rag_final_top_k > candidates:
         raise ConfigError(
-            f"{settings.rag_final_top_k} artifacts cannot be selected from {candidates} candidates.",
-            hint="Set NEWTON_RAG_FINAL_TOP_K below NEWTON_RAG_TOP_K_MAX or NEWTON_RAG_RE_RANK_TOP_N.",
+            f"NEWTON_RAG_FINAL_TOP_K is {settings.rag_final_top_k}, but there are only {candidates} candidates.",
+            hint="Lower it, or raise NEWTON_RAG_TOP_K_MAX or NEWTON_RAG_RE_RANK_TOP_N.",
         )
     build_summary_sizes(settings)
 
@@ -41,7 +45,7 @@ def build_turn_limits(settings: Settings) -> TokenLimits:
 
 
 def conversation_budget(settings: Settings) -> int:
-    """Return the maximum size of a conversation in a request, in tokens of Newton's counter."""
+    """Return the maximum number of tokens that a conversation may take in a model request."""
     limits = build_turn_limits(settings)
     shares = split_window(
         limits.window, reply=limits.reply_reserve, conversation=limits.conversation, context=limits.context
@@ -80,10 +84,10 @@ def build_chain_heads(settings: Settings) -> ChainHeadFiles:
 
 
 def build_summary_sizes(settings: Settings) -> SummarySizes:
-    """Return the sizes of chunks and summaries. Raises ConfigError when the overlap is as large as a chunk."""
+    """Return the sizes of chunks and summaries. Raises ConfigError unless the overlap is smaller than a chunk."""
     if settings.rag_chunk_overlap >= settings.rag_chunk_size:
         raise ConfigError(
-            f"Chunks of {settings.rag_chunk_size} tokens cannot overlap by {settings.rag_chunk_overlap}.",
+            f"Chunks of {settings.rag_chunk_size} tokens cannot overlap by {settings.rag_chunk_overlap} tokens.",
             hint="Set NEWTON_RAG_CHUNK_OVERLAP below NEWTON_RAG_CHUNK_SIZE.",
         )
     return SummarySizes(
@@ -95,7 +99,7 @@ def build_summary_sizes(settings: Settings) -> SummarySizes:
 
 
 def build_artifact_policy(settings: Settings) -> ArtifactPolicy:
-    """Return the policy that selects session artifacts for contexts."""
+    """Return the limits for selecting stored passages of a session ("session artifacts") for a context."""
     return ArtifactPolicy(
         top_k=settings.rag_top_k_max,
         min_similarity=settings.rag_similarity_threshold,

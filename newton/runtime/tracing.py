@@ -1,4 +1,4 @@
-"""Export of spans (requests, jobs, contexts, model calls) with OpenTelemetry."""
+"""Export of OpenTelemetry spans: the durations of requests, jobs, contexts and model calls."""
 
 import asyncio
 import sys
@@ -17,7 +17,7 @@ FLUSH_TIMEOUT_MS = 1_000  # for the last export at shutdown
 
 
 class OtelSpanTracer:
-    """Sends spans to an OpenTelemetry tracer."""
+    """A tracer that starts each span of Newton in OpenTelemetry."""
 
     def __init__(self, tracer: "Tracer") -> None:
         self._tracer = tracer
@@ -36,9 +36,9 @@ class OtelSpanTracer:
 
 @asynccontextmanager
 async def export_traces(*, enabled: bool) -> AsyncGenerator[None]:
-    """Export spans by OTLP during the block. The endpoint is set by the standard OTEL variables.
+    """Export spans by OTLP during the block, if `enabled`. The variables OTEL_* set the endpoint.
 
-    Raises ConfigError when the packages of OpenTelemetry are not installed.
+    Raises ConfigError if the packages of OpenTelemetry are not installed.
     """
     if not enabled:
         yield

@@ -1,4 +1,4 @@
-"""The memory of a user: an agent of its own, made on first use with the rules of the agent that it belongs to."""
+"""The separate memory of one user: an agent created on first use with the identity and censors of its parent agent."""
 
 from dataclasses import replace
 
@@ -13,13 +13,13 @@ from newton.runtime.wiring import AgentServices
 
 MAX_USER_LENGTH = 500
 ORIGIN = "user memory"
-CREATION_REASON = "copied from the agent when the memory of the user was made"
+CREATION_REASON = "copied from the parent agent when the memory of the user was created"
 
 
 def clean_user(user: str) -> str:
     """Return the name of a user without surrounding white space.
 
-    Raises InputError if it is empty or too long, or not one line of printable characters.
+    Raises InputError unless the name is one line of 1 to `MAX_USER_LENGTH` printable characters.
     """
     cleaned = user.strip()
     if not cleaned or len(cleaned) > MAX_USER_LENGTH or not cleaned.isprintable():
@@ -29,10 +29,10 @@ def clean_user(user: str) -> str:
 
 
 async def create_user_memory(parent: AgentServices, user: str) -> str:
-    """Return the name of the agent that is the memory of a user. Create it, if it is new, with the parent's rules.
+    """Return the name of the agent that stores the memory of a user; create this agent if it does not exist.
 
-    The rules are its identity and its censors, as they are now: what the operator has told the agent to be and not to
-    do holds for every user from the first message on.
+    A new agent gets a copy of the parent's identity and censors, so that the operator's rules apply from the first
+    message.
     """
     name = agents.name_user_agent(parent.settings.agent, user)
     db, now = parent.scope.db, parent.scope.now()

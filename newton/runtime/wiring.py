@@ -1,4 +1,4 @@
-"""The composition root: builds the services of one agent from its scope, settings and content files."""
+"""The composition root: factories of all services of one agent, from its scope, settings and content files."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -51,9 +51,9 @@ def _ignore(event: CompactionEvent) -> None: ...
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentServices(ScopeServices):
-    """All services of one agent. `origin` names the interface of the caller.
+    """Factories of all services of one agent. The argument `origin` names the interface of the caller.
 
-    `models` are those of the process; `default_model` is the name of the agent's own default, if it has one.
+    `models` is shared by the agents of the process. `default_model` names the agent's own default model, or is None.
     """
 
     settings: Settings
@@ -66,11 +66,14 @@ class AgentServices(ScopeServices):
     configured_embedder: "Embedder | None" = None
 
     def within(self, tx: Tx) -> "AgentServices":
-        """Return these services joined to an open transaction; see `AgentScope.within`."""
+        """Return a copy whose services write in the open transaction `tx`; they neither begin nor commit one."""
         return replace(self, scope=self.scope.within(tx))
 
     def guardrails(self, origin: str) -> "GuardrailService":
-        """Return the guardrails. Raises ConfigError for an invalid guardrail file."""
+        """Return the service for guardrails, the rules on decisions.
+
+        Raises ConfigError for an invalid guardrail file.
+        """
         # imported late: CEL takes 0.2 s to load, and most commands evaluate no decision
         module = import_module("newton.agent.services.guardrails")
         files = module.load_file_guardrails(self.settings.guardrails_dir)
@@ -81,7 +84,7 @@ class AgentServices(ScopeServices):
 
     @property
     def domains(self) -> frozenset[str]:
-        """Return the domains that the frames name."""
+        """Return all subject domains that the frames define."""
         return frozenset(domain for frame in self.frames.values() for domain in frame.domains)
 
     def decisions(self, origin: str) -> DecisionService:
@@ -118,18 +121,21 @@ class AgentServices(ScopeServices):
 
     @property
     def chat_model(self) -> "ChatModel | None":
-        """Return the chat model of the agent; None when none is configured."""
+        """Return the chat model that the agent uses by default; None if no model is configured."""
         return self.models.get(self.default_model)
 
     def structured_llm(self, model: str | None = None) -> "StructuredLLM | None":
-        """Return the structured calls of the agent; None when no model is configured. `model` names another one."""
+        """Return a client for model calls with structured output; None if no model is configured.
+
+        `model` replaces the agent's default model.
+        """
         name, limit = model or self.default_model, self.settings.llm_tokens_per_day
         return build_structured_llm(self.models, self.scope, model=name, tokens_per_day=limit)
 
     async def process_written(self, origin: str) -> None:
-        """Embed and index what was just stored, if the local model does it, so that the next read finds it by meaning.
+        """Embed and index new memories now, so that the next search finds them, if embeddings are computed locally.
 
-        With a remote model, and after an error, the job does it.
+        With a remote embedding model, and after an error, the background job `embed` does it later.
         """
         if self.settings.embedding_provider == "local":
             with suppress(NewtonError):
@@ -137,7 +143,7 @@ class AgentServices(ScopeServices):
 
     @property
     def chain_heads(self) -> ChainHeadFiles:
-        """Return the store, outside the database, of the last hash of each agent's decision log."""
+        """Return the files, outside the database, with the last hash of each agent's decision log."""
         return options.build_chain_heads(self.settings)
 
     def importer(self) -> NdjsonImporter:
@@ -151,7 +157,7 @@ class AgentServices(ScopeServices):
         return AgentArchive(scope=self.scope, agent=self.settings.agent, chain_heads=self.chain_heads)
 
     def compaction(self, on_event: EventCallback = _ignore) -> CompactionService:
-        """Return the compaction of conversations. `on_event` receives its progress."""
+        """Return the service that compacts long conversations. `on_event` receives a progress event for each step."""
         return CompactionService(
             scope=self.scope,
             preset=parse_preset(self.settings.compaction),
@@ -197,7 +203,11 @@ class AgentServices(ScopeServices):
         )
 
     async def working_memory(self, session: str | None) -> WorkingMemory:
-        """Return the working memory of the named session, or of the last active one. Raises NotFoundError."""
+        """Return the working memory of the named session, or of the last active one, if `session` is None.
+
+        The working memory is the memories that the session has used lately. Raises NotFoundError for an unknown
+        session.
+        """
         return WorkingMemory(
             scope=self.scope,
             session_id=await find_active_session(self.scope.db, session, agent_id=self.scope.agent_id),

@@ -209,7 +209,7 @@ async def test_injected_lines_are_shown_whatever_is_told_of_the_lines_around(tx:
 async def test_what_there_is_not_cannot_be_injected(tx: Tx) -> None:
     here, other, empty = await session(tx, "here", *TALK), await session(tx, "other", *TALK), await session(tx, "empty")
     for first, last in ((12, 20), (5, 4), (-5, -1), (-1, 1), (10, 12), (10, 500)):
-        with pytest.raises(NotFoundError, match=r"no messages .* they are numbered 0 to 11"):
+        with pytest.raises(NotFoundError, match=r"no messages .* its messages are numbered 0 to 11"):
             await inject(tx, here, other, first, last)
     with pytest.raises(NotFoundError, match="it is empty"):
         await inject(tx, here, empty, 0, 0)
@@ -226,7 +226,7 @@ async def test_injected_lines_are_taken_out_again_and_may_cost_so_much_together(
     made = await branches.inject(tx, excerpt, session_id=here, ctx=teller())
     child = await branch(tx, here, "child")
     for most in (made.tokens, 2 * made.tokens - 1):
-        with pytest.raises(InputError, match=r"besides .* injected already"):
+        with pytest.raises(InputError, match=r"in addition to .* injected already"):
             await branches.inject(tx, excerpt, session_id=here, ctx=teller(), max_tokens=most)
     assert await log.list_injections(tx, agent_id=ANA, session_id=here) == [made]
     for _ in range(2):

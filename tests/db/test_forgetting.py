@@ -76,7 +76,7 @@ async def test_what_was_made_of_it_goes_along_or_nothing_goes(db: Database, agen
         derived = replace(SECRET, ref="d", content="It is hidden well", sources=(secret,))
         (made,) = await told(tx, derived, ctx=ctx)
         (of_made,) = await told(tx, replace(SECRET, ref="e", content="Well it is", sources=(made,)), ctx=ctx)
-    with pytest.raises(ConflictError, match=r"2 memories are derived from it.*--derived"):
+    with pytest.raises(ConflictError, match=r"2 memories are derived from what is to be forgotten.*--include-derived"):
         async with db.transaction(agent) as tx:
             await forget(tx, [secret], derived=False, reason="a test", ctx=ctx)
     async with db.transaction(agent) as tx:
@@ -162,7 +162,7 @@ async def test_the_episode_that_a_line_stands_in_goes_along_or_nothing_goes(
         assert await session_close.close_session(tx, session_id=session_id, ctx=ctx) == 1
         rows = await tx.fetch("select memory_id from memory.memories where kind = 'exchange' and position in (1, 2)")
     secret = [row["memory_id"] for row in rows]
-    with pytest.raises(ConflictError, match="1 memories are derived from it"):
+    with pytest.raises(ConflictError, match="1 memories are derived from what is to be forgotten"):
         async with db.transaction(agent) as tx:
             await forget(tx, secret, derived=False, reason="a test", ctx=ctx)
     async with db.transaction(agent) as tx:

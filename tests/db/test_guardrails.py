@@ -98,7 +98,7 @@ async def test_an_unknown_name_names_the_nearest(db: Database, agent: UUID) -> N
     with pytest.raises(NotFoundError) as missing:
         await own.retire("no-raeson")
     assert missing.value.hint.startswith("Did you mean 'no-reason'? Known: critical-without-review, ")
-    with pytest.raises(NotFoundError, match="no guardrail file called 'enough-options'"):
+    with pytest.raises(NotFoundError, match="No file defines a guardrail called 'enough-options'"):
         await own.restore("enough-options")
 
 
@@ -153,14 +153,14 @@ async def test_one_that_the_database_holds_and_nothing_can_judge_blocks(db: Data
     async with own.scope.transaction() as tx:
         (ruling,) = await own.evaluate(tx, CHOICE, TrackRecord())
     assert ruling.blocks
-    assert ruling.message.startswith("odd could not be evaluated: 'weather' is not a known variable.")
+    assert ruling.message.startswith("The guardrail odd could not be evaluated: 'weather' is not a known variable.")
 
 
 async def test_there_are_not_too_many_to_judge_by(db: Database, agent: UUID) -> None:
     own = guarding(db, agent)
     for n in range(MAX_OWN):
         await own.add(GuardrailRule(name=f"n{n}", expression="true", severity="warn", message="m"))
-    with pytest.raises(ConflictError, match="100 guardrails already"):
+    with pytest.raises(ConflictError, match="maximum of 100 guardrails"):
         await own.add(OWN)
     assert await own.add(GuardrailRule(name="n5", expression="false", severity="warn", message="m")) == "replaced"
     await own.retire("n5")

@@ -90,7 +90,7 @@ async def test_a_deleted_item_leaves_no_text(db: Database, agent: UUID) -> None:
     deleted = await service(db, agent).delete(FOOD, reason="asked for")
     assert len(deleted.memory_ids) == 2 and await memories(db, agent) == [("Ana plays the cello.", "ACTIVE")]
     for missing in (service(db, agent).get(FOOD), service(db, agent).delete(FOOD, reason="again")):
-        with pytest.raises(NotFoundError, match="'food' in users/ana"):
+        with pytest.raises(NotFoundError, match="'food' in the namespace users/ana"):
             await missing
     async with db.transaction(agent) as tx:
         assert await tx.fetchval("select count(*) from memory.forgotten where kind = 'item'") == 2
@@ -136,7 +136,7 @@ async def test_a_search_finds_the_nearest_first_and_items_without_a_text_last(db
     assert [item.key for item in listed.items] == ["music", "food"] and listed.problem is None
     wrong = replace(service(db, agent).scope, embedder=OtherEmbedder())
     found = await ItemService(scope=wrong).search(SearchItemsInput(query="cello"))
-    assert found.problem == f"the active model is {embedder.identity}" and found.items[0].key == "music"
+    assert found.problem == f"the active embedding model is {embedder.identity}" and found.items[0].key == "music"
 
 
 class OtherEmbedder(HashEmbedder):

@@ -49,7 +49,7 @@ async def test_a_chain_that_nobody_touched_is_whole(db: Database, agent: UUID) -
     assert await found(db, agent) == head
     assert await found(db, agent, noted=head) == head
     assert await found(db, agent, noted=ChainHead(3, bytes(32))) == BrokenLink(
-        3, "the chain was rewritten: the external head has another hash"
+        3, "the chain was rewritten: the head saved outside the database has another hash"
     )
 
 

@@ -157,5 +157,5 @@ def test_a_query_refuses_other_names_than_its_own() -> None:
 
 
 def test_a_name_that_stands_twice_is_refused() -> None:
-    with pytest.raises(ValueError, match="duplicate query name"):
+    with pytest.raises(ValueError, match="a query name occurs twice"):
         parse_queries("-- name: a(x)\nselect $1;\n-- name: a(y)\nselect $1;\n")

@@ -94,7 +94,7 @@ async def test_the_old_model_answers_until_the_new_one_takes_over_under_load(db:
         assert await tx.fetchval("select count(*) from memory.embeddings") == 23
     assert len((await found_by(db, agent, Other(), "a white cup"))[0]) >= 10
     found, missing = await found_by(db, agent, first, "a white cup")
-    assert (found, missing) == (set(), {"embeddings": f"the active model is {Other.identity}"})
+    assert (found, missing) == (set(), {"embeddings": f"the active embedding model is {Other.identity}"})
 
 
 async def test_what_is_forgotten_while_the_new_model_works_leaves_no_vector(db: Database, agent: UUID) -> None:

@@ -178,7 +178,7 @@ async def test_a_fact_in_quarantine_has_no_say(tx: Tx, verb: Verb) -> None:
 async def test_a_fact_that_was_said_to_be_wrong_has_no_say(tx: Tx, verb: Verb) -> None:
     await tell(tx, says("tea", attribute="likes"), says("milk", attribute="likes"))
     await retract(tx, await known(tx, "milk"), ctx=on(1))
-    with pytest.raises(ConflictError, match=r"was retracted\. Name another"):
+    with pytest.raises(ConflictError, match=r"was retracted as wrong\. Use another"):
         await verb(tx, await known(tx, "tea"), by_fact=await known(tx, "milk"), ctx=on(2))
     assert await states(tx) == {"tea": "NEW", "milk": "INACTIVE"}
 

@@ -60,7 +60,7 @@ async def end(tx: Tx, *, by: Tx) -> None:
 async def test_a_connection_that_ends_between_two_statements_is_a_failure_of_the_database(
     db: Database, owner: Tx
 ) -> None:
-    with pytest.raises(DatabaseError, match="The database failed: it closed the connection"):
+    with pytest.raises(DatabaseError, match="The database failed: the server closed the connection"):
         async with db.transaction(ANA) as tx:
             await end(tx, by=owner)
             await tx.execute("select 1")

@@ -151,7 +151,7 @@ async def test_a_run_that_another_has_taken_over_is_broken_off(db: Database, age
 
         await until(dropped)
         assert held.broken_off and week[0].epoch == 2
-        with pytest.raises(ConflictError, match="already running"):
+        with pytest.raises(ConflictError, match="already runs the job"):
             await JobWorker(db, held.run, PACE).run_once(agent_id=agent, job_id=week[0].job_id)
     now = await entry(db, agent)
     assert now is not None and now.state == "running", "it is the other's to end"

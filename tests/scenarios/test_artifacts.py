@@ -207,4 +207,4 @@ async def test_a_search_that_fails_is_named_in_the_context_and_nothing_else(mind
             agent_id=mind.agent_id, input="Any news of the ferry?", tokens=500, session_id=session_id
         )
         bundle = await contexts.build(request)
-    assert dict(bundle.missing) == {"web search": "The web search answered with status 500."}
+    assert dict(bundle.missing) == {"web search": "The web search service answered with status 500."}

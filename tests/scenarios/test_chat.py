@@ -146,7 +146,7 @@ async def test_a_frame_is_shown_forced_and_let_go(mind: Mind, meet: Meet, capsys
         "Frame: selected for each input.",
         "Frame: debug.",
         "Frame: debug.",
-        "Last answer: frame debug (forced); reason: the caller requested it.",
+        "Last answer: frame debug (requested); reason: the caller requested it.",
     ]
     assert told[4:6] == ["Frame: selected for each input."] * 2
     assert told[6].startswith("Last answer: frame decision (")

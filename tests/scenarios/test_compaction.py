@@ -228,7 +228,7 @@ async def test_a_failure_is_told_and_changes_nothing(mind: Mind) -> None:
         first = (await other.doors.get_view("s1")).view
         model.may.set()
         await running
-    assert talking.failed[-1] == "the session was changed meanwhile"
+    assert talking.failed[-1] == "another request changed the session during its compaction"
     assert set(to_payload(talking.told[-1])) == {"event", "strategy", "error", "time"}
     assert (await talking.doors.get_view("s1")).view == first
 

@@ -270,7 +270,7 @@ async def test_a_confirmation_of_a_superseded_fact_names_what_replaced_it(mind: 
     first, second = await tell(mind, *(FactDraft(content=text) for text in texts))
     with pytest.raises(ConflictError, match="raised to 250") as refused:
         await CurationService(scope=mind.scope).confirm(first.hex)
-    assert short_id(second) in refused.value.hint and "tell it again" in refused.value.hint
+    assert short_id(second) in refused.value.hint and "store it again" in refused.value.hint
 
 
 @pytest.mark.parametrize(

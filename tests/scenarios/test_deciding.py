@@ -180,7 +180,7 @@ async def test_the_end_of_the_chain_is_noted_outside_after_every_change(deciding
     assert deciding.chain_heads.load(deciding.scope.agent_id) == noted
     deciding.chain_heads.save(deciding.scope.agent_id, ChainHead(3, bytes(32)))
     assert await deciding.verify_chain() == BrokenLink(
-        3, "the end of the chain is missing: the external head has 3 records"
+        3, "the end of the chain is missing: the head saved outside the database has 3 records"
     )
 
 
@@ -256,7 +256,7 @@ async def test_a_verifier_gets_the_id_and_no_word_of_the_decision(deciding: Deci
 
 async def test_without_a_verifier_that_can_be_run_nothing_is_said(deciding: DecisionService) -> None:
     which = (await deciding.decide(REDIS)).decision_id.hex
-    with pytest.raises(ConfigError, match="No verifier is configured for architecture"):
+    with pytest.raises(ConfigError, match="No verifier is configured for the category 'architecture'"):
         await deciding.run_verifier(which)
     for command in (("/nowhere/at/all",), ()):
         with pytest.raises(ConfigError, match=r"cannot be run|command is empty"):

@@ -206,7 +206,7 @@ async def test_a_conversation_that_the_model_does_not_take_holds_up_no_other(min
 
 
 async def test_what_a_person_says_is_learnt_while_the_model_fails_and_it_is_not_asked_forever(mind: Mind) -> None:
-    # S002-17: the statement parser reads what the model does not, once
+    # S002-17: the statement classifier reads what the model does not, once
     own = ground(teller(mind.agent_id, trust="agent"))
     await talked(mind, ("user", "Our rent was raised to 950 euros."))
     await talked(mind, ("user", "My sister lives in Turin."), session="s2")

@@ -149,7 +149,7 @@ async def test_what_has_no_vector_is_not_compared_and_that_is_said(story: Story)
     found = await story.growing.report_weeks()
     assert pair(found.metrics.repeated) == (None, None, 0, 0)
     said = assess(found)
-    assert any("1 decision has no vector" in sentence for sentence in said.recommendations)
+    assert any("1 decision has no embedding vector" in sentence for sentence in said.recommendations)
     assert "no vector: 1." in shown.render_markdown(found, said, agent="ana")
 
 

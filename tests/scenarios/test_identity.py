@@ -158,7 +158,10 @@ async def test_a_person_answers_in_the_conversation(mind: Mind, meet: Meet, caps
         "Always cite the page",
     ]
     shown = capsys.readouterr()
-    assert "(Always? From now on, answer in French. /yes adds it to the identity, /no rejects it.)" in shown.err
+    assert (
+        "(Should this always apply? From now on, answer in French. /yes adds it to the identity, /no rejects it.)"
+        in shown.err
+    )
     assert "  1. Never use emojis\n  2. Always cite the page\n" in shown.err
     assert "Rejected: Never use emojis" in shown.out
     assert shown.err.count("There is no proposal in this conversation.") == 1

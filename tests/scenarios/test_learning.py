@@ -132,7 +132,7 @@ async def test_the_outcome_of_an_episode_is_set_and_no_model_replaces_it(mind: M
         await set_summary(tx, episode.memory_id, summary, ctx=teller(mind.agent_id))
     assert (await curation.get(episode.memory_id.hex))[0].outcome == "partial"
     fact = await mind.verbs.remember(FactDraft(content="The boat is red."))
-    with pytest.raises(InputError, match="is not an episode; it is a fact"):
+    with pytest.raises(InputError, match="is not an episode; its kind is fact"):
         await curation.set_outcome(fact.memory_id.hex, "success")
 
 

@@ -74,7 +74,7 @@ async def test_what_a_fact_replaced_and_contests_is_named_over_every_interface(m
         allergies = ("Ben is allergic to peanuts.", "Ben is no longer allergic to peanuts.")
         known, denied = await tell(mind, there, *allergies)
         assert [one.memory_id for one in denied.contested] == [known.result.memory_id]
-        assert shown(denied)[1] == f"  Contested: {short_id(known.result.memory_id)} {allergies[0]}"
+        assert shown(denied)[1] == f"  May contradict: {short_id(known.result.memory_id)} {allergies[0]}"
     answers: list[Any] = []
     for content in ("The gym opens at seven.", "The gym now opens at nine."):
         mind.clock.advance(timedelta(days=3))

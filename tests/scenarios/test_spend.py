@@ -110,7 +110,7 @@ async def test_the_first_call_is_made_if_it_fits_to_the_token_and_else_not(mind:
         asked = per_day == whole
         assert (len(model.received), answer.quoted) == (int(asked), not asked)
         assert (answer.degraded is None) == asked
-    said = f"This turn may cost {200 + token_counter.count(ASKED)} model tokens, and 0 of today's 0 are left"
+    said = f"This turn may use {200 + token_counter.count(ASKED)} model tokens, but only 0 of today's 0 are left"
     assert answer.degraded is not None and answer.degraded.startswith(said)
     assert "NEWTON_LLM_TOKENS_PER_DAY" in answer.degraded
 

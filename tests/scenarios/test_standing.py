@@ -93,7 +93,7 @@ async def test_a_context_that_covers_the_input_stands_and_nothing_is_rebuilt(tal
     assert await bundles(talk.mind) == 1
     assert FERRY in talk.told
     assert first.reason == "the session has no context yet"
-    assert second.reason.startswith("it covers the input (0.")
+    assert second.reason.startswith("the context covers the input (cosine 0.")
     assert third.reason == "the input is a follow-up"
 
 
@@ -206,7 +206,7 @@ async def test_what_was_learnt_since_enters_a_context_that_stands(talk: Talk) ->
     )
     second = await talk.given(AGAIN)
     assert (second.method, await bundles(talk.mind)) == ("updated", 2)
-    assert second.reason.endswith("1 to be added")
+    assert second.reason.endswith("items to add: 1")
     assert "an hour later" in talk.told and "Rex" not in talk.told
     update = second.bundle.update
     assert update is not None
@@ -281,7 +281,7 @@ async def test_a_context_that_cannot_be_made_small_enough_is_made_anew(talk: Tal
     talk.turns = replace(talk.turns, limits=replace(talk.turns.limits, context=12))
     given = await talk.given(AGAIN)
     assert given.method == "built"
-    assert given.reason == "its fixed sections exceed the budget of 12 tokens"
+    assert given.reason == "the sections that are always included exceed the budget of 12 tokens"
     assert given.bundle.tokens <= 12
 
 
@@ -292,13 +292,13 @@ async def test_a_reply_that_quotes_is_of_this_input_even_when_the_context_stood(
     answer = await silent.say("Why?")
     assert answer.quoted and answer.context
     assert answer.context.method == "built"
-    assert answer.context.reason == "no model was called, so the whole memory was searched for memories to quote"
+    assert answer.context.reason == "no model was called, so all memories were searched for some to quote"
 
 
 async def test_when_nobody_can_embed_the_words_decide(talk: Talk) -> None:
     await talk.given(ASKED)
     talk.turns = replace(talk.turns, contexts=replace(talk.turns.contexts, embedder=BrokenEmbedder()))
-    assert (await talk.given(AGAIN)).reason == "it covers the input"
+    assert (await talk.given(AGAIN)).reason == "the context covers the input"
     assert (await talk.given(ELSE)).method == "built"
 
 

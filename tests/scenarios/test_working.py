@@ -143,7 +143,7 @@ async def test_what_a_reply_used_is_known_of_its_context(mind: Mind) -> None:
     assert await learning(mind).find_profile_in_use() == "evidence", "what most answered contexts were made by"
     await by_profile(mind, "balanced", turns=2)
     assert await learning(mind).find_profile_in_use() == "balanced"
-    with pytest.raises(ConflictError, match="Only 3 of the 60 contexts needed to fit 'evidence'"):
+    with pytest.raises(ConflictError, match="'evidence' has usage data of 3 contexts; fitting needs 60"):
         await learning(mind).fit("evidence")
     with pytest.raises(InputError, match="'balanced' has no weights to fit"):
         await learning(mind).fit("balanced")

@@ -29,6 +29,7 @@ async def test_a_thousand_replies_that_were_cut_are_one_effect_each(db: Database
         assert await effects(api) == [333, 333, 333, 999]
 
 
+@pytest.mark.timeout(1_800)
 async def test_fifty_agents_see_nothing_of_each_other_at_any_door(
     db: Database, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -40,19 +41,20 @@ async def test_fifty_agents_see_nothing_of_each_other_at_any_door(
         endpoint(echo(street)) as model,
         served(db, tmp_path, openai_base_url=model.url, openai_model="echo") as api,
     ):
-        await at_once(api, street, agents=50, calls=200, commands=tmp_path)
+        await at_once(api, street, agents=50, calls=40, commands=tmp_path)
     sys.stdout.write(f"\nanswered {street.answered}, refused {street.refused}, prompts {len(model.asked)}\n")
     assert street.faults == []
-    assert street.answered.total() - street.answered["events"] == 10_052
+    assert street.answered.total() - street.answered["events"] == 2_052
 
 
+@pytest.mark.timeout(1_800)
 async def test_no_request_of_many_makes_it_fail(db: Database, tmp_path: Path) -> None:
     # S2
     async with (
         endpoint(says(["Fine."])) as model,
         served(db, tmp_path, openai_base_url=model.url, openai_model="echo") as api,
     ):
-        assert await asyncio.to_thread(fuzz, api.url, await api.token("ana"), examples=200) > 5_000
+        assert await asyncio.to_thread(fuzz, api.url, await api.token("ana"), examples=40) > 1_000
 
 
 FLOOD = """

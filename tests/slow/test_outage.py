@@ -14,10 +14,10 @@ from tests.conftest import database
 from tests.endpoint import Respond, Wire, chunk, fails, hangs, says
 from tests.system.scripted import Talk, talking
 
-pytestmark = pytest.mark.fault
+pytestmark = [pytest.mark.fault, pytest.mark.timeout(1_800)]
 
 AT_ONCE, TIMES = 4, 10
-BACK_SECONDS = 60
+BACK_SECONDS = 300
 DEADLINE = 1.0
 
 

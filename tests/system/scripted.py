@@ -37,12 +37,12 @@ class Talk:
 
     async def post(self, path: str, body: object, **headers: str) -> httpx2.Response:
         shown = {"Authorization": f"Bearer {self.daemon.token}", **headers}
-        async with httpx2.AsyncClient(base_url=self.daemon.url, headers=shown, timeout=60) as client:
+        async with httpx2.AsyncClient(base_url=self.daemon.url, headers=shown, timeout=60, verify=False) as client:
             return await client.post(path, json=body)
 
     async def get(self, path: str) -> httpx2.Response:
         shown = {"Authorization": f"Bearer {self.daemon.token}"}
-        async with httpx2.AsyncClient(base_url=self.daemon.url, headers=shown, timeout=60) as client:
+        async with httpx2.AsyncClient(base_url=self.daemon.url, headers=shown, timeout=60, verify=False) as client:
             return await client.get(path)
 
     async def fetch(self, sql: str, *given: object) -> list[asyncpg.Record]:

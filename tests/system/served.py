@@ -41,7 +41,7 @@ class Api:
 
     def http(self, token: str = OPERATOR, **headers: str) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(
-            base_url=self.url, headers={"Authorization": f"Bearer {token}", **headers}, timeout=60
+            base_url=self.url, headers={"Authorization": f"Bearer {token}", **headers}, timeout=60, verify=False
         )
 
     def client(self, token: str, *, url: str | None = None) -> Client:

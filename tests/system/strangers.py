@@ -126,7 +126,7 @@ def echo(street: Street) -> Respond:
 
 
 class Patient(httpx2.AsyncHTTPTransport):
-    """Sends again what there was no place for."""
+    """Sends again what there was no place for, at a random moment of the time that the answer names."""
 
     def __init__(self, street: Street) -> None:
         super().__init__()
@@ -137,6 +137,7 @@ class Patient(httpx2.AsyncHTTPTransport):
         while answer.status_code == 429:
             self.street.refused[429] += 1
             await answer.aclose()
+            await asyncio.sleep(int(answer.headers["Retry-After"]) * random.random())
             answer = await super().handle_async_request(request)
         return answer
 

@@ -87,7 +87,7 @@ def test_recall_names_gold_that_is_not_there_and_counts_it_as_missed(folder: Pat
     words = ("recall", str(folder), "--limit", "1", "--budget", "500")
     done = bench(tmp_path, *words, DATABASE_URL=server, NEWTON_EMBEDDING_PROVIDER="none")
     assert done.returncode == 0, done.stderr
-    assert "all questions │ 0.500" in done.stdout.replace("   ", " ").replace("  ", " ")
+    assert "all questions │ 0.500" in " ".join(done.stdout.split())
     assert "garden q1" in done.stderr
 
 
@@ -99,17 +99,17 @@ def test_an_ablation_takes_each_thing_away_in_turn(folder: Path, tmp_path: Path,
     shares: dict[str, float] = {way: own["500"] for way, own in json.loads(done.stdout)["ablation"].items()}
     weights = load_profiles()["evidence"].weights.nonzero
     features = {f"without {feature}" for feature in weights if feature != "similarity"}
-    others = {"relevance alone", "profile newton, to the letter", "without meaning", "without neighbours"}
+    others = {"relevance alone", "profile newton, as published", "without vector search", "without adjacent messages"}
     assert shares.keys() == features | others | {
-        "as it is",
-        "without words",
+        "unchanged profile",
+        "without word search",
         "without the speaker",
-        "without the time asked for",
+        "without the requested time",
         "without exchange",
         "without episode",
     }
-    assert {way for way, share in shares.items() if share == 0} == {"without words", "without exchange"}
-    assert shares["as it is"] == 1
+    assert {way for way, share in shares.items() if share == 0} == {"without word search", "without exchange"}
+    assert shares["unchanged profile"] == 1
 
 
 def test_recall_refuses_a_folder_without_questions(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_context_is_measured_beside_the_bare_searches(tmp_path: Path) -> None:
 @pytest.mark.slow  # both start a database of their own, and one a daemon
 def test_the_daemon_is_measured_at_its_work_and_at_its_door(tmp_path: Path) -> None:
     soaked = typed(tmp_path, "bench", "soak", "--minutes", "0.2", "--hours", "0.4", "--json")
-    assert json.loads(soaked.stdout)["jobs behind their last slot"] == [], soaked.stderr
+    assert json.loads(soaked.stdout)["jobs that missed their last scheduled time"] == [], soaked.stderr
     asked = ("--memories", "200", "--rounds", "2", "--rate", "10", "--seconds", "2", "--json")
     served = typed(tmp_path, "bench", "http", *asked, NEWTON_EMBEDDING_PROVIDER="local")
     assert json.loads(served.stdout)["load"]["failed"] == {}, served.stderr

@@ -340,7 +340,9 @@ def test_doctor_warns_of_a_database_that_knows_only_ascii(home: Path) -> None:
 def test_doctor_says_that_settings_contradict_each_other(home: Path) -> None:
     done = typed(home, "doctor", NEWTON_WINDOW_TOKENS="2000", NEWTON_CONVERSATION_TOKENS="3000")
     assert done.returncode == 1
-    assert "✗ Conversations of 3,000 tokens exceed a window of 2,000.\n    Set NEWTON_" in done.stdout
+    assert (
+        "✗ A conversation of 3,000 tokens exceeds the context window of 2,000 tokens.\n    Set NEWTON_" in done.stdout
+    )
 
 
 def load_modules(home: Path, statement: str) -> set[str]:

@@ -24,10 +24,10 @@ def test_a_decision_from_its_record_to_its_lesson(home: Path) -> None:
     assert (made["is_new"], made["base_rate"]) == (True, {"category": "cache", "reviewed": 0, "success_rate": None})
     assert made["quality_parts"]["reasoned"] == 0.2
     which = made["decision_id"][-8:]
-    assert ok(run(home, "think", which, "What if it is cold?")) == "Added.\n"
+    assert ok(run(home, "think", which, "What if it is cold?")) == "Thought added.\n"
     assert ok(run(home, "decisions", "--due")) == "No review is due.\n"
     assert "[pending" not in ok(run(home, "decisions"))
-    assert ok(run(home, "done", which)) == "Marked as done. Record the outcome with `newton review`.\n"
+    assert ok(run(home, "done", which)) == "The decision is marked as done. Record the outcome with `newton review`.\n"
     assert ok(run(home, "review", which, "success", "--lesson", "warm it up")) == "Reviewed: success.\n"
     assert "success  Use Redis for the session cache\n          lesson: warm it up\n" in ok(run(home, "outcomes"))
     again = run(home, "review", which, "failure")
@@ -46,7 +46,7 @@ def test_a_decision_from_its_record_to_its_lesson(home: Path) -> None:
         (("decide", "something"), "The confidence is missing"),
         (("decide", "something", "--confidence", "1.01"), "A confidence of 1.01 is out of range"),
         (("decide", "something", "--confidence", "nan"), "A confidence of nan is out of range"),
-        (("decide", "something", "--confidence", "0.5", "--reason", "guess:so"), "is not a reason"),
+        (("decide", "something", "--confidence", "0.5", "--reason", "guess:so"), "is not a valid reason"),
         (("decide", "something", "--confidence", "0.5", "--review-due", "2001-01-01"), "not after the decision"),
         (
             ("decide", "x", "--confidence", "0.5", "--reason", "analysis:y", "--supersedes", "ffffffff"),
@@ -69,8 +69,11 @@ def test_what_cannot_be_is_refused_and_nothing_is_recorded(home: Path, words: tu
 def test_a_ledger_that_somebody_touched_is_reported_and_an_erased_one_is_whole(home: Path, behind: str) -> None:
     agent = ("--agent", "watched")
     first, second = (json.loads(ok(run(home, *DECIDE, "--json", *agent)))["decision_id"] for _ in range(2))
-    assert ok(run(home, "decisions", "erase", first, "--reason", "asked for", "--yes", *agent)) == "Erased.\n"
-    assert "the decision ledger is unchanged (3 records)" in run(home, "doctor", "--verify", *agent).stdout
+    assert (
+        ok(run(home, "decisions", "erase", first, "--reason", "asked for", "--yes", *agent))
+        == "Text of the decision erased.\n"
+    )
+    assert "the decision log is unchanged (3 records)" in run(home, "doctor", "--verify", *agent).stdout
     assert "ledger" not in run(home, "doctor", *agent).stdout
 
     async def touch() -> None:
@@ -83,7 +86,7 @@ def test_a_ledger_that_somebody_touched_is_reported_and_an_erased_one_is_whole(h
     asyncio.run(touch())
     done = run(home, "doctor", "--verify", *agent)
     assert done.returncode == 1
-    assert "✗ the decision ledger is broken at record 2" in done.stdout
+    assert "✗ the decision log is broken at record 2" in done.stdout
 
 
 def test_decisions_alone_lists_them() -> None:
@@ -122,7 +125,7 @@ def test_public_forecasts_come_out_as_others_computed_them(home: Path, tmp_path:
         [b[name] for name in ("bin", "n", "observed")] for b in golden["bins"]
     ]
     assert (
-        "✓ the decision ledger is unchanged (2,802 records)"
+        "✓ the decision log is unchanged (2,802 records)"
         in run(home, "doctor", "--verify", "--agent", "forecaster").stdout
     )
 

@@ -67,7 +67,7 @@ async def test_what_cannot_be_embedded_is_refused_and_named(api: Api, monkeypatc
             assert (answer.status_code, error["type"], error["param"]) == (400, "invalid_request_error", param), error
             assert message in error["message"]
     async with client(api) as operator:
-        with pytest.raises(openai.NotFoundError, match="There is: hashed-words"):
+        with pytest.raises(openai.NotFoundError, match="embedding model is hashed-words"):
             await operator.embeddings.create(model="text-embedding-ada-002", input="tea")
     async with client(api, "nwt_nonsense") as stranger:
         with pytest.raises(openai.AuthenticationError):

@@ -53,7 +53,7 @@ def test_an_agent_that_was_taken_away_may_be_begun_anew(home: Path) -> None:
     assert typed(home, "erase", "--everything", "--yes", "--agent", "three").returncode == 0
     assert typed(home, *decide).returncode == 0
     verified = typed(home, "doctor", "--verify", "--agent", "three")
-    assert "the decision ledger is unchanged (1 record)" in verified.stdout
+    assert "the decision log is unchanged (1 record)" in verified.stdout
 
 
 def test_memories_go_on_being_found_by_the_model_that_made_their_vectors() -> None:

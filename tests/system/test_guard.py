@@ -31,15 +31,15 @@ def test_a_person_adds_and_retires_one(home: Path) -> None:
     mine = ("--agent", "mine")
     create_agents(home, "mine", "other")
     added = guard(home, "add", "slow-down", "category == 'money'", "--message", "Sleep on it.", *mine)
-    assert (added.returncode, added.stdout) == (0, "Added.\n"), added.stderr
+    assert (added.returncode, added.stdout) == (0, "Guardrail added.\n"), added.stderr
     spend = ("check", "Buy it", "--confidence", "0.9", "--category", "money", "--reason", "intuition:nice")
     assert "BLOCKED slow-down: Sleep on it." in guard(home, *spend, *mine).stdout
     assert guard(home, *spend, "--agent", "other").returncode == 0
-    assert guard(home, "retire", "slow-down", *mine).stdout == "Retired.\n"
-    assert guard(home, "retire", "no-reason", *mine).stdout == "Retired.\n"
+    assert guard(home, "retire", "slow-down", *mine).stdout == "Guardrail disabled.\n"
+    assert guard(home, "retire", "no-reason", *mine).stdout == "Guardrail disabled.\n"
     assert guard(home, "check", "Buy it", "--confidence", "0.9", *mine).returncode == 0
     assert "RETIRED no-reason: size(reasons) == 0" in guard(home, "list", *mine).stdout
-    assert guard(home, "restore", "no-reason", *mine).stdout == "Restored.\n"
+    assert guard(home, "restore", "no-reason", *mine).stdout == "Guardrail restored.\n"
     listed = json.loads(guard(home, "list", "--json", *mine).stdout)
     assert [(given["name"], given["is_active"]) for given in listed][2:4] == [
         ("one-kind-of-reason", True),

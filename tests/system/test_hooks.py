@@ -242,7 +242,7 @@ def test_a_wrong_token_loses_nothing(agent: Agent, tmp_path: Path) -> None:
     alone = replace(agent, data_dir=tmp_path / "data")
     wrong = {"NEWTON_URL": agent.daemon.url, "NEWTON_TOKEN": "nwo_wrong"}
     _, (note,) = alone.runs(CLAUDE, "UserPromptSubmit", env=wrong)
-    assert "kept for a later hook" in note and spool.count_entries(alone.data_dir) == 1
+    assert "not stored yet; a later hook tries again" in note and spool.count_entries(alone.data_dir) == 1
 
 
 def test_what_the_daemon_refuses_does_not_wait_for_ever(agent: Agent, tmp_path: Path) -> None:
@@ -328,7 +328,7 @@ def test_the_command_answers_on_standard_output(agent: Agent) -> None:
     ("raw", "flags", "status", "note"),
     [
         ("{nonsense", (), 0, "not JSON"),
-        ('{"hook_event_name": "Lunch", "session_id": "s", "cwd": "/"}', (), 0, "'Lunch' is not known"),
+        ('{"hook_event_name": "Lunch", "session_id": "s", "cwd": "/"}', (), 0, "'Lunch' is unknown"),
         ("{}", ("--bogus",), 1, "--bogus"),
     ],
 )
@@ -354,7 +354,7 @@ def test_hooks_are_installed_shown_and_removed(tmp_path: Path, monkeypatch: pyte
     assert not file.exists()
     ok(newton("install", CLAUDE, "--agent", "work", "--yes"))
     assert "--agent work" in file.read_text(encoding="utf-8")
-    assert "Nothing to change" in ok(newton("install", CLAUDE, "--agent", "work", "--yes"))
+    assert "needs no change" in ok(newton("install", CLAUDE, "--agent", "work", "--yes"))
     ok(newton("install", CODEX, "--project", "--per-project", "--yes"))
     status = json.loads(ok(newton("status", "--json")))
     installed = [(row["program"], row["scope"]) for row in status["hooks"] if row["commands"]]

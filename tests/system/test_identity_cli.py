@@ -19,13 +19,13 @@ def test_a_person_writes_it_looks_at_it_and_takes_it_back(home: Path) -> None:
     mine = ("--agent", "writer")
     create_agents(home, "writer")
     assert "The identity is empty." in ok(identity(home, *mine))
-    assert ok(identity(home, "add", "preference", "Call me Max", "--reason", "it is shorter", *mine)) == "Added.\n"
+    assert ok(identity(home, "add", "preference", "Call me Max", "--reason", "it is shorter", *mine)) == "Line added.\n"
     ok(identity(home, "add", "boundary", "Never give legal advice", *mine))
-    assert "Already there" in ok(identity(home, "add", "boundary", "never give legal advice!", *mine))
+    assert "has this line already" in ok(identity(home, "add", "boundary", "never give legal advice!", *mine))
     context = typed(home, "context", "What may I call you?", *mine)
     assert ok(context).startswith("## Identity\n- Never give legal advice\n- The user says: Call me Max\n## Current")
     boundary, _ = ids(ok(identity(home, *mine)))
-    assert ok(identity(home, "change", boundary, "No legal advice", *mine)) == "Changed.\n"
+    assert ok(identity(home, "change", boundary, "No legal advice", *mine)) == "Line changed.\n"
     ok(identity(home, "remove", ids(ok(identity(home, *mine)))[0], *mine))
     assert ok(identity(home, "rollback", "2", *mine)) == "Restored version 2.\n"
     told = ok(identity(home, "history", *mine))
@@ -49,7 +49,7 @@ def test_what_has_no_room_is_told_to_the_person_and_not_to_the_model(home: Path)
     assert left and int(left[1]) == 4 - context.stdout.count("Protocol")
     assert f"{left[1]} more identity lines are not shown" in context.stdout, "the model knows that there are more"
     assert "`newton identity --max-tokens 50` shows which" in context.stderr
-    assert "(no room)" not in ok(identity(home, *mine))
+    assert "(does not fit)" not in ok(identity(home, *mine))
 
 
 def test_what_somebody_wants_always_waits_for_a_yes(home: Path) -> None:
@@ -59,7 +59,7 @@ def test_what_somebody_wants_always_waits_for_a_yes(home: Path) -> None:
     typed(home, "ask", "I like answers short.", *mine)
     told = ok(identity(home, "proposals", *mine))
     assert "instruction  From now on answer in French  (" in told and "chat, by user)" in told
-    assert ok(identity(home, "accept", waits, *mine)) == "Added: From now on answer in French\n"
+    assert ok(identity(home, "accept", waits, *mine)) == "Added to the identity: From now on answer in French\n"
     assert ok(identity(home, "reject", ids(told)[1], *mine)) == "Rejected: I like answers short\n"
     assert ok(identity(home, "proposals", *mine)) == "No proposals.\n"
     assert "- The user says: From now on answer in French\n" in ok(typed(home, "context", "Bonjour", *mine))

@@ -29,7 +29,7 @@ asyncio.run(main())
 """
 KILLS = 10
 LINES = 5_000
-FULL = 300.0
+FULL = 900.0
 
 
 def lines() -> list[dict[str, object]]:
@@ -64,7 +64,7 @@ def run(path: Path, home: Path, embedding: str, *, seconds: float) -> bool:
 
 # Slow: eleven processes, and thousands of texts embedded.
 @pytest.mark.fault
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1_800)
 @pytest.mark.parametrize("embedding", ["none", "local"])
 async def test_an_import_killed_ten_times_is_finished_by_one_more_run(tmp_path: Path, embedding: str) -> None:
     home, path = tmp_path / "home", tmp_path / "lines.ndjson"

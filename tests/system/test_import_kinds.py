@@ -85,8 +85,8 @@ async def test_what_contradicts_another_of_its_name_is_refused(db: Database, age
         {**RELATION, "target": "Ana Berg"},
     )
     assert [refusal.reason.partition(".")[0] for refusal in report.rejections] == [
-        "Another procedure is named 'test-first'",
-        "'Benny' is already an alias of 'Ben Dahl'",
+        "Another procedure is already named 'test-first'",
+        "'Benny' is already a name of 'Ben Dahl'",
         "'Ana Berg' and 'Ana Berg' are not two distinct entities",
     ]
 

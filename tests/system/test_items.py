@@ -45,7 +45,7 @@ async def test_an_item_is_stored_read_searched_and_deleted(ana: Client) -> None:
     assert await ana.item_namespaces() == [["users", "ana"], ["users", "ben"]]
     assert await ana.item_namespaces(prefix=["users"], suffix=["*", "ben"], max_depth=1) == [["users"]]
     assert await ana.delete_item(ANA, "food") == [stored["memory_id"]]
-    with pytest.raises(ApiError, match="no item 'food' in users/ana", check=has_code("not_found")):
+    with pytest.raises(ApiError, match="no item 'food' in the namespace users/ana", check=has_code("not_found")):
         await ana.item(ANA, "food")
     with pytest.raises(ApiError, check=has_code("not_found")):
         await ana.delete_item(ANA, "food")

@@ -34,11 +34,14 @@ def test_every_job_says_when_it_runs_and_how_it_went(home: Path) -> None:
     assert [line.split()[0] for line in said.splitlines()] == list(JOBS)
     assert "every 2 minutes" in said and "Mondays at 06:00 UTC" in said and "not run yet" in said
     done = typed(home, "jobs", "run", "verify", "--agent", "ana")
-    assert done.stdout == "Nothing to do: no decision was made yet.\n", done.stderr
-    assert listed(home, "ana")["verify"]["reason"] == "no decision was made yet"
-    assert " s: no decision was made yet" in typed(home, "jobs", "--agent", "ana").stdout
+    assert done.stdout == "Nothing to do: no decision is recorded yet.\n", done.stderr
+    assert listed(home, "ana")["verify"]["reason"] == "no decision is recorded yet"
+    assert " s: no decision is recorded yet" in typed(home, "jobs", "--agent", "ana").stdout
     typed(home, "decide", "Use Postgres", "--agent", "ana", "--confidence", "0.8", "--reason", "analysis:it is there")
-    assert "1 record verified, none was changed" in typed(home, "jobs", "run", "verify", "--agent", "ana").stdout
+    assert (
+        "1 record of the decision log verified; none was changed"
+        in typed(home, "jobs", "run", "verify", "--agent", "ana").stdout
+    )
     assert listed(home, "ana")["verify"]["result"] == {"records": 1}
     assert listed(home, "bo")["verify"]["state"] is None, "another agent's runs are its own"
 
@@ -46,9 +49,9 @@ def test_every_job_says_when_it_runs_and_how_it_went(home: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["jobs", "run", "tidy"], "There are: embed, "),
+        (["jobs", "run", "tidy"], "The jobs are: embed, "),
         (["jobs", "run", "verify", "--dry-run"], "Only `newton jobs run lifecycle` does"),
-        (["jobs", "retry", "tidy"], "There are: embed, "),
+        (["jobs", "retry", "tidy"], "The jobs are: embed, "),
     ],
 )
 def test_what_cannot_be_says_what_can(home: Path, words: list[str], said: str) -> None:
@@ -85,7 +88,7 @@ def test_the_daemon_does_what_is_due_and_what_is_asked_for(served: Daemon, home:
         def went() -> bool:
             jobs = {one["name"]: one for one in client.get("/v1/jobs").json()["items"]}
             assert set(jobs) == set(JOBS)
-            return jobs["verify"]["state"] == "done" and jobs["verify"]["reason"] == "no decision was made yet"
+            return jobs["verify"]["state"] == "done" and jobs["verify"]["reason"] == "no decision is recorded yet"
 
         wait(went)
         assert client.post("/v1/jobs/nothing/run").status_code == 404

@@ -41,8 +41,8 @@ def test_a_table_shows_state_importance_and_subject_and_pages_follow(run: Run) -
     remember(run, "The kettle is blue", importance="9")
     lines = ok(run("list", "--sort", "importance")).splitlines()
     assert lines[0] == "3 memories, most important first  (* importance set by a person)"
-    assert lines[1].split() == ["id", "kind", "state", "occurred", "imp", "text"]
-    assert re.fullmatch(r"[0-9a-f]{8}  fact  NEW    \d{4}-\d\d-\d\d  9\*   The kettle is blue", lines[2])
+    assert lines[1].split() == ["id", "kind", "state", "occurred", "importance", "text"]
+    assert re.fullmatch(r"[0-9a-f]{8}  fact  NEW    \d{4}-\d\d-\d\d  9\*  +The kettle is blue", lines[2])
     assert any(line.endswith("[Mira] She plays the cello") for line in lines)
     first = run("list", "--limit", "2")
     cursor = first.stderr.split()[-1]
@@ -73,7 +73,7 @@ def test_an_edit_is_printed_and_found_in_the_history(run: Run) -> None:
     history = ok(run("history", memory))
     assert "importance: unset → 9  (by the user, cli)" in history
     assert "subject: Ana → Ben" in history
-    assert "Nothing to edit" in run("edit", memory).stderr
+    assert "names nothing to change" in run("edit", memory).stderr
     assert "--importance" in run("edit", memory, "--importance", "11").stderr
 
 
@@ -83,7 +83,7 @@ def test_many_are_forgotten_only_with_the_code_of_the_preview(run: Run) -> None:
     assert preview.startswith("2 memories: 2 of kind fact") and len(listed(run)) == 2
     code = preview.partition("--confirm ")[2].split()[0]
     remember(run, "Her brother builds boats", subject="Mira")
-    assert "differs from the preview" in run("bulk", "forget", "--subject", "Mira", "--confirm", code).stderr
+    assert "no longer those of the preview" in run("bulk", "forget", "--subject", "Mira", "--confirm", code).stderr
     assert len(listed(run)) == 3
     code = json.loads(ok(run("bulk", "forget", "--subject", "Mira", "--json")))["token"]
     assert ok(run("bulk", "forget", "--subject", "Mira", "--confirm", code)) == "Forgotten: 3 memories.\n"
@@ -139,7 +139,7 @@ def test_items_are_listed_searched_shown_and_deleted(home: Path, behind: str) ->
     assert ok(deleted) == "Deleted the item users/ana/food with 1 memory.\n"
     for words, reason in (
         (("show", "users", "ana", "food"), "newton items list"),
-        (("show", "food"), "a namespace and a key"),
+        (("show", "food"), "namespace or the key"),
         (("list", "--limit", "0"), "from 1 to 200"),
     ):
         refused = typed(home, "items", *words, "--agent", name)

@@ -15,8 +15,10 @@ import structlog
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from mcp.types import CallToolRequestParams
+from mcp.types import CallToolRequestParams, JSONRPCError, jsonrpc_message_adapter
 
+from newton.client import ApiError
+from newton.client.connection import DaemonConnection
 from newton.runtime.access.tokens import TokenScope
 from newton.runtime.mcp.server import answer_call
 from newton.runtime.tools.mcp_tools import TOOLS
@@ -153,6 +155,22 @@ def test_only_those_with_a_token_who_mean_this_host_get_in(
     with served.client() as client:
         assert client.post("/mcp", json=call, headers=shown).status_code == status
         assert client.post(f"/mcp?token={served.token}", json=call, headers={"Authorization": ""}).status_code == 401
+
+
+def test_a_refused_request_is_answered_in_json_rpc(served: Daemon) -> None:
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    with served.client(Authorization="Bearer nwt_x") as client:
+        answer = client.post("/mcp", json=call)
+    body = jsonrpc_message_adapter.validate_python(answer.json(), by_name=False)
+    assert answer.headers["content-type"] == "application/json" and isinstance(body, JSONRPCError)
+    assert "token" in body.error.message and body.error.data["type"] == "urn:newton:unauthorized"
+
+
+async def test_the_client_of_newton_reads_the_refusal_of_a_tool(served: Daemon) -> None:
+    async with DaemonConnection(served.url, token="nwt_x") as connection:
+        with pytest.raises(ApiError) as raised:
+            await connection.call_tool("recall", {"query": "harbour"})
+    assert raised.value.code == "unauthorized" and "token" in str(raised.value)
 
 
 def test_nobody_keeps_a_connection_of_it_open(served: Daemon) -> None:

@@ -66,13 +66,13 @@ async def test_the_only_model_is_named_when_a_chat_begins_and_another_is_chosen_
     async with offering("qwen3:8b") as server:
         done = await chat(home, "Hi.\n/model\n", OPENAI_BASE_URL=server.url)
     assert "with qwen3:8b" in done.stderr
-    assert "I am qwen3:8b." in done.stdout and "There are: qwen3:8b." in done.stdout
+    assert "I am qwen3:8b." in done.stdout and "Available models: qwen3:8b." in done.stdout
     async with offering("large", "small") as server:
         text = "/model small\nHi.\n/model tiny\n/model\n"
         done = await chat(home, text, OPENAI_BASE_URL=server.url, OPENAI_MODEL="large")
     assert "Model: small.\nI am small." in done.stdout
     assert "There is no model 'tiny'.\n  There are: large, small." in done.stderr
-    assert "Model: small.\nThere are: large, small." in done.stdout
+    assert "Model: small.\nAvailable models: large, small." in done.stdout
 
 
 async def test_upstreams_of_the_settings_file_are_chosen_and_keys_are_not_shown(home: Path) -> None:
@@ -97,7 +97,7 @@ async def test_upstreams_of_the_settings_file_are_chosen_and_keys_are_not_shown(
         assert "uses the configured model" in ok(told[-1])
         told.append(await command(home, "doctor", "--json", **settings))
         shown = await chat(home, "/model second\nHi.\n/model\n", **settings)
-    assert "Model: second/small." in shown.stdout and "There are: first, second" in shown.stdout
+    assert "Model: second/small." in shown.stdout and "Available models: first, second" in shown.stdout
     assert "secret" not in "".join(one.stdout + one.stderr for one in (*told, shown)).replace("SecretStr", "")
 
 
@@ -115,5 +115,5 @@ async def test_a_model_is_chosen_behind_a_daemon(home: Path) -> None:
             done = await command(home, "ask", "Hi.", "--daemon", made.url, "--model", "tiny", **there)
             assert (done.returncode, "There is no model 'tiny'" in done.stderr) == (1, True)
             shown = await chat(home, "/model\n", "--daemon", made.url, **there)
-            assert "with small" in shown.stderr and "There are: large, small." in shown.stdout
+            assert "with small" in shown.stderr and "Available models: large, small." in shown.stdout
         ok(await command(home, "agents", "set-model", "default", **models))

@@ -47,7 +47,7 @@ async def test_what_memory_knows_is_quoted_and_marked(talk: Talk) -> None:
     talk.plays(*[fails(500)] * 2)
     answer = await said(talk, user(KNOWN), session=named())
     text = answer.choices[0].message.content
-    assert text.startswith("(http://") and "answered 500" in text
+    assert text.startswith("(http://") and "answered with the HTTP status 500" in text
     assert "This answer only quotes memory.)\n\nFrom memory:\n- The ferry is called Artemis." in text
     assert answer.newton["from_memory"] and "500" in answer.newton["degraded"]
     talk.plays(says(["As I said."]))
@@ -79,7 +79,7 @@ async def test_a_failure_of_which_memory_knows_nothing_is_an_error(
 @pytest.mark.parametrize("options", [{"response_format": FORMAT}, {"tools": [WEATHER]}, {"n": 2}])
 async def test_a_program_that_reads_the_reply_gets_an_error_and_no_quotes(talk: Talk, options: Any) -> None:
     talk.plays(*[fails(500, retry_after="0")] * 2)
-    with pytest.raises(openai.InternalServerError, match="answered 500"):
+    with pytest.raises(openai.InternalServerError, match="answered with the HTTP status 500"):
         await said(talk, user(KNOWN), session=named(), **options)
 
 

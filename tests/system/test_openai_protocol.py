@@ -1,11 +1,9 @@
 """Chat completions through OpenAI's own client, with strict servers of models behind."""
 
 import base64
-import struct
-import zlib
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -27,22 +25,10 @@ from tests.model_servers import (
     pictures_of,
     serving_models,
 )
-from tests.system.served import Api, served
+from tests.system.model_line import Line, lined, png
 from tests.system.test_openai import WEATHER
 
 SERVERS: list[type[ModelServer]] = [OpenAIServer, AnthropicServer, GeminiServer, OllamaServer, VllmServer]
-
-
-def png(width: int, height: int) -> str:
-    """A picture as a data URL."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    rows = b"".join(b"\0" + b"\x80" * width for _ in range(height))
-    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
-    data = b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
-    return f"data:image/png;base64,{base64.b64encode(data).decode()}"
 
 
 def shown(text: str, *urls: str) -> Any:
@@ -54,52 +40,36 @@ def user(text: str) -> Any:
     return {"role": "user", "content": text}
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A client of Newton, and the server of models behind Newton."""
-
-    client: openai.AsyncOpenAI
-    behind: ModelServer
-    api: Api
-    agent: str
-
-    async def say(self, *messages: Any, session: str | None = None, **options: Any) -> Any:
-        headers = {"X-Newton-Session": session} if session else {}
-        create: Any = self.client.chat.completions.create
-        return await create(**{"model": "newton", "messages": list(messages), "extra_headers": headers, **options})
-
-    async def stream(self, *messages: Any, **options: Any) -> list[Any]:
-        return [chunk async for chunk in await self.say(*messages, stream=True, **options)]
-
-    async def remembered(self) -> str:
-        """Every text that is stored of this agent: messages, memories and contexts."""
-        tables = {"dialogue.messages": "content", "memory.memories": "summary", "cognition.bundles": "input"}
-        found: list[str] = []
-        async with self.api.db.transaction(self.api.app.state.agents.default.scope.agent_id) as tx:
-            for table, column in tables.items():
-                found += [str(row[0]) for row in await tx.fetch(f"select {column} from {table}")]
-        return "\n".join(found)
+Lines = Callable[[type[ModelServer]], Awaitable[Line]]
 
 
-@asynccontextmanager
-async def lined(server: ModelServer, db: Database, home: Path, **settings: object) -> AsyncGenerator[Line]:
-    async with serving_models(server), served(db, home, **{**server.settings, **settings}) as api:
-        token = await api.token("default")
-        client = openai.AsyncOpenAI(base_url=f"{api.url}/v1", api_key=token, max_retries=0, timeout=60)
-        async with client:
-            yield Line(client, server, api, "default")
+@pytest.fixture(scope="module")
+async def lines(behind: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Lines]:
+    """One application for each kind of server, started at first use, with an agent of its own for each test."""
+    begun: dict[type[ModelServer], Line] = {}
+    async with AsyncExitStack() as stack:
+        db = await Database.open(behind, size=4)
+        stack.push_async_callback(db.close)
+
+        async def fresh(kind: type[ModelServer]) -> Line:
+            if kind not in begun:
+                begun[kind] = await stack.enter_async_context(lined(kind(), db, tmp_path_factory.mktemp("home")))
+            shared, agent = begun[kind], f"agent-{uuid4().hex[:8]}"
+            shared.behind.asked.clear()
+            client = shared.client.with_options(api_key=await shared.api.token(agent))
+            return replace(shared, client=client, agent=agent)
+
+        yield fresh
 
 
 @pytest.fixture(params=SERVERS, ids=lambda one: one.__name__)
-async def line(request: pytest.FixtureRequest, db: Database, tmp_path: Path) -> AsyncIterator[Line]:
-    async with lined(request.param(), db, tmp_path) as made:
-        yield made
+async def line(request: pytest.FixtureRequest, lines: Lines) -> Line:
+    return await lines(request.param)
 
 
 @pytest.fixture
-async def strict(db: Database, tmp_path: Path) -> AsyncIterator[Line]:
-    async with lined(OpenAIServer(), db, tmp_path) as made:
-        yield made
+async def strict(lines: Lines) -> Line:
+    return await lines(OpenAIServer)
 
 
 async def test_nothing_is_added_that_nobody_set(line: Line) -> None:
@@ -164,7 +134,7 @@ async def test_a_picture_is_seen_now_and_later_and_remembered_as_a_reference(lin
     assert "[image: 8x9 png]" in remembered
     assert "base64" not in remembered and url[-40:] not in remembered
     sql = "select count(distinct session_id) from dialogue.messages"
-    async with line.api.db.transaction(line.api.app.state.agents.default.scope.agent_id) as tx:
+    async with line.stored() as tx:
         assert await tx.fetchval(sql) == 1  # one conversation, matched in each turn
 
 
@@ -189,14 +159,15 @@ async def test_an_unknown_model_is_an_error_of_the_protocol(line: Line) -> None:
 
 async def test_a_model_of_the_server_and_an_agent_are_chosen_by_name(line: Line) -> None:
     names = [one.id async for one in await line.client.models.list()]
-    assert {"newton", "default", line.behind.model} <= set(names)
+    assert {"newton", line.agent, line.behind.model} <= set(names)
     assert "nomic-embed-text:latest" not in names
-    for name in (line.behind.model, "default", f"default/{line.behind.model}"):
+    for name in (line.behind.model, line.agent, f"{line.agent}/{line.behind.model}"):
         await line.say(user("Hi."), model=name)
         assert line.behind.asked[-1]["model"] == line.behind.model
     assert (await line.client.models.retrieve(line.behind.model)).id == line.behind.model
 
 
+@pytest.mark.parametrize("line", [OpenAIServer, AnthropicServer], indirect=True)  # no server is asked
 async def test_an_instruction_larger_than_the_window_is_refused(line: Line) -> None:
     for text in ("word " * 1_000_000, "word " * 200_000):  # 5 MB, 1 MB
         with pytest.raises(openai.BadRequestError) as refused:
@@ -248,15 +219,18 @@ async def test_all_choices_come_back_and_the_first_is_remembered(strict: Line) -
     for choice in (one for chunk in chunks for one in chunk.choices):
         texts[choice.index] += choice.delta.content or ""
     assert texts == {0: "You said: Tea at six.", 1: "You said: Tea at six."}
-    async with strict.api.db.transaction(strict.api.app.state.agents.default.scope.agent_id) as tx:
+    async with strict.stored() as tx:
         assert await tx.fetchval("select count(*) from dialogue.messages where role = 'assistant'") == 2
 
 
-async def test_a_limit_under_an_old_name_is_sent_under_the_new_one_and_that_is_learnt(strict: Line) -> None:
-    for _ in range(2):
-        answer = await strict.say(user("Tea."), max_tokens=50)
-        assert answer.choices[0].message.content == "You said: Tea."
-    limits = [{name: body[name] for name in body if name.startswith("max_")} for body in strict.behind.asked]
+async def test_a_limit_under_an_old_name_is_sent_under_the_new_one_and_that_is_learnt(
+    db: Database, tmp_path: Path
+) -> None:
+    async with lined(OpenAIServer(), db, tmp_path) as line:
+        for _ in range(2):
+            answer = await line.say(user("Tea."), max_tokens=50)
+            assert answer.choices[0].message.content == "You said: Tea."
+        limits = [{name: body[name] for name in body if name.startswith("max_")} for body in line.behind.asked]
     assert limits == [{"max_tokens": 50}, {"max_completion_tokens": 50}, {"max_completion_tokens": 50}]
 
 
@@ -339,26 +313,25 @@ async def test_of_several_models_the_person_is_told_to_choose(db: Database, tmp_
         assert line.behind.asked == []
 
 
-async def test_an_agent_has_a_model_of_its_own(db: Database, tmp_path: Path) -> None:
-    async with lined(OpenAIServer(), db, tmp_path) as line:
-        ana = line.client.with_options(api_key=await line.api.token("ana"))
-        async with line.api.http() as operator:
-            set_ = await operator.put("/v1/agents/ana/model", json={"model": "gpt-4o-mini"})
-            assert set_.json() == {"name": "ana", "model": "gpt-4o-mini"}
-            unknown = await operator.put("/v1/agents/ana/model", json={"model": "gpt-9"})
-            assert (unknown.status_code, "There are: gpt-5, gpt-4o-mini" in unknown.text) == (404, True)
-        await ana.chat.completions.create(model="newton", messages=[user("Hi.")])
-        await line.say(user("Hi."))
-        assert [body["model"] for body in line.behind.asked] == ["gpt-4o-mini", "gpt-5"]
+async def test_an_agent_has_a_model_of_its_own(strict: Line) -> None:
+    ana = strict.client.with_options(api_key=await strict.api.token("ana"))
+    async with strict.api.http() as operator:
+        set_ = await operator.put("/v1/agents/ana/model", json={"model": "gpt-4o-mini"})
+        assert set_.json() == {"name": "ana", "model": "gpt-4o-mini"}
+        unknown = await operator.put("/v1/agents/ana/model", json={"model": "gpt-9"})
+        assert (unknown.status_code, "There are: gpt-5, gpt-4o-mini" in unknown.text) == (404, True)
+    await ana.chat.completions.create(model="newton", messages=[user("Hi.")])
+    await strict.say(user("Hi."))
+    assert [body["model"] for body in strict.behind.asked] == ["gpt-4o-mini", "gpt-5"]
 
 
-async def test_gemini_names_the_field_that_it_refuses(db: Database, tmp_path: Path) -> None:
-    async with lined(GeminiServer(), db, tmp_path) as line:
-        for options in ({"seed": 7}, {"frequency_penalty": 0.1}):
-            with pytest.raises(openai.BadRequestError) as refused:
-                await line.say(user("Hi."), **options)
-            assert refused.value.param in options and "Unknown name" in refused.value.message
-        assert (await line.say(user("Hi."), max_tokens=50)).choices[0].message.content == "You said: Hi."
+async def test_gemini_names_the_field_that_it_refuses(lines: Lines) -> None:
+    line = await lines(GeminiServer)
+    for options in ({"seed": 7}, {"frequency_penalty": 0.1}):
+        with pytest.raises(openai.BadRequestError) as refused:
+            await line.say(user("Hi."), **options)
+        assert refused.value.param in options and "Unknown name" in refused.value.message
+    assert (await line.say(user("Hi."), max_tokens=50)).choices[0].message.content == "You said: Hi."
 
 
 async def test_models_of_several_upstreams_answer_by_name(db: Database, tmp_path: Path) -> None:
@@ -387,11 +360,11 @@ async def test_models_of_several_upstreams_answer_by_name(db: Database, tmp_path
             assert all(f"Tea at {hour}." in remembered for hour in ("four", "five", "six"))
 
 
-async def test_a_conversation_is_remembered_across_sessions_and_models(db: Database, tmp_path: Path) -> None:
-    async with lined(AnthropicServer(), db, tmp_path) as line:
-        await line.say(user("The ferry is called Artemis."), session="monday")
-        async with line.api.http() as operator:
-            await operator.post("/v1/memories", json={"content": "The ferry is called Artemis."})
-        await line.say(user("What is the ferry called?"), session="tuesday")
-        assert "Artemis" in str(line.behind.asked[-1]["messages"])
-        assert "Artemis" not in str(line.behind.asked[-1]["system"])  # which the provider caches
+async def test_a_conversation_is_remembered_across_sessions_and_models(lines: Lines) -> None:
+    line = await lines(AnthropicServer)
+    await line.say(user("The ferry is called Artemis."), session="monday")
+    async with line.api.http(line.client.api_key) as http:
+        assert (await http.post("/v1/memories", json={"content": "The ferry is called Artemis."})).is_success
+    await line.say(user("What is the ferry called?"), session="tuesday")
+    assert "Artemis" in str(line.behind.asked[-1]["messages"])
+    assert "Artemis" not in str(line.behind.asked[-1]["system"])  # which the provider caches

@@ -1,14 +1,16 @@
 """Every interface that stores a text says how many secrets it removed from it."""
 
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from newton.db.pool import Database
 from tests.endpoint import endpoint, says
-from tests.system.served import served
+from tests.system.served import Api, served
 from tests.system.typed import ok, typed
 
 KEY = "AKIAIOSFODNN7EXAMPLE"
@@ -37,14 +39,21 @@ def writes(text: str) -> dict[str, tuple[str, Any]]:
     }
 
 
-@pytest.mark.parametrize("written", writes(""))
-async def test_an_answer_counts_the_secrets_that_were_removed(db: Database, tmp_path: Path, written: str) -> None:
-    accept = {"Accept": "application/json, text/event-stream"}
+@pytest.fixture(scope="module")
+async def api(behind: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Api]:
+    db, home = await Database.open(behind, size=4), tmp_path_factory.mktemp("data")
     async with (
         endpoint(says(["Noted."])) as model,
-        served(db, tmp_path, openai_base_url=model.url, openai_model="scripted") as api,
-        api.http(await api.token("ana"), **accept) as http,
+        served(db, home, openai_base_url=model.url, openai_model="scripted") as made,
     ):
+        yield made
+    await db.close()
+
+
+@pytest.mark.parametrize("written", writes(""))
+async def test_an_answer_counts_the_secrets_that_were_removed(api: Api, written: str) -> None:
+    accept = {"Accept": "application/json, text/event-stream"}
+    async with api.http(await api.token(f"agent-{uuid4().hex[:8]}"), **accept) as http:
         path, body = writes(HARMLESS)[written]
         harmless = (await http.post(path, json=body)).text.replace("\\", "").replace(" ", "")
         assert '"redacted":0' in harmless or '"redacted"' not in harmless
@@ -54,12 +63,8 @@ async def test_an_answer_counts_the_secrets_that_were_removed(db: Database, tmp_
         assert '"redacted":1' in answer.text.replace("\\", "").replace(" ", "")
 
 
-async def test_nothing_is_said_of_a_private_request(db: Database, tmp_path: Path) -> None:
-    async with (
-        endpoint(says(["Noted."])) as model,
-        served(db, tmp_path, openai_base_url=model.url, openai_model="scripted") as api,
-        api.http(await api.token("ana")) as http,
-    ):
+async def test_nothing_is_said_of_a_private_request(api: Api) -> None:
+    async with api.http(await api.token(f"agent-{uuid4().hex[:8]}")) as http:
         answer = await http.post("/v1/chat/completions", json={"messages": said(SECRET), "store": False})
         assert answer.json()["newton"]["redacted"] == 0
 

@@ -45,7 +45,7 @@ def test_a_word_that_is_a_command_is_stored_only_on_request(home: Path) -> None:
     for word, command in (("list", "newton list"), ("delete", "newton --help")):
         done = typed(home, "remember", word)
         assert done.returncode == 2
-        assert f"{word!r} is a command" in done.stderr and f"Run `{command}`" in done.stderr
+        assert f"{word!r} is the name of a command" in done.stderr and f"Run `{command}`" in done.stderr
         assert f"`newton remember --fact {word}`" in done.stderr
     stored = json.loads(ok(typed(home, "remember", "--fact", "list", "--json")))
     shown = json.loads(ok(typed(home, "list", "--json")))

@@ -82,14 +82,14 @@ def test_a_look_at_what_a_model_would_be_sent_changes_nothing(home: Path) -> Non
     done = typed(home, *look)
     assert done.stderr == "" and "[output left out: " in ok(done)
     said, why = ok(done).splitlines()[-2:]
-    assert said == f"{seen['tokens']:,} of 4,000 tokens; the full log has {seen['log_tokens']:,}."
+    assert said == f"{seen['tokens']:,} of 4,000 tokens; all stored messages have {seen['log_tokens']:,}."
     assert seen["tokens"] <= 4_000 < seen["log_tokens"]
     assert why == f"To fit: {seen['summarized']} messages summarized."
     tight = ok(typed(home, *look[:-1], "300")).splitlines()[-1]
     assert tight.startswith("To fit: ") and " omitted" in tight
     usual = json.loads(ok(typed(home, *look[:3], "--json", NEWTON_WINDOW_TOKENS="4000")))
     assert usual["tokens"] <= usual["max_tokens"] == 2_400, "80 % of what the answer leaves"
-    assert "No compaction entries." in ok(typed(home, "sessions", "compactions", "looked at"))
+    assert "No messages of this session have been compacted." in ok(typed(home, "sessions", "compactions", "looked at"))
     assert "No compactions yet" in ok(typed(home, "sessions", "stats", "looked at"))
     assert view(home, "looked at") == before
     assert " fewer.\n" in ok(typed(home, "sessions", "compact", "looked at", "--max-tokens", "4000"))
@@ -110,7 +110,7 @@ def test_a_view_is_made_shorter_and_taken_back(home: Path) -> None:
     assert entries[0]["compaction_id"].endswith(which) and entries[0]["restored_at"] is None
     assert "1 entry expanded" in ok(typed(home, "sessions", "expand", "shorter", which))
     assert " expanded 20" in ok(typed(home, "sessions", "compactions", "shorter")).splitlines()[0]
-    assert "Already expanded" in ok(typed(home, "sessions", "expand", "shorter", which))
+    assert "is expanded already" in ok(typed(home, "sessions", "expand", "shorter", which))
     stats = json.loads(ok(typed(home, "sessions", "stats", "shorter", "--json")))
     assert {one["strategy"] for one in stats} >= {"mask_outputs"} and all(one["saved"] > 0 for one in stats)
     assert "mask_outputs  " in ok(typed(home, "sessions", "stats"))
@@ -161,23 +161,23 @@ def test_a_branch_goes_on_from_a_named_place(home: Path) -> None:
     ("words", "said"),
     [
         (["log", "nowhere"], "There is no session 'nowhere'"),
-        (["view", "nowhere"], "`newton chat --session nowhere` creates it"),
+        (["view", "nowhere"], "`newton chat --session nowhere` creates this one"),
         (["compactions", "nowhere"], "There is no session 'nowhere'"),
         (["stats", "nowhere"], "There is no session 'nowhere'"),
         (["view", "work", "--max-tokens", "0"], "A view of 0 tokens is not possible"),
         (["view", "work", "--max-tokens", "-5"], "-5"),
-        (["view", "work", "--max-tokens", "3"], "No message of work fits"),
+        (["view", "work", "--max-tokens", "3"], "No message of the session 'work' fits"),
         (["compact", "nowhere"], "There is no session 'nowhere'"),
         (["eject", "work", "ffff"], "has no injection 'ffff'"),
         (["inject", "beside", "--from", "beside", "--first", "0", "--last", "1"], "already contains these messages"),
-        (["inject", "beside", "--from", "work", "--first", "-1", "--last", "1"], "they are numbered 0 to 47"),
-        (["inject", "beside", "--from", "work", "--first", "1", "--last", "500"], "they are numbered 0 to 47"),
+        (["inject", "beside", "--from", "work", "--first", "-1", "--last", "1"], "its messages are numbered 0 to 47"),
+        (["inject", "beside", "--from", "work", "--first", "1", "--last", "500"], "its messages are numbered 0 to 47"),
         (["expand", "work", "ffff"], "has no entry 'ffff'"),
         (["expand", "work", ""], "has no entry ''"),
         (["checkpoint", "nowhere", "x"], "There is no session 'nowhere'"),
         (["checkpoint", "work", " "], "The checkpoint is empty"),
         (["branch", "work", "work"], "A session 'work' already exists"),
-        (["branch", "work", "other", "--at", "48"], "The last one is 47"),
+        (["branch", "work", "other", "--at", "48"], "Give a number from 0 to 47"),
         (["branch", "work", "other", "--at", "nothing"], "no checkpoint 'nothing'"),
         (["branch", "work", " "], "The session is empty"),
         (["inject", "work", "--from", "nowhere", "--first", "0", "--last", "1"], "There is no session 'nowhere'"),
@@ -232,7 +232,9 @@ def test_who_watches_is_told_how_far_it_is() -> None:
         CompactionStarted(strategy="threshold", current=9_000, max=10_000, time=NOON),
         CompactionProgressed(strategy="threshold", processed=1, total=4, saved=700, time=NOON),
         CompactionCompleted(strategy="threshold", saved=2_800, new_count=6_200, duration_ms=12.0, time=NOON),
-        CompactionFailed(strategy="goal_batch", error="no summary is shorter than its messages", time=NOON),
+        CompactionFailed(
+            strategy="goal_batch", error="no summary is shorter than the messages that it would replace", time=NOON
+        ),
     ]
     for where in (CommandTerminal(), io.StringIO()):
         with redirect_stderr(where):
@@ -246,7 +248,7 @@ def test_who_watches_is_told_how_far_it_is() -> None:
         assert "\r\x1b[KCompacting the conversation: 25%" in told
         saved = "2,800 tokens saved, 6,200 remain."
         assert f"(Compacted: the oldest turns were summarized; {saved})\n" in told
-        assert "(Compaction failed: no summary is shorter than its messages.)\n" in told
+        assert "(Compaction failed: no summary is shorter than the messages that it would replace.)\n" in told
 
 
 def talk(home: Path, *said: str) -> Done:

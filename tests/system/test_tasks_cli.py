@@ -51,7 +51,7 @@ def test_a_stack_is_worked_on_and_drawn(home: Path) -> None:
         (["pop"], "The result is missing"),
         (["push", " "], "The goal is missing"),
         (["pop", "done", "--agent", "nobody"], "There is no session yet"),
-        (["resume", "77"], "No task of the session is '77'"),
+        (["resume", "77"], "The session has no task '77'"),
         (["path", "--session", "nowhere"], "There is no session 'nowhere'"),
         (["push", "x", "--session", "nowhere"], "`newton tasks push GOAL --session NAME --new` creates one"),
         (["push", "x", "--new"], "--new requires --session"),

@@ -24,7 +24,7 @@ def test_what_is_at_hand_can_be_seen_and_explained(home: Path) -> None:
     assert recent["tokens"] <= recent["limit"] == 12
     assert len(recent["items"]) == len(recent["omitted"]) == 1
     why = ok(typed(home, "working-memory", "--why", "--decay-hours", "0.5"))
-    assert "in, as summary (fits): recency 0." in why and " × importance 0.9\n" in why
+    assert "selected, as summary (fits): recency 0." in why and " × importance 0.9\n" in why
     stats = ok(typed(home, "working-memory", "--stats"))
     assert stats.startswith("2 items, ") and "important   1 context, 2 items, mean age 0.0" in stats
 
@@ -33,13 +33,16 @@ def test_what_is_at_hand_can_be_seen_and_explained(home: Path) -> None:
     ("words", "said"),
     [
         (["working-memory", "--agent", "early", "--profile", "importent"], "Did you mean 'important'?"),  # S000-7
-        (["working-memory", "--agent", "early", "--max-tokens", "0"], "A limit of 0 tokens is not possible"),
+        (
+            ["working-memory", "--agent", "early", "--max-tokens", "0"],
+            "A limit of 0 tokens for the context is not possible",
+        ),
         (["working-memory", "--agent", "early", "--decay-hours", "0"], "Give a number above 0"),
         (["working-memory", "--session", "nowhere"], "There is no session 'nowhere'"),
         (["working-memory", "--agent", "nobody"], "No session has a working memory"),
         (["working-memory", "--agent", "early", "--why", "--stats"], "exclude each other"),
         (["profiles", "show", "newtn"], "Did you mean 'newton'?"),
-        (["profiles", "fit"], "with a model adds one"),
+        (["profiles", "fit"], "Each answer of a model"),
         (["profiles", "fit", "--save", "mine"], "Set NEWTON_PROFILES_DIR"),
     ],
 )

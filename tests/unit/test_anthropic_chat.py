@@ -180,8 +180,14 @@ async def test_a_server_that_is_overloaded_is_asked_once_more() -> None:
         (429, "rate_limit_error", "This request would exceed your limit.", RateLimitError, "would exceed your limit"),
         (404, "not_found_error", "model: tiny", ModelNotFoundError, "has no model 'tiny'. Set ANTHROPIC_MODEL"),
         (401, "authentication_error", "invalid x-api-key", ProviderError, "Check ANTHROPIC_API_KEY"),
-        (500, "api_error", "Internal server error", ProviderError, "answered 500"),
-        (413, "request_too_large", "Request exceeds the maximum size", RefusedRequestError, "answered 413"),
+        (500, "api_error", "Internal server error", ProviderError, "HTTP status 500"),
+        (
+            413,
+            "request_too_large",
+            "Request exceeds the maximum size",
+            RefusedRequestError,
+            "HTTP status 413",
+        ),
         (
             400,
             "invalid_request_error",
@@ -366,7 +372,7 @@ async def test_images_and_documents_are_sent_with_their_data_or_address() -> Non
         *_, reply = await heard(chat, ChatMessage("user", "What are these?", parts=parts))
         sources = [block["source"] for block in server.asked[-1]["messages"][0]["content"][1:]]
         sound: Any = ({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}},)
-        with pytest.raises(RefusedRequestError, match="reads no input_audio"):
+        with pytest.raises(RefusedRequestError, match="type input_audio"):
             await heard(chat, ChatMessage("user", "And this?", parts=sound))
     assert reply.text == "I was shown 3: What are these?"
     assert sources == [

@@ -68,7 +68,7 @@ def test_the_whole_is_told_with_its_verdicts() -> None:
 
 
 def test_too_little_says_so() -> None:
-    assert calibration_text.render_calibration(build_calibration([])).startswith("No decision was reviewed yet.")
+    assert calibration_text.render_calibration(build_calibration([])).startswith("No decision is reviewed yet.")
     told = calibration_text.render_calibration(build_calibration(overconfident(12)))
     assert "too few reviews to say (20 are needed)" in told
     assert "A trend needs 40 reviews; there are 12." in told

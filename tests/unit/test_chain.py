@@ -127,7 +127,8 @@ def test_a_tail_that_is_cut_with_its_head_is_found_by_what_was_noted(
     assert verify_records(left, agent_id=ANA, head=head) is None
     fault = verify_records(left, agent_id=ANA, head=head, external_head=end(records))
     assert fault == BrokenLink(
-        len(left) + 1, f"the end of the chain is missing: the external head has {len(records)} records"
+        len(left) + 1,
+        f"the end of the chain is missing: the head saved outside the database has {len(records)} records",
     )
 
 
@@ -153,7 +154,7 @@ def test_words_may_go_when_an_erasure_says_so_and_must_be_gone_then() -> None:
         1, "its text is missing without an erasure record"
     )
     assert verify_records([*said, erasure], agent_id=ANA, head=end([erasure])) == BrokenLink(
-        3, "text that it erased is present"
+        3, "a text that this erasure record deleted is present"
     )
 
 

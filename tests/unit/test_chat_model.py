@@ -160,9 +160,9 @@ async def test_a_wait_that_makes_no_sense_is_a_short_one(wait: str) -> None:
         (fails(401), "rejected the API key", "OPENAI_API_KEY", 1),
         (fails(403), "rejected the API key", "OPENAI_API_KEY", 1),
         (fails(404), "no model 'tiny'", "OPENAI_MODEL", 1),
-        (fails(400), "answered 400", "log", 1),
+        (fails(400), "answered with the HTTP status 400", "log", 1),
         (fails(429, retry_after="0"), "busy", "account", 2),
-        (fails(500, retry_after="0"), "answered 500", "log", 2),
+        (fails(500, retry_after="0"), "answered with the HTTP status 500", "log", 2),
         (says(), "empty reply", "OPENAI_MODEL", 1),
         (says(finish="length"), "empty reply", "NEWTON_MAX_OUTPUT_TOKENS", 1),
         (streams({"error": {"message": "out of memory"}}), "failed during the reply", "log", 1),
@@ -282,7 +282,7 @@ async def test_what_a_busy_or_broken_endpoint_says_is_told_in_a_line_without_key
     async with endpoint(speaks) as server:
         _, _, error = await heard(server)
     assert error is not None
-    assert error.what.removesuffix(".") == f"{server.url} answered 500.{said}".removesuffix(".")
+    assert error.what.removesuffix(".") == f"{server.url} answered with the HTTP status 500.{said}".removesuffix(".")
     assert error.what[-1] in ".!?…"
     assert len(said) <= 200 + len(" It says: ")
 

@@ -288,7 +288,7 @@ def test_what_stands_in_one_section_changes_no_other(tmp_path: Path) -> None:
         ("a.md", b"<!-- nothing -->\n***\n", "has no text."),
         ("a.html", b"<script>x()</script>", "has no text."),
         ("a.md", b"> " * 500 + b"x", "nests lists or quotes too deeply."),
-        ("a.pdf", pdf("", ""), "has no text on any page (of 2)."),
+        ("a.pdf", pdf("", ""), "has no text on any of its 2 pages."),
         ("a.pdf", b"no pdf", "is broken: pypdf.errors."),
         ("a.pdf", b"%PDF-1.4\n%%EOF", "is broken: pypdf.errors."),
         ("a.pdf", pdf("x")[:300], "is broken: "),
@@ -326,7 +326,7 @@ def test_a_file_that_is_too_large_is_refused_unread(tmp_path: Path, monkeypatch:
     with monkeypatch.context() as unread:
         unread.delattr(Path, "read_bytes")
         unread.delattr(Path, "open")
-        assert refusal(path).what.endswith("has 100.0 MB; 50 MB is the limit.")
+        assert refusal(path).what.endswith("has 100.0 MB; the limit is 50 MB.")
     os.truncate(path, MAX_BYTES)
     assert "MB" not in refusal(path.rename(tmp_path / "large.txt")).what, "50 MB are read"
 

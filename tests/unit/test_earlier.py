@@ -88,11 +88,11 @@ def test_each_candidate_has_its_place_or_the_reason_why_it_is_out() -> None:
         "- [2026-11-20] Ana: thing 3",
     ]
     assert reasons(shown) == {
-        1: "fits its layer: number 1 of the session, by meaning and words",
-        4: "fits its layer: number 2 of the session, by meaning and words",
-        3: "fits its layer: number 3 of the session, by meaning and words",
-        5: "not among the best 3 of the session, by meaning and words",
-        2: "too far from the input: 0.20, minimum 0.25",
+        1: "fits the budget of its layer: number 1 of the session's artifacts, by meaning and words",
+        4: "fits the budget of its layer: number 2 of the session's artifacts, by meaning and words",
+        3: "fits the budget of its layer: number 3 of the session's artifacts, by meaning and words",
+        5: "not among the best 3 artifacts of the session, by meaning and words",
+        2: "too far from the input: similarity 0.20, minimum 0.25",
     }
 
 
@@ -145,7 +145,9 @@ def test_a_large_one_takes_the_place_of_small_ones_that_lines_tell_already() -> 
     shown = told([*small, large, *lines])
     assert large.summary_tokens > sum(one.summary_tokens for one in small)
     assert {reasons(shown)[n] for n in (1, 2, 3)} == {"repeats a message of the context"}
-    assert reasons(shown)[4] == "fits its layer: number 1 of the session, by meaning and words"
+    assert (
+        reasons(shown)[4] == "fits the budget of its layer: number 1 of the session's artifacts, by meaning and words"
+    )
     assert shown.layers[SESSION_LAYER].used <= shown.layers[SESSION_LAYER].share == 800
 
 
@@ -207,5 +209,5 @@ def test_one_that_is_too_large_for_what_is_left_makes_way_for_smaller_ones() -> 
     large, small = artifact(1, cosine=0.9, said="a very long account " * 60), artifact(2, cosine=0.5)
     assert reasons(told([large, small], selecting=ArtifactPolicy(max_tokens=60))) == {
         1: "no room left",
-        2: "fits its layer: number 1 of the session, by meaning and words",
+        2: "fits the budget of its layer: number 1 of the session's artifacts, by meaning and words",
     }

@@ -83,7 +83,10 @@ def test_what_a_layer_leaves_flows_to_the_others() -> None:
     # S002-3
     items = [item(n, "facts", score=1 - n / 10) for n in range(5)]
     verdicts = fill(items, max_tokens=300, layers={"facts": 60, "episodes": 240}, header_tokens={"facts": 4})
-    assert [v.reason for v in verdicts] == ["fits its layer", *["fits into unused tokens of other layers"] * 4]
+    assert [v.reason for v in verdicts] == [
+        "fits the budget of its layer",
+        *["fits into unused tokens of other layers"] * 4,
+    ]
 
 
 def test_a_layer_s_share_is_safe_from_better_items_of_other_layers() -> None:

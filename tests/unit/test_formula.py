@@ -51,7 +51,7 @@ def test_what_is_no_number_counts_nothing(said: str, capfd: pytest.CaptureFixtur
         ("age_h.size()", "is not an available function"),
         ("ln(1, 2)", "gives no number"),
         ("ln()", "gives no number"),
-        ("1 +", "Invalid CEL"),
+        ("1 +", "Invalid CEL expression"),
         ("(" * 30 + "1" + ")" * 30, "nested too deep"),
         ("+" * 30 + "1", "in a row"),
         ("1 + " * 200 + "1", "801 characters"),

@@ -219,7 +219,7 @@ WRONG = {
         "    wieght: 0.7",
         "18: 'wieght' is not a field of patterns[1]. Did you mean 'weight'?",
     ),
-    "nothing near": ("domains: [house]", "xyzzy: 1", "6: 'xyzzy' is not a field of a frame. Its fields are name,"),
+    "nothing near": ("domains: [house]", "xyzzy: 1", "6: 'xyzzy' is not a field of a frame. The fields are name,"),
     "missing": ("description: Something in the house is to be mended.\n", "", "1: description is missing."),
     "missing in a list": ("    weight: 0.7\n", "", "17: patterns[1].weight is missing."),
     "wrong type": ("  fact: 0.9", "  fact: high", "8: priorities.fact should be a number. A number from"),
@@ -263,12 +263,20 @@ WRONG = {
     "two documents": ("domains: [house]", "---\nname: b", "6: not valid YAML: but found another document"),
     "tag": ("domains: [house]", "domains: !!python/tuple [house]", "6: the tag tag:yaml.org,2002:python/tuple is not"),
     "alias": ("domains: [house]", "domains: &d [house, *d]", "6: an alias is not allowed."),
-    "nameless key": ("domains: [house]", "no: [house]", "6: the key is not a field name."),
+    "nameless key": ("domains: [house]", "no: [house]", "6: the key is not text."),
     "impossible date": ("category: household", "category: 2024-13-45", "13: '2024-13-45' is neither text nor a number"),
     "depth": ("domains: [house]", f"domains: {'[' * 40}{']' * 40}", "6: the value is nested too deeply."),
-    "depth beyond the stack": ("domains: [house]", f"domains: {'[' * 50_000}", "1: the file contains too many lists."),
+    "depth beyond the stack": (
+        "domains: [house]",
+        f"domains: {'[' * 50_000}",
+        "1: the file contains too many lists or mappings.",
+    ),
     "NUL": ("What broke?", "What \0 broke?", "4: the character '\\x00' is not allowed."),
-    "other name": ("name: repair", "name: mending", "1: the frame is named 'mending' but its file 'repair'."),
+    "other name": (
+        "name: repair",
+        "name: mending",
+        "1: the frame has the name 'mending', but its file has the name 'repair'.",
+    ),
     "unfit name": ("name: repair", "name: Re Pair", "1: name should match pattern"),
 }
 
@@ -283,7 +291,7 @@ def test_a_mistake_names_its_file_and_line(tmp_path: Path, good: str, bad: str, 
 @pytest.mark.parametrize("text", ["", "\n\n", "# only a remark\n"])
 def test_an_empty_file_is_refused(tmp_path: Path, text: str) -> None:
     path = _written(tmp_path, text)
-    assert _refusal(tmp_path) == f"{path}:1: the file is empty. Fill it or delete it."
+    assert _refusal(tmp_path) == f"{path}:1: the file is empty. Add content to the file, or delete it."
 
 
 def test_a_list_is_no_frame(tmp_path: Path) -> None:
@@ -304,7 +312,7 @@ def test_the_mark_that_some_editors_put_in_front_is_taken(tmp_path: Path) -> Non
 
 def test_a_file_that_would_be_overlooked_is_refused(tmp_path: Path) -> None:
     (tmp_path / "repair.yml").write_text(GOOD, encoding="utf-8")
-    assert _refusal(tmp_path) == f"{tmp_path}/repair.yml ends in .yml. Only .yaml is read: rename it."
+    assert _refusal(tmp_path) == f"{tmp_path}/repair.yml ends in .yml, and only .yaml is read. Rename the file."
 
 
 def test_a_folder_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
@@ -313,7 +321,7 @@ def test_a_folder_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
-    assert _refusal(tmp_path / "none") == f"{tmp_path}/none is not a folder. Create it or choose another."
+    assert _refusal(tmp_path / "none") == f"{tmp_path}/none is not a folder. Create the folder, or choose another one."
 
 
 def test_a_frame_is_found_by_its_name(frames: dict[str, Frame]) -> None:

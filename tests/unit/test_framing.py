@@ -212,17 +212,17 @@ def test_what_says_nothing_is_said_to_be_unsure() -> None:
 def test_a_choice_gives_its_reason(model: MiniLM, learned: FrameClassifier) -> None:
     choice = chosen("Should we use tabs or spaces?", model, learned, prior="decision")
     assert not choice.unsure
-    assert "it says 'Should we'" in choice.reason
-    assert f"it is like {'Tabs or spaces?'!r}" in choice.reason
-    assert "the session has this frame" in choice.reason
+    assert "the input says 'Should we'" in choice.reason
+    assert f"it is similar to the example {'Tabs or spaces?'!r}" in choice.reason
+    assert "the session already has this frame" in choice.reason
     assert choice.runner_up not in (None, "decision")
 
 
 def test_without_a_pattern_the_reason_gives_the_words_that_tell(model: MiniLM, learned: FrameClassifier) -> None:
     choice = chosen("I talked over everyone", model, learned)
     assert (choice.frame, choice.evidence["reflection"].pattern) == ("reflection", 0)
-    assert "it says 'i talked'" in choice.reason
-    assert "it is like 'I talked over everyone in the meeting. Again.'" in choice.reason
+    assert "the input says 'i talked'" in choice.reason
+    assert "it is similar to the example 'I talked over everyone in the meeting. Again.'" in choice.reason
 
 
 def test_a_model_may_settle_only_among_the_close_frames() -> None:

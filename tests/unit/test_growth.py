@@ -199,7 +199,7 @@ STRONG, WEAK, ADVICE = "strengths", "concerns", "recommendations"
         (
             lambda: told(brain(*went("failure", 20, sure=0.9))),
             WEAK,
-            "Overconfident: stated 90 % on average, 0 % came true (20 reviews).",
+            "Overconfident: the average stated confidence is 90 %, but 0 % of the decisions succeeded (20 reviews).",
         ),
         (
             lambda: told(brain(*went("success", 20, sure=0.3))),
@@ -210,14 +210,22 @@ STRONG, WEAK, ADVICE = "strengths", "concerns", "recommendations"
         (
             lambda: told(repeating(10, 0, answered=1)),
             STRONG,
-            "1 decision was near a known failure, and each answered it.",
+            "1 decision was similar to a known failure, and all responded to it.",
         ),
         (lambda: told(repeating(10, 1, shown=2)), ADVICE, "2 decisions were shown a similar failure and did not"),
-        (lambda: told(repeating(9, 0, missing=2)), ADVICE, "2 decisions have no vector, so repeated mistakes"),
+        (lambda: told(repeating(9, 0, missing=2)), ADVICE, "2 decisions have no embedding vector, so repeated"),
         (lambda: told(brain(overdue=3)), ADVICE, "3 decisions wait for an outcome: `newton decisions list --due`."),
         (lambda: told(brain(number=2)), ADVICE, "No decision was reviewed; record an outcome"),
-        (lambda: told(brain(), heart(met=CensorCounts(10, 1, 0, 0))), STRONG, "Censors were right 90 % of 10 times."),
-        (lambda: told(brain(), heart(met=CensorCounts(20, 3, 0, 0))), WEAK, "Censors were right only 85 % of 20 times"),
+        (
+            lambda: told(brain(), heart(met=CensorCounts(10, 1, 0, 0))),
+            STRONG,
+            "Censors were right in 90 % of 10 cases.",
+        ),
+        (
+            lambda: told(brain(), heart(met=CensorCounts(20, 3, 0, 0))),
+            WEAK,
+            "Censors were right in only 85 % of 20 cases",
+        ),
         (
             lambda: told(brain(), heart(met=CensorCounts(20, 3, 0, 0))),
             ADVICE,

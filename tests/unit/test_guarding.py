@@ -94,10 +94,10 @@ REFUSED = {
     ),
     "typo that nothing depends on": ("true || confidenc < 0.5", "'confidenc' is not a known variable. Did you mean"),
     "typo in a function": ("siz(tags) == 0", "'siz' is not an available function. Did you mean 'size'?"),
-    "unknown function": ("sleep(9) == 0", "'sleep' is not an available function. There are all, contains,"),
+    "unknown function": ("sleep(9) == 0", "'sleep' is not an available function. The functions are all, contains,"),
     "the item outside its loop": ("tags.exists(t, true) || t == 'x'", "'t' is not a known variable."),
     "no field": ("record == null", "'record' needs a field."),
-    "field of a text": ("stakes.size == 1", "'stakes' has no fields. Only record has."),
+    "field of a text": ("stakes.size == 1", "'stakes' has no fields. Only record has fields."),
     "field of a field": ("record.judged.record.judged == 1", "has no fields."),
     "null rate": (
         "stakes == 'high' && record.brier > 0.3",
@@ -123,15 +123,15 @@ REFUSED = {
         "The expression fails: Unsupported operation: float * int. Compare numbers",
     ),
     "overflow": ("9223372036854775807 * 2 > 1", "The expression fails: Arithmetic overflow"),
-    "unfinished": ("confidence <", "Invalid CEL: 1:13: Syntax error"),
-    "unclosed": ("(confidence < 0.5", "Invalid CEL"),
-    "closed twice": ("confidence < 0.5)", "Invalid CEL"),
+    "unfinished": ("confidence <", "Invalid CEL expression: 1:13: Syntax error"),
+    "unclosed": ("(confidence < 0.5", "Invalid CEL expression"),
+    "closed twice": ("confidence < 0.5)", "Invalid CEL expression"),
     "empty": (" \n ", "The expression is empty. Write a condition for a violation"),
-    "one sign": ("stakes = 'high'", "'=' is not allowed in a formula. Use == to compare."),
+    "one sign": ("stakes = 'high'", "'=' is not allowed in an expression. Use == to compare."),
     "long": (f"confidence < 0.{'5' * 600}", "has 615 characters. The maximum is 500"),
     "deep": (f"{'(' * 30}true{')' * 30}", "nested too deep"),
     "many refusals": (f"{'!' * 60}true", "too many ! in a row"),
-    "sum": ("'a' + 'b' == 'ab'", "'+' is not allowed in a formula. Addition is not supported"),
+    "sum": ("'a' + 'b' == 'ab'", "'+' is not allowed in an expression. Addition is not supported"),
     "loop in a loop": ("tags.all(t, tags.all(u, u == t))", "all is inside another loop."),
     "loop over a list of its own": ("[1, 2].all(x, x > 0)", "all needs a list."),
     "loop over a result": ("tags.filter(t, true).all(t, true)", "all needs a list."),
@@ -140,26 +140,26 @@ REFUSED = {
     "map": ("tags.map(t, t) == []", "'map' is not an available function. Use all, exists"),
     "variable in a list": ("[tags] == []", "'tags' is not allowed in a list."),
     "list in a list": ("[[1]] == []", "'[' is not allowed in a list."),
-    "open list": ("tags == ['a'", "Invalid CEL"),
+    "open list": ("tags == ['a'", "Invalid CEL expression"),
     "index": ("tags[0] == 'a'", "An expression cannot take an item of a list"),
     "pattern": (
         "description.matches('(a+)+')",
         "'matches' is not an available function. Use a censor to match patterns",
     ),
     "has": ("has(record.brier)", "compare it with null"),
-    "map literal": ("{'a': 1} == {'a': 1}", "'{' is not allowed in a formula."),
-    "taken name": ("tags.all(stakes, true)", "'stakes' is taken."),
+    "map literal": ("{'a': 1} == {'a': 1}", "'{' is not allowed in an expression."),
+    "taken name": ("tags.all(stakes, true)", "'stakes' is already the name of a variable."),
     "nameless item": ("tags.all(1, true)", "all does not name its loop variable."),
     "half a loop": ("tags.all(", "all does not name its loop variable."),
-    "remark": ("true // always", "'//' is not allowed in a formula."),
+    "remark": ("true // always", "'//' is not allowed in an expression."),
     "three quotes": ('stakes == """high"""', "starts with three quotes"),
     "raw text": ("stakes == r'high'", "'r' is not a known variable."),
     "open text": ("stakes == 'high", "A string is not closed"),
     "unsigned": ("size(tags) < 1u", "'1u' is not a number."),
-    "quoted name": ("`stakes` == 'high'", "'`' is not allowed in a formula."),
+    "quoted name": ("`stakes` == 'high'", "'`' is not allowed in an expression."),
     "NUL": ("stakes == '\0'", "an invisible character"),
     "half a character": ("stakes == '\ud800'", "an invisible character"),
-    "struct": ("Choice{a: 1} == null", "'{' is not allowed in a formula."),
+    "struct": ("Choice{a: 1} == null", "'{' is not allowed in an expression."),
 }
 
 
@@ -181,7 +181,7 @@ def test_one_that_cannot_be_evaluated_blocks_whatever_its_severity() -> None:
     (given,) = evaluate([rule("record.open / record.decisions > 0", "warn")], CHOICE, TrackRecord())
     assert (given.verdict, given.blocks) == ("not_evaluated", True)
     assert given.message.startswith(
-        "planted could not be evaluated: The expression fails: division by zero in CEL expression."
+        "The guardrail planted could not be evaluated: The expression fails: division by zero in CEL expression."
     )
 
 

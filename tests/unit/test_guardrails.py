@@ -106,12 +106,12 @@ WRONG = {
     ),
     "null": ("overdue > 5", "brier > 0.5", "3: expression is invalid: The expression fails: No such overload"),
     "no text": ("record.overdue > 5 && stakes != 'low'", "true", "3: expression should be a text."),
-    "no severity": ("severity: warn\n", "", "1: severity is missing. The effect on a choice"),
+    "no severity": ("severity: warn\n", "", "1: severity is missing. What happens to a decision"),
     "other severity": ("severity: warn", "severity: wran", "4: severity should be 'warn' or 'block', not 'wran'."),
     "misspelt field": ("message:", "mesage:", "5: 'mesage' is not a field of a guardrail. Did you mean 'message'?"),
     "no message": ("Review what is overdue first.", "''", "5: message should have at least 1 character"),
     "blank message": ("Review what is overdue first.", "' '", "5: message should match pattern"),
-    "other name": ("review-first", "review-last", "1: the guardrail is named 'review-last' but its file"),
+    "other name": ("review-first", "review-last", "1: the guardrail has the name 'review-last', but its file"),
     "unfit name": ("review-first", "Review First", "1: name should match pattern"),
 }
 

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-PRODUCT = sorted((ROOT / "newton").rglob("*.py"))
-TESTS = sorted((ROOT / "tests").rglob("*.py"))
+from tests.unit.source_trees import ROOT, paths, source, trees, walk
+
+PRODUCT = paths("newton")
+TESTS = paths("tests")
 EVERY = [str(path.relative_to(ROOT)) for path in (*PRODUCT, *TESTS)]
 
 MOST_FILE_LINES = 400
@@ -32,12 +33,12 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @pytest.fixture(scope="module")
 def parsed() -> dict[str, ast.Module]:
-    return {name: ast.parse((ROOT / name).read_text(encoding="utf-8")) for name in EVERY}
+    return {**trees("newton"), **trees("tests")}
 
 
 @cache
 def functions(tree: ast.AST) -> list[Function]:
-    return [node for node in ast.walk(tree) if isinstance(node, Function)]
+    return [node for node in walk(tree) if isinstance(node, Function)]
 
 
 def code_lines(node: Function) -> int:
@@ -60,17 +61,15 @@ def parameters(node: Function) -> int:
 
 def exceptions(path: Path) -> Iterator[str]:
     """The comments that grant a checker an exception."""
-    with tokenize.open(path) as file:
-        source = file.read()
-    if not EXCEPTION.search(source):
+    if not EXCEPTION.search(source(path)):
         return
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+    for token in tokenize.generate_tokens(io.StringIO(source(path)).readline):
         if token.type == tokenize.COMMENT and EXCEPTION.search(token.string):
             yield token.string
 
 
 def test_files_are_short_enough_to_read() -> None:
-    lines = {name: len((ROOT / name).read_text(encoding="utf-8").splitlines()) for name in EVERY}
+    lines = {name: len(source(ROOT / name).splitlines()) for name in EVERY}
     assert {name: count for name, count in lines.items() if count > MOST_FILE_LINES} == {}
 
 
@@ -81,7 +80,7 @@ def test_functions_and_classes_are_short_enough_to_read(parsed: dict[str, ast.Mo
 def oversized(tree: ast.Module) -> list[str]:
     spread = [f for f in functions(tree) if (f.end_lineno or 0) - f.lineno >= MOST_FUNCTION_LINES]
     long = [(f.name, code_lines(f)) for f in spread if code_lines(f) > MOST_FUNCTION_LINES]
-    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    classes = [node for node in walk(tree) if isinstance(node, ast.ClassDef)]
     spans = [(node.name, class_lines(node)) for node in classes]
     return [f"{name} has {lines} lines" for name, lines in (*long, *(s for s in spans if s[1] > MOST_CLASS_LINES))]
 
@@ -108,7 +107,7 @@ def test_nothing_is_caught_that_was_not_expected(parsed: dict[str, ast.Module]) 
 
 def broad(tree: ast.AST) -> list[int]:
     """The lines that catch everything, or catch and do nothing with `except: pass`."""
-    caught = [node for node in ast.walk(tree) if isinstance(node, ast.ExceptHandler)]
+    caught = [node for node in walk(tree) if isinstance(node, ast.ExceptHandler)]
     everything = {"Exception", "BaseException"}
     return [node.lineno for node in caught if node.type is None or everything & names(node.type)]
 
@@ -131,7 +130,7 @@ def test_a_long_function_is_noticed() -> None:
 
 
 def test_exceptions_to_the_checkers_stay_rare() -> None:
-    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in PRODUCT)
+    lines = sum(len(source(path).splitlines()) for path in PRODUCT)
     granted = sum(1 for path in PRODUCT for _ in exceptions(path))
     assert granted <= MOST_EXCEPTIONS_PER_1000 * lines / 1_000, f"{granted} in {lines} lines"
 
@@ -162,6 +161,7 @@ def test_an_idle_test_is_noticed() -> None:
     assert idle(ast.parse("def test_it():\n    f()\n")) == ["test_it"]
 
 
+@cache
 def asserts(function: Function) -> bool:
     nodes = list(ast.walk(function))
     called = [node.func for node in nodes if isinstance(node, ast.Call)]

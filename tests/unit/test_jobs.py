@@ -67,7 +67,7 @@ def test_reminders_name_decisions_by_their_ids_and_keep_no_word_of_them() -> Non
     due = [decision(1), decision(30)]
     said = to_reminder_outcome(due)
     assert said.result == {"decisions": [str(one.decision_id) for one in due]}
-    assert said.reason == "2 decisions past the review date, the first since 2026-10-22"
+    assert said.reason == "2 decisions past the review date; the oldest date is 2026-10-22"
     assert "Ana" not in repr(said)
 
 

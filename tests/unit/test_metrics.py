@@ -97,8 +97,8 @@ WELL = [
         ("memories a day", 35 / 7, 35),
         ("facts confirmed", 0.3, 10),
         ("mean cosine", 0.4, 4),
-        ("contexts added to", 0.0, 11),
-        ("context of turn tokens", 12 * 700 / 20_000, 12),
+        ("contexts with additions only", 0.0, 11),
+        ("context share of tokens", 12 * 700 / 20_000, 12),
     ],
 )
 def test_a_figure_is_what_it_is_by_hand(name: str, value: float, n: int) -> None:
@@ -165,11 +165,11 @@ def test_the_cold_start_is_that_of_contexts_from_scratch_and_hides_no_slow_one_b
 def test_a_frame_that_a_person_puts_in_the_place_of_another_was_wrong_first() -> None:
     forced = context(2, frame="debug", is_frame_forced=True)
     wrong = found(turn(0, context(1)), turn(1, forced), turn(2, context(3)))
-    assert figure("wrong frame first", wrong).value == 0.5
+    assert figure("frames corrected", wrong).value == 0.5
     kept = found(turn(0, context(1)), turn(1, replace(forced, frame="question")))
-    assert figure("wrong frame first", kept).value == 0.0
+    assert figure("frames corrected", kept).value == 0.0
     elsewhere = found(turn(0, context(1)), turn(1, forced, session_id=UUID(int=2)))
-    assert figure("wrong frame first", elsewhere).value == 0.0
+    assert figure("frames corrected", elsewhere).value == 0.0
 
 
 def test_figures_stand_by_frame_profile_and_day() -> None:

@@ -72,7 +72,7 @@ async def test_the_only_upstream_is_the_default_and_of_several_one_must_be_chose
         one = {"fast": {"base_url": server.url, "model": "small"}}
         assert (await answer(directory(models=one).get())).text == "I am small."
         several = directory(models={**one, "large": {"base_url": server.url, "model": "large"}})
-        with pytest.raises(ProviderError, match=r"no default: fast, large\. Set default_model"):
+        with pytest.raises(ProviderError, match=r"none is the default: fast, large\. Set default_model"):
             await answer(several.get())
         assert (await answer(await several.select(several.get(), "large"))).text == "I am large."
     assert directory().get() is None
@@ -91,7 +91,7 @@ async def test_each_upstream_has_its_own_circuit_breaker_and_what_it_learnt() ->
                 await answer(models.get("broken"))
         with pytest.raises(ProviderError, match="has failed several times"):
             await answer(models.get("broken"))
-        with pytest.raises(ProviderError, match="answered 500"):
+        with pytest.raises(ProviderError, match="answered with the HTTP status 500"):
             await answer(models.get("other"))
     broken, other = (get_breaker(EndpointKey(name, server.url, "same")) for name in ("broken", "other"))
     assert (broken.failures >= 5, other.failures < 5) == (True, True)
@@ -117,7 +117,7 @@ async def test_a_key_is_read_from_its_variable_and_sent_to_its_own_server_only()
             built: Any = models.get(name)
             keys.append(built.upstream.key)
         assert keys == ["sk-mine-secret", None, "sk-ant-secret"]
-        with pytest.raises(ProviderError, match=r"upstream unset has no key. Set NOT_SET"):
+        with pytest.raises(ProviderError, match=r"model server unset has no API key. Set NOT_SET"):
             await answer(models.get("unset"))
         told = (
             repr(settings)

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.unit.source_trees import ROOT, walk
+from tests.unit.source_trees import trees as trees_of
 
 # The figures in comments are of the tree when the limit was set.
 MAX_SHARED_CLASS_NAMES = 0
@@ -75,19 +76,12 @@ OUTSIDE_TERMS = {"ChromaDB", "CommonMark", "Host", "OpenAI", "OpenAPI", "OpenTel
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-@cache
 def trees() -> dict[str, ast.Module]:
-    paths = sorted((ROOT / "newton").rglob("*.py"))
-    return {str(path.relative_to(ROOT)): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+    return trees_of("newton")
 
 
 def nodes(sources: dict[str, ast.Module]) -> Iterator[tuple[str, ast.AST]]:
     return ((name, node) for name, tree in sources.items() for node in walk(tree))
-
-
-@cache
-def walk(tree: ast.AST) -> list[ast.AST]:
-    return list(ast.walk(tree))
 
 
 def public_classes(sources: dict[str, ast.Module]) -> list[str]:
@@ -129,10 +123,13 @@ def is_property(function: Function) -> bool:
 
 
 def docstrings(sources: dict[str, ast.Module]) -> list[tuple[str, str]]:
-    documented = (
-        (name, node) for name, node in nodes(sources) if isinstance(node, Function | ast.ClassDef | ast.Module)
-    )
-    return [(name, text) for name, node in documented if (text := ast.get_docstring(node))]
+    return [(name, text) for name, tree in sources.items() for text in docstrings_of(tree)]
+
+
+@cache
+def docstrings_of(tree: ast.Module) -> list[str]:
+    documented = (node for node in walk(tree) if isinstance(node, Function | ast.ClassDef | ast.Module))
+    return [text for node in documented if (text := ast.get_docstring(node))]
 
 
 def relative_docstrings(sources: dict[str, ast.Module]) -> list[str]:
@@ -149,12 +146,21 @@ def defined_names() -> set[str]:
     return known | {word.upper() for word in known}
 
 
+NAMING = tuple(
+    kind
+    for kind in vars(ast).values()
+    if isinstance(kind, type) and issubclass(kind, ast.AST) and {"name", "id", "attr", "arg"} & {*kind._fields}
+)
+
+
 def node_names(node: ast.AST) -> list[str]:
     """The identifiers of a definition, name, attribute, argument or import, or of a string without white space."""
     if isinstance(node, ast.Constant):
         return (
             re.findall(r"\w+", node.value) if isinstance(node.value, str) and not re.search(r"\s", node.value) else []
         )
+    if not isinstance(node, NAMING):
+        return []
     names = (getattr(node, field, None) for field in ("name", "id", "attr", "arg"))
     return [part for name in names if isinstance(name, str) for part in name.split(".")]
 

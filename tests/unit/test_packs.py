@@ -146,7 +146,7 @@ def test_a_pack_of_one_s_own_replaces_one_that_ships(tmp_path: Path) -> None:
     [
         ("recent: 50", "recent: 60", ":4: budget must add up to 100, not 110."),
         ("salience: 0", "salience: 2", ":3: weights.salience should be less than or equal to 1"),
-        ("name: kitchen", "name: cellar", ":1: the pack is named 'cellar' but its folder 'kitchen'."),
+        ("name: kitchen", "name: cellar", ":1: the pack has the name 'cellar', but its folder has the name 'kitchen'."),
         ("questions", "qestions", ":5: 'qestions' is not a field of a pack."),
     ],
 )

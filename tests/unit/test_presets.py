@@ -62,20 +62,22 @@ def test_own_strategies_are_taken_in_their_order() -> None:
         ("none, threshold", "'none' is a preset: it cannot be combined"),
         ("threshold,default", "'default' is a preset: it cannot be combined"),
         ("default(share=0.5)", "'default' is a preset: it cannot be combined"),
-        ("tool_calls(years=5)", "tool_calls has no setting 'years=5'"),
-        ("tool_calls(name=x)", "tool_calls has no setting 'name=x'"),
-        ("tool_calls(age)", "tool_calls has no setting 'age'"),
-        ("tool_calls(age=)", "tool_calls has no setting 'age='"),
-        ("tool_calls(age=ten)", "tool_calls has no setting 'age=ten'"),
-        ("tool_calls(age=1.5)", "tool_calls has no setting 'age=1.5'"),
-        ("tool_calls(age=-1)", "tool_calls has no setting 'age=-1'"),
-        ("threshold(share=nan)", "threshold has no setting 'share=nan'"),
-        ("threshold(share=inf)", "threshold has no setting 'share=inf'"),
-        ("goal_batch(turns=1; drop)", "goal_batch has no setting 'turns=1; drop'"),
+        ("tool_calls(years=5)", "'years=5' is not a valid setting of tool_calls"),
+        ("tool_calls(name=x)", "'name=x' is not a valid setting of tool_calls"),
+        ("tool_calls(age)", "'age' is not a valid setting of tool_calls"),
+        ("tool_calls(age=)", "'age=' is not a valid setting of tool_calls"),
+        ("tool_calls(age=ten)", "'age=ten' is not a valid setting of tool_calls"),
+        ("tool_calls(age=1.5)", "'age=1.5' is not a valid setting of tool_calls"),
+        ("tool_calls(age=-1)", "'age=-1' is not a valid setting of tool_calls"),
+        ("threshold(share=nan)", "'share=nan' is not a valid setting of threshold"),
+        ("threshold(share=inf)", "'share=inf' is not a valid setting of threshold"),
+        ("goal_batch(turns=1; drop)", "'turns=1; drop' is not a valid setting of goal_batch"),
     ],
 )
 def test_what_is_no_preset_is_refused_with_what_there_is(text: str, says_: str) -> None:
     with pytest.raises(InputError) as refused:
         parse_preset(text)
     assert says_ in refused.value.what
-    assert refused.value.hint.startswith(("Use one of: ", "Its settings are ", "Give the preset alone"))
+    assert refused.value.hint.startswith(
+        ("Use one of: ", "Its settings, with their defaults, are ", "Give the preset alone")
+    )

@@ -200,7 +200,7 @@ WRONG = {
     "preset": (
         "  kind: exponential",
         "  preset: dayly",
-        "6: recency takes one preset of session, daily_tau24, daily, mo",
+        "6: recency takes as preset one of session, daily_tau24, daily, mo",
     ),
     "two ways": (
         "weights:",

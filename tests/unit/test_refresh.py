@@ -27,7 +27,7 @@ CALM = RefreshInput(
 def test_what_covers_the_input_stands() -> None:
     # S002-14: otherwise the current context stands and nothing is rebuilt
     verdict = decide_refresh(CALM, DEFAULT_COVERAGE_THRESHOLDS)
-    assert (verdict.method, verdict.reason) == ("stood", "it covers the input (0.70)")
+    assert (verdict.method, verdict.reason) == ("stood", "the context covers the input (cosine 0.70)")
 
 
 TRIGGERS: dict[str, tuple[RefreshInput, RefreshMethod, str]] = {
@@ -40,10 +40,14 @@ TRIGGERS: dict[str, tuple[RefreshInput, RefreshMethod, str]] = {
     "too few of its words, without an embedder": (
         replace(CALM, coverage=replace(COVERED, cosine=None, word_share=0.5)),
         "built",
-        "it has 50% of the input's words, minimum 80%",
+        "the context has 50% of the input's words, minimum 80%",
     ),
     "a decision point": (replace(CALM, is_choice_due=True), "built", "the input asks for a choice"),
-    "token pressure": (replace(CALM, used_tokens=2_400), "evicted", "it has 2,400 tokens, and its budget is 2,000"),
+    "token pressure": (
+        replace(CALM, used_tokens=2_400),
+        "evicted",
+        "the context has 2,400 tokens, and its budget is 2,000",
+    ),
     "a fact superseded": (
         replace(CALM, stale_reasons=["a fact is superseded"]),
         "built",
@@ -52,7 +56,7 @@ TRIGGERS: dict[str, tuple[RefreshInput, RefreshMethod, str]] = {
     "lines out of view": (
         replace(CALM, added_count=2),
         "updated",
-        "it covers the input (0.70); 2 to be added",
+        "the context covers the input (cosine 0.70); items to add: 2",
     ),
     "too much that is new": (
         replace(CALM, added_count=20, overflow_reason="20 memories are new"),
@@ -103,7 +107,7 @@ def test_without_an_embedding_the_words_decide() -> None:
     blind = replace(COVERED, cosine=None)
     assert decide_refresh(replace(CALM, coverage=blind), DEFAULT_COVERAGE_THRESHOLDS) == (
         "stood",
-        "it covers the input",
+        "the context covers the input",
     )
     assert (
         decide_refresh(replace(CALM, coverage=replace(blind, word_share=0.5)), DEFAULT_COVERAGE_THRESHOLDS).method

@@ -22,10 +22,12 @@ def found(number: int, cosine: float, lexical: float, relevance: float = 1.0) ->
     return RetrievedMemory(UUID(int=number), "fact", "ACTIVE", *plain, cosine, lexical, relevance)
 
 
-def probabilities(memories: Sequence[RetrievedMemory], *, known: float, model: str | None) -> list[float]:
+def probabilities(
+    memories: Sequence[RetrievedMemory], *, known: float, model: str | None, texts: int = 5_000
+) -> list[float]:
     query = RecallQuery(text="?", model_id=derive_model_id(model) if model else None)
     missing = {} if model else {"embeddings": NO_EMBEDDER}
-    result = RecallResult(query=query, memories=memories, missing=missing, known_share=known)
+    result = RecallResult(query=query, memories=memories, missing=missing, known_share=known, text_count=texts)
     return [create_estimator(MODEL, result)(one) for one in memories]
 
 
@@ -56,3 +58,22 @@ def test_with_another_embedding_model_the_best_is_never_left_out() -> None:
 
 def test_nothing_found_is_no_error() -> None:
     assert probabilities([], known=0.0, model=None) == []
+
+
+def test_a_question_asked_before_is_no_evidence_for_itself() -> None:
+    # S002-3: a question on nothing known stays one when it is asked again
+    asked = found(3, 1.0, 1.0)._replace(
+        kind="exchange", summary="[2026-03-01] User: Which bus goes there?", micro="[2026-03-01] User: Which bus"
+    )
+    # now memory has all words, so that the score of a text is relative to all of them
+    others = [one._replace(lexical=one.lexical * 0.2) for one in UNRELATED]
+    assert max(probabilities([asked, *others], known=1.0, model=MODEL.embedding_model)[1:]) < FLOOR
+
+
+def test_a_small_memory_lacks_common_words_too() -> None:
+    # S002-3: what a new user told is found in other words, as in a large memory in which every common word stands
+    near = [found(1, 0.36, 0.0), found(2, 0.1, 0.0, 0.3)]
+    small, large = (
+        probabilities(near, known=0.0, model=MODEL.embedding_model, texts=texts)[0] for texts in (12, 5_000)
+    )
+    assert small > FLOOR > large

@@ -206,11 +206,11 @@ def test_what_is_no_skill_is_left_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("file", ["skill.md", "Skill.md", "SKILL.MD"])
 def test_a_file_that_would_be_overlooked_is_refused(tmp_path: Path, file: str) -> None:
     path = _written(tmp_path, GOOD, file=file)
-    assert _refusal(tmp_path) == f"{path} is not read. Rename it to SKILL.md."
+    assert _refusal(tmp_path) == f"{path} is not read, because its name is not spelled SKILL.md. Rename the file."
 
 
 def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
-    assert _refusal(tmp_path / "none") == f"{tmp_path}/none is not a folder. Create it or choose another."
+    assert _refusal(tmp_path / "none") == f"{tmp_path}/none is not a folder. Create the folder, or choose another one."
     path = _written(tmp_path, GOOD)
     path.unlink()
     path.symlink_to(tmp_path / "none")
@@ -227,16 +227,16 @@ WRONG = {
         "licence: MIT",
         "4: 'licence' is not a field of a skill's front matter. Did",
     ),
-    "nothing near": ("domain: house", "xyzzy: 1", "4: 'xyzzy' is not a field of a skill's front matter. Its fields a"),
+    "nothing near": ("domain: house", "xyzzy: 1", "4: 'xyzzy' is not a field of a skill's front matter. The fields a"),
     "a band in front": ("domain: house", "core: [Mend it.]", "4: 'core' is not a field of a skill's front matter."),
-    "missing": ("description: Stop a tap that drips.\n", "", "2: description is missing. The purpose and when"),
+    "missing": ("description: Stop a tap that drips.\n", "", "2: description is missing. The purpose of"),
     "no name": ("name: mend-a-tap\n", "", "2: name is missing. The folder name"),
     "empty name": ("name: mend-a-tap", "name: ''", "2: name should match pattern"),
     "null name": ("name: mend-a-tap", "name:", "2: name should be a text. The folder name"),
     "unfit name": ("name: mend-a-tap", "name: Mend_a_tap", "2: name should match pattern"),
     "long name": ("name: mend-a-tap", f"name: {'m' * 61}", "2: name should have at most 60 characters, not 61."),
-    "other name": ("name: mend-a-tap", "name: mend-a-pipe", "2: the skill is named 'mend-a-pipe' but its folder 'm"),
-    "blank": ("Stop a tap that drips.", "' '", "3: description is empty. The purpose and when"),
+    "other name": ("name: mend-a-tap", "name: mend-a-pipe", "2: the skill has the name 'mend-a-pipe', but its folder"),
+    "blank": ("Stop a tap that drips.", "' '", "3: description is empty. The purpose of the skill and when"),
     "long": ("Stop a tap that drips.", "m" * 501, "3: description should have at most 500 characters, not 501."),
     "hidden NUL": ("Stop a tap that drips.", '"a\\0b"', "3: description contains a control character. The purpose"),
     "a text for a list": ("frames: [task]", "frames: task", "8: frames should be a list. Names of the frames"),
@@ -246,19 +246,19 @@ WRONG = {
     "twice": ("domain: house", "name: again", "4: 'name' is repeated; the first is in line 2. Keep one"),
     "syntax": ("frames: [task]", "frames: [task", "9: not valid YAML: did not find expected ',' or ']'"),
     "tag": ("frames: [task]", "frames: !!set {task}", "8: the tag tag:yaml.org,2002:set is not allowed."),
-    "NUL": ("Washers", "Wash\0ers", "27: the character '\\x00' is not allowed. Remove it."),
+    "NUL": ("Washers", "Wash\0ers", "27: the character '\\x00' is not allowed. Remove the character."),
     "two Steps": ("## Notes", "## Steps", "25: the heading 'Steps' is repeated; the first is in line 19. Merge"),
     "two Goals": ("## Notes", "## goals", "25: the heading 'Goals' is repeated; the first is in line 14. Merge"),
     "no steps": ("1. Turn the water off.\n2. Change", "Change", "19: there is no list under '## Steps'. Write each"),
-    "empty step": ("1. Turn the water off.", "1.", "21: core[0] is empty. The steps are"),
-    "code for a step": ("2. Change", "2. ```\n   x\n   ```\n   Change", "22: core[1] is empty. The steps are"),
-    "a list for a step": ("1. Turn the water off.", "1. - Turn it off.", "21: core[0] is empty. The steps are"),
+    "empty step": ("1. Turn the water off.", "1.", "21: core[0] is empty. A skill has 1 to 50"),
+    "code for a step": ("2. Change", "2. ```\n   x\n   ```\n   Change", "22: core[1] is empty. A skill has 1 to 50"),
+    "a list for a step": ("1. Turn the water off.", "1. - Turn it off.", "21: core[0] is empty. A skill has 1 to 50"),
     "long step": ("Turn the water off.", "m" * 501, "21: core[0] should have at most 500 characters, not 501."),
     "many steps": ("1. Turn the water off.\n", "1. Turn.\n" * 50, "21: core should have at most 50 items, not 51."),
     "long goal": ("The thread is whole.", "m" * 501, "17: goals[1] should have at most 500 characters, not 501"),
     "no front matter": ("---\nname: ", "name: ", "1: the file does not begin with front matter. Start the file"),
     "late front matter": ("---\nname: ", "\n---\nname: ", "1: the file does not begin with front matter."),
-    "unclosed": ("---\n# Mending", "# Mending", "1: the front matter has no end. Close it with a line ---."),
+    "unclosed": ("---\n# Mending", "# Mending", "1: the front matter has no end. End the front matter with"),
 }
 
 
@@ -278,7 +278,7 @@ WHOLE = {
     "a list in front": ("---\n- name\n---\n1. Mend it.\n", "2: the front matter is not a mapping of fields."),
     "long body": (
         _with_body("\n1. Mend it.\n" + "m" * MAX_CHARS),
-        "6: the text has 200,012 characters; 200,000 is the limit. Move long parts to other files of the folder.",
+        "6: the text has 200,012 characters; the limit is 200,000. Move long parts to other files of the skill.",
     ),
     "far too long": (_with_body("1. Mend it.\n" + "ü" * 1_000_000), "1: the file is larger than 1,000,000 bytes."),
 }

@@ -178,3 +178,16 @@ def test_an_aside_is_not_shown_and_leaves_no_gap() -> None:
     view = build_view(log, [])
     assert [(item.text, item.first, item.last) for item in view] == [("One.", 0, 1), ("Two.", 2, 2), ("Yes.", 3, 3)]
     assert build_view(log[1:2], []) == []
+
+
+def test_the_length_of_an_entry_costs_nothing() -> None:
+    """A walk over the positions that it covers would not end."""
+    view = build_view(TALK[:1], [entry(0, 10**15)], [InjectedText(10**14, "[From other]", 3)])
+    assert places(view) == [(0, 10**15), (10**14, 10**14)]
+
+
+def test_what_comes_from_others_stands_behind_its_place_in_their_order() -> None:
+    texts = [InjectedText(8, "last", 3), InjectedText(2, "first", 3), InjectedText(2, "second", 3)]
+    view = build_view(TALK, [entry(0, 3)], texts)
+    assert [item.text for item in view if item.kind == "injected"] == ["first", "second", "last"]
+    assert [item.text for item in view[:4]] == ["[turn 0-3]", "first", "second", TALK[4].message.content]

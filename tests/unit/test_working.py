@@ -207,7 +207,7 @@ def test_what_does_not_fit_follows_the_policy(fill: OverflowMode, kept: list[str
     assert lines(context) == kept
     reasons = {chosen.scored.found.summary: chosen.reason for chosen in (*context.items, *context.left_out)}
     assert reasons["longer"] == ("only its short form fits" if fill == "downgrade" else "no room left")
-    assert reasons["s"] == ("comes after one that did not fit" if fill == "stop" else "fits")
+    assert reasons["s"] == ("comes after an item that did not fit" if fill == "stop" else "fits")
 
 
 def test_the_best_can_stand_nearest_to_the_question() -> None:

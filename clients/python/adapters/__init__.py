@@ -1,1 +1,1 @@
-"""Adapters for agent frameworks. Each module needs the extra of its name, such as newton-client[pydantic-ai]."""
+"""Adapters for agent frameworks. Each module needs the optional dependencies of its name: newton-client[NAME]."""

@@ -1,4 +1,4 @@
-"""A store of LangGraph whose items are kept by Newton."""
+"""LangGraph store that keeps its items in Newton."""
 
 import asyncio
 from collections.abc import Generator, Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ ITEM_FIELDS = ("namespace", "key", "value", "created_at", "updated_at")
 
 
 class ClientCall(NamedTuple):
-    """A call of a method that both clients have."""
+    """A method call that either the asynchronous or the synchronous client can run."""
 
     method: str
     arguments: tuple[Any, ...]
@@ -27,10 +27,10 @@ Steps = Generator[ClientCall, Any, Result]
 
 
 class NewtonStore(BaseStore):
-    """Store for `graph.compile(store=NewtonStore(SyncClient()))`.
+    """LangGraph store, used as `graph.compile(store=NewtonStore(SyncClient()))`.
 
-    The text of an item is a memory of Newton too: that of the fields in `index`, by default of all, with False of none.
-    With a `Client` only the asynchronous methods work; with a `SyncClient` they run in a thread.
+    The text of the fields named in `index` becomes a memory of Newton that searches find. By default all fields are
+    used; False uses none. With a `Client` only the asynchronous methods work; with a `SyncClient` they run in a thread.
     """
 
     __slots__ = ("client", "index")
@@ -39,7 +39,10 @@ class NewtonStore(BaseStore):
         self.client, self.index = client, index
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Run operations. Those that read come first. Raises TypeError with a `Client`, and ApiError."""
+        """Run the reads, then the writes; return the results in the order of `ops`.
+
+        Raises TypeError if the store has an asynchronous `Client`, and ApiError if a request fails.
+        """
         client = self.client
         if not isinstance(client, SyncClient):
             raise TypeError("The synchronous methods of NewtonStore need a SyncClient.")
@@ -56,7 +59,7 @@ class NewtonStore(BaseStore):
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Run operations. Those that read come first. Raises ApiError."""
+        """Run the reads, then the writes; return the results in the order of `ops`. Raises ApiError."""
         client = self.client
         if isinstance(client, SyncClient):
             return await asyncio.to_thread(self.batch, ops)
@@ -73,7 +76,7 @@ class NewtonStore(BaseStore):
         return results
 
     def _run(self, op: Op) -> Steps:
-        """Yield the calls of an operation, take their results, and return that of the operation."""
+        """Return a generator that yields client calls, is sent their results, and returns the operation's result."""
         if isinstance(op, SearchOp):
             return search(op)
         if isinstance(op, ListNamespacesOp):
@@ -90,7 +93,7 @@ def order_operations(ops: Sequence[Op]) -> list[int]:
 
 
 def next_call(steps: Steps, answer: Any) -> "ClientCall | Result":
-    """Return the next call of an operation, or its result."""
+    """Send the last answer to an operation; return its next call or, if it has ended, its result."""
     try:
         return steps.send(answer)
     except StopIteration as end:
@@ -98,7 +101,7 @@ def next_call(steps: Steps, answer: Any) -> "ClientCall | Result":
 
 
 def none_if_missing(error: ApiError) -> None:
-    """Return None for an item that does not exist; raise any other error."""
+    """Return None if the error is that an item does not exist; raise any other error."""
     if error.code != "not_found":
         raise error
 
@@ -153,7 +156,10 @@ def list_namespaces(op: ListNamespacesOp) -> Steps:
 
 
 def merge_paths(paths: Sequence[Sequence[str]]) -> list[str] | None:
-    """Return the path that matches what all paths match; None if they exclude each other."""
+    """Return the path that matches the namespaces which all `paths` match; None if there are none.
+
+    A part `*` matches any part.
+    """
     columns = [set(parts) - {ANY_PART} for parts in zip_longest(*paths, fillvalue=ANY_PART)]
     if any(len(parts) > 1 for parts in columns):
         return None

@@ -1,4 +1,4 @@
-"""A session of the OpenAI Agents SDK whose items are the messages of a session of Newton."""
+"""OpenAI Agents SDK session that stores its items as messages of a Newton session."""
 
 import json
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ ALL = "all"
 
 
 class NewtonSession:
-    """Session for `Runner.run(..., session=NewtonSession("planning", client))`.
+    """OpenAI Agents SDK session, used as `Runner.run(..., session=NewtonSession("planning", client))`.
 
     Messages, function calls and their text outputs become messages of the session, without the ids and annotations of
     the items. Every other item is stored as JSON in a tool message. The log of a session is append-only: `pop_item` and
@@ -55,7 +55,7 @@ class NewtonSession:
             await self.client.append_messages(self.session_id, messages[start : start + MAX_BATCH])
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Return the last item and hide it; None if there is none."""
+        """Hide the last item from `get_items` and return it; return None if there is none."""
         items = await self.get_items(limit=1)
         if not items:
             return None
@@ -63,7 +63,7 @@ class NewtonSession:
         return items[0]
 
     async def clear_session(self) -> None:
-        """Hide all items."""
+        """Hide all items from `get_items`; the memory keeps them."""
         if await self.get_items(limit=1):
             await self._remove(ALL)
 
@@ -72,7 +72,7 @@ class NewtonSession:
 
 
 def to_message(item: dict[str, Any]) -> MessageDict:
-    """Return the message that stores an item."""
+    """Convert an item of the SDK to the message that stores it."""
     match item:
         case {"role": "user" | "assistant" | "system" | "developer" as role, "content": content} if text := to_text(
             content
@@ -91,7 +91,7 @@ def to_message(item: dict[str, Any]) -> MessageDict:
 
 
 def to_text(content: object) -> str | None:
-    """Return the text of a content; None if it has none, or parts of another type, such as images."""
+    """Return the text of an item's content; None if it has no text, or parts of another type, such as images."""
     if isinstance(content, str):
         return content or None
     parts = cast("list[dict[str, Any]]", content)
@@ -101,7 +101,7 @@ def to_text(content: object) -> str | None:
 
 
 def to_item(message: dict[str, Any]) -> dict[str, Any]:
-    """Return the item that a message stores."""
+    """Convert a stored message back to the item of the SDK."""
     if message["name"] == ITEM_NAME:
         return json.loads(message["content"])
     if message["calls"]:

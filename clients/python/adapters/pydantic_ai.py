@@ -1,4 +1,4 @@
-"""A capability of pydantic-ai: the context for a message before the model, the exchange to the memory after it."""
+"""pydantic-ai capability that adds the context from Newton to requests and stores the conversation in Newton."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,11 +14,11 @@ from .. import Client, MessageDict
 
 @dataclass
 class NewtonMemory(AbstractCapability[Any]):
-    """Memory for `Agent(..., capabilities=[NewtonMemory(client, "planning")])`.
+    """pydantic-ai capability, used as `Agent(..., capabilities=[NewtonMemory(client, "planning")])`.
 
-    Every model request gets the context for the last message of the user as a system prompt, of at most `max_tokens`
-    tokens. It is built once for each message and not part of the history. After a successful run the message and the
-    reply are appended to the session of Newton.
+    It adds a system prompt to every model request: the context for the last message of the user, of at most
+    `max_tokens` tokens. The context is built once for each message and is not part of the history. After a successful
+    run the message and the reply are appended to the Newton session.
     """
 
     client: Client
@@ -28,13 +28,13 @@ class NewtonMemory(AbstractCapability[Any]):
     _context: str = ""
 
     async def for_run(self, ctx: RunContext[Any]) -> "NewtonMemory":
-        """Return a copy that keeps the context of one run."""
+        """Return a copy of the capability for one run, which caches the context of that run."""
         return replace(self, _input="", _context="")
 
     async def before_model_request(
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Add the context in front of the last message of the user."""
+        """Return the request with the context as a system prompt before the last message of the user."""
         messages = list(request_context.messages)
         position = next((n for n in reversed(range(len(messages))) if user_text([messages[n]])), None)
         if position is None:
@@ -46,7 +46,7 @@ class NewtonMemory(AbstractCapability[Any]):
         return replace(request_context, messages=messages)
 
     async def after_run(self, ctx: RunContext[Any], *, result: AgentRunResult[Any]) -> AgentRunResult[Any]:
-        """Hand the exchange over. A repetition of the run with the same id adds nothing."""
+        """Append the user's message and the reply to the Newton session. Repeating a run with its id adds nothing."""
         new = result.new_messages()
         said = user_text(new)
         replied = "\n".join(part.content for one in new if isinstance(one, ModelResponse) for part in text_parts(one))
@@ -67,7 +67,7 @@ class NewtonMemory(AbstractCapability[Any]):
 
 
 def user_text(messages: list[ModelMessage]) -> str:
-    """Return the text of the user in the messages, without images and other content."""
+    """Return the text that the user wrote in the messages, without images and other content."""
     prompts = [
         part.content
         for one in messages

@@ -1,1 +1,1 @@
-"""Compaction of conversations: the service, and summaries of blocks."""
+"""Compaction: old messages of a conversation are replaced by summaries when the conversation becomes too long."""

@@ -1,4 +1,4 @@
-"""Block summaries by a model, with a call budget per compaction and a circuit breaker."""
+"""Summaries of blocks of messages by a model, with limits on calls and time and with a circuit breaker."""
 
 import secrets
 from collections.abc import Iterable, Sequence
@@ -26,30 +26,34 @@ ANSWER_TOKENS_FACTOR = 2  # the answer may have this many times the target token
 MIN_ANSWER_TOKENS = 300
 MAX_PROMPT_TOKENS = 24_000  # longer prompts take more time without better summaries
 MAX_WINDOW_SHARE = 0.6  # of the context window for prompt and answer, because models count tokens differently
-FALLBACK_NOTICE = "Summaries are extracted from the text until it answers."
+FALLBACK_NOTICE = "Until the model answers, summaries are extracted from the text without it."
 
 
 def create_breaker() -> CircuitBreaker:
-    """Return the circuit breaker of one agent's summary calls."""
+    """Return a circuit breaker for the model calls that summarize the conversations of one agent."""
     return CircuitBreaker(failure_threshold=FAILURE_THRESHOLD, cooldown_seconds=COOLDOWN.total_seconds())
 
 
 @dataclass(slots=True)
 class CallBudget:
-    """The model calls and seconds left in one compaction."""
+    """The number of model calls, and of seconds, that one compaction may still use."""
 
     calls: int = MAX_CALLS
     seconds: float = MAX_SECONDS
 
     def select_blocks(self, blocks: Iterable[CompactionBlock]) -> set[int]:
-        """Return the first positions of the blocks to summarize by the model: the largest, one per call left."""
+        """Return the position of the first message of each block that the model shall summarize.
+
+        These are the largest blocks, one for each call left; none if no time is left. A block of the kind `mask` (a
+        shortened tool output) is never selected.
+        """
         largest = sorted((block for block in blocks if block.kind != "mask"), key=lambda block: -block.tokens)
         return {block.first for block in largest[: self.calls]} if self.seconds > 0 else set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockSummarizer:
-    """Summarizes blocks for one agent. `window` is the context window of the model, in tokens."""
+    """Summarizes blocks of messages for one agent. `window` is the context window of the model, in tokens."""
 
     scope: AgentScope
     model: StructuredLLM | None
@@ -59,9 +63,10 @@ class BlockSummarizer:
     async def summarize(
         self, block: CompactionBlock, items: Sequence[ViewMessage], budget: CallBudget
     ) -> tuple[SummaryOutput | None, str | None]:
-        """Summarize a block by the model.
+        """Ask the model for a summary of a block; return the summary and an error text, each of which may be None.
 
-        Return the summary, or None if there is no usable one, and an error text for the first of several failures.
+        There is no summary if no model may be called, the model fails, or its answer is empty. The error text is
+        returned only for the first of several failures in a row.
         """
         if self.model is None or budget.calls < 1 or budget.seconds <= 0:
             return None, None
@@ -94,7 +99,10 @@ class BlockSummarizer:
 
 
 def merge_summaries(model_output: SummaryOutput, extracted: BlockSummary) -> BlockSummary:
-    """Merge the items of the model with the extracted decisions, failures and artifacts, which are exact. Pure."""
+    """Return a summary of the model's items and of the decisions, failures and artifacts extracted from the text. Pure.
+
+    The extracted items are added because they are exact.
+    """
     summary = BlockSummary()
     for part in PARTS:
         for text in model_output.items(part):

@@ -1,4 +1,4 @@
-"""Compaction of sessions: run the strategies, summarize blocks, and store the entries."""
+"""Compaction of sessions: choose the blocks to shorten, summarize them, and store the summaries as entries."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -39,7 +39,7 @@ MAX_ROUNDS = 4  # rounds of one strategy; it stops earlier when a round does not
 
 @dataclass(slots=True, kw_only=True)
 class _CompactionState:
-    """State of the compaction of one session. `entry_count` is the number of entries that a strategy has stored."""
+    """State of one running compaction. `entry_count` is the number of summaries stored by the current strategy."""
 
     session_id: UUID
     max_tokens: int
@@ -49,7 +49,7 @@ class _CompactionState:
     entry_count: int = 0
 
     def record(self, entries: Sequence[CompactionEntry]) -> None:
-        """Add stored entries to the sources of the view, and count them."""
+        """Add stored summaries to the loaded view, and count them."""
         sources = self.loaded.sources
         merged = outermost_entries([*sources.entries, *entries])
         self.loaded = replace(self.loaded, sources=sources._replace(entries=merged))
@@ -58,7 +58,7 @@ class _CompactionState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionService:
-    """Compaction for one agent. Without a model, or if it fails, summaries are extracted from the text."""
+    """Compaction for one agent. Without a model, or if the model fails, summaries are extracted from the text."""
 
     scope: AgentScope
     preset: CompactionPreset
@@ -69,9 +69,11 @@ class CompactionService:
     new_budget: Callable[[], CallBudget] = CallBudget
 
     async def load_view(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
-        """Compact the view if a compaction strategy applies at `max_tokens`, and return it.
+        """Return the messages of a session as a model gets them, after shortening old ones if they exceed a limit.
 
-        The view may still have more than `max_tokens` tokens."""
+        The result may still have more than `max_tokens` tokens. While another compaction of the session runs, the
+        messages are returned as they are.
+        """
         assert not in_transaction()
         holder, key = new_id(), self._key(session_id)
         async with self.scope.write() as (tx, ctx):
@@ -92,7 +94,7 @@ class CompactionService:
         return state.loaded.view
 
     async def preview(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
-        """Return the view that `load_view` would return without a model. Writes nothing."""
+        """Return the messages that `load_view` would return without a model. Stores nothing."""
         service, budget = replace(self, model=None), CallBudget(calls=0)
         loaded = await self._load(session_id)
         for strategy in self.preset.strategies:
@@ -131,7 +133,7 @@ class CompactionService:
             is_full = isinstance(strategy, SummarizeOldest) and after >= strategy.share * room
             exhausted = is_full and not strategy.plan(self._view_state(state.loaded, state.max_tokens))
         elif reason is None:
-            reason = "no summary is shorter than its messages"
+            reason = "no summary is shorter than the messages that it would replace"
         run = CompactionRun(strategy.name, self.scope.now(), monotonic_ms() - started, before, after, reason)
         await self._record_run(run, state.session_id, exhausted=exhausted)
         return reason is None
@@ -139,7 +141,7 @@ class CompactionService:
     async def _summarize_blocks(
         self, strategy: CompactionStrategy, blocks: Sequence[CompactionBlock], state: _CompactionState
     ) -> None:
-        """Summarize the blocks and store the entries. Raises ConflictError after a concurrent change."""
+        """Summarize the blocks and store the summaries. Raises ConflictError if the session was changed meanwhile."""
         view_state, unsaved, saved = self._view_state(state.loaded, state.max_tokens), list[CompactionEntry](), 0
         selected = state.budget.select_blocks(blocks)
         for number, block in enumerate(blocks, start=1):
@@ -163,7 +165,8 @@ class CompactionService:
         async with self.scope.transaction() as tx:
             is_held = await leases.acquire(tx, state.holder, "compaction", **key, seconds=LEASE_SECONDS)
             if not is_held or not await entry_store.save_if_unchanged(tx, new_entries, **key, sources=sources):
-                raise ConflictError("the session was changed meanwhile", hint="It is compacted with the next request.")
+                hint = "It is compacted with the next request."
+                raise ConflictError("another request changed the session during its compaction", hint=hint)
             payload = {"session_id": str(state.session_id), "entries": len(new_entries)}
             self.scope.publish("session.compacted", payload)
         state.record(new_entries)
@@ -208,7 +211,7 @@ class CompactionService:
     async def _render_summary(
         self, strategy: CompactionStrategy, block: CompactionBlock, items: Sequence[ViewMessage], budget: CallBudget
     ) -> tuple[str, str | None]:
-        """Return the summary of a block, and the model's name if the model wrote the summary."""
+        """Return the summary of a block and the name of the model that wrote it; None for an extracted summary."""
         summary, model_name = extractive_summary.summarize_block(items), None
         summarizer = BlockSummarizer(scope=self.scope, model=self.model, window=self.window, breaker=self.breaker)
         output, error = await summarizer.summarize(block, items, budget)

@@ -1,1 +1,1 @@
-"""The growth report: how the agent developed over a period."""
+"""The growth report: how an agent's decisions and memory developed over a period."""

@@ -22,10 +22,10 @@ MIN_SLOPE_SAMPLES = 2 * WINDOW_SIZE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeriodMetric:
-    """A count, a share in [0, 1] or a score of this period and the one before; None where undefined.
+    """A metric of the current period and of the period before: a count, a share from 0 to 1, or a score.
 
-    `n` and `n_before` are the sample sizes; for a count, the count itself. A value from fewer than `fewest` is not
-    reliable.
+    A value is None if it is undefined. `n` and `n_before` are the sample sizes; for a count, the count itself. A value
+    from fewer than `fewest` samples is not reliable.
     """
 
     kind: Literal["count", "share", "score", "signed"]
@@ -37,7 +37,7 @@ class PeriodMetric:
 
     @property
     def reliable_now(self) -> float | None:
-        """Return the current value if its sample is large enough."""
+        """Return the value of the current period; None if its sample is too small."""
         return self.now if self.n >= self.fewest else None
 
     @property
@@ -47,15 +47,16 @@ class PeriodMetric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrowthMetrics:
-    """Metrics of two periods.
+    """The metrics of a growth report, for the current period and the period before.
 
-    `made` counts decisions by decision time, `judged` by review time. `accuracy` (a partial outcome counts half),
-    `brier` and `bias` are computed from the latter; `slope` is the trend of the Brier score per 100 decisions, over the
-    whole record. `near` counts decisions similar to a known failure: those that `answered` it, those that were only
-    `shown` it, and the rest, whose share among all comparable decisions is `repeated`.
+    `made` counts the decisions made, `judged` those reviewed. `accuracy` (a partial outcome counts half), `brier` and
+    `bias` are computed from the reviewed ones; `slope` is the trend of the Brier score per 100 decisions, over the
+    whole record. `near` counts the decisions similar to a known failure: `answered` those that respond to it, `shown`
+    those that only had it listed. The rest repeat a mistake; `repeated` is their share of all comparable decisions.
 
-    `precision` is the share of censor activations (`met`) not reported as false positives, `succeeded` the share of
-    rated procedure uses with success, and `confirmed` the share of confirmed facts at the end of the period.
+    `met` counts the matches of censors, `precision` is the share of matches not reported as wrong, `succeeded` the
+    share of rated uses of procedures with success, and `confirmed` the share of facts confirmed at the end of the
+    period.
     """
 
     made: PeriodMetric
@@ -89,8 +90,8 @@ class GrowthMetrics:
 class GrowthReport:
     """The data of a growth report.
 
-    `bias` is computed from the period and `trend` from the whole record; each is None if there is too little data.
-    `overdue` lists the decisions that are overdue the longest, `state_changes` the state changes in the period.
+    `bias` is computed from the current period, `trend` from all reviewed decisions; each is None if there is too little
+    data. `overdue` lists the decisions longest overdue for review, `state_changes` the state changes of the period.
     """
 
     periods: ReportPeriods
@@ -104,7 +105,7 @@ class GrowthReport:
 
 
 def build_growth_report(periods: ReportPeriods, brain: DecisionGrowth, heart: MemoryGrowth) -> GrowthReport:
-    """Compute the report of both periods."""
+    """Compute the report of the current period, compared with the period before. Pure."""
     reviewed = sort_by_time(brain.reviewed)
     now = [decision for decision in reviewed if periods.is_current(decision.reviewed_at)]
     changes = [change for change in heart.state_changes if periods.is_current(change.at) and change.kind != "fact"]
@@ -143,7 +144,10 @@ def _shown_count(repeats: RepeatReport) -> int:
 
 
 def _score_metrics(periods: ReportPeriods, decisions: Sequence[ReviewedDecision]) -> dict[str, PeriodMetric]:
-    """Compute accuracy, Brier score, bias and slope; the slope is fitted to all decisions until the end of a period."""
+    """Compute accuracy, Brier score, bias and slope of both periods.
+
+    The slope of a period is fitted to all decisions reviewed until its end.
+    """
     now = to_series([decision for decision in decisions if periods.is_current(decision.reviewed_at)])
     before = to_series([decision for decision in decisions if periods.is_previous(decision.reviewed_at)])
     earlier = to_series([decision for decision in decisions if decision.reviewed_at < periods.start])
@@ -222,7 +226,7 @@ def _count_metric(now: int, before: int) -> PeriodMetric:
 
 
 def _share_metric(now: tuple[int, int], before: tuple[int, int]) -> PeriodMetric:
-    """Compute the shares of both periods, each from a pair (part, whole)."""
+    """Return the metric of a share. `now` and `before` are pairs: the number of cases counted, and of all cases."""
     (part, whole), (part_before, whole_before) = now, before
     return PeriodMetric(
         kind="share",

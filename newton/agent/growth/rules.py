@@ -1,6 +1,6 @@
-"""Strengths, concerns and recommendations of a growth report, by fixed rules. Pure.
+"""Strengths, concerns and recommendations of a growth report, derived by fixed rules. Pure.
 
-No rule uses a metric whose sample is too small.
+A metric whose sample is too small is not used.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ class GrowthAssessment(NamedTuple):
 
 
 def assess(report: GrowthReport) -> GrowthAssessment:
-    """Apply all rules, in order."""
+    """Return the sentences of all rules that apply to the report, each list in the order of the rules."""
     return GrowthAssessment(
         tuple(_iter_strengths(report)), tuple(_iter_concerns(report)), tuple(_iter_recommendations(report))
     )
@@ -39,9 +39,10 @@ def _iter_strengths(report: GrowthReport) -> Iterator[str]:
         yield f"More decisions succeeded than before: {_format_change(metrics.accuracy)}."
     yield from _iter_calibration_strengths(report)
     if near and report.repeats.answered >= near:
-        yield f"{_pluralize(near, 'decision was', 'decisions were')} near a known failure, and each answered it."
+        similar = _pluralize(near, "decision was", "decisions were")
+        yield f"{similar} similar to a known failure, and all responded to it."
     if _compare(metrics.precision, gt, MIN_CENSOR_PRECISION):
-        yield f"Censors were right {_format_share(metrics.precision)} times."
+        yield f"Censors were right in {_format_share(metrics.precision)} cases."
     if effective:
         yield f"Procedures that became effective: {', '.join(effective)}."
     if _compare(metrics.confirmed, gt, MIN_CONFIRMED_RATE):
@@ -67,7 +68,7 @@ def _iter_concerns(report: GrowthReport) -> Iterator[str]:
         yield f"{_format_share(metrics.repeated)} decisions repeat a mistake; the target is under {target}."
     if _compare(metrics.precision, le, MIN_CENSOR_PRECISION):
         target = _format_percent(MIN_CENSOR_PRECISION)
-        yield f"Censors were right only {_format_share(metrics.precision)} times; the target is over {target}."
+        yield f"Censors were right in only {_format_share(metrics.precision)} cases; the target is over {target}."
     if ineffective:
         yield f"Procedures that became ineffective: {', '.join(ineffective)}."
     if _compare(metrics.confirmed, le, MIN_CONFIRMED_RATE):
@@ -78,7 +79,8 @@ def _iter_concerns(report: GrowthReport) -> Iterator[str]:
 def _iter_calibration_concerns(report: GrowthReport) -> Iterator[str]:
     if bias := _significant_bias(report):
         stated, actual = _format_percent(bias.mean_stated), _format_percent(bias.mean_outcome)
-        yield f"{bias.verdict.capitalize()}: stated {stated} on average, {actual} came true ({bias.n} reviews)."
+        average = f"the average stated confidence is {stated}, but {actual} of the decisions succeeded"
+        yield f"{bias.verdict.capitalize()}: {average} ({bias.n} reviews)."
     if report.trend and report.trend.brier.direction == "rising":
         yield "The Brier score rises: stated confidence is becoming less accurate."
 
@@ -96,7 +98,7 @@ def _iter_recommendations(report: GrowthReport) -> Iterator[str]:
         yield "Confirm the facts that are true: `newton confirm ID`."
     if missing := report.repeats.missing:
         decisions = _pluralize(missing, "decision has", "decisions have")
-        yield f"{decisions} no vector, so repeated mistakes among them are not detected: run `newton doctor`."
+        yield f"{decisions} no embedding vector, so repeated mistakes may be missed: run `newton doctor`."
 
 
 def _iter_decision_recommendations(report: GrowthReport) -> Iterator[str]:
@@ -124,18 +126,21 @@ def _significant_bias(report: GrowthReport) -> ConfidenceBias | None:
 
 
 def _compare(metric: PeriodMetric, operator: Callable[[float, float], bool], bound: float) -> bool:
-    """Return `operator(value, bound)` for the current value; False if the value is not reliable."""
+    """Return `operator(value, bound)` for the value of the current period; False if that value is not reliable."""
     return metric.reliable_now is not None and operator(metric.reliable_now, bound)
 
 
 def _changed_by(metric: PeriodMetric, operator: Callable[[float, float], bool], bound: float) -> bool:
-    """Return `operator(change, bound)` for the change between the periods; False if a value is not reliable."""
+    """Return `operator(change, bound)` for the change from the previous to the current period.
+
+    Return False if the value of a period is not reliable.
+    """
     now, before = metric.reliable_now, metric.reliable_before
     return now is not None and before is not None and operator(now - before, bound)
 
 
 def _procedure_names(report: GrowthReport, state: str) -> list[str]:
-    """Return the procedures that entered a state in the period and are still in it."""
+    """Return the names of the procedures whose last change of state in the period was to `state`."""
     last = {change.name: change.state for change in report.state_changes if change.kind == "procedure"}
     return [name for name, now in last.items() if now == state]
 

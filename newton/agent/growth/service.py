@@ -1,4 +1,4 @@
-"""Growth reports of an agent, each read in one transaction."""
+"""Growth reports of an agent, each computed from one transaction."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,19 +15,25 @@ MAX_DAYS = 36_500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrowthService:
-    """Growth reports of one agent."""
+    """Reports on how one agent's decisions and memory developed."""
 
     scope: AgentScope
 
     async def report_weeks(self, weeks: int = 1) -> GrowthReport:
-        """Report the last `weeks` weeks, compared with as many before. Raises InputError if `weeks` is out of range."""
+        """Report on the last `weeks` weeks, compared with as many weeks before.
+
+        Raises InputError for a number out of range.
+        """
         if not 1 <= weeks * 7 <= MAX_DAYS:
             raise InputError(f"A report of {weeks} weeks is not possible.", hint="Give 1 or more, such as 4.")
         now = self.scope.now()
         return await self._build_report(now - timedelta(weeks=weeks), now)
 
     async def report_since(self, start: datetime) -> GrowthReport:
-        """Report the time since `start`, compared with an equal period before. Raises InputError for a future time."""
+        """Report on the time since `start`, compared with a period of equal length before.
+
+        Raises InputError for a future time.
+        """
         now = self.scope.now()
         if not timedelta(0) < now - start <= timedelta(days=MAX_DAYS):
             raise InputError(f"A report since {start:%Y-%m-%d} is not possible.", hint="Give a date in the past.")

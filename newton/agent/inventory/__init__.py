@@ -1,1 +1,1 @@
-"""See and edit what an agent stores: lists, changes of many memories, documents, and the agent itself."""
+"""Listing and editing what an agent stores: memories, changes of many memories, documents, and the agent itself."""

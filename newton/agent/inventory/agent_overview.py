@@ -1,4 +1,4 @@
-"""What an agent holds, and its deletion."""
+"""Overview of the data of an agent, and deletion of the agent."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ SQL = load("newton.agent.inventory", "agent_overview.sql")
 
 
 class StateCount(NamedTuple):
-    """The number of memories of a kind in a state."""
+    """The number of memories of one kind in one state."""
 
     kind: Kind
     state: str
@@ -28,9 +28,9 @@ class StateCount(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentOverview:
-    """The contents of an agent. `size_bytes` is that of its rows without indexes.
+    """The contents of an agent. `size_bytes` is the size of its rows without indexes.
 
-    `user_agents` are the ids and names of the memories of its users, which are deleted with it.
+    `user_agents` maps the ids of the agents created for its users to their names; deleting the agent deletes these too.
     """
 
     agent_id: UUID
@@ -49,7 +49,7 @@ class AgentOverview:
 
     @property
     def token(self) -> str:
-        """Return a hash of the agent and its numbers: it confirms the deletion of exactly this."""
+        """Return a hash of the agent and its numbers, which confirms the deletion of exactly these contents."""
         parts = [f"{one.kind} {one.state} {one.quarantined} {one.memories}" for one in self.states]
         numbers = (str(self.sessions), str(self.messages), *self.user_agents.values())
         return hash_preview(str(self.agent_id), str(self.created_at), *parts, *numbers)
@@ -57,12 +57,12 @@ class AgentOverview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentInventory:
-    """The agents of a database, for its operator. `scope` is that of any of them."""
+    """Description and deletion of any agent of the database. `scope` is the scope of the agent in use."""
 
     scope: AgentScope
 
     async def describe(self, name: str) -> AgentOverview:
-        """Return what an agent holds. Raises NotFoundError."""
+        """Return the contents of the agent with this name. Raises NotFoundError."""
         agent_id = derive_agent_id(name)
         async with self.scope.db.transaction(agent_id, snapshot=True) as tx:
             created_at = await agents.get_created_at(tx, agent_id=agent_id)
@@ -81,16 +81,16 @@ class AgentInventory:
         )
 
     async def delete(self, name: str, *, token: str) -> AgentOverview:
-        """Permanently delete an agent with its tokens and the memories of its users; return what it held.
+        """Permanently delete an agent, its access tokens and the agents of its users; return what they contained.
 
-        Each is deleted in a transaction of its own, the agent last, so that an interrupted deletion can be repeated.
-        Raises NotFoundError, ConflictError for the agent of the scope, and ConflictError unless `token` is that of the
-        present overview.
+        Each agent is deleted in its own transaction, the named one last, so an interrupted deletion can be repeated.
+        Raises NotFoundError, and ConflictError for the agent in use or a `token` that does not match the present
+        overview.
         """
         overview = await self.describe(name)
         if overview.agent_id == self.scope.agent_id:
             hint = f"`newton erase --agent {name} --everything` erases its data."
-            raise ConflictError(f"The agent {name} is in use here and cannot be deleted.", hint=hint)
+            raise ConflictError(f"The agent {name} is the one in use and cannot be deleted.", hint=hint)
         verify_preview(token, overview.token)
         for agent_id in (*overview.user_agents, overview.agent_id):
             async with replace(self.scope, agent_id=agent_id).transaction() as tx:

@@ -1,4 +1,4 @@
-"""Changes of all memories that a filter selects: previewed first, then carried out in one transaction."""
+"""Changes of all memories that a filter selects: a preview first, then the change in one transaction."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -26,9 +26,9 @@ MAX_BULK = 1_000  # memories of one change
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkPlan:
-    """The memories that a change affects, in the order of their ids, and what was derived from them.
+    """The memories that a change affects, in the order of their ids, and the ids of the memories derived from them.
 
-    `token` is a hash of the change and of the memories in their present state: it confirms exactly this plan.
+    `token` is a hash of the change and of the present state of the memories; it confirms exactly this plan.
     """
 
     change: BulkChangeInput
@@ -59,15 +59,15 @@ class BulkService:
     author: str
 
     async def plan(self, change: BulkChangeInput) -> BulkPlan:
-        """Return what the change would affect. Raises as `carry_out`, except for the token."""
+        """Return the memories that the change would affect. Raises as `carry_out`, but needs no token."""
         async with self.scope.transaction() as tx:
             return await self._plan(tx, change)
 
     async def carry_out(self, change: BulkChangeInput) -> BulkPlan:
-        """Change the memories of the plan that the token of the change confirms; return the plan.
+        """Make the change that its token confirms; return the plan that was carried out.
 
-        Raises ConflictError if what the change would affect differs from that plan, and InputError for a filter without
-        a condition, for too many memories, and for memories to which the action does not apply.
+        Raises ConflictError if the affected memories differ from those of the preview, and InputError for a filter
+        without a condition, for too many memories, and for memories to which the action does not apply.
         """
         async with self.scope.write() as (tx, ctx):
             plan = await self._plan(tx, change)
@@ -119,21 +119,22 @@ class BulkService:
     async def _record(
         self, tx: Tx, field: EditableField, old: Mapping[UUID, str | None], new: str | None, ctx: LifecycleContext
     ) -> None:
-        """Record the edits. An equal value is no edit."""
+        """Record an edit of each memory whose old value differs from `new`."""
         changed = {memory_id: value for memory_id, value in old.items() if value != new}
         await edits.record_edits(tx, field, changed, new, author=self.author, ctx=ctx)
 
 
 def _check_applicable(change: BulkChangeInput, memories: Sequence[ListedMemory]) -> None:
-    """Raise InputError for memories to which the action does not apply."""
+    """Raise InputError if the action does not apply to one of the memories."""
     if change.action == "forget" and any(one.kind == "decision" for one in memories):
-        hint = "Exclude them with `kinds`; `newton decisions erase ID` deletes the text of one and keeps the record."
+        hint = "Set `kinds` to other kinds; `newton decisions erase ID` deletes the text of one decision."
         raise InputError("The filter selects decisions, which are never deleted.", hint=hint, param="filter")
     if change.action not in ("retract", "set_core"):
         return
     if others := sorted({one.kind for one in memories if one.kind != "fact"}):
-        hint = 'Add the kind "fact" to the filter.'
-        raise InputError(f"The filter selects other kinds than facts: {', '.join(others)}.", hint=hint, param="filter")
+        hint = 'Set `kinds` of the filter to "fact".'
+        what = f"This action applies only to facts, and the filter also selects: {', '.join(others)}."
+        raise InputError(what, hint=hint, param="filter")
     if past := [one for one in memories if past_reason(one.kind, one.state)]:
-        what = f"The filter selects facts that are not current: {len(past)}."
+        what = f"This action applies only to current facts, and {len(past):,} of the selected ones are not current."
         raise InputError(what, hint="Omit `states`, or set it to current or quarantined.", param="filter")

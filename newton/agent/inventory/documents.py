@@ -17,7 +17,7 @@ class DocumentService:
     scope: AgentScope
 
     async def list_documents(self) -> Sequence[DocumentSummary]:
-        """List all documents by their ref."""
+        """Return all documents, sorted by ref."""
         async with self.scope.transaction() as tx:
             return await documents.list_documents(tx, agent_id=self.scope.agent_id)
 

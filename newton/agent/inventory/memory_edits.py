@@ -1,4 +1,4 @@
-"""Edits of single memories by a person: importance, core mark and subject."""
+"""Edits of single memories by a person: importance, subject, and the mark as core."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from newton.memory.memory import past_reason
 
 
 class EditResult(NamedTuple):
-    """The memory after an edit, and the fields that the edit changed."""
+    """A memory after an edit, and the names of the fields that changed."""
 
     memory: ListedMemory
     changed: tuple[EditableField, ...]
@@ -27,13 +27,13 @@ class EditResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryEditor:
-    """Edits of the memories of one agent. `author` is recorded with each: who makes it, as the interface knows it."""
+    """Edits of the memories of one agent. `author`, the person who makes them, is recorded with each edit."""
 
     scope: AgentScope
     author: str
 
     async def edit(self, memory_ref: str, changes: EditMemoryInput) -> EditResult:
-        """Change the fields that `changes` sets. An equal value changes nothing and is not recorded.
+        """Set the given fields of a memory; return the memory and the changed fields. An equal value is no change.
 
         Raises InputError if the kind of the memory has no such field, and ConflictError if a superseded or retracted
         fact is to be marked as core.
@@ -55,7 +55,7 @@ class MemoryEditor:
             return EditResult(after, tuple(changed))
 
     async def list_edits(self, memory_id: UUID) -> list[MemoryEdit]:
-        """Return the recorded edits of a memory, the oldest first."""
+        """Return the recorded edits of a memory, oldest first."""
         async with self.scope.transaction() as tx:
             return await edits.list_edits(tx, memory_id, agent_id=self.scope.agent_id)
 
@@ -84,7 +84,7 @@ class MemoryEditor:
             return False
         if reason := past_reason(memory.kind, memory.state):
             what = f"The fact {short_id(memory.memory_id)} is {reason}, so it cannot be core."
-            raise ConflictError(what, hint="`newton show` names the fact that is current.")
+            raise ConflictError(what, hint="`newton show` names the current fact.")
         await fact_edits.set_core(tx, [memory.memory_id], is_core=is_core, ctx=ctx)
         old = {memory.memory_id: format_flag(value=memory.is_core)}
         await edits.record_edits(tx, "core", old, format_flag(value=is_core), author=self.author, ctx=ctx)
@@ -92,14 +92,14 @@ class MemoryEditor:
 
 
 def require_fact(memory: ListedMemory, field: str) -> None:
-    """Raise InputError unless the memory is a fact."""
+    """Raise InputError unless the memory is a fact. `field` is what only facts have, for the message."""
     if memory.kind != "fact":
-        what = f"{short_id(memory.memory_id)} is not a fact but {memory.kind}; only facts have {field}."
-        raise InputError(what, hint="The importance of every kind can be edited.")
+        what = f"The memory {short_id(memory.memory_id)} has the kind {memory.kind}; only facts have {field}."
+        raise InputError(what, hint="Of other kinds, only the importance can be edited.")
 
 
 def format_importance(importance: float | None) -> str | None:
-    """Return an importance in [0, 1] as a text on the scale from 0 to 10; None if it is derived."""
+    """Convert an importance from 0 to 1 to text on the scale from 0 to 10; None (not set) stays None."""
     return None if importance is None else f"{MAX_IMPORTANCE * importance:g}"
 
 

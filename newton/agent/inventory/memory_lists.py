@@ -1,4 +1,4 @@
-"""Lists of what an agent stores, by page."""
+"""Lists of the memories of an agent, by page and with filters."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,9 +25,9 @@ from newton.memory.lookup import resolve_id
 
 
 class MemoryPage(NamedTuple):
-    """One page of a list. `following` is the position behind which the next page begins, if there is one.
+    """One page of a list. `following` is the position after which the next page begins; None on the last page.
 
-    `total` is the number of memories on all pages; only the first page has it.
+    `total` is the number of memories on all pages; it is None except on the first page.
     """
 
     memories: Sequence[ListedMemory]
@@ -37,14 +37,17 @@ class MemoryPage(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryListService:
-    """The list of the memories of one agent."""
+    """Filtered lists of the memories of one agent."""
 
     scope: AgentScope
 
     async def list_memories(
         self, conditions: MemoryFilterInput, ordered: ListOrder, *, after: ListPosition | None = None, limit: int = 20
     ) -> MemoryPage:
-        """Return one page. Raises InputError for an unknown state, NotFoundError for an unknown session or source."""
+        """Return the page of up to `limit` memories after the position `after`, or the first page.
+
+        Raises InputError for an unknown state, and NotFoundError for an unknown session or source.
+        """
         agent_id = self.scope.agent_id
         async with self.scope.transaction(snapshot=True) as tx:
             wanted = await resolve_filter(tx, conditions, scope=self.scope)
@@ -56,7 +59,7 @@ class MemoryListService:
 
 
 async def resolve_filter(tx: Tx, conditions: MemoryFilterInput, *, scope: AgentScope) -> MemoryFilter:
-    """Return the conditions with the ids of the session and the source.
+    """Convert the conditions to a query filter: session and source become ids, and defaults are filled in.
 
     Raises InputError for an unknown state, and NotFoundError for an unknown session or source.
     """

@@ -1,1 +1,1 @@
-"""Structured calls to the chat model, and its recorded usage."""
+"""Calls of the chat model with structured output, and the record of the tokens used."""

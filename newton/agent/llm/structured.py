@@ -1,4 +1,4 @@
-"""Structured output of the chat model for background work, within the daily token limit. The usage is recorded."""
+"""Structured output of the chat model for background work, within a daily token limit. Records the tokens used."""
 
 import asyncio
 from collections.abc import Sequence
@@ -25,7 +25,10 @@ MAX_JUDGMENT_TOKENS = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StructuredLLM:
-    """Structured calls for one agent. It implements `PairJudge`, and the tie-break between frames."""
+    """Calls of the chat model for one agent, whose answers are parsed by a pydantic model.
+
+    It implements the protocol `PairJudge`, and picks a frame when the classifier is undecided.
+    """
 
     scope: AgentScope
     model: StructuredModel
@@ -39,17 +42,17 @@ class StructuredLLM:
     async def complete(
         self, prompt: str, schema: type[F], *, purpose: str, max_tokens: int, timeout_seconds: float | None = None
     ) -> F | None:
-        """Return the model's answer parsed by `schema`, or None if it does not match.
+        """Return the model's answer parsed by `schema`; None if the answer does not match the schema.
 
-        Raises TokenQuotaError when the call could exceed the daily limit, and ProviderError when there is no answer
-        within `timeout_seconds`.
+        Raises TokenQuotaError when the call could exceed the daily limit, and ProviderError when the model fails or
+        does not answer within `timeout_seconds`. `purpose` is recorded with the tokens used.
         """
         assert not in_transaction()
         async with self.scope.transaction() as tx:
             used = await usage.count_tokens_today(tx, agent_id=self.scope.agent_id, now=self.scope.now())
         if used + self.scope.count_tokens(prompt) + max_tokens > self.tokens_per_day:
             raise TokenQuotaError(
-                f"The daily limit of {self.tokens_per_day:,} model tokens leaves too few for this call.",
+                f"This call needs more model tokens than are left of today's {self.tokens_per_day:,}.",
                 hint="Raise NEWTON_LLM_TOKENS_PER_DAY, or wait until tomorrow.",
             )
         received, reply, failed, messages = list[str](), None, False, [ChatMessage("user", prompt)]
@@ -62,7 +65,7 @@ class StructuredLLM:
                         received.append(piece)
         except TimeoutError:
             what = f"The model {self.name} did not answer in {timeout_seconds:.0f} seconds."
-            raise ProviderError(what, hint="Configure a faster model for this purpose, or none.") from None
+            raise ProviderError(what, hint="Configure a faster model for background work, or none.") from None
         except ProviderError:
             failed = True  # a failing model has reported its usage already, or has none
             raise
@@ -81,7 +84,7 @@ class StructuredLLM:
             await usage.record(tx, reply, agent_id=ctx.agent_id, purpose=purpose, now=ctx.now)
 
     async def pick_frame(self, text: str, candidates: Sequence[Frame]) -> str | None:
-        """Return the name of the frame that fits the text best; None if the model gives no usable answer or fails."""
+        """Ask the model which frame fits the text best; return its name, or None if there is no usable answer."""
         prompt = build_tiebreak_prompt(text, candidates)
         try:
             answer = await self.complete(prompt, FrameOutput, purpose="frame", max_tokens=MAX_JUDGMENT_TOKENS)
@@ -90,7 +93,10 @@ class StructuredLLM:
         return answer and answer.frame
 
     async def judge_pairs(self, pairs: Sequence[FactPair]) -> Sequence[PairRelation]:
-        """Return how the newer fact of each pair relates to the older one. Raises ProviderError for another number."""
+        """Ask the model how the newer fact of each pair relates to the older one; return one relation per pair.
+
+        Raises ProviderError if the model fails or does not answer for each pair.
+        """
         prompt = build_pair_prompt(
             [(pair.older.since, pair.older.text, pair.newer.since, pair.newer.text) for pair in pairs]
         )
@@ -98,5 +104,6 @@ class StructuredLLM:
             prompt, PairRelationsOutput, purpose="judge", max_tokens=MAX_JUDGMENT_TOKENS * len(pairs)
         )
         if answer is None or len(answer.relations) != len(pairs):
-            raise ProviderError("The model did not answer for each pair.", hint="Configure a larger model.")
+            what = f"The model {self.name} did not answer for each of the {len(pairs)} pairs of facts."
+            raise ProviderError(what, hint="Configure a larger model.")
         return answer.relations

@@ -1,4 +1,4 @@
-"""Token usage of the chat model, recorded for each call of an agent."""
+"""The tokens that an agent's calls of the chat model used, recorded for each call."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -17,7 +17,7 @@ SAMPLE_LIMIT = 20  # number of calls used to fit the token calibration
 
 
 async def count_tokens_today(tx: Tx, *, agent_id: UUID, now: datetime) -> int:
-    """Return the input and output tokens since midnight UTC."""
+    """Return the number of input and output tokens that the agent used since midnight UTC."""
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     row = await SQL["sum_tokens"].fetch_one(tx, agent_id=agent_id, since=midnight)
     assert row is not None
@@ -25,14 +25,14 @@ async def count_tokens_today(tx: Tx, *, agent_id: UUID, now: datetime) -> int:
 
 
 class PromptSize(NamedTuple):
-    """The local token count and the number of messages of a prompt."""
+    """The size of a prompt: its tokens by the local token counter, and its number of messages."""
 
     tokens: int
     messages: int
 
 
 def estimate_reply(model: str, input_tokens: int, text: str, *, count_tokens: TokenCounter) -> ChatReply:
-    """Return an interrupted reply with its usage estimated by the local token counter."""
+    """Return the text of an interrupted reply as a ChatReply whose tokens are estimated by the local token counter."""
     return ChatReply(
         text=text,
         model=model,
@@ -62,6 +62,6 @@ async def record(
 
 
 async def list_samples(tx: Tx, *, agent_id: UUID, model: str) -> list[UsageSample]:
-    """List the usage that a model reported for its latest calls, for token calibration."""
+    """Return the latest calls of `model` with the tokens it reported, to calibrate the local token counter."""
     rows = await SQL["list_samples"].fetch_all(tx, agent_id=agent_id, model=model, max_rows=SAMPLE_LIMIT)
     return [UsageSample(*row) for row in rows]

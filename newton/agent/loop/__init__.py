@@ -1,1 +1,1 @@
-"""One turn: context, prompt, completion, tool calls, record."""
+"""The processing of one message (a turn): its context, the prompt, the model calls, the tools, and storage."""

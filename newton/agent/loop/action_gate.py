@@ -1,4 +1,4 @@
-"""Censor checks of inputs, actions and replies, made in code and not by the model."""
+"""Checks of inputs, actions and replies against censors (rules that forbid something), made by code, not by a model."""
 
 from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing
@@ -24,10 +24,10 @@ LOOKBACK_CHARS = 500  # the maximum length of a trigger
 
 @dataclass(frozen=True, slots=True)
 class CensorCheck:
-    """The censors that match a text. `unchecked` says why matching by meaning failed, or is None.
+    """The censors that match a text. `unchecked` is the reason why censors could not be compared by meaning, or None.
 
-    `questioned` are the ids of censors that match only a question in the text. `explained` are those of them whose
-    question asks about the rule itself: the reply may name what they forbid.
+    `questioned` are the ids of censors that match only a question in the text. `explained` is the part of `questioned`
+    whose question asks about the rule itself; the reply to it may name what these censors forbid.
     """
 
     matches: tuple[Censor, ...]
@@ -37,23 +37,23 @@ class CensorCheck:
 
     @property
     def blocks(self) -> bool:
-        """Return whether a censor blocks the text. A question is no act, so none blocks it."""
+        """Return whether a censor blocks the text. A censor that matches only a question does not block it."""
         return any(map(self._is_blocked_by, self.matches))
 
     @property
     def message(self) -> str:
-        """Return the trigger, the reason and the short id of a matching censor, preferably a blocking one."""
+        """Return the trigger, the reason and the short id of one matching censor; a blocking censor is preferred."""
         first = self._first
         return f"{first.trigger}: {first.reason} (censor {short_id(first.memory_id)})"
 
     @property
     def input_refusal(self) -> str | None:
-        """Return the message for a person whose input is blocked, with the remedy."""
+        """Return the message for a person whose input is blocked; None if no censor blocks it."""
         return f"A censor forbids this input: {self.message}. {self.remedy}" if self.blocks else None
 
     @property
     def remedy(self) -> str:
-        """Return the commands by which a person relaxes that censor."""
+        """Return a sentence with the commands by which a person changes the censor that `message` names."""
         ref = short_id(self._first.memory_id)
         return (
             f"`newton censors relax {ref}` makes it a warning; `newton censors false-positive {ref}` reports a wrong"
@@ -70,13 +70,16 @@ class CensorCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionGate:
-    """Checks of texts against the censors of one agent. `is_recording` is whether matches are recorded."""
+    """Checks texts against the censors of one agent. Matches are recorded if `is_recording` is True."""
 
     scope: AgentScope
     is_recording: bool = True
 
     async def check(self, text: str, stage: CensorStage, *, dry_run: bool = False) -> CensorCheck:
-        """Return the censors that match `text`. Unless `dry_run`, record an activation of each that an act matches."""
+        """Return the censors that match `text`, which is an input, an action or a reply ("output").
+
+        Unless `dry_run`, the matches are recorded, except those of a mere question in an input and those of a reply.
+        """
         rules = await self._list_rules()
         vector, unchecked = await self._embed_text(text, rules)
         matches = censors.find_matching(rules, text, vector)
@@ -90,10 +93,10 @@ class ActionGate:
         return CensorCheck(tuple(matches), unchecked, questioned, explained)
 
     async def check_write(self, text: str, *, trust: Trust) -> str | None:
-        """Return the warning of a censor that matches a text to store, or None.
+        """Check a text that is to be stored; return the warning of a censor that matches it, or None.
 
-        What a person states is never blocked and does not count as a match, because it is no act of the agent. Raises
-        CensorError if a censor blocks what a model or a tool writes.
+        Text of a person is never blocked and not recorded as a match, because it is no action of the agent. Raises
+        CensorError if a censor blocks text of a model or a tool.
         """
         is_person = trust in PERSON_TIERS
         check = await self.check(text, "action", dry_run=is_person)
@@ -102,12 +105,12 @@ class ActionGate:
         return check.message if check.matches else None
 
     async def check_reply(self, text: str, *, exempt: Collection[UUID] = ()) -> None:
-        """Raise CensorError if a censor that is not exempt blocks a complete reply."""
+        """Raise CensorError if a censor blocks a complete reply. Censors whose ids are in `exempt` are not applied."""
         if blocking := await self._list_blocking(exempt):
             await self._check_chunk(blocking, "", text)
 
     async def omit_blocked(self, texts: Sequence[str], *, exempt: Collection[UUID] = ()) -> list[str]:
-        """Return the texts that no censor blocks, unless it is exempt. What is left out is not recorded as a match."""
+        """Return the texts that no censor blocks. Censors in `exempt` are not applied, and matches are not recorded."""
         if not (blocking := await self._list_blocking(exempt)):
             return list(texts)
         vectors = [(await self._embed_text(text, blocking))[0] for text in texts]
@@ -117,11 +120,10 @@ class ActionGate:
     async def filter_stream(
         self, chunks: AsyncGenerator[ReplyPiece], *, exempt: Collection[UUID] = ()
     ) -> AsyncGenerator[ReplyPiece]:
-        """Yield the pieces of a reply; while a blocking censor is in force, yield whole lines.
+        """Yield the pieces of a reply. While a blocking censor is in force, yield whole lines, each after its check.
 
-        Raises CensorError in place of a line that a censor blocks, unless it is exempt; the text yielded before has
-        been checked. What is not text, such as reasoning and further choices, then comes at the end, without what a
-        censor blocks.
+        Raises CensorError in place of the first blocked line. Censors in `exempt` are not applied. Pieces that are not
+        text, such as reasoning and alternative replies, then come last, without those that a censor blocks.
         """
         blocking = await self._list_blocking(exempt)
         passed = pending = ""
@@ -149,7 +151,10 @@ class ActionGate:
     async def _omit_blocked_deltas(
         self, deltas: Sequence[ReplyDelta], blocking: Sequence[Censor]
     ) -> Sequence[ReplyDelta]:
-        """Return the deltas without those of a choice whose text a censor blocks; that choice then has no text."""
+        """Return the deltas (pieces that are not plain text) of all choices whose text no censor blocks.
+
+        A blocked choice other than the first is replaced by one delta that ends it with the reason `content_filter`.
+        """
         by_choice: dict[int, list[ReplyDelta]] = {}
         for delta in deltas:
             by_choice.setdefault(delta.index, []).append(delta)
@@ -164,7 +169,9 @@ class ActionGate:
         return allowed
 
     async def _check_chunk(self, blocking: Sequence[Censor], previous: str, chunk: str) -> None:
-        """Raise CensorError if a censor blocks `chunk`. A match may begin at the end of `previous`."""
+        """Raise CensorError if a censor blocks `chunk`. A match may begin at the end of `previous`, the text before
+        it.
+        """
         text = previous[-LOOKBACK_CHARS:] + chunk
         vector, _ = await self._embed_text(text, blocking)
         if matches := censors.find_matching(blocking, text, vector):
@@ -199,7 +206,7 @@ class ActionGate:
 
 
 def _iter_texts(value: object) -> Iterator[str]:
-    """Yield the texts in a JSON value."""
+    """Yield all strings in a JSON value, at any depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -213,7 +220,7 @@ def _iter_texts(value: object) -> Iterator[str]:
 def _find_act_matches(
     matches: Sequence[Censor], text: str, vector: "Vector | None", stage: CensorStage
 ) -> Sequence[Censor]:
-    """Return the censors that an act or a request to act matches: a question or a reply of the model is no act."""
+    """Return the matching censors to record: none for a reply, and none that match only a question in an input."""
     if stage == "output":
         return ()
     acts = text if stage == "action" else remove_questions(text)

@@ -1,4 +1,4 @@
-"""Calls of the chat model, within its context window and the daily token limit. The usage is recorded."""
+"""Calls of the chat model, within its context window and a daily token limit. Records the tokens used."""
 
 import asyncio
 import math
@@ -35,8 +35,9 @@ NO_MODEL_MESSAGE = "No model is set (OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENAI
 class TokenLimits:
     """Limits of one turn, in tokens.
 
-    `window` is the context window of the model, `per_day` the limit for all turns of an agent in a UTC day, and
-    `working` the capacity of the working memory of a session. `reply` is None if nobody limits replies.
+    `context` and `conversation` limit these parts of the prompt. `window` is the context window of the model, `per_day`
+    the limit for all turns of an agent in a UTC day, and `working` the capacity of a session's working memory. `reply`
+    is None if replies are not limited.
     """
 
     context: int
@@ -48,13 +49,13 @@ class TokenLimits:
 
     @property
     def reply_reserve(self) -> int:
-        """Return the tokens reserved for the reply: its limit, but at most half the window."""
+        """Return the tokens of the window reserved for the reply: its limit, but at most half the window."""
         return min(self.reply or UNLIMITED_REPLY_RESERVE, self.window // 2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptBudget:
-    """The maximum tokens of the parts of a prompt, by the local token counter, message overhead included."""
+    """The maximum tokens of each part of a prompt, by the local token counter, with the overhead of each message."""
 
     calibration: TokenCalibration
     usable: int
@@ -63,13 +64,15 @@ class PromptBudget:
 
     @property
     def overhead_per_message(self) -> int:
-        """Return the tokens that the model adds for each message, at least one."""
+        """Return the tokens that the model counts for each message besides its text, at least one."""
         return max(math.ceil(self.calibration.overhead / self.calibration.ratio), 1)
 
     def fit_conversation(
         self, view: Sequence[ViewMessage], input_tokens: int, *, count_tokens: TokenCounter
     ) -> list[ViewMessage]:
-        """Return the part of a view that fits into the request with an input of `input_tokens` and a full context."""
+        """Return the latest messages that fit into a prompt beside an input of `input_tokens` and a context of maximum
+        size.
+        """
         overhead = self.overhead_per_message
         available = self.usable - count_tokens(SYSTEM_PROMPT) - self.context - input_tokens - 2 * overhead
         separators = count_separator_tokens(view, overhead_per_message=overhead, count_tokens=count_tokens)
@@ -79,7 +82,7 @@ class PromptBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatService:
-    """Calls of one chat model for one agent. `model` is None if none is configured."""
+    """Calls of the chat model for one agent. `model` is None if none is configured."""
 
     scope: AgentScope
     model: ChatModel | None
@@ -87,7 +90,7 @@ class ChatService:
     purpose: str = "turn"  # by which the usage is recorded
 
     async def get_budget(self) -> PromptBudget:
-        """Compute the prompt budget in local tokens, calibrated by the usage that the model reported."""
+        """Return the token limits of a prompt's parts, converted from the model's tokens to local ones."""
         limits = self.limits
         calibration = await self._load_calibration()
         window = split_window(
@@ -101,7 +104,7 @@ class ChatService:
         )
 
     async def check_window(self, text: str, *, instructions: str, options: RequestOptions) -> None:
-        """Raise ContextWindowError if the caller's instructions and tools leave too little of the window."""
+        """Raise ContextWindowError if the caller's instructions and tools leave too little of the window for `text`."""
         if self.model is None or not (instructions or options.tools):
             return
         budget, count_tokens = await self.get_budget(), self.scope.count_tokens
@@ -118,12 +121,12 @@ class ChatService:
             exceeds_tokens(instructions, budget.usable, count_tokens=count_tokens)
             or prompt.required_tokens(budget.usable, count_tokens=count_tokens) > budget.usable
         ):
-            what = f"The system message and the tools do not fit into the {budget.usable:,} tokens of a prompt."
+            what = f"The system message and the tools exceed the {budget.usable:,} tokens available for a prompt."
             hint = "Shorten them, or set NEWTON_WINDOW_TOKENS to the size of the model's context window."
             raise ContextWindowError(what, hint=hint, param="messages")
 
     async def get_refusal_reason(self, tokens: int) -> str | None:
-        """Return the reason why a prompt of `tokens` must not be sent (no model, or the daily limit), or None."""
+        """Return why a prompt of `tokens` may not be sent (no model, or the daily limit); None if it may be sent."""
         if self.model is None:
             return NO_MODEL_MESSAGE
         async with self.scope.transaction() as tx:
@@ -131,17 +134,18 @@ class ChatService:
         if (cost := tokens + self.limits.reply_reserve) <= self.limits.per_day - used:
             return None
         return (
-            f"This turn may cost {cost:,} model tokens, and {max(self.limits.per_day - used, 0):,}"
-            f" of today's {self.limits.per_day:,} are left (NEWTON_LLM_TOKENS_PER_DAY)."
+            f"This turn may use {cost:,} model tokens, but only {max(self.limits.per_day - used, 0):,}"
+            f" of today's {self.limits.per_day:,} are left (limit NEWTON_LLM_TOKENS_PER_DAY)."
         )
 
     async def stream(
         self, prompt: PromptBuilder, request: ModelRequest, replies: list[ChatReply]
     ) -> AsyncGenerator[ReplyPiece]:
-        """Yield the pieces of the reply, then append the ChatReply to `replies`.
+        """Yield the pieces of the reply; at its end, append the complete reply to `replies`.
 
-        After a context window error, retry once with a shorter prompt; after a refusal of a conversation with images,
-        once with their references. The attachments of the input itself are never left out.
+        A prompt that exceeds the context window is shortened and sent once more. If the model refuses attachments of
+        earlier messages, the prompt is sent once more with references in their place. Attachments of the input are
+        always sent.
         """
         assert self.model is not None, "stream() needs a model"
         sent = request.tokens + prompt.overhead_per_message * len(request.messages)
@@ -168,7 +172,9 @@ class ChatService:
     async def _stream_once(
         self, model: ChatModel, request: ModelRequest, replies: list[ChatReply]
     ) -> AsyncGenerator[ReplyPiece]:
-        """Stream one call and record its usage: as reported, or estimated if the stream is closed early."""
+        """Stream one call and record its tokens: as reported by the model, or estimated if the stream is closed
+        early.
+        """
         assert not in_transaction()
         received: list[str] = []
         is_recorded = False

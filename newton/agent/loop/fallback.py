@@ -1,8 +1,8 @@
-"""Replies without a model: quotes from the memories in the context. Pure."""
+"""Replies without a model, which quote memories of the context. Pure."""
 
 from collections.abc import Sequence
 
-from newton.cognition.assembly.assembler import TIMELY_INDEX
+from newton.cognition.assembly.assembler import PROBABILITY_INDEX, TIMELY_INDEX
 from newton.cognition.assembly.fact_labels import render_contradiction
 from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate
 from newton.cognition.bundles.bundle import Bundle
@@ -21,20 +21,24 @@ STORED = "Stored."
 
 
 def quote_memories(bundle: Bundle) -> list[str]:
-    """Return quotes of the best memories of the context."""
+    """Return quotes of up to MAX_QUOTES memories of the context that are relevant to the input, best first.
+
+    If the input asks about a time from which there are no memories, memories with a date are left out.
+    """
     skip_dated = bundle.empty_time_ranges and asks_for_whole_range(bundle.input, bundle.assembly_input.time_ranges)
-    items = [item for item in bundle.items if _is_relevant(item, bundle.input)]
+    items = [item for item in bundle.items if _is_relevant(item, bundle)]
     items = [item for item in items if not (skip_dated and item.kind in DATED_KINDS)][:MAX_QUOTES]
     return [_render_quote(item, bundle) for item in items]
 
 
 def render_reply(quotes: Sequence[str], bundle: Bundle, *, is_stored: bool) -> str:
-    """Return the reply that consists of the quotes, or a message that nothing was found.
+    """Return a reply that consists of the quotes, or says that nothing was found.
 
-    The reply to an input that asks nothing begins with the news that the input `is_stored`.
+    If the input asks nothing and `is_stored`, the reply says that the input was stored, followed by the quotes, if any.
     """
-    reply = _render_quotes(quotes, bundle)
-    return f"{STORED} {reply}" if is_stored and not contains_question(bundle.input) else reply
+    if not is_stored or contains_question(bundle.input):
+        return _render_quotes(quotes, bundle)
+    return f"{STORED} {_render_quotes(quotes, bundle)}" if quotes else STORED
 
 
 def _render_quotes(quotes: Sequence[str], bundle: Bundle) -> str:
@@ -46,21 +50,24 @@ def _render_quotes(quotes: Sequence[str], bundle: Bundle) -> str:
 
 
 def _render_quote(item: ScoredCandidate, bundle: Bundle) -> str:
-    """Return the quote of an item with the label of a fact; facts that contradict each other are one quote."""
+    """Return one memory as a line of the reply; facts that contradict each other are rendered together."""
     if item.label is None:
         return f"- {item.text}"
     lines = {c.memory_id: c.context_line for c in bundle.items}
     return render_contradiction([lines[memory_id] for memory_id in item.label.group or (item.memory_id,)]).rstrip()
 
 
-def _is_relevant(item: ScoredCandidate, question: str) -> bool:
+def _is_relevant(item: ScoredCandidate, bundle: Bundle) -> bool:
     found = item.scored.found
     if (
         item.kind not in QUOTABLE_KINDS
         or item.reason == SHOWN_TOGETHER
         or found.is_only_question
-        or (item.kind == "episode" and summarizes_session_starting_with(found.spoken_text, question))
+        or (item.kind == "episode" and summarizes_session_starting_with(found.spoken_text, bundle.input))
     ):
         return False
-    is_timely = item.scored.features[TIMELY_INDEX] > 0
-    return is_timely or item.features["lexical"] > 0 or item.features["cosine"] >= MIN_COSINE
+    if item.scored.features[TIMELY_INDEX] > 0:
+        return True
+    # the messages of the session are in the context whatever they say
+    is_above_floor = item.scored.features[PROBABILITY_INDEX] >= bundle.assembly_input.relevance_floor
+    return is_above_floor and (item.features["lexical"] > 0 or item.features["cosine"] >= MIN_COSINE)

@@ -1,7 +1,7 @@
-"""Matching of a conversation, sent in full by an API client, to a stored session.
+"""Matching of a conversation, which an API client sends in full with each request, to a stored session.
 
-Each message is stored with a fingerprint: a hash of the previous fingerprint and its own content. An edited history
-therefore branches from its last unchanged message.
+Each message is stored with a fingerprint: a hash of the previous message's fingerprint and of its own content. If a
+client edits an earlier message, the conversation therefore branches from the last unchanged message.
 """
 
 import json
@@ -28,15 +28,15 @@ from newton.providers.chat import ContentPart, ToolCall
 
 INITIAL_FINGERPRINT = "newton"
 FINGERPRINT_PREFIX = "chat:"
-ENDING_HINT = "End with a message of the role user or tool."
+ENDING_HINT = "Let the last message have the role user or tool, and send at least one of the role user."
 EMPTY_MESSAGE_TEXT = "…"  # stored in place of an empty message
 
 
 class IncomingMessage(NamedTuple):
-    """A message as sent by the caller. A message with tool calls may have no text.
+    """A message as the caller sent it. A message with tool calls may have no text.
 
-    `parts` are its content if there is more than text; then `text` describes them, and `attachment_digest` is a hash
-    of what is no text.
+    `parts` is its content if there is more than text, such as an image; `text` then describes it, and
+    `attachment_digest` is a hash of the parts that are not text.
     """
 
     role: Role
@@ -50,9 +50,10 @@ class IncomingMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryMatch:
-    """The session to continue, the messages to append, and the fingerprints of all messages.
+    """The session to continue, the messages to append to it, and the fingerprints of all sent messages.
 
-    `last_input` is the last stored message of the user, for a request that sends none, such as only results of tools.
+    `last_input` is the last stored message of the user. It is used if the request has no user message, only tool
+    results.
     """
 
     session_id: UUID
@@ -68,21 +69,21 @@ class HistoryMatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryMatcher:
-    """Matches conversations to the sessions of one agent."""
+    """Finds the stored session of one agent that a sent conversation continues."""
 
     scope: AgentScope
 
     async def match(self, messages: Sequence[IncomingMessage], *, session_ref: str, explicit_ref: bool) -> HistoryMatch:
-        """Find the session that the messages continue; create or branch a session if the stored log differs.
+        """Find the session that the messages continue; branch it, or create a session, if the stored messages differ.
 
-        New sessions are named after `session_ref`. If the caller set that name (`explicit_ref`), a single message is
-        appended to the session. Raises InputError if there is no user message, the last message is not of a user or a
-        tool, or a message cannot be stored.
+        A new session is named `session_ref`, or `session_ref` with a suffix if that name is in use. If the caller chose
+        the name (`explicit_ref`), a single message is appended to the session of that name. Raises InputError if there
+        is no user message, the last message is neither of a user nor of a tool, or a message cannot be stored.
         """
         roles = [message.role for message in messages]
         if "user" not in roles or roles[-1] not in ("user", "tool"):
             raise InputError(
-                "There is no message to reply to: the last one is not from a user or a tool.",
+                "There is no message to reply to: the last message is neither from a user nor from a tool.",
                 hint=ENDING_HINT,
                 param="messages",
             )
@@ -108,7 +109,7 @@ class HistoryMatcher:
     async def _continue_or_branch(
         self, tx: Tx, matches: Sequence[MessageFingerprint], new_ref: str, *, ctx: WriteContext
     ) -> UUID:
-        """Return the session that ends with a match. If there is none, create a branch from the first match."""
+        """Return a session whose last message is one of the matches; if there is none, branch from the first match."""
         for match in matches:
             last_position = await log.get_last_position(tx, agent_id=ctx.agent_id, session_id=match.session_id)
             if last_position == match.position:
@@ -120,14 +121,14 @@ class HistoryMatcher:
 
 
 def fingerprint_messages(messages: Sequence[IncomingMessage], *, previous: str = INITIAL_FINGERPRINT) -> list[str]:
-    """Return the fingerprint of each message, in order, after the message with the fingerprint `previous`."""
+    """Return the fingerprints of consecutive messages. `previous` is the fingerprint of the message before them."""
     return list(accumulate(messages, fingerprint, initial=previous))[1:]
 
 
 def fingerprint(previous: str, message: IncomingMessage) -> str:
-    """Return the fingerprint of a message that follows the one with the fingerprint `previous`.
+    """Return the fingerprint of a message. `previous` is the fingerprint of the message before it.
 
-    Surrounding white space and the JSON formatting of call arguments are ignored.
+    White space around the text and the JSON formatting of call arguments do not matter.
     """
     calls = [(call.id, call.name, _canonical_json(call.arguments)) for call in message.calls]
     attachments = [message.attachment_digest] if message.attachment_digest else []
@@ -137,7 +138,7 @@ def fingerprint(previous: str, message: IncomingMessage) -> str:
 
 
 def to_private_view(messages: Sequence[IncomingMessage], *, scope: AgentScope) -> list[ViewMessage]:
-    """Return messages that are not stored as a view. Raises InputError for a message that could not be stored."""
+    """Convert messages that will not be stored to view messages. Raises InputError for a message that is invalid."""
     view: list[ViewMessage] = []
     for position, (message, ref) in enumerate(zip(messages, fingerprint_messages(messages), strict=True)):
         line = to_log_line(message, ref, scope.now())
@@ -153,7 +154,7 @@ def _canonical_json(arguments: str) -> str:
 
 
 def to_log_line(message: IncomingMessage, ref: str, said_at: datetime) -> Message:
-    """Return a message as it is stored."""
+    """Convert a sent message to the form in which it is stored, cleaned and with secrets removed. Raises InputError."""
     empty = "" if message.calls else EMPTY_MESSAGE_TEXT
     has_text = bool(message.text.strip()) or message.role == "user"
     text = clean_text(message.text, what="message", max_chars=MAX_MESSAGE_CHARACTERS) if has_text else empty

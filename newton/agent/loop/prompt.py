@@ -1,4 +1,4 @@
-"""The prompt of a turn: system message with context, the part of the conversation that fits, and the input. Pure."""
+"""The prompt of a turn: a system message with the context, as much of the conversation as fits, and the input. Pure."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,7 +34,9 @@ COUNTED_CHARS = 100_000  # of a long text at a time
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
-    """The messages and options of one model call. `tokens` is the local count, without overhead per message."""
+    """The messages and options of one model call. `tokens` is the local token count, without the overhead per
+    message.
+    """
 
     messages: tuple[ChatMessage, ...]
     tokens: int
@@ -42,7 +44,7 @@ class ModelRequest:
 
 
 class MessageParts(NamedTuple):
-    """The content of a caller's message that has more than text, and the text by which it is stored."""
+    """The content of a caller's message that has more than text, and the text that is stored in its place."""
 
     text: str
     parts: tuple[ContentPart, ...]
@@ -54,13 +56,13 @@ class MessageParts(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptBuilder:
-    """The parts of a prompt.
+    """The parts of a prompt, and the methods that count and assemble them.
 
-    The parts that change least come first, so that an endpoint can reuse its prompt cache: the caller's `instructions`,
-    identity and constraints, then the conversation. Memories recalled for the input are in the message of the input.
-    The `tool_messages` (calls and results of this turn) follow it. `attachments` are the messages with more than text
-    by their ref, and `input_parts` the content of the input, if it has more than text. Without a `system_prompt`, the
-    model gets nothing of Newton but the context.
+    Parts that rarely change come first, so that the model's server can reuse its prompt cache: the caller's
+    `instructions`, identity and constraints, then the conversation. Memories recalled for the input are sent with the
+    input, and `tool_messages` (calls and results of this turn) after it. `attachments` maps the ref of a message to its
+    content if that is more than text; `input_parts` is the same for the input. With an empty `system_prompt`, Newton
+    adds only the context to the prompt.
     """
 
     context: str
@@ -76,20 +78,20 @@ class PromptBuilder:
     system_prompt: str = SYSTEM_PROMPT
 
     def required_tokens(self, max_tokens: int, *, count_tokens: TokenCounter) -> int:
-        """Return the tokens of what is never shortened, and of the least that is kept of the input."""
+        """Return the minimum tokens of the prompt: of the parts that are never shortened, and of a truncated input."""
         input_tokens = min(self.text_tokens, max_tokens // MIN_INPUT_DIVISOR)
         overhead = self.overhead_tokens(count_tokens=count_tokens) + 2 * self.overhead_per_message
         return count_tokens(self.system_prompt) + overhead + input_tokens
 
     def overhead_tokens(self, *, count_tokens: TokenCounter) -> int:
-        """Return the tokens of the instructions, the tool messages and definitions, and the input's attachments."""
+        """Return the tokens of the instructions, tool messages, tool definitions, and attachments of the input."""
         attached = self.input_parts.attachment_tokens if self.input_parts else 0
         messages = attached + sum(count_message_tokens(self.tool_messages, count_tokens=count_tokens))
         messages += (self.overhead_per_message - MESSAGE_TOKENS) * len(self.tool_messages)
         return count_tokens(self.instructions) + messages + count_tool_tokens(self.options, count_tokens=count_tokens)
 
     def build(self, max_tokens: int, *, count_tokens: TokenCounter) -> ModelRequest:
-        """Build a request of at most `max_tokens`: shorten the conversation first, then the middle of the input."""
+        """Build a request of at most `max_tokens`, if possible. The conversation is shortened first, then the input."""
         stable, recalled = split_by_input_dependence(self.context)
         system = ChatMessage("system", "\n\n".join(filter(None, (self.instructions, self.system_prompt + stable))))
         memories = f"{MEMORY_HEADER}{recalled}{INPUT_HEADER}" if recalled else ""
@@ -117,7 +119,10 @@ class PromptBuilder:
         )
 
     def _add_to_input(self, memories: str, text: str) -> tuple[ContentPart, ...]:
-        """Return the parts of the input after the memories; of a shortened input, its text and what is no text."""
+        """Return the content of the input with the memories before it; () if the input is only text.
+
+        If the input was shortened, its text parts are replaced by the shortened text.
+        """
         if self.input_parts is None:
             return ()
         parts, before = self.input_parts.parts, memories
@@ -127,12 +132,12 @@ class PromptBuilder:
 
 
 def count_tool_tokens(options: RequestOptions, *, count_tokens: TokenCounter) -> int:
-    """Return the tokens of the tool definitions."""
+    """Return the tokens of the definitions of all tools."""
     return sum(count_tokens(json.dumps(tool.function, ensure_ascii=False)) for tool in options.all_tools)
 
 
 def exceeds_tokens(text: str, max_tokens: int, *, count_tokens: TokenCounter) -> bool:
-    """Return whether a text has more than `max_tokens`. The rest of a text that is much longer is not counted."""
+    """Return whether a text has more than `max_tokens`. Counting stops as soon as the limit is exceeded."""
     total = 0
     for start in range(0, len(text), COUNTED_CHARS):
         total += count_tokens(text[start : start + COUNTED_CHARS])
@@ -144,10 +149,10 @@ def exceeds_tokens(text: str, max_tokens: int, *, count_tokens: TokenCounter) ->
 def count_separator_tokens(
     view: Sequence[ViewMessage], *, overhead_per_message: int, count_tokens: TokenCounter
 ) -> int:
-    """Return the maximum tokens of the history headers and acknowledgments in a view.
+    """Return the maximum tokens of the headers and acknowledgments that are added around quoted earlier messages.
 
-    Each run of history messages may need a header and acknowledgments on both sides, and so may a notice of omitted
-    messages at the start. A shorter view never needs more.
+    Each run of quoted (history) messages may need a header, and an acknowledgment before and after it; so may a notice
+    of omitted messages at the start. A shorter view never needs more.
     """
     if not view:
         return 0
@@ -156,9 +161,9 @@ def count_separator_tokens(
 
 
 def select_dialogue(view: Iterable[ViewMessage], *, count_tokens: TokenCounter) -> list[ViewMessage]:
-    """Return the user and assistant messages with text.
+    """Return the user and assistant messages that have text, without their tool calls.
 
-    Tool output is quarantined, so tool messages and tool calls are dropped, and so are system messages.
+    Tool output is quarantined, so tool messages are dropped; system messages are dropped as well.
     """
     return [
         item._replace(calls=(), tokens=count_tokens(item.text) + MESSAGE_TOKENS) if item.calls else item
@@ -170,7 +175,7 @@ def select_dialogue(view: Iterable[ViewMessage], *, count_tokens: TokenCounter) 
 def drop_own_tool_calls(
     view: Iterable[ViewMessage], *, own_prefix: str, count_tokens: TokenCounter
 ) -> list[ViewMessage]:
-    """Return the dialogue without the tool calls that Newton ran, whose ids begin with `own_prefix`."""
+    """Return the view without system messages, and without the tool calls that Newton ran (ids with `own_prefix`)."""
     messages: list[ViewMessage] = []
     for item in view:
         calls = tuple(call for call in item.calls if not call.id.startswith(own_prefix))
@@ -181,9 +186,9 @@ def drop_own_tool_calls(
 
 
 def find_sent_messages(session_id: UUID, view: Sequence[ViewMessage], *, end: int) -> SentMessages:
-    """Return which messages of the session are sent verbatim, so that the context omits them.
+    """Return which messages of the session are sent verbatim, so that the context does not repeat them.
 
-    `view` must be the view that is sent: a message dropped later would be in neither conversation nor context.
+    `view` must be the final conversation of the prompt: a message dropped from it later would be in neither part.
     """
     sent = {item.first for item in view if item.kind == "line"}
     first = min(sent, default=end + 1)
@@ -193,15 +198,15 @@ def find_sent_messages(session_id: UUID, view: Sequence[ViewMessage], *, end: in
 
 
 def to_chat_messages(view: Sequence[ViewMessage]) -> tuple[ChatMessage, ...]:
-    """Convert a view to chat messages with each tool result directly after its call.
+    """Convert a view to chat messages, with each tool result directly after its call.
 
-    Calls without a result are dropped; a result whose call is not in the view becomes a history message.
+    Calls without a result are dropped. A result whose call is not in the view becomes a quoted (history) message.
     """
     return merge_consecutive_roles(map(to_chat_message, _pair_tool_results(view)))
 
 
 def count_message_tokens(messages: Sequence[ChatMessage], *, count_tokens: TokenCounter) -> list[int]:
-    """Return the tokens of each message, with its tool calls and MESSAGE_TOKENS overhead."""
+    """Return the tokens of each message: text, tool calls, attachments, and MESSAGE_TOKENS for the message itself."""
     return [
         count_tokens(message.text)
         + MESSAGE_TOKENS
@@ -230,10 +235,10 @@ def _pair_tool_results(view: Sequence[ViewMessage]) -> Iterator[ViewMessage]:
 
 
 def merge_consecutive_roles(messages: Iterable[ChatMessage]) -> tuple[ChatMessage, ...]:
-    """Merge neighbouring user or assistant messages, because many models reject two of one role in a row.
+    """Merge consecutive user messages, and consecutive assistant messages, because many models reject them.
 
-    An assistant message with tool calls is not merged with the next one. A user message that quotes earlier
-    conversation (`is_history`) is not merged with one that a person just sent: a short assistant message comes between.
+    An assistant message with tool calls is not merged with the next one. Between a user message that quotes earlier
+    conversation (`is_history`) and one that a person just sent, a short assistant message is inserted instead.
     """
     merged: list[ChatMessage] = []
     for message in messages:
@@ -251,9 +256,9 @@ def merge_consecutive_roles(messages: Iterable[ChatMessage]) -> tuple[ChatMessag
 
 
 def to_chat_message(item: ViewMessage, content: MessageParts | None = None) -> ChatMessage:
-    """Convert one message of a view, whose `content` is sent in place of its text, if there is more.
+    """Convert a view message to a chat message. `content`, if given, is sent in place of its text.
 
-    A tool result without its call becomes a history message.
+    A tool result without its call becomes a quoted (history) message.
     """
     if item.role == "tool" and item.tool_call_id is None:
         return ChatMessage("user", f"[{item.name or 'tool'}]\n{item.text}", is_history=True)
@@ -262,13 +267,13 @@ def to_chat_message(item: ViewMessage, content: MessageParts | None = None) -> C
 
 
 def find_parts(item: ViewMessage, attachments: Mapping[str, MessageParts]) -> MessageParts | None:
-    """Return the content that the caller has sent again, unless the text of the message was shortened."""
+    """Return the content with attachments that the caller sent again for a message; None if its text was shortened."""
     found = attachments.get(item.ref or "")
     return found if found and item.kind == "line" and item.text == found.text else None
 
 
 def add_attachment_tokens(view: Sequence[ViewMessage], attachments: Mapping[str, MessageParts]) -> list[ViewMessage]:
-    """Return the view with the tokens of attachments."""
+    """Return the view with the tokens of attachments added to the tokens of their messages."""
     if not attachments:
         return list(view)
     found = [find_parts(item, attachments) for item in view]

@@ -1,4 +1,4 @@
-"""The lease on a session for one turn: turns run one at a time, and the lease of a killed process expires."""
+"""The lease on a session during a turn: turns of a session run one at a time, and a killed process's lease expires."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Coroutine
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True, kw_only=True)
 class SessionLease:
-    """An exclusive lease on a session. `is_lost` becomes True when another turn has taken it over."""
+    """An exclusive lease on a session. `is_lost` becomes True when another turn has taken the session over."""
 
     agent_id: UUID
     session_id: UUID
@@ -31,7 +31,10 @@ class SessionLease:
     pending_tasks: set["asyncio.Task[Any]"] = field(default_factory=set["asyncio.Task[Any]"])
 
     async def run_to_completion(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work` and return its result. If the caller is cancelled, `work` still completes before the release."""
+        """Run `work` and return its result.
+
+        If the caller is cancelled, `work` still completes, and `release` waits for it.
+        """
         task = asyncio.create_task(work)
         self.pending_tasks.add(task)
         task.add_done_callback(self.pending_tasks.discard)
@@ -60,12 +63,12 @@ class SessionLease:
         """Raise OverloadedError if the lease is lost."""
         if self.is_lost:
             raise OverloadedError(
-                "This turn paused too long, and another turn has taken over the session.",
+                "This turn was interrupted for too long, so another turn has taken over the session.",
                 hint="Send the message again.",
             )
 
     async def renew(self, tx: Tx) -> None:
-        """Renew the lease in a writing transaction, so that no other turn can take it before the commit.
+        """Renew the lease in the transaction `tx`, so that no other turn can take the session before the commit.
 
         Raises OverloadedError if the lease is lost.
         """
@@ -73,7 +76,7 @@ class SessionLease:
         self.ensure_held()
 
     async def renew_periodically(self, db: Database) -> None:
-        """Renew the lease until it is lost; then cancel the running work."""
+        """Renew the lease every LEASE_SECONDS / 3 until it is lost; then cancel the work that `run` executes."""
         while not self.is_lost:
             await asyncio.sleep(LEASE_SECONDS / 3)
             try:
@@ -85,14 +88,15 @@ class SessionLease:
                 continue  # the turn fails by itself, or the database is back before the lease expires
 
     async def acquire(self, db: Database) -> None:
-        """Wait for the lease. Raises OverloadedError if it is not free within MAX_WAIT_SECONDS."""
+        """Wait until the session is free, and lease it. Raises OverloadedError after MAX_WAIT_SECONDS."""
         deadline, pause = asyncio.get_running_loop().time() + MAX_WAIT_SECONDS, POLL_SECONDS
         while True:
             async with db.transaction(self.agent_id) as tx:
                 if await leases.acquire(tx, self.holder, "turn", **self._key, seconds=LEASE_SECONDS):
                     return
             if asyncio.get_running_loop().time() > deadline:
-                raise OverloadedError("Another turn of this session is still running.", hint="Retry later.")
+                what = f"Another message of this session is still being answered after {MAX_WAIT_SECONDS:.0f} seconds."
+                raise OverloadedError(what, hint="Send the message again later.")
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, 0.5)
 
@@ -114,9 +118,9 @@ class SessionLease:
 
 @asynccontextmanager
 async def lease_session(db: Database, *, agent_id: UUID, session_id: UUID) -> AsyncGenerator[SessionLease]:
-    """Lease the session for the duration of the block, without an open transaction.
+    """Lease the session while the `async with` block runs. No transaction stays open meanwhile.
 
-    Raises OverloadedError if another turn does not end within MAX_WAIT_SECONDS.
+    Raises OverloadedError if another turn still holds the session after MAX_WAIT_SECONDS.
     """
     lease = SessionLease(agent_id=agent_id, session_id=session_id, holder=new_id())
     try:

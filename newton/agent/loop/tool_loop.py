@@ -1,4 +1,4 @@
-"""The tool-calling loop of one turn: the model calls tools, reads their results, and continues."""
+"""The tool-calling loop of one turn: the model calls tools, reads their results, and continues its reply."""
 
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -28,17 +28,17 @@ OWN_CALL_PREFIX = "nwt_"  # of the ids of calls that Newton runs itself
 QUOTA_HINT = "Raise NEWTON_LLM_TOKENS_PER_DAY, or wait until tomorrow (UTC)."
 INTERRUPTED = "interrupted"
 TOO_MANY_CALLS = ToolResult(
-    {"error": "Too many tool calls at once.", "hint": f"Make at most {MAX_CALLS_PER_REPLY} calls."}, is_error=True
+    {"error": "Too many tool calls in one reply.", "hint": f"Make at most {MAX_CALLS_PER_REPLY}."}, is_error=True
 )
 
 
 @dataclass(slots=True, kw_only=True)
 class ToolLoop:
-    """The tool loop of one turn.
+    """The model calls of one turn, repeated while the model calls tools that Newton runs.
 
     `caller_options` are the options without Newton's tools, `append_lines` stores messages, and `min_trust` is the
-    lowest trust of the text that the model has read. After the loop, `calls` are the calls that the caller must run.
-    `exempt_censors` do not apply to the reply.
+    lowest trust tier of text that the model has read. After the loop, `calls` are the tool calls that the caller must
+    run. The censors in `exempt_censors` do not apply to the reply.
     """
 
     chat: ChatService
@@ -55,7 +55,10 @@ class ToolLoop:
     calls: tuple[ToolCall, ...] = ()
 
     async def stream(self) -> AsyncGenerator[ReplyPiece]:
-        """Yield the pieces of all rounds. Raises ProviderError if the model fails, CensorError for a blocked reply."""
+        """Yield the pieces of the reply, of all rounds of tool calls.
+
+        Raises ProviderError if the model fails, and CensorError if a censor blocks the reply.
+        """
         count_tokens = self.chat.scope.count_tokens
         for rounds_left in reversed(range(MAX_ROUNDS)):
             chunks = self.chat.stream(self.prompt, self.request, self.replies)
@@ -81,15 +84,17 @@ class ToolLoop:
             self.request = self.prompt.build(self.max_tokens, count_tokens=count_tokens)
             if reason := await self.chat.get_refusal_reason(self.request.tokens):
                 raise TokenQuotaError(reason, hint=QUOTA_HINT)
-        raise ProviderError("The model kept calling tools instead of answering.", hint="Send the message again.")
+        what = f"The model called tools {MAX_ROUNDS} times in a row and gave no answer."
+        raise ProviderError(what, hint="Send the message again.")
 
     async def _split_calls(
         self, calls: Sequence[ToolCall]
     ) -> tuple[dict[ToolCall, ToolResult | None], tuple[ToolCall, ...]]:
-        """Split calls into those that Newton runs and those that the caller must run.
+        """Split calls into those for Newton to run, with a result if it is known already, and those for the caller to
+        run.
 
         A caller's call that a censor blocks is returned among Newton's, with an error as its result. If there are calls
-        for Newton to run, the caller's calls are dropped: the model can repeat them in the next round.
+        for Newton, the caller's calls are dropped: the model can repeat them in the next round.
         """
         caller_tools = {tool.name for tool in self.caller_options.tools}
         own: dict[ToolCall, ToolResult | None] = {}
@@ -101,13 +106,16 @@ class ToolLoop:
                 if not check.blocks:
                     others.append(call)
                     continue
-                error = {"error": f"A censor forbids it: {check.message}.", "hint": "Try another way."}
+                error = {"error": f"A censor forbids this call: {check.message}.", "hint": "Try another way."}
                 blocked = ToolResult(error, is_error=True)
             own[call._replace(id=f"{OWN_CALL_PREFIX}{new_id().hex}")] = blocked
         return own, () if own else tuple(others)
 
     async def _run_calls(self, calls: dict[ToolCall, ToolResult | None], text: str) -> list[ChatMessage]:
-        """Run the calls in order. Store all calls first, then each result; `text` is stored later, with the reply."""
+        """Run the calls in order; return the messages of the calls and their results. `text` is the reply so far.
+
+        The calls are stored first, then each result. The text is not stored here, but later with the whole reply.
+        """
         cleaned = tuple(call._replace(arguments=clean_model_text(call.arguments)) for call in calls)
         clock = self.chat.scope.clock
         line = Message(role="assistant", content="", said_at=clock.now(), calls=cleaned, is_notice=True)
@@ -129,5 +137,5 @@ class ToolLoop:
 
 
 def to_tool_line(call: ToolCall, text: str, *, said_at: datetime) -> Message:
-    """Return the result of a call run by Newton as a log message. It is a notice, because it may repeat memories."""
+    """Convert the result of a call that Newton ran to a log message. It is a notice, since it may repeat memories."""
     return Message(role="tool", name=call.name, content=text, said_at=said_at, tool_call_id=call.id, is_notice=True)

@@ -1,11 +1,12 @@
-"""Tools of the model: each has an input model, a censor check if it changes anything, and one service call.
+"""Tools of the model. Each has an input model and calls one service; a tool that changes data is checked by censors.
 
-The model supplies content; code sets origin, trust and state. Memories that the model stores have the trust `agent`, or
-the lowest trust of any text that it has read, whichever is lower.
+The model supplies content; code sets origin, trust tier and state. A memory stored by the model has the trust tier
+`agent`, or the lowest tier of any text that the model has read, if that is lower.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
@@ -30,13 +31,16 @@ from newton.providers.chat import ToolDefinition
 MAX_TEXT_CHARS = 20_000  # characters of one string in an input of the model
 
 EXPAND_TOOL = "expand"
-QUARANTINE_HINT = "It is in quarantine: it is not used before a person or other sources confirm it."
+QUARANTINE_HINT = "The memory is in quarantine: it is not used before a person or other sources confirm it."
 
 F = TypeVar("F", bound="ToolInput")
 
 
 class ToolResult(NamedTuple):
-    """The result of a tool call. `trust` is the lowest trust of quarantined text in its fields, if there is any."""
+    """The result of a tool call.
+
+    `trust` is the lowest trust tier of quarantined text in its fields; None if there is none.
+    """
 
     fields: Mapping[str, object]
     trust: Trust | None = None
@@ -45,7 +49,7 @@ class ToolResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentToolset:
-    """The tools of one agent for one origin. `max_trust` is the highest trust that stored memories may get."""
+    """The tools of one agent. Memories that they store get at most the trust tier `max_trust`."""
 
     memories: MemoryService
     curation: CurationService
@@ -56,7 +60,7 @@ class AgentToolset:
     max_trust: Trust = "agent"
 
     def with_trust(self, tiers: Iterable[Trust | None]) -> "AgentToolset":
-        """Return a copy for a model that has read text of these trust tiers."""
+        """Return a copy for a model that has read text of these trust tiers; what it stores gets the lowest of them."""
         trust = lowest_trust([self.max_trust, *(tier for tier in tiers if tier)])
         memories = replace(self.memories, scope=replace(self.memories.scope, trust=trust))
         decisions = replace(self.decisions, scope=replace(self.decisions.scope, trust=trust))
@@ -66,11 +70,13 @@ class AgentToolset:
         return replace(self, tasks=self.tasks.for_session(session_id))
 
     async def execute(self, name: str, arguments: str) -> ToolResult:
-        """Run a tool call; return its result, or its error as a result. Raises only DatabaseError."""
+        """Run a tool call with JSON arguments; return its result, or an error as the result. Raises DatabaseError
+        only.
+        """
         spec = TOOLS.get(name)
         try:
             if spec is None:
-                raise NotFoundError(f"There is no tool {name!r}.", hint=f"There are: {', '.join(TOOLS)}.")
+                raise NotFoundError(f"There is no tool {name!r}.", hint=f"The tools are: {', '.join(TOOLS)}.")
             args = parse_input(spec.input_model, arguments)
             warning = await self._check_censors(spec, args)
             result = await spec.handler(self, args)
@@ -81,14 +87,17 @@ class AgentToolset:
             return ToolResult({"error": error.what, "hint": error.hint, "code": error.code}, is_error=True)
 
     async def _check_censors(self, spec: "ToolSpec", args: ToolInput) -> str | None:
-        """Return the warning of a matching censor, or None. Raises as `ActionGate.check_write`."""
+        """Return the warning of a matching censor; None without one, or if the tool changes nothing.
+
+        Raises CensorError if a censor blocks the arguments.
+        """
         if not spec.mutates:
             return None
         return await self.gate.check_write(args.all_text(), trust=self.max_trust)
 
 
 class ToolSpec(NamedTuple):
-    """A tool: its input model, its handler, and True in `mutates` if it changes anything."""
+    """A tool: its input model, its handler, and whether it `mutates`, that is, changes stored data."""
 
     input_model: type[ToolInput]
     handler: Callable[[AgentToolset, Any], Awaitable[ToolResult]]
@@ -96,7 +105,7 @@ class ToolSpec(NamedTuple):
 
 
 def parse_input(model: type[F], arguments: str) -> F:
-    """Parse the JSON arguments of a tool call. Raises an InputError that names the first invalid field."""
+    """Parse the JSON arguments of a tool call. Raises InputError, which names the first invalid field."""
     try:
         parsed = model.model_validate_json(arguments)
     except ValidationError as error:
@@ -104,18 +113,20 @@ def parse_input(model: type[F], arguments: str) -> F:
         field = ".".join(map(str, first["loc"])) or "the arguments"
         raise InputError(f"{field}: {first['msg']}.", hint="Call the tool again and follow its schema.") from None
     if any(len(text) > MAX_TEXT_CHARS for text in parsed.iter_texts()):
-        raise InputError(f"A text is longer than {MAX_TEXT_CHARS} characters.", hint="Shorten it.")
+        raise InputError(f"A text is longer than {MAX_TEXT_CHARS:,} characters.", hint="Shorten the text.")
     return parsed
 
 
 def list_tools(*, exclude: frozenset[str] = frozenset()) -> tuple[ToolDefinition, ...]:
-    """Return the definitions of all tools but the excluded ones, in the format of the chat API."""
+    """Return the definitions of all tools except the excluded names, in the format of the chat API."""
     specs = [(name, spec) for name, spec in TOOLS.items() if name not in exclude]
     return tuple(ToolDefinition(name, _function_schema(name, spec.input_model)) for name, spec in specs)
 
 
 async def remember(toolset: AgentToolset, args: inputs.RememberInput) -> ToolResult:
-    """Store a fact. A standing instruction from a model is only proposed: a person accepts it."""
+    """Store a fact. A standing instruction is proposed for the identity instead, and applies once a person accepts
+    it.
+    """
     own = toolset if args.source == "own" else toolset.with_trust([args.source])
     instructions = [] if own.max_trust in PERSON_TIERS else detect_instructions(args.content)
     if not instructions:
@@ -123,7 +134,7 @@ async def remember(toolset: AgentToolset, args: inputs.RememberInput) -> ToolRes
     identity = IdentityService(scope=own.memories.scope)
     for instruction in instructions:
         await identity.propose(instruction.part, instruction.text, trust=own.max_trust)
-    hint = "It is an instruction, not a fact: it holds after a person accepts it (`newton identity proposals`)."
+    hint = "This is an instruction, not a fact. It applies after a person accepts it (`newton identity proposals`)."
     return ToolResult({"status": "proposed", "hint": hint})
 
 
@@ -211,7 +222,7 @@ TOOLS: Mapping[str, ToolSpec] = {
 
 
 def preview_fields(preview: DecisionPreview) -> dict[str, object]:
-    """Return the similar decisions, the guardrail messages and the base rate of a preview, as JSON."""
+    """Return the similar decisions, guardrail messages and success rate of a decision's preview as JSON fields."""
     precedents = [
         {"decision_id": short_id(found.memory_id), "outcome": found.outcome, "text": found.summary}
         for found in preview.precedents
@@ -224,6 +235,7 @@ def preview_fields(preview: DecisionPreview) -> dict[str, object]:
     }
 
 
+@cache
 def _function_schema(name: str, model: type[ToolInput]) -> dict[str, object]:
     schema = model.model_json_schema()
     description = " ".join((model.__doc__ or "").split())

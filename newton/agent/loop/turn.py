@@ -1,4 +1,4 @@
-"""One turn of a session: store the input, build the context, call the model, store the reply."""
+"""One turn of a session: store the input, build the context, call the model, and store the reply."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -39,7 +39,7 @@ EMPTY_REPLY_MESSAGE = "The model returned an empty reply."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRunner:
-    """Runs turns for one agent. Without `tools` the model gets no Newton tools."""
+    """Runs turns for one agent. Without `tools`, the model is not offered Newton's tools."""
 
     scope: AgentScope
     contexts: ContextBuilder
@@ -51,12 +51,12 @@ class TurnRunner:
     tools: AgentToolset | None = None
 
     async def run(self, turn_input: TurnInput) -> AsyncGenerator[ReplyPiece | TurnResult]:
-        """Yield the pieces of the reply, then the TurnResult. If closed early, store the text received until then.
+        """Yield the pieces of the reply, then the TurnResult. If closed early, store the text received so far.
 
-        Turns of a session run one at a time across processes. Raises OverloadedError when the current turn of the
-        session does not end in time, or when another turn takes over the lease; nothing more is stored then. For an
-        API caller, raises ContextWindowError before anything is stored if the instructions and tools do not fit, and
-        the ProviderError of a failed model unless quotes of memory may stand in for its reply.
+        Turns of a session run one at a time, across processes. Raises OverloadedError if another turn of the session
+        does not end in time, or takes the session over during this one; then nothing more is stored. For an API caller,
+        raises ContextWindowError, before anything is stored, if the instructions and tools are too long, and the
+        model's ProviderError unless quotes of memory may replace the reply.
         """
         text, session_id = clean_text(turn_input.text, what="message"), turn_input.session_id
         if options := turn_input.caller_options:
@@ -132,11 +132,11 @@ class TurnRunner:
     async def _reply_without_model(
         self, turn: RunningTurn, prepared: PreparedTurn, check: CensorCheck, reason: ProviderError | str
     ) -> tuple[PreparedTurn, list[str], AnsweredBy]:
-        """Return the turn with the context to quote, the reply, and whether it quotes memory or a censor blocks it.
+        """Return the turn with the context that is quoted, the reply, and its author: "memory" or "censor".
 
-        `reason` is the message of a censor that blocked the turn, or the failure of the model. For an API caller, that
-        failure is raised when nothing can be quoted, or when quotes may not stand in for the reply. Without a model,
-        memory is all there is, also if it knows nothing.
+        `reason` is the message of the censor that blocked the turn, or the model's failure. For an API caller, the
+        failure is raised if nothing can be quoted, or if quotes may not replace the reply. If no model is configured,
+        the reply comes from memory, even if that has nothing.
         """
         if isinstance(reason, str):
             return prepared, [reason], "censor"
@@ -175,7 +175,7 @@ class TurnRunner:
         )
 
     def _to_failure(self, reason: str) -> ProviderError:
-        """Return the error of a turn in which no model was called, or answered nothing."""
+        """Return the error for a turn in which no model was called, or the model's reply was empty."""
         if self.model is None:
             return ProviderError(reason, hint="Set OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENAI_BASE_URL.")
         if reason == EMPTY_REPLY_MESSAGE:
@@ -184,9 +184,9 @@ class TurnRunner:
 
 
 def _is_complete_without_text(turn: RunningTurn, prepared: PreparedTurn, reason: ProviderError | str | None) -> bool:
-    """Return whether the model completed a reply without text, which an API caller gets as it is.
+    """Return whether the model's reply has no text but is complete, so that an API caller gets it unchanged.
 
-    It may have spent its tokens on reasoning, or have answered in another field.
+    The model may have used its tokens for reasoning, or have answered in another field.
     """
     if turn.input.caller_options is None or not prepared.replies or isinstance(reason, str):
         return False

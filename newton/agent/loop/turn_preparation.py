@@ -1,4 +1,4 @@
-"""Preparation of a turn: its conversation, its context, and the request to the model."""
+"""Preparation of a turn: select its conversation, build its context, and assemble the request to the model."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -39,13 +39,13 @@ from newton.providers.chat import (
 )
 
 OWN_TOOLS_DIVISOR = 8  # Newton's tools are offered only if they take at most this part of the window
-PRIVATE_REASON = "the turn is private: its context is built for it alone and not stored"
-NO_MODEL_REASON = "no model was called, so the whole memory was searched for memories to quote"
+PRIVATE_REASON = "the turn is private, so its context is built for this turn only and not stored"
+NO_MODEL_REASON = "no model was called, so all memories were searched for some to quote"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningTurn:
-    """A turn whose input is stored, unless it is private."""
+    """A turn in progress. Its input is stored, unless the turn is private."""
 
     input: TurnInput
     recorder: TurnRecorder | PrivateRecorder
@@ -67,7 +67,7 @@ class RunningTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedTurn:
-    """The context of a turn and the tool loop to run; `degraded` says why there is no tool loop."""
+    """The context of a turn and the tool loop to run; `degraded` is the reason if there is no tool loop."""
 
     context: SessionContext | None
     tool_loop: ToolLoop | None = None
@@ -91,7 +91,7 @@ class PreparedTurn:
 
     @property
     def speech(self) -> str:
-        """Return what the model said outside of its text."""
+        """Return what the model said outside of its reply text: a refusal, or the transcript of audio."""
         return self.replies[-1].speech if self.replies else ""
 
     def finish_reason(self, degraded: str | None) -> FinishReason:
@@ -102,7 +102,7 @@ class PreparedTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnPreparer:
-    """Prepares turns of one agent. Without `tools` the model gets no Newton tools."""
+    """Prepares turns of one agent. Without `tools`, the model is not offered Newton's tools."""
 
     scope: AgentScope
     contexts: ContextBuilder
@@ -113,7 +113,7 @@ class TurnPreparer:
     tools: AgentToolset | None = None
 
     async def prepare(self, turn: RunningTurn, check: CensorCheck) -> PreparedTurn:
-        """Build the context and the model request, or the context alone when no model may be called."""
+        """Build the context and the model request; without the request, if a censor or a limit forbids a model call."""
         if check.blocks:
             return await self._prepare_without_model(turn, CENSOR_MESSAGE)
         chat = ChatService(
@@ -157,7 +157,7 @@ class TurnPreparer:
         return PreparedTurn(context=context, tool_loop=tool_loop)
 
     async def _load_view(self, turn: RunningTurn, *, max_tokens: int) -> Sequence[ViewMessage]:
-        """Return the conversation; of a private one, what is stored of its session and then its messages."""
+        """Return the conversation of the turn; for a private turn, the stored messages of its session come first."""
         if turn.private is None:
             assert turn.input.session_id, "only a private turn has no session"
             return await self.compaction.load_view(turn.input.session_id, max_tokens=max_tokens)
@@ -173,7 +173,7 @@ class TurnPreparer:
         ]
 
     def _find_sent(self, turn: RunningTurn, messages: Sequence[ViewMessage], *, end: int) -> SentMessages | None:
-        """Return which messages of the session are sent; None in a private turn."""
+        """Return which messages of the session are sent with the prompt; None in a private turn."""
         if (session_id := turn.input.session_id) is None:
             return None
         sent = find_sent_messages(session_id, messages, end=end)
@@ -189,7 +189,10 @@ class TurnPreparer:
     def _split_view(
         self, turn: RunningTurn, view: Sequence[ViewMessage], budget: PromptBudget
     ) -> tuple[list[ViewMessage], list[ViewMessage]]:
-        """Split the view into the messages before and after the input; the latter get at most half the window."""
+        """Split the conversation into the messages before the input and those after it.
+
+        The messages after it, such as tool results, are shortened to half the window.
+        """
         dialogue = (
             drop_own_tool_calls(view, own_prefix=OWN_CALL_PREFIX, count_tokens=self.scope.count_tokens)
             if turn.input.caller_options
@@ -210,7 +213,10 @@ class TurnPreparer:
     def _build_prompt(
         self, turn: RunningTurn, after_input: Sequence[ViewMessage], budget: PromptBudget
     ) -> PromptBuilder:
-        """Build a prompt without context and view; offer Newton's tools if the model can call them and they fit."""
+        """Build a prompt without context and conversation.
+
+        Newton's tools are offered if the model can call them and they fit.
+        """
         options, count_tokens = turn.options.request_options, self.scope.count_tokens
         own_tools = list_tools(exclude=frozenset(tool.name for tool in options.tools))
         tool_tokens = count_tool_tokens(RequestOptions(own_tools=own_tools), count_tokens=count_tokens)
@@ -234,7 +240,7 @@ class TurnPreparer:
     async def _build_context(
         self, turn: RunningTurn, prompt: PromptBuilder, budget: PromptBudget, sent: SentMessages | None
     ) -> SessionContext | None:
-        """Return the context for a prompt, within what its other parts leave of the window."""
+        """Return a context no longer than the space that the rest of the prompt leaves; None if memory is not used."""
         if turn.question is None:
             return None
         left = budget.usable - prompt.required_tokens(budget.usable, count_tokens=self.scope.count_tokens)
@@ -249,7 +255,10 @@ class TurnPreparer:
         return PreparedTurn(context=await self.build_full_context(turn), degraded=reason)
 
     async def build_full_context(self, turn: RunningTurn) -> SessionContext | None:
-        """Build the context that a reply without a model quotes. It includes memories of this conversation."""
+        """Build a context from all memories, to quote in a reply without a model; None if memory is not used.
+
+        Unlike a context for a model, it includes the messages of the conversation itself.
+        """
         if turn.question is None:
             return None
         bundle = await self.contexts.build(self._context_request(turn, tokens=self.limits.context))
@@ -272,7 +281,7 @@ class TurnPreparer:
 
 
 def _offers_expand(options: RequestOptions) -> bool:
-    """Return whether the model may call Newton's `expand`: not when the caller has a tool of this name."""
+    """Return whether the model is offered Newton's tool `expand`: it is not, if the caller has a tool of this name."""
     return EXPAND_TOOL in {tool.name for tool in options.own_tools}
 
 

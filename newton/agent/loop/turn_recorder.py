@@ -1,4 +1,4 @@
-"""Storage of a turn: its messages, the context of the reply, and the working memory."""
+"""Storage of a turn: its messages, the context of its reply, and the working memory of the session."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -30,9 +30,9 @@ from newton.providers.chat import ToolCall
 
 
 class RecordedInput(NamedTuple):
-    """A user message with its position in the log and its memory; both are None if it was stored before this turn.
+    """A user message with its position in the log and the id of its memory; None for both if the turn did not store it.
 
-    For a branch, `ancestors` are the inherited message ranges.
+    In a branch, `ancestors` are the ranges of messages inherited from other sessions.
     """
 
     text: str
@@ -43,7 +43,10 @@ class RecordedInput(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyRecord:
-    """A reply to store. The caller must run `calls`; `min_trust` is the lowest trust of external text in its prompt."""
+    """A reply to store. `calls` are the tool calls that the caller must run.
+
+    `min_trust` is the lowest trust tier of external text in the prompt.
+    """
 
     text: str
     answered_by: AnsweredBy
@@ -58,7 +61,7 @@ class ReplyRecord:
 class TurnRecorder:
     """Stores the messages of one turn. `capacity` is the maximum size of the working memory, in tokens.
 
-    Every method raises OverloadedError and writes nothing if the lease is lost.
+    If another turn has taken the session over, every method raises OverloadedError and writes nothing.
     """
 
     scope: AgentScope
@@ -72,7 +75,10 @@ class TurnRecorder:
             await self._append_lines(tx, ctx, lines)
 
     async def record_input(self, text: str, line: Message | None, earlier: Sequence[Message]) -> RecordedInput:
-        """Append the `earlier` messages and the input. Tool calls without a result get the result "interrupted"."""
+        """Store the `earlier` messages and the input `line`, if any; return the input with its position and memory.
+
+        A stored tool call that has no result gets the result "interrupted".
+        """
         answered_ids = {message.tool_call_id for message in earlier}
         async with self._write() as (tx, ctx):
             open_calls = await leases.list_open_calls(tx, agent_id=ctx.agent_id, session_id=self.session_id)
@@ -87,7 +93,10 @@ class TurnRecorder:
             return RecordedInput(text, _last_position(stored), memory_id, ancestors)
 
     async def propose_identity_changes(self, recorded: RecordedInput) -> Sequence[TenetProposal]:
-        """Propose the identity changes that the user message asks for. Replies and recalled text propose none."""
+        """Propose the identity changes that the user message asks for; return the proposals.
+
+        There are none if the turn did not store the message.
+        """
         if recorded.position is None:
             return ()
         message_ref = MessageRef(self.session_id, recorded.position)
@@ -95,14 +104,14 @@ class TurnRecorder:
             return await detect_proposals(tx, recorded.text, message_ref, edit=IdentityEdit(ctx=ctx))
 
     async def store_reply(self, reply: ReplyRecord) -> bool:
-        """Store the reply also if the turn is being cancelled; see `record_reply`."""
+        """Store the reply as `record_reply` does, and complete this even if the turn is cancelled."""
         return await self.lease.run_to_completion(self.record_reply(reply))
 
     async def record_reply(self, reply: ReplyRecord) -> bool:
-        """Store the reply; return False if it has neither text nor calls.
+        """Store the reply; return False, and store nothing, if it has neither text nor calls.
 
-        A reply that no model wrote is a notice: it is not sent to models, and no facts are extracted from it. A reply
-        that may repeat external text gets at most the trust of that text.
+        A reply that no model wrote is stored as a notice: it is not sent to models, and no facts are extracted from it.
+        A reply that may repeat external text gets at most the trust tier of that text.
         """
         text = clean_model_text(reply.text)
         if not text and not reply.calls:
@@ -137,7 +146,7 @@ class TurnRecorder:
         return True
 
     async def record_context(self, context: SessionContext | None) -> None:
-        """Record an access to the memories of the context, and update the session summary."""
+        """Record that the memories of the context were used, and update the summary of the session."""
         async with self._write() as (tx, ctx):
             memory_ids = [item.memory_id for item in context.bundle.items] if context else []
             await store.record_access(tx, memory_ids, agent_id=ctx.agent_id, now=ctx.now)
@@ -148,7 +157,7 @@ class TurnRecorder:
     async def _append_lines(
         self, tx: Tx, ctx: WriteContext, lines: Sequence[Message]
     ) -> tuple[Sequence[StoredMessage], UUID | None]:
-        """Append the messages that are not stored yet; return them, and the memory of the last one."""
+        """Store the messages that are not stored yet; return them, and the id of the last one's memory."""
         stored = await sessions.append(tx, lines, session_id=self.session_id, ctx=ctx, sizes=self.sizes)
         positions = [message.position for message in stored]
         memory_ids = await working_set_store.add_messages(tx, positions, scope=self._session_scope(ctx))
@@ -159,14 +168,14 @@ class TurnRecorder:
 
     @asynccontextmanager
     async def _write(self) -> AsyncGenerator[tuple[Tx, LifecycleContext]]:
-        """Open a transaction that renews the lease, with its write context."""
+        """Open a transaction that renews the lease; yield it with a write context."""
         async with self.scope.write() as (tx, ctx):
             await self.lease.renew(tx)
             yield tx, ctx
 
 
 class PrivateRecorder:
-    """Stands in for a TurnRecorder in a turn of which nothing is stored."""
+    """Takes the place of a TurnRecorder in a private turn, and stores nothing."""
 
     async def append(self, lines: Sequence[Message]) -> None: ...
 

@@ -1,4 +1,4 @@
-"""The input, the options and the result of a turn."""
+"""The input, the caller's options and the result of a turn."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,12 +18,12 @@ CENSOR_MESSAGE = "A censor forbids this input."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallerOptions:
-    """Options of an API caller.
+    """Options of an API caller for one turn.
 
-    `instructions` go before the context; `fingerprint` computes the ref of a reply. `max_reply_tokens` is reserved in
-    the window and sent by the `request_options`. `offers_own_tools` is whether the model may call Newton's tools, and
-    `accepts_quotes` whether quotes of memory may stand in for a reply. `attachments` are the messages with more than
-    text by their ref, and `input_parts` the content of the input, if it has more than text.
+    `instructions` are sent before the context. `fingerprint` computes the ref under which the reply is stored.
+    `max_reply_tokens` is reserved in the context window. `offers_own_tools` says whether the model may call Newton's
+    tools, `accepts_quotes` whether quotes of memory may replace a reply. `attachments` maps the ref of a message to its
+    content if that is more than text; `input_parts` is the same for the input.
     """
 
     request_options: RequestOptions = field(default_factory=RequestOptions)
@@ -38,12 +38,12 @@ class CallerOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrivateConversation:
-    """A conversation of which nothing is stored but the number of its tokens.
+    """A conversation of which nothing is stored except the number of tokens that it used.
 
-    `view` are its messages, oldest first. Those of the session `session_id` up to `last_position`, if there is one,
-    come before them. `question` is the text for which memory is searched; without one, the model gets the messages as
-    they are, and nothing of Newton. `ui_task` is the kind of the request if a program has sent it by itself. `purpose`
-    names the turn in the usage of the model.
+    `view` are its messages, oldest first. If `session_id` is set, the messages of that session up to `last_position`
+    come before them. `question` is the text for which memory is searched; if it is None, the model gets only the
+    messages. `ui_task` names the kind of request if a program sent it on its own, such as a request for a title.
+    `purpose` is recorded with the tokens used.
     """
 
     view: Sequence[ViewMessage]
@@ -61,8 +61,8 @@ class PrivateConversation:
 class TurnInput:
     """The input of a turn.
 
-    `earlier` are messages to store before it, or after it if it is `already_stored`. `private` is the conversation of a
-    turn that is not stored, which ends with the input or with tool results; it has no session.
+    `earlier` are messages to store before the input, or after it if `already_stored`. `private` is set for a turn that
+    is not stored and has no session: its conversation, which ends with the input or with tool results.
     """
 
     session_id: UUID | None
@@ -79,9 +79,10 @@ class TurnInput:
 class TurnResult:
     """The result of a turn.
 
-    `degraded` is the reason why there is no complete reply of the model. The caller must run `calls`. `replies` are
-    those of the model, one for each round of tool calls. `context` is None if memory was not used. Of a `private`
-    conversation nothing is stored, the context included. `redacted` secrets were removed from the input.
+    `degraded` is why there is no complete reply of the model. `calls` are tool calls that the caller must run.
+    `replies` are the model's replies, one for each round of tool calls. `context` is None if memory was not used. If
+    `private` is set, nothing was stored, not even the context. `redacted` is the number of secrets removed from the
+    input.
     """
 
     text: str
@@ -98,17 +99,17 @@ class TurnResult:
 
     @property
     def tokens(self) -> tuple[int, int]:
-        """Return the input and output tokens of all replies."""
+        """Return the number of input tokens and of output tokens, each summed over all replies."""
         return sum(reply.input_tokens for reply in self.replies), sum(reply.output_tokens for reply in self.replies)
 
     @property
     def quoted(self) -> bool:
-        """Return whether the text quotes memory."""
+        """Return whether the reply quotes memory instead of coming from a model."""
         return self.answered_by == "memory"
 
     @property
     def forbidden(self) -> bool:
-        """Return whether the text is the message of a censor."""
+        """Return whether the reply is the message of a censor."""
         return self.answered_by == "censor"
 
     @property
@@ -117,7 +118,7 @@ class TurnResult:
 
     @property
     def bundle(self) -> Bundle:
-        """Return the context of a turn that used memory."""
+        """Return the context of the turn. The turn must have used memory."""
         assert self.context is not None, "the turn used no memory"
         return self.context.bundle
 

@@ -1,1 +1,1 @@
-"""Background work on memories: lifecycle, extraction, summaries, profile fitting."""
+"""Background work on memories: state changes, extraction of facts, summaries, and fitting of profile weights."""

@@ -1,4 +1,4 @@
-"""Storage of facts that were extracted from a conversation, by a model or by the statement parser."""
+"""Storage of facts extracted from conversations, by a model or by the statement classifier."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -17,7 +17,7 @@ MIN_WORD_OVERLAP = 0.6  # share of the shorter text's content words from which a
 
 @dataclass(frozen=True, slots=True)
 class ExtractionResult:
-    """The number of conversations read, and the numbers of memories extracted from them."""
+    """The number of conversations that were read, and the numbers of memories extracted from them, by kind."""
 
     conversations: int = 0
     facts: int = 0
@@ -29,7 +29,7 @@ class ExtractionResult:
 
 
 async def store_facts(tx: Tx, facts: Sequence[NewFact], episode_id: UUID, *, ctx: LifecycleContext) -> int:
-    """Store facts as parts of an episode; return the number of new ones."""
+    """Store facts as parts of an episode; return how many were not known before."""
     unique = list({fact.content_hash: fact for fact in facts}.values())
     statuses = await fact_store.add_facts(tx, unique, ctx=ctx)
     fact_ids = [await fact_store.find_fact_id(tx, fact, agent_id=ctx.agent_id) for fact in unique]
@@ -38,7 +38,7 @@ async def store_facts(tx: Tx, facts: Sequence[NewFact], episode_id: UUID, *, ctx
 
 
 def restates_request(content: str, requests: Sequence[str]) -> bool:
-    """Return whether the fact is an instruction that shares most of its content words with a request."""
+    """Return whether `content` is an instruction, and shares most of its content words with one of the `requests`."""
     if not detect_instructions(content):
         return False
     words, request_words = extract_content_words(content), map(extract_content_words, requests)

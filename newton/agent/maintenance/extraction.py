@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from newton.agent.llm.structured import StructuredLLM
 from newton.agent.maintenance.extracted_facts import ExtractionResult, restates_request, store_facts
-from newton.agent.maintenance.statement_extraction import store_statements
+from newton.agent.maintenance.statement_extraction import embed_statements, store_statements
 from newton.cognition.content_words import extract_content_words
 from newton.content.skills import SkillFile, make_slug
 from newton.db.pool import Tx
@@ -35,12 +35,13 @@ GIVE_UP_AFTER = timedelta(days=1)  # since the end of a conversation
 async def extract(
     llm: StructuredLLM, ctx: LifecycleContext, *, limit: int, ended_before: datetime | None = None
 ) -> ExtractionResult:
-    """Extract from up to `limit` unread conversations, oldest first; with `ended_before`, as `find_unread`.
+    """Extract memories from up to `limit` unread conversations, oldest first, with a model.
 
-    Recalled text and the output of tools and the web are not read. A conversation for which the model gives no valid
-    answer is read by the statement parser. If the call fails, the parser reads it too, and the model is asked again in
-    the next run, until GIVE_UP_AFTER while it answers for others. Raises TokenQuotaError, and ProviderError when the
-    model fails twice in a row or for all; results stored before remain.
+    With `ended_before`, only from those that ended before this time. Recalled text and the output of tools and of the
+    web are not read. If the model gives no valid answer for a conversation, the statement classifier reads it instead.
+    If the call fails, the classifier reads it too, and the model is asked again in the next run, for at most
+    GIVE_UP_AFTER while the model answers for others. Raises TokenQuotaError, and ProviderError if the model fails twice
+    in a row or for all conversations; stored results remain.
     """
     async with llm.scope.db.transaction(ctx.agent_id) as tx:
         unread = await conversations.find_unread(tx, agent_id=ctx.agent_id, limit=limit, ended_before=ended_before)
@@ -58,9 +59,7 @@ async def extract(
             failed.append(conversation)
             continue
         failure = None
-        async with llm.scope.db.transaction(ctx.agent_id) as tx:
-            if await conversations.mark_read(tx, conversation.memory_id, ctx=ctx):
-                result += await _store_output(tx, conversation, output, ctx=ctx)
+        result += await _store_answer(llm, conversation, output, ctx=ctx)
     await _parse_unanswered(llm, failed, ctx=ctx, give_up=result.conversations > 0)
     if failure and not result.conversations:
         raise failure
@@ -68,19 +67,33 @@ async def extract(
 
 
 async def _ask(llm: StructuredLLM, conversation: EpisodeLines) -> ExtractionOutput | None:
-    """Return the model's answer; None if it is invalid, or if there is nothing to read."""
+    """Return the model's answer for a conversation; None if the answer is invalid or there are no messages."""
     if not conversation.messages:
         return None
     prompt = build_extraction_prompt(conversation.lines, day=conversation.ended_at)
     return await llm.complete(prompt, ExtractionOutput, purpose="extract", max_tokens=MAX_ANSWER_TOKENS)
 
 
-async def _store_output(
-    tx: Tx, conversation: EpisodeLines, output: ExtractionOutput | None, *, ctx: LifecycleContext
+async def _store_answer(
+    llm: StructuredLLM, conversation: EpisodeLines, output: ExtractionOutput | None, *, ctx: LifecycleContext
 ) -> ExtractionResult:
-    """Store what the model extracted, or what the statement parser finds without its answer."""
-    if output is None:
-        return ExtractionResult(1, await store_statements(tx, conversation, ctx=ctx), 0, 0)
+    """Store what the model extracted or, if `output` is None, what the statement classifier finds.
+
+    Stores nothing if another worker has read the conversation meanwhile.
+    """
+    vectors = await embed_statements(llm.scope.embedder, conversation) if output is None else None
+    async with llm.scope.db.transaction(ctx.agent_id) as tx:
+        if not await conversations.mark_read(tx, conversation.memory_id, ctx=ctx):
+            return ExtractionResult()
+        if output is None:
+            return ExtractionResult(1, await store_statements(tx, conversation, vectors, ctx=ctx))
+        return await _store_output(tx, conversation, output, ctx=ctx)
+
+
+async def _store_output(
+    tx: Tx, conversation: EpisodeLines, output: ExtractionOutput, *, ctx: LifecycleContext
+) -> ExtractionResult:
+    """Store the facts, procedures, censors and title in the model's answer; return their numbers."""
     own_ctx = replace(ctx, trust=conversation.trust)
     facts = await _store_facts(tx, conversation, output, ctx=own_ctx)
     procedure_count = await _store_procedures(tx, conversation, output, ctx=own_ctx)
@@ -92,22 +105,23 @@ async def _store_output(
 async def _parse_unanswered(
     llm: StructuredLLM, unanswered: Sequence[EpisodeLines], *, ctx: LifecycleContext, give_up: bool = False
 ) -> None:
-    """Let the statement parser read, once, conversations for which the model failed.
+    """Extract facts by the statement classifier from conversations for which the model failed, once from each.
 
-    With `give_up`, the model is not asked again about those that ended before GIVE_UP_AFTER.
+    With `give_up`, the model is not asked again about conversations that ended more than GIVE_UP_AFTER ago.
     """
     for conversation in unanswered:
+        vectors = await embed_statements(llm.scope.embedder, conversation)
         async with llm.scope.db.transaction(ctx.agent_id) as tx:
             if await conversations.mark_parsed(tx, conversation.memory_id, ctx=ctx):
-                await store_statements(tx, conversation, ctx=ctx)
+                await store_statements(tx, conversation, vectors, ctx=ctx)
             if give_up and conversation.ended_at < ctx.now - GIVE_UP_AFTER:
                 await conversations.mark_read(tx, conversation.memory_id, ctx=ctx)
 
 
 async def _store_facts(tx: Tx, conversation: EpisodeLines, output: ExtractionOutput, *, ctx: LifecycleContext) -> int:
-    """Store the extracted facts; return the number of new ones.
+    """Store the extracted facts; return how many were not known before.
 
-    Facts that restate a proposed line of the identity are skipped: a person decides on the proposal.
+    A fact that restates a line proposed for the identity is skipped, because a person decides on the proposal.
     """
     requests = await identity_store.list_requested_lines(tx, conversation.memory_id, agent_id=ctx.agent_id)
     facts = [
@@ -132,9 +146,9 @@ def _to_fact_input(conversation: EpisodeLines, fact: ProposedFact) -> NewFact:
 
 
 def _find_message(conversation: EpisodeLines, text: str) -> list[UUID]:
-    """Return the id of the user's message that shares the most content words with a fact; none without a shared word.
+    """Return the id of the user message that shares the most content words with `text`; the later one of equals.
 
-    Of equal ones it is the last.
+    Return an empty list if no message shares a word.
     """
     words = extract_content_words(text)
     said = [message for message in conversation.messages if message.role == "user"]
@@ -146,7 +160,7 @@ def _find_message(conversation: EpisodeLines, text: str) -> list[UUID]:
 async def _store_procedures(
     tx: Tx, conversation: EpisodeLines, output: ExtractionOutput, *, ctx: LifecycleContext
 ) -> int:
-    """Store the procedures with new names and return their number. Existing procedures are never replaced."""
+    """Store the extracted procedures with new names; return their number. Existing procedures are never replaced."""
     count = 0
     for proposed in output.procedures:
         try:
@@ -167,7 +181,7 @@ def _to_skill(proposed: ProposedProcedure) -> SkillFile:
             core=tuple(clean_model_text(step) for step in proposed.steps),
         )
     except ValidationError as error:
-        raise InputError("The procedure is not valid.", hint=str(error)) from None
+        raise InputError("The extracted procedure is not valid.", hint=str(error)) from None
 
 
 async def _store_title(tx: Tx, conversation: EpisodeLines, output: ExtractionOutput, *, ctx: LifecycleContext) -> None:
@@ -178,7 +192,7 @@ async def _store_title(tx: Tx, conversation: EpisodeLines, output: ExtractionOut
 
 
 async def _propose_censors(tx: Tx, output: ExtractionOutput, *, ctx: LifecycleContext) -> int:
-    """Store proposed censors, quarantined until a person approves them; return their number."""
+    """Store the extracted censors, which are not in force before a person approves them; return their number."""
     texts = [(clean_model_text(proposed.trigger), clean_model_text(proposed.reason)) for proposed in output.censors]
     rules = [rule for trigger, reason in texts if trigger and reason and (rule := _to_censor_rule(trigger, reason))]
     return len(await censors.add_rules(tx, rules, ctx=ctx))

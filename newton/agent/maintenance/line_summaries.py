@@ -1,4 +1,4 @@
-"""One-line summaries of long messages, by a model in the background. Equal texts are summarized once."""
+"""One-line summaries of long messages, written by a model in the background. Equal texts are summarized once."""
 
 import re
 
@@ -16,7 +16,7 @@ MAX_INPUT_CHARS = 24_000  # of a text in the prompt
 
 
 async def summarize_text(llm: StructuredLLM, content: str, max_tokens: int) -> str | None:
-    """Return a one-line summary of at most `max_tokens`; None if the answer of the model is not short enough.
+    """Return a one-line summary of at most `max_tokens`; None if the model's answer is too long or empty.
 
     Raises TokenQuotaError if the call could exceed the daily limit, and ProviderError if the model fails.
     """
@@ -32,7 +32,10 @@ async def summarize_text(llm: StructuredLLM, content: str, max_tokens: int) -> s
 
 
 def accept_summary(text: str, content: str, *, max_tokens: int, count_tokens: TokenCounter) -> str | None:
-    """Return the cleaned summary if it has words, at most `max_tokens`, and fewer tokens than the content. Pure."""
+    """Return the cleaned summary, or None if it has no words, or too many tokens. Pure.
+
+    It may have at most `max_tokens`, and must have fewer tokens than `content`.
+    """
     line = one_line(clean_model_text(text))
     if not re.search(r"\w", line) or count_tokens(line) > max_tokens or count_tokens(line) >= count_tokens(content):
         return None
@@ -40,7 +43,7 @@ def accept_summary(text: str, content: str, *, max_tokens: int, count_tokens: To
 
 
 async def summarize_lines(llm: StructuredLLM, ctx: WriteContext, *, limit: int) -> int:
-    """Summarize up to `limit` long messages that have no summary; return the number of summaries.
+    """Summarize up to `limit` long messages that have no summary; return the number of summaries stored.
 
     Stops at the daily token limit. Raises ProviderError if the model fails; summaries stored before remain.
     """

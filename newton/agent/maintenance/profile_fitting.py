@@ -1,4 +1,4 @@
-"""Fitting of the weights of a profile to usage data: which memories of a context the replies used."""
+"""Fitting of the weights of a profile to usage data, so that the memories that replies used rank higher."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -21,43 +21,49 @@ LEARNABLE_FEATURES = tuple(name for name in WEIGHABLE if name in FEATURE_NAMES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileFitter:
-    """Profile fitting for one agent."""
+    """Fits the weights of profiles for one agent."""
 
     scope: AgentScope
     profiles: Mapping[str, Profile]
     frames: Mapping[str, Frame]
 
     async def find_profile_in_use(self) -> str:
-        """Return the profile with the most usage data; without usage data, the one that most frames select."""
+        """Return the name of the profile with the most usage data or, without such data, of the one most frames
+        select.
+        """
         async with self.scope.transaction() as tx:
             used = await training_data.find_most_used_profile(tx, agent_id=self.scope.agent_id)
         named = Counter(frame.profile for frame in self.frames.values())
         return used or min(named, key=lambda name: (-named[name], name))
 
     async def fit(self, name: str) -> WeightFit:
-        """Fit weights to the contexts built by a profile, and compare them with its current weights. Changes nothing.
+        """Compute weights from the contexts built with a profile, and compare them with its current weights.
 
-        Raises NotFoundError, InputError for a profile without weights, and ConflictError for too little usage data.
+        Changes nothing.
+
+        Raises NotFoundError for an unknown profile, InputError for one without weights, and ConflictError for too
+        little data.
         """
         base = get_profile(self.profiles, name)
         if not base.weights.nonzero or base.combine != "sum":
             hint = "Choose a profile with weights: see `newton profiles show`."
-            raise InputError(f"{name!r} has no weights to fit.", hint=hint)
+            raise InputError(f"The profile {name!r} has no weights to fit.", hint=hint)
         agent_id = self.scope.agent_id
         async with self.scope.transaction() as tx:
             cases = await training_data.load_cases(tx, agent_id=agent_id, profile=name, features=LEARNABLE_FEATURES)
         if len(cases) < MIN_CASES:
             raise ConflictError(
-                f"Only {len(cases)} of the {MIN_CASES} contexts needed to fit {name!r} have usage data.",
-                hint="Each answer of `newton chat` with a model adds one.",
+                f"The profile {name!r} has usage data of {len(cases)} contexts; fitting needs {MIN_CASES}.",
+                hint="Each answer of a model, for example in `newton chat`, adds the data of one context.",
             )
         start = np.array([base.weights.nonzero.get(feature, 0.0) for feature in LEARNABLE_FEATURES])
         return fit_weights(cases, start / start.sum())
 
     def save(self, result: WeightFit, base: str, name: str, folder: Path) -> Path:
-        """Save the weights as a profile in `folder`; return its path.
+        """Write the fitted weights as the profile `name` to a file in `folder`; return its path.
 
-        Raises ConflictError if the name exists, and ConfigError for an invalid name or folder.
+        The other settings are those of the profile `base`. Raises ConflictError if the name exists, and ConfigError for
+        an invalid name or folder.
         """
         base_profile = get_profile(self.profiles, base)
         if name in self.profiles:

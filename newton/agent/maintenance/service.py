@@ -1,4 +1,4 @@
-"""Maintenance of an agent's memory: learning from sessions, embedding, deduplication, lifecycle, retention."""
+"""Maintenance of an agent's memory: episodes from idle sessions, extraction, embedding, deduplication, retention."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -36,14 +36,14 @@ MODEL_BATCH_SIZE = 4  # conversations that a model extracts from while a person 
 
 
 class LifecycleReport(NamedTuple):
-    """The applied state transitions, and the number of expired contexts deleted."""
+    """The state changes that were applied, and the number of stored contexts deleted because they had expired."""
 
     steps: Sequence[PlannedTransition]
     expired_contexts: int
 
 
 class RetentionReport(NamedTuple):
-    """The numbers of contexts deleted and of working sets deleted."""
+    """The number of stored contexts deleted, and of sessions whose working memory was deleted."""
 
     contexts: int
     sessions: int
@@ -58,10 +58,10 @@ class LearningReport(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenanceService:
-    """Maintenance for one agent.
+    """Maintenance of one agent's memory.
 
-    A session without a message for `session_idle_minutes` becomes an episode. Contexts are deleted after
-    `bundle_retention_days` (0: never), unused working sets after `working_set_idle_days`.
+    A session without a message for `session_idle_minutes` becomes an episode. Stored contexts are deleted after
+    `bundle_retention_days` (0: never), the working memory of a session after `working_set_idle_days` without use.
     """
 
     scope: AgentScope
@@ -73,9 +73,9 @@ class MaintenanceService:
     sizes: SummarySizes = DEFAULT_SIZES
 
     async def process_pending(self, limit: int | None = BATCH_SIZE) -> DrainResult:
-        """Extract entities from pending memories, embed them, and deduplicate facts.
+        """Find entities in new memories, embed the memories, and compare new facts with known ones.
 
-        Each step processes up to `limit` items; all with None.
+        Each step processes up to `limit` items; None processes all. Returns the result of the embedding step.
         """
         await self._index_mentions(single_batch=limit is not None)
         if self.scope.embedder is None:
@@ -85,9 +85,9 @@ class MaintenanceService:
         return drained
 
     async def compare_facts(self, limit: int | None = None) -> ComparisonReport | None:
-        """Compare new facts that have vectors with the known ones; up to `limit` facts, or all.
+        """Compare new facts that have vectors with known facts: up to `limit` facts, or all.
 
-        Return None without an embedding model.
+        Return None if no embedding model is configured.
         """
         if self.scope.embedder is None:
             return None
@@ -99,9 +99,9 @@ class MaintenanceService:
         return found
 
     async def judge_conflicts(self) -> Counter[str]:
-        """Let the model decide pairs of facts that evidence leaves open; return the number of pairs by relation.
+        """Let the model decide whether pairs of facts contradict each other; return the number of pairs by relation.
 
-        Without a model, or when its daily tokens are used up, nothing is decided.
+        If there is no model, or its daily tokens are used up, nothing is decided.
         """
         if self.llm is None:
             return Counter()
@@ -118,9 +118,9 @@ class MaintenanceService:
             after = batch.last
 
     async def run_lifecycle(self, *, dry_run: bool = False) -> LifecycleReport:
-        """Run the daily maintenance: deduplicate and generalize facts, apply due transitions and retention.
+        """Run the daily maintenance: compare and generalize facts, apply due state changes, delete expired data.
 
-        Returns all transitions made. With `dry_run`, change nothing and return the transitions that are due now.
+        Return the state changes made. With `dry_run`, change nothing and return those that are due now.
         """
         if dry_run:
             due = await engine.run_lifecycle(self.scope.db, self.scope.write_context(), dry_run=True)
@@ -140,14 +140,16 @@ class MaintenanceService:
         return LifecycleReport([change.transition for change in changes], retention.contexts)
 
     async def generalize_facts(self) -> int:
-        """Generalize groups of facts that exceed their limit; return the number of facts affected."""
+        """Merge the facts of attributes that have too many into a few general facts; return the number of facts
+        merged.
+        """
         return await generalize_facts(self.scope.db, self.scope.write_context())
 
     async def apply_transitions(self, kind: LifecycleScope | None = None) -> list[PlannedTransition]:
-        """Apply all due state transitions, of one kind of memory or of all. Return them.
+        """Apply all due state changes, of memories of one kind or of all kinds; return the changes.
 
-        Facts are extracted from an episode before it is archived. If the model fails, the episode stays, and a
-        later run tries again.
+        Facts are extracted from an episode before it is archived. If the model fails, the episode is not archived, and
+        a later run tries again.
         """
         if kind in (None, "episode"):
             with suppress(ProviderError):
@@ -155,7 +157,7 @@ class MaintenanceService:
         return await engine.run_lifecycle(self.scope.db, self.scope.write_context(), only=kind)
 
     async def apply_retention(self, tx: Tx) -> RetentionReport:
-        """Delete expired contexts, and the working sets of idle sessions."""
+        """Delete expired contexts, and the working memory of sessions that were not used for too long."""
         now, agent_id = self.scope.now(), self.scope.agent_id
         idle_since, bundles = now - timedelta(days=self.working_set_idle_days), 0
         working_sets = await working_set_store.expire_working_sets(tx, agent_id=agent_id, before=idle_since)
@@ -165,7 +167,7 @@ class MaintenanceService:
         return RetentionReport(bundles, working_sets)
 
     async def update_summaries(self) -> int:
-        """Update stale session summaries; return the number of sessions."""
+        """Update the session summaries that are out of date; return the number of sessions."""
         async with self.scope.transaction() as tx:
             agent_id = self.scope.agent_id
             due = await artifacts.find_sessions_due(tx, agent_id=agent_id, sizes=self.sizes, limit=BATCH_SIZE)
@@ -175,11 +177,14 @@ class MaintenanceService:
         return len(due)
 
     async def learn(self, limit: int = BATCH_SIZE) -> LearningReport:
-        """Close idle sessions, and extract from up to `limit` unread conversations. Raises as `extract`."""
+        """Close idle sessions, and extract memories from up to `limit` unread conversations. Raises as `extract`."""
         return LearningReport(await self.close_idle_sessions(), await self.extract(limit))
 
     async def learn_if_possible(self) -> None:
-        """Learn from a few conversations, after an interactive command. If the model fails, a later run repeats it."""
+        """Extract memories from a few conversations, after an interactive command. A failure of the model is ignored.
+
+        A later run then repeats the extraction.
+        """
         with suppress(ProviderError):
             await self.learn(BATCH_SIZE if self.llm is None else MODEL_BATCH_SIZE)
 
@@ -198,15 +203,17 @@ class MaintenanceService:
         return episodes
 
     async def extract(self, limit: int = BATCH_SIZE, *, ended_before: datetime | None = None) -> ExtractionResult:
-        """Extract from unread conversations: by the model or, without one, by the statement parser.
+        """Extract memories from unread conversations: by the model or, if there is none, by the statement classifier.
 
-        `ended_before` selects old episodes as `find_unread` does. Raises ProviderError if the model fails.
+        With `ended_before`, only from those that ended before this time. Raises ProviderError if the model fails.
         """
         ctx = self.scope.write_context()
         if self.llm is None:
-            return await extract_statements(self.scope.db, ctx, limit=limit, ended_before=ended_before)
+            return await extract_statements(
+                self.scope.db, ctx, limit=limit, embedder=self.scope.embedder, ended_before=ended_before
+            )
         return await extract(self.llm, ctx, limit=limit, ended_before=ended_before)
 
     async def summarize_lines(self) -> int:
-        """Summarize long messages; return the number of summaries. Does nothing without a model."""
+        """Write one-line summaries of long messages; return their number, which is 0 without a model."""
         return 0 if self.llm is None else await summarize_lines(self.llm, self.scope.write_context(), limit=BATCH_SIZE)

@@ -1,1 +1,1 @@
-"""Operations on one agent, one service per resource."""
+"""Operations on one agent: one service for each kind of resource."""

@@ -1,4 +1,4 @@
-"""Stored contexts (bundles): list, explain, replay and compare them."""
+"""Stored contexts (bundles): list, explain, rebuild and compare them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ from newton.db.pool import Tx
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleService:
-    """Stored contexts of one agent. A bundle ref is `latest`, an id, or a prefix or suffix of an id.
+    """Stored contexts of one agent. `bundle_ref` is `latest`, an id, or the beginning or end of an id.
 
-    Methods raise InputError, NotFoundError or ConflictError when a ref does not identify one readable bundle.
+    Methods raise InputError, NotFoundError or ConflictError if `bundle_ref` does not identify one readable context.
     """
 
     scope: AgentScope
@@ -28,17 +28,17 @@ class BundleService:
     profiles: Mapping[str, Profile]
 
     async def list_recent(self, limit: int, *, before: UUID | None = None) -> list[BundleSummary]:
-        """List up to `limit` bundles, newest first; with `before`, only those older than that bundle."""
+        """Return up to `limit` stored contexts, newest first; with `before`, only those older than that context."""
         async with self.scope.transaction() as tx:
             return await bundle_store.list_bundles(tx, agent_id=self.scope.agent_id, limit=limit, before=before)
 
     async def explain(self, bundle_ref: str) -> BundleExplanation:
-        """Return a bundle with all its candidates and their scores."""
+        """Return a stored context with all memories that were considered, and their scores."""
         async with self.scope.transaction() as tx:
             return explain_bundle(*await self._load(tx, bundle_ref))
 
     async def replay(self, bundle_ref: str) -> ReplayResult:
-        """Rebuild a bundle from stored data and compare it with the stored text."""
+        """Build a stored context again from the data stored with it, and compare the result with the stored text."""
         async with self.scope.transaction() as tx:
             stored, memories = await self._load(tx, bundle_ref)
         frame = self.frames.get(stored.frame)
@@ -50,7 +50,7 @@ class BundleService:
         return replay_bundle(stored, memories, rules)
 
     async def diff(self, bundle_ref: str, other_ref: str) -> BundleDiff:
-        """Return the differences between two bundles."""
+        """Return the differences between two stored contexts."""
         async with self.scope.transaction() as tx:
             first, second = await self._load(tx, bundle_ref), await self._load(tx, other_ref)
             return diff_bundles(explain_bundle(*first), explain_bundle(*second))

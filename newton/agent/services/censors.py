@@ -1,4 +1,4 @@
-"""Censors of an agent: add, list, approve and retire them, relax them, and report false positives."""
+"""Censors (rules that forbid something): add, list, approve, relax and retire them, and report wrong matches."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -16,18 +16,18 @@ from newton.memory.lookup import resolve_id
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CensorService:
-    """Censors of one agent, identified by id or id suffix. `loop.action_gate` checks texts against them.
+    """Censors of one agent, identified by id or the end of an id. `loop.action_gate` checks texts against them.
 
-    `domains` are the domains of the frames: a censor of another domain would never apply by its frame.
+    `domains` are the domains of all frames. A censor with another domain would never apply, so it is rejected.
     """
 
     scope: AgentScope
     domains: frozenset[str] = frozenset()
 
     async def add(self, rule: CensorRule) -> bool:
-        """Add a rule, or change its action from warn to block. Return False if the rule is in force already.
+        """Add a rule, or change its action from warn to block. Return False if this rule is in force already.
 
-        Raises ConflictError for a retired rule, and InputError for a domain that no frame names.
+        Raises ConflictError for a retired rule, and InputError for a domain that no frame has.
         """
         censors.validate_domain(rule, self.domains)
         async with self.scope.write() as (tx, ctx):
@@ -40,18 +40,18 @@ class CensorService:
             return bool(changed)
 
     async def list_censors(self) -> list[CensorSummary]:
-        """List all censors with their activation counts."""
+        """Return all censors with the numbers of their matches."""
         async with self.scope.transaction() as tx:
             return await censors.list_censors(tx, agent_id=self.scope.agent_id)
 
     async def report_false_positive(self, censor_ref: str) -> None:
-        """Mark the last activation of a censor as a false positive."""
+        """Record that the last match of a censor was wrong."""
         async with self._censor(censor_ref) as (tx, ctx, memory_id):
             await activations.record_result(tx, "censor", memory_id, "false_positive", ctx=ctx)
             self._publish("false_positive", memory_id)
 
     async def relax(self, censor_ref: str, reason: str) -> bool:
-        """Make a blocking censor a warning and reset its count. Return False if it does not block."""
+        """Change a blocking censor to a warning, and reset its count of matches. Return False if it does not block."""
         async with self._censor(censor_ref) as (tx, ctx, memory_id):
             is_relaxed = await censors.relax(tx, memory_id, reason, ctx=ctx)
             if is_relaxed:
@@ -67,14 +67,18 @@ class CensorService:
             return approved
 
     async def retire(self, censor_ref: str) -> None:
-        """Retire a censor permanently."""
+        """Retire a censor permanently, so that it no longer applies."""
         async with self._censor(censor_ref) as (tx, ctx, memory_id):
             await censors.retire(tx, memory_id, ctx=ctx)
             self._publish("retired", memory_id)
 
     @asynccontextmanager
     async def _censor(self, censor_ref: str) -> AsyncGenerator[tuple[Tx, LifecycleContext, UUID]]:
-        """Open a transaction with its write context and the id of a censor. Raises as `resolve_id`."""
+        """Open a transaction; yield it with a write context and the full id of the censor.
+
+        Raises InputError for an invalid id, NotFoundError for an unknown one, and ConflictError if several censors
+        match.
+        """
         async with self.scope.write() as (tx, ctx):
             yield tx, ctx, await resolve_id(tx, censor_ref, agent_id=ctx.agent_id, kind="censor")
 

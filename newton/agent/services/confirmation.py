@@ -1,8 +1,8 @@
-"""Confirmation tokens of destructive actions.
+"""Confirmation tokens of destructive actions: a caller sees what would happen, and confirms it with the token.
 
-The token of one memory is an HMAC over what is to be done, valid for a few minutes. Its key is drawn when the process
-starts and is not stored, so a restart invalidates it. The token of a preview is a hash of it, because a command
-confirms in another process what it has previewed.
+The token for deleting one memory is an HMAC of the action, valid for LIFETIME. Its key is created at the start of the
+process and not stored, so a restart invalidates the token. The token of a preview is a plain hash of the preview,
+because on the command line another process checks it.
 """
 
 import hmac
@@ -19,15 +19,15 @@ _KEY = secrets.token_bytes(32)
 
 
 def create_token(*parts: str, now: datetime) -> str:
-    """Return a token for an action that `parts` describe completely."""
+    """Return a token, valid for LIFETIME, that confirms the action which `parts` describe completely."""
     expires_at = int((now + LIFETIME).timestamp())
     return f"{expires_at:x}-{_sign(expires_at, parts)}"
 
 
 def verify_token(token: str, *parts: str, now: datetime) -> None:
-    """Raise ConflictError unless the confirmation token was created for the same `parts` and has not expired.
+    """Raise ConflictError unless the token was created for the same `parts` and has not expired.
 
-    `parts` are the id of the agent and the state of the memories concerned, so any change of these makes it invalid.
+    `parts` are the id of the agent and the state of the memories concerned; a change of these invalidates the token.
     """
     time, _, mac = token.partition("-")
     try:
@@ -39,20 +39,20 @@ def verify_token(token: str, *parts: str, now: datetime) -> None:
     if not is_current:
         raise ConflictError(
             "The confirmation token is invalid: it has expired, or the memory has changed since.",
-            hint="Send the request without a token: the answer lists what it would delete, and has a new token.",
+            hint="Send the request without a token; the answer lists what would be deleted, and has a new token.",
         )
 
 
 def hash_preview(*parts: str) -> str:
-    """Return a token that confirms the preview that `parts` describe completely. Every process returns the same one."""
+    """Return a token that confirms the preview which `parts` describe completely. It is the same in every process."""
     return digest(*parts).hex()[:MAC_DIGITS]
 
 
 def verify_preview(token: str | None, present: str) -> None:
-    """Raise ConflictError unless the token is that of the `present` preview."""
+    """Raise ConflictError unless `token` equals `present`, the token of the preview as it would be now."""
     if token != present:
         raise ConflictError(
-            "The token is invalid: what would be changed differs from the preview.",
+            "The token is invalid: the data to change are no longer those of the preview.",
             hint="Send the request without a token; the answer has a new preview and a new token.",
         )
 

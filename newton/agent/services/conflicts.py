@@ -1,4 +1,4 @@
-"""Conflicts of an agent's facts: list them, and settle them by the word of a person."""
+"""Conflicts between facts that may contradict each other: list them, and settle them as a person decides."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from newton.memory.lookup import resolve_id, short_id
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConflictService:
-    """Conflicts of one agent. A conflict is identified by one of its two facts, by id or id suffix."""
+    """Conflicts of one agent. A conflict is identified by one of its two facts: by its id or the end of its id."""
 
     scope: AgentScope
 
@@ -22,10 +22,10 @@ class ConflictService:
             return await conflicts.list_conflicts(tx, agent_id=self.scope.agent_id)
 
     async def settle(self, memory_ref: str, settlement: Settlement, *, by_person: bool = True) -> Sequence[FactPair]:
-        """Settle the open conflicts of a fact; return them.
+        """Settle all open conflicts of a fact as `settlement` says; return these conflicts.
 
-        Raises NotFoundError for a fact without conflicts, and ForbiddenError if a model would replace a fact that only
-        a person may replace.
+        Raises NotFoundError if the fact has none, and ForbiddenError if a model tries to replace a fact that only a
+        person may replace.
         """
         async with self.scope.write() as (tx, ctx):
             memory_id = await resolve_id(tx, memory_ref, agent_id=ctx.agent_id)

@@ -1,4 +1,4 @@
-"""Curation of memories: confirm, correct, mark as core, rate, forget, and read their history."""
+"""Curation of memories: confirm, correct, mark as core, rate, delete, and read their history."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -25,7 +25,7 @@ from newton.memory.transitions import AppliedTransition, TransitionRecord, list_
 
 
 class FactEffects(NamedTuple):
-    """The facts that a fact supersedes, and the current ones that may exclude it."""
+    """The facts that a fact replaces (supersedes), and the current facts that it may contradict."""
 
     replaced: Sequence[MemoryMention]
     contested: Sequence[MemoryMention]
@@ -33,12 +33,12 @@ class FactEffects(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurationService:
-    """Curation for one agent. A memory is identified by its id or an id suffix."""
+    """Curation of the memories of one agent. A memory is identified by its id or the end of its id."""
 
     scope: AgentScope
 
     async def get(self, memory_ref: str) -> tuple[MemoryDetail, list[TransitionRecord], dict[str, str]]:
-        """Return a memory in full, its state transitions, and for a fact its other fields."""
+        """Return a memory in full, its state changes, and the further fields of a fact (empty for other kinds)."""
         async with self.scope.transaction() as tx:
             memory_id = await resolve_id(tx, memory_ref, agent_id=self.scope.agent_id)
             memory = await read_memory(tx, memory_id, agent_id=self.scope.agent_id)
@@ -51,7 +51,7 @@ class CurationService:
             return memory, changes, await fact_store.read_details(tx, memory_id, agent_id=self.scope.agent_id)
 
     async def _add_adjacent_values(self, tx: Tx, memory: MemoryDetail) -> MemoryDetail:
-        """Return the fact with the values before and after it as relatives, unless links name them."""
+        """Return the fact with the earlier and later values of its attribute added to its relatives."""
         linked = {(one.link, one.other_id) for one in memory.relatives}
         agent_id, now = self.scope.agent_id, self.scope.now()
         values = await fact_store.list_adjacent_values(tx, memory.memory_id, agent_id=agent_id, now=now)
@@ -59,24 +59,28 @@ class CurationService:
         return replace(memory, relatives=(*memory.relatives, *new))
 
     async def resolve(self, memory_ref: str, *, kind: Kind | None = None) -> UUID:
-        """Return the full id of a memory. Raises as `resolve_id`."""
+        """Return the full id of a memory.
+
+        Raises InputError for an invalid id, NotFoundError for an unknown one, and ConflictError if several memories
+        match.
+        """
         async with self.scope.transaction() as tx:
             return await resolve_id(tx, memory_ref, agent_id=self.scope.agent_id, kind=kind)
 
     async def find_effects(self, memory_id: UUID) -> FactEffects:
-        """Return the facts that a fact supersedes, and the current ones that may exclude it."""
+        """Return the facts that this fact replaces, and the current facts that it may contradict."""
         memory, _, _ = await self.get(memory_id.hex)
         return FactEffects([one.mention for one in memory.replaced], [one.mention for one in memory.contested])
 
     async def list_changes(self, since: datetime) -> list[AppliedTransition]:
-        """List the state transitions caused through this interface since a time."""
+        """Return the state changes made through this interface since a time."""
         async with self.scope.transaction() as tx:
             return await list_applied_since(tx, since, agent_id=self.scope.agent_id, origin=self.scope.origin)
 
     async def confirm(self, memory_ref: str) -> bool:
         """Confirm a fact. Return False if it was confirmed through this interface today already.
 
-        Raises ConflictError for a retracted fact, and for a superseded one with what replaced it.
+        Raises ConflictError for a retracted fact, and for a superseded one; then the message names the newer fact.
         """
         async with self._memory(memory_ref) as (tx, ctx, memory_id):
             known = await read_memory(tx, memory_id, agent_id=ctx.agent_id)
@@ -88,14 +92,17 @@ class CurationService:
             return counted
 
     async def mark_core(self, memory_ref: str) -> None:
-        """Mark a fact as core. Raises as `confirm`."""
+        """Mark a fact as core. Raises ConflictError for a retracted fact."""
         async with self._memory(memory_ref) as (tx, ctx, memory_id):
             await fact_store.ensure_not_inactive(tx, memory_id, ctx=ctx)
             await fact_store.mark_core(tx, memory_id, ctx=ctx)
             self._publish("memory.marked_core", memory_id)
 
     async def supersede(self, memory_ref: str, content: str, *, at: datetime | None = None) -> UUID:
-        """Supersede a fact with a new statement of the same subject and attribute; return the new id."""
+        """Replace a fact by a new one with the same subject and attribute; return the id of the new fact.
+
+        The new fact is true from `at` on, or from now on. Raises ConflictError if the old one is superseded already.
+        """
         async with self._memory(memory_ref) as (tx, ctx, memory_id):
             if (await read_memory(tx, memory_id, agent_id=ctx.agent_id)).state == "SUPERSEDED":
                 hint = "Supersede the current fact instead: `newton show` names it."
@@ -116,36 +123,39 @@ class CurationService:
             return fact_id
 
     async def retract(self, memory_ref: str) -> None:
-        """Retract a fact that was never true."""
+        """Retract a fact, because it was never true."""
         async with self._memory(memory_ref) as (tx, ctx, memory_id):
             await fact_store.retract(tx, memory_id, ctx=ctx)
             self._publish("memory.retracted", memory_id)
 
     async def set_outcome(self, memory_ref: str, outcome: Verdict) -> UUID:
-        """Set the outcome of an episode; return its id. Raises InputError for another kind of memory."""
+        """Set the outcome of an episode; return its id. Raises InputError for a memory of another kind."""
         async with self._memory(memory_ref) as (tx, ctx, memory_id):
             memory = await read_memory(tx, memory_id, agent_id=ctx.agent_id)
             if memory.kind != "episode":
-                hint = "`newton review` is for decisions, `newton procedures record-outcome` for procedures."
-                raise InputError(f"{short_id(memory_id)} is not an episode; it is a {memory.kind}.", hint=hint)
+                hint = "For a decision use `newton review`, for a procedure `newton procedures record-outcome`."
+                what = f"The memory {short_id(memory_id)} is not an episode; its kind is {memory.kind}."
+                raise InputError(what, hint=hint)
             await episodes.set_outcome(tx, memory_id, outcome, summary=memory.summary, ctx=ctx)
             self._publish("memory.outcome_set", memory_id, outcome=outcome)
             return memory_id
 
     async def list_attributes(self) -> dict[str, bool]:
-        """Return the known attributes, each with True if it is single-valued."""
+        """Return the known attributes of facts; the value is True if an attribute has only one value at a time."""
         async with self.scope.transaction() as tx:
             return await attributes.list_attributes(tx, agent_id=self.scope.agent_id)
 
     async def set_cardinality(self, attribute: str, *, single_valued: bool) -> None:
-        """Declare an attribute single-valued or multi-valued. Existing facts do not change."""
+        """Declare whether an attribute has only one value at a time, or several. Existing facts do not change."""
         async with self.scope.transaction() as tx:
             name = clean_name(attribute, what="attribute")
             await attributes.set_cardinality(tx, name, agent_id=self.scope.agent_id, single=single_valued)
             self.scope.publish("attribute.declared", {"single_valued": single_valued})
 
     async def forget(self, memory_refs: Sequence[str], *, include_derived: bool, reason: str) -> list[UUID]:
-        """Permanently delete memories; return the ids of all deleted memories."""
+        """Permanently delete memories, and those derived from them if `include_derived`; return the ids of all
+        deleted.
+        """
         async with self.scope.write() as (tx, ctx):
             memory_ids = [await resolve_id(tx, memory_ref, agent_id=ctx.agent_id) for memory_ref in memory_refs]
             deleted = await forget(tx, memory_ids, derived=include_derived, reason=clean_text(reason), ctx=ctx)
@@ -154,13 +164,13 @@ class CurationService:
             return deleted
 
     async def plan_forget(self, memory_ref: str) -> tuple[ForgetPlan, str]:
-        """Return what forgetting a memory would delete, and the token that confirms exactly this."""
+        """Return what deleting a memory would delete, and the token that confirms exactly this."""
         async with self.scope.write() as (tx, ctx):
             plan = await self._plan_forget(tx, memory_ref)
             return plan, create_token(str(ctx.agent_id), *plan.state_parts, now=ctx.now)
 
     async def forget_confirmed(self, memory_ref: str, *, token: str, include_derived: bool, reason: str) -> list[UUID]:
-        """Permanently delete a memory with a token of `plan_forget`; return the ids of all deleted memories.
+        """Permanently delete a memory, confirmed by a token of `plan_forget`; return the ids of all deleted memories.
 
         Raises ConflictError for an invalid or expired token, and if the memory has changed since.
         """
@@ -176,7 +186,7 @@ class CurationService:
 
     @asynccontextmanager
     async def _memory(self, memory_ref: str) -> AsyncGenerator[tuple[Tx, LifecycleContext, UUID]]:
-        """Open a transaction with its write context and the id of a memory. Raises as `resolve_id`."""
+        """Open a transaction; yield it with a write context and the full id of the memory. Raises as `resolve`."""
         async with self.scope.write() as (tx, ctx):
             yield tx, ctx, await resolve_id(tx, memory_ref, agent_id=ctx.agent_id)
 
@@ -185,9 +195,9 @@ class CurationService:
 
 
 def _reject_superseded(memory: MemoryDetail) -> None:
-    """Raise ConflictError that names the fact that replaced a superseded one, and the ways back."""
+    """Raise ConflictError if the fact is superseded. The message names the newer fact, and how to undo the change."""
     newer = next(iter(memory.replaced_by), None)
     if memory.state == "SUPERSEDED" and newer:
         new_id = short_id(newer.other_id)
-        hint = f"If the new one is wrong: `newton retract {new_id}`. If the old one is true again, tell it again."
-        raise ConflictError(f"The fact was superseded by {new_id}: {newer.micro}", hint=hint)
+        hint = f"If the newer fact is wrong: `newton retract {new_id}`. If the old one is true again, store it again."
+        raise ConflictError(f"The fact was superseded by the fact {new_id}: {newer.micro}", hint=hint)

@@ -1,4 +1,4 @@
-"""Decisions of an agent: preview, record and review them, and verify the ledger."""
+"""Decisions of an agent: check, record and review them, and verify the hash chain of their records."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ from newton.brain.queries import CategoryCount, DecisionDetail, DecisionFilter, 
 from newton.db.pool import Tx, after_commit
 from newton.errors import CensorError, ConfigError, ConflictError, GuardrailError
 from newton.heart.lifecycle.engine import LifecycleContext
-from newton.memory.lookup import resolve_id
+from newton.memory.lookup import resolve_id, short_id
 from newton.memory.recall import recall
 from newton.memory.search_types import MemorySearch, RetrievedMemory, SearchLimits
 
@@ -41,7 +41,7 @@ GuardrailEvaluator = Callable[[Tx, DecisionDraft, TrackRecord], Awaitable[Sequen
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionPreview:
-    """The results of checking a draft. `missing` maps each check that could not be made to the reason."""
+    """The results of the checks of a draft decision. `missing` maps each check that could not be made to the reason."""
 
     draft: DecisionDraft
     precedents: Sequence[RetrievedMemory]
@@ -58,7 +58,7 @@ class DecisionPreview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionResult:
-    """A recorded decision with its preview. `is_new` is False if an equal decision was recorded before."""
+    """A recorded decision and the results of its checks. `is_new` is False if an equal decision was recorded before."""
 
     decision_id: UUID
     is_new: bool
@@ -67,9 +67,9 @@ class DecisionResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionService:
-    """Decisions of one agent, identified by id or id suffix.
+    """Decisions of one agent, identified by id or the end of an id.
 
-    `verifiers` maps a category to the command that verifies its outcomes.
+    `verifiers` maps a category to the command that finds out the outcome of a decision of this category.
     """
 
     scope: AgentScope
@@ -84,25 +84,29 @@ class DecisionService:
         return await self._preview(validate_draft(draft), dry_run=True)
 
     async def decide(self, draft: DecisionDraft, *, supersedes: Sequence[str] = ()) -> DecisionResult:
-        """Evaluate a draft and record it. Raises as `evaluate` and `record`."""
+        """Check a draft, and record it unless a check blocks it. Raises as `evaluate` and `record`."""
         return await self.record(await self.evaluate(draft), supersedes=supersedes)
 
     async def evaluate(self, draft: DecisionDraft) -> DecisionPreview:
-        """Check a draft that is to be recorded, and count matching censors as activated.
+        """Check a draft before it is recorded. The matches of censors are recorded.
 
-        Raises InputError for an invalid draft, and CensorError or GuardrailError for a blocked one.
+        Raises InputError for an invalid draft, and CensorError or GuardrailError if one of these blocks the draft.
         """
         preview = await self._preview(validate_draft(draft), dry_run=False)
         if preview.censor_check.blocks:
             check = preview.censor_check
-            raise CensorError(f"A censor forbids it: {check.message}.", hint=f"Choose another option. {check.remedy}")
+            what = f"A censor forbids this decision: {check.message}."
+            raise CensorError(what, hint=f"Choose another option. {check.remedy}")
         if messages := [result.message for result in preview.guardrail_results if result.blocks]:
-            hint = "Nothing was recorded. Change the decision, or see `newton guard list`."
+            hint = "Nothing was recorded. Change the decision; `newton guard list` lists the guardrails."
             raise GuardrailError("; ".join(messages), hint=hint)
         return preview
 
     async def record(self, preview: DecisionPreview, *, supersedes: Sequence[str] = ()) -> DecisionResult:
-        """Record an evaluated draft with its guardrail and censor results. Calls no model."""
+        """Record a draft that `evaluate` has checked, with the results of the checks. Calls no model.
+
+        `supersedes` names the decisions that it replaces.
+        """
         async with self._write() as (tx, ctx):
             draft = await decisions.restore_original_time(tx, preview.draft, agent_id=ctx.agent_id)
             decision = NewDecision(draft=draft, rulings=_results_to_json(preview))
@@ -120,7 +124,7 @@ class DecisionService:
         return DecisionResult(decision_id=recorded.decision_id, is_new=recorded.is_new, preview=preview)
 
     async def add_thought(self, decision_ref: str, text: str) -> None:
-        """Add a thought to an open decision."""
+        """Add a thought to a decision that has no outcome yet."""
         async with self._change(decision_ref, "deliberated") as (tx, ctx, decision_id):
             await decisions.add_thought(tx, decision_id, text, ctx=ctx)
 
@@ -129,7 +133,7 @@ class DecisionService:
             await decisions.amend(tx, decision_id, amendment, ctx=ctx)
 
     async def mark_done(self, decision_ref: str) -> None:
-        """Mark a decision as carried out; its outcome is still to be reviewed."""
+        """Mark a decision as carried out. Its outcome can still be recorded later."""
         async with self._change(decision_ref, "done") as (tx, ctx, decision_id):
             await decisions.mark_done(tx, decision_id, ctx=ctx)
 
@@ -142,29 +146,31 @@ class DecisionService:
         reviewed_at: datetime | None = None,
         how: ReviewMethod = "hand",
     ) -> None:
-        """Record the outcome of a decision, once. `reviewed_at` defaults to now."""
+        """Record the outcome of a decision, which is possible once. `reviewed_at` defaults to the current time."""
         async with self._change(decision_ref, "reviewed", outcome=verdict) as (tx, ctx, decision_id):
             outcome = DecisionReview(verdict=verdict, at=reviewed_at or ctx.now, how=how, lesson=lesson)
             await decisions.review(tx, decision_id, outcome, ctx=ctx)
         await self.refresh_snapshot()
 
     async def refresh_snapshot(self) -> None:
-        """Recompute the calibration snapshot from the current outcomes."""
+        """Compute the calibration snapshot again from all recorded outcomes, and store it."""
         async with self.scope.write() as (tx, ctx):
             await snapshots.take_snapshot(tx, agent_id=ctx.agent_id, now=ctx.now, count_tokens=ctx.count_tokens)
 
     async def run_verifier(self, decision_ref: str) -> Verdict | None:
-        """Run the verifier of the decision's category and record the outcome it reports, if any.
+        """Run the command configured for the decision's category, and record the outcome that it reports, if any.
 
-        Raises ConfigError if the category has no verifier, and ConflictError if the decision is reviewed already.
+        Return this outcome, or None. Raises ConfigError if the category has no command, and ConflictError if the
+        decision already has an outcome.
         """
         decision = await self.get(decision_ref)
         command, decision_id = self.verifiers.get(decision.category), decision.memory.memory_id
         if command is None:
-            hint = "Set it under [verifiers] in newton.toml."
-            raise ConfigError(f"No verifier is configured for {decision.category}.", hint=hint)
+            hint = "Set its command under [verifiers] in newton.toml."
+            raise ConfigError(f"No verifier is configured for the category {decision.category!r}.", hint=hint)
         if decision.review:
-            raise ConflictError("The decision was already reviewed.", hint="An outcome can be recorded only once.")
+            what = f"The decision {short_id(decision_id)} was already reviewed."
+            raise ConflictError(what, hint="An outcome can be recorded only once.")
         verdict = await outcome_verifier.run_verifier(
             command, decision_id, timeout_seconds=self.verifier_timeout_seconds
         )
@@ -184,7 +190,7 @@ class DecisionService:
             await decisions.link(tx, decision_id, link_type, await self._resolve(tx, other_ref), ctx=ctx)
 
     async def erase(self, decision_ref: str, *, reason: str) -> bool:
-        """Permanently delete the text of a decision. Return False if there was none."""
+        """Permanently delete the text of a decision; its record stays. Return False if the text was deleted before."""
         async with self._change(decision_ref, "erased") as (tx, ctx, decision_id):
             return await decisions.erase(tx, decision_id, reason=reason, ctx=ctx)
 
@@ -195,19 +201,19 @@ class DecisionService:
     async def list_outcomes(
         self, *, category: str | None = None, outcome: Verdict | None = None, limit: int = 20
     ) -> list[DecisionOutcome]:
-        """List reviewed decisions with outcomes and lessons, latest review first."""
+        """Return the decisions that have an outcome, with outcomes and lessons, latest review first."""
         async with self.scope.transaction() as tx:
             return await queries.list_outcomes(
                 tx, agent_id=self.scope.agent_id, category=category, outcome=outcome, limit=limit
             )
 
     async def list_reviewed_decisions(self) -> list[ReviewedDecision]:
-        """List all reviewed decisions, for calibration."""
+        """Return all decisions that have an outcome, as calibration needs them."""
         async with self.scope.transaction() as tx:
             return await queries.list_reviewed_decisions(tx, agent_id=self.scope.agent_id)
 
     async def check_guardrails(self, draft: DecisionDraft) -> "tuple[TrackRecord, Sequence[GuardrailResult]]":
-        """Return the current track record and the guardrail results of a draft."""
+        """Return the agent's track record in the draft's category, and the result of each guardrail for the draft."""
         async with self.scope.write() as (tx, ctx):
             record = await queries.get_track_record(tx, agent_id=ctx.agent_id, category=draft.category, now=ctx.now)
             return record, await self.evaluate_guardrails(tx, draft, record)
@@ -217,14 +223,14 @@ class DecisionService:
             return await queries.list_categories(tx, agent_id=self.scope.agent_id)
 
     async def get(self, decision_ref: str) -> DecisionDetail:
-        """Return a decision in full."""
+        """Return a decision with all its details."""
         async with self.scope.transaction() as tx:
             return await queries.get_decision(tx, await self._resolve(tx, decision_ref), agent_id=self.scope.agent_id)
 
     async def verify_chain(self) -> BrokenLink | ChainHead:
-        """Return the first broken link of the ledger, or its head if it is intact.
+        """Return the first broken link of the hash chain of decisions, or the head of the chain if it is intact.
 
-        The head is also compared with the chain head file.
+        The head is also compared with its copy in a file outside the database.
         """
         saved_head = self.chain_heads.load(self.scope.agent_id)
         async with self.scope.transaction() as tx:
@@ -252,7 +258,7 @@ class DecisionService:
     async def _change(
         self, decision_ref: str, event: str, **details: str
     ) -> AsyncGenerator[tuple[Tx, LifecycleContext, UUID]]:
-        """Open a `_write` transaction for one decision, and publish `event` at its end."""
+        """Open a transaction for a change of one decision, as `_write` does; publish `event` at its end."""
         async with self._write() as (tx, ctx):
             decision_id = await self._resolve(tx, decision_ref)
             yield tx, ctx, decision_id
@@ -260,7 +266,10 @@ class DecisionService:
 
     @asynccontextmanager
     async def _write(self) -> AsyncGenerator[tuple[Tx, LifecycleContext]]:
-        """Open a transaction with its write context; after the commit, save the chain head to its file."""
+        """Open a transaction; yield it with a write context.
+
+        After the commit, save the head of the hash chain to its file.
+        """
         saved_head = await asyncio.to_thread(self.chain_heads.load_or_none, self.scope.agent_id)
         async with self.scope.write() as (tx, ctx):
             yield tx, ctx
@@ -275,7 +284,7 @@ class DecisionService:
 
 
 def _results_to_json(preview: DecisionPreview) -> list[JsonObject]:
-    """Return guardrail and censor results as JSON for the decision record."""
+    """Return the results of guardrails and censors as JSON, to store with the decision."""
     return [
         *({"guardrail": result.rule.name, "verdict": result.verdict} for result in preview.guardrail_results),
         *({"censor": str(censor.memory_id), "verdict": "warned"} for censor in preview.censor_check.matches),

@@ -1,4 +1,4 @@
-"""Entities of an agent: named people and things, and their relations."""
+"""Entities of an agent: the people and things that memories name, and the relations between them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from newton.memory.inventory.memory_list import ListedMemory, read_rows
 
 
 class EntityRecord(NamedTuple):
-    """An entity in full, with its salience, its relations and the latest memories that mention it."""
+    """An entity in full: its salience, its properties, its relations, and the latest memories that mention it."""
 
     entity: EntitySummary
     salience: float
@@ -29,7 +29,9 @@ class EntityService:
     scope: AgentScope
 
     async def list_entities(self, *, limit: int) -> list[tuple[EntitySummary, float]]:
-        """List up to `limit` entities with their salience, highest first."""
+        """Return up to `limit` entities and their salience (how often and recently they are mentioned), highest
+        first.
+        """
         async with self.scope.write() as (tx, ctx):
             entities = await entity_store.list_entities(tx, agent_id=ctx.agent_id, limit=limit)
         return sorted(((entity, entity.salience_at(ctx.now)) for entity in entities), key=lambda pair: -pair[1])
@@ -47,7 +49,10 @@ class EntityService:
         return EntityRecord(entity, entity.salience_at(ctx.now), properties, relations, mentions)
 
     async def find_related_entities(self, name: str, *, depth: int) -> list[ReachedRelation]:
-        """Return the entities related to `name` over up to `depth` relations, nearest first. Raises NotFoundError."""
+        """Return the relations that lead from the entity `name` to others over up to `depth` steps, nearest first.
+
+        Raises NotFoundError for an unknown name.
+        """
         async with self.scope.transaction() as tx:
             found = (await entity_store.load_index(tx, agent_id=self.scope.agent_id)).resolve(name)
             if found is None:
@@ -56,4 +61,6 @@ class EntityService:
 
 
 def unknown_entity_error(name: str) -> NotFoundError:
-    return NotFoundError(f"There is no entity {name!r}.", hint="`newton entities` lists the names.")
+    return NotFoundError(
+        f"No person or thing named {name!r} is known.", hint="`newton entities` lists the known names."
+    )

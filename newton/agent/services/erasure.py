@@ -1,4 +1,4 @@
-"""Erasure of everything said by or about a subject, or of a whole agent."""
+"""Erasure, on request, of everything that is stored about a person or thing, or of a whole agent."""
 
 import re
 from collections.abc import Sequence
@@ -28,8 +28,9 @@ TOKEN_LENGTH = 8  # characters
 class ErasurePlan:
     """The data that an erasure affects.
 
-    `memories` are deleted (id, kind, short form); `decisions` and `tenets` lose their text. `related` are the ids and
-    kinds of contexts, tasks, documents, items, sessions, checkpoints, responses and reasons that contain a name.
+    `memories` are deleted (id, kind, short form); `decisions` and `tenets` (lines of the identity) lose their text.
+    `related` are the ids and kinds of other records that contain one of the `names`, such as contexts, tasks and
+    documents.
     """
 
     agent_id: UUID
@@ -41,7 +42,7 @@ class ErasurePlan:
 
     @property
     def token(self) -> str:
-        """Return a hash of this plan. The caller passes it to `erase` to confirm exactly this plan."""
+        """Return a hash of this plan. A caller passes it to `erase` to confirm exactly this plan."""
         ids = [*(memory_id for memory_id, _, _ in self.memories), *self.decisions, *self.tenets]
         ids += [related_id for related_id, _ in self.related]
         return digest(str(self.agent_id), *self.names, *map(str, ids)).hex()[:TOKEN_LENGTH]
@@ -49,27 +50,27 @@ class ErasurePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErasureService:
-    """Erases, at a person's request, everything that an agent stores about a subject, or the agent itself."""
+    """Erases all that one agent stores about a subject (a person or thing), or all data of the agent."""
 
     scope: AgentScope
 
     async def plan(self, subject: str) -> ErasurePlan:
-        """Return the data that erasing a subject, under all its known names, would affect."""
+        """Return the data that the erasure of a subject, under all its known names, would affect."""
         async with self.scope.transaction() as tx:
             return await self._plan(tx, subject)
 
     async def erase(self, subject: str, *, token: str, reason: str) -> ErasurePlan:
-        """Erase a subject and all memories derived from it in one transaction; return the plan that was carried out.
+        """Erase a subject, and all memories derived from it, in one transaction; return the plan that was carried out.
 
-        Raises ConflictError when `token` does not match the current plan, and InputError for a reason that contains a
-        name of the subject, because the reason is stored.
+        Raises ConflictError if `token` is not that of the current plan, and InputError for a reason that contains a
+        name of the subject, because the reason stays stored.
         """
         async with self.scope.write() as (tx, ctx):
             plan = await self._plan(tx, subject)
             if token != plan.token:
                 raise ConflictError(
                     "The data to erase has changed since the plan was shown.",
-                    hint="Run it without --confirm again, and pass the new token.",
+                    hint="Run the command again without --confirm; it shows the new plan and a new token.",
                 )
             reason, pattern = clean_text(reason, what="reason"), _name_pattern(plan.names)
             if re.search(pattern, reason, re.IGNORECASE):
@@ -89,7 +90,7 @@ class ErasureService:
             return plan
 
     async def erase_agent(self) -> None:
-        """Delete all data of the agent. Its access tokens remain."""
+        """Delete all data of the agent, except its access tokens."""
         async with self.scope.write() as (tx, ctx):
             await SQL["erase_agent"].execute(tx, agent_id=ctx.agent_id)
             clear(agent_id=ctx.agent_id, now=ctx.now)
@@ -118,7 +119,7 @@ class ErasureService:
 
 
 async def _erase_tenet(tx: Tx, tenet_id: UUID, edit: IdentityEdit) -> None:
-    """Erase a line of the identity, unless it was erased together with another line of the same text."""
+    """Erase the text of a line of the identity, unless it was erased already with another line of the same text."""
     tenets = await identity_store.list_tenets(tx, agent_id=edit.ctx.agent_id)
     if any(tenet.tenet_id == tenet_id and tenet.words for tenet in tenets):
         await identity_store.erase(tx, str(tenet_id), edit=edit)

@@ -1,4 +1,4 @@
-"""Intake of one fact or episode: check it against the censors, store it, and report what a fact changed."""
+"""Storage of one fact or episode: check it against the censors, store it, and report what a fact changed."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,9 +12,10 @@ from newton.memory.lookup import MemoryMention
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RememberReport:
-    """A stored memory; for a fact, the facts that it replaced, and the current ones that it may exclude.
+    """A stored memory; if it is a fact, also the facts that it replaced, and the current facts that it may contradict.
 
-    `warning` is that of a censor, `embedder_error` why the memory was not embedded and a fact thus not compared.
+    `warning` is the warning of a matching censor. `embedder_error` is why the memory was not embedded, if it was not; a
+    fact was then not compared with others.
     """
 
     result: RememberResult
@@ -26,7 +27,7 @@ class RememberReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactIntake:
-    """Stores the facts and episodes that a caller states."""
+    """Stores facts and episodes for a caller, and reports the effects."""
 
     memories: MemoryService
     curation: CurationService
@@ -34,7 +35,10 @@ class FactIntake:
     gate: ActionGate
 
     async def store(self, fact: FactDraft) -> RememberReport:
-        """Store a fact and compare it with known facts. Raises as `MemoryService.remember` and `check_write`."""
+        """Store a fact and compare it with known facts.
+
+        Raises as `MemoryService.remember` and `ActionGate.check_write`.
+        """
         warning = await self._check(fact.content)
         result = await self.memories.remember(fact)
         processed = await self.maintenance.process_pending()
@@ -48,7 +52,7 @@ class FactIntake:
         )
 
     async def store_episode(self, content: str, *, title: str, occurred_at: datetime | None) -> RememberReport:
-        """Store an episode. Raises as `MemoryService.remember_episode` and `check_write`."""
+        """Store an episode. Raises as `MemoryService.remember_episode` and `ActionGate.check_write`."""
         warning = await self._check(f"{title}\n{content}")
         result = await self.memories.remember_episode(content, title=title, occurred_at=occurred_at)
         processed = await self.maintenance.process_pending()

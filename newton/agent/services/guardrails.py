@@ -1,4 +1,4 @@
-"""Guardrails of an agent: list and evaluate them, and let a person change them."""
+"""Guardrails (rules that a decision must satisfy): list and evaluate them, and let a person change them."""
 
 import functools
 import re
@@ -25,29 +25,35 @@ PERSONAL_ORIGINS = frozenset({"cli"})
 
 @functools.cache
 def load_file_guardrails(extra_dir: Path | None) -> dict[str, Guardrail]:
-    """Load the packaged guardrails and those of `extra_dir`, cached. Raises ConfigError that names file and line."""
+    """Load the guardrails of the package and of `extra_dir`, once. Raises ConfigError with file and line of a
+    mistake.
+    """
     return load_guardrails(validate_expression, extra_dir)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuardrailService:
-    """Guardrails of one agent. `file_guardrails` are the guardrails from files, by name."""
+    """Guardrails of one agent. `file_guardrails` are the guardrails from files, by name.
+
+    An agent must not change its own guardrails: the methods that change them raise InputError except on the command
+    line.
+    """
 
     scope: AgentScope
     file_guardrails: Mapping[str, Guardrail]
 
     async def evaluate(self, tx: Tx, draft: DecisionDraft, track_record: TrackRecord) -> list[GuardrailResult]:
-        """Evaluate every guardrail in force on a draft."""
+        """Evaluate all guardrails in force on a draft decision; return their results."""
         rules = await guardrail_store.list_in_force(tx, self.file_guardrails, self.scope.agent_id)
         return evaluate(rules, draft, track_record)
 
     async def list_guardrails(self) -> list[GuardrailStatus]:
-        """List the guardrails in force, and the retired guardrails from files."""
+        """Return the guardrails in force, and the guardrails from files that this agent has disabled."""
         async with self.scope.transaction() as tx:
             return await guardrail_store.list_all(tx, self.file_guardrails, self.scope.agent_id)
 
     async def add(self, rule: GuardrailRule) -> AddStatus:
-        """Add a rule, or replace the rule of the same name. Raises InputError for an invalid rule."""
+        """Add a guardrail, or replace the guardrail of the same name. Raises InputError for an invalid rule."""
         ctx, rule = self._edit_context(), _validate_rule(rule)
         async with self.scope.transaction() as tx:
             status = await guardrail_store.add(tx, rule, self.file_guardrails, ctx=ctx)
@@ -55,14 +61,14 @@ class GuardrailService:
             return status
 
     async def retire(self, name: str) -> None:
-        """Disable a guardrail for this agent, also one from a file. Raises NotFoundError."""
+        """Disable a guardrail for this agent, even if it comes from a file. Raises NotFoundError."""
         ctx = self._edit_context()
         async with self.scope.transaction() as tx:
             await guardrail_store.retire(tx, name, self.file_guardrails, ctx=ctx)
             self.scope.publish("guardrail.retired", {})
 
     async def restore(self, name: str) -> bool:
-        """Restore a guardrail from its file; return False if it is in force already. Raises NotFoundError."""
+        """Enable a disabled guardrail from a file; return False if it is in force already. Raises NotFoundError."""
         ctx = self._edit_context()
         async with self.scope.transaction() as tx:
             restored = await guardrail_store.restore(tx, name, self.file_guardrails, ctx=ctx)

@@ -1,4 +1,4 @@
-"""The identity of an agent: lines, versions, and proposals that wait for a person's confirmation."""
+"""The identity of an agent: its lines, their versions, and proposed lines that wait for a person's approval."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -24,10 +24,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityService:
-    """Identity of one agent. A line is identified by its id or an id suffix.
+    """Identity of one agent. A line is identified by its id or the end of its id.
 
-    Through an interface that is not in PERSONAL_ORIGINS, only proposals are possible; any other change raises
-    InputError.
+    Through an interface that is not in PERSONAL_ORIGINS, lines can only be proposed; other changes raise InputError.
     """
 
     scope: AgentScope
@@ -37,13 +36,13 @@ class IdentityService:
             return await identity_store.read_identity(tx, agent_id=self.scope.agent_id)
 
     async def history(self) -> tuple[list[IdentityVersion], list[TenetRecord]]:
-        """Return all versions, and all lines that they contain."""
+        """Return all versions of the identity, and all lines that occur in them."""
         async with self.scope.transaction() as tx:
             versions = await identity_store.list_versions(tx, agent_id=self.scope.agent_id)
             return versions, await identity_store.list_tenets(tx, agent_id=self.scope.agent_id)
 
     async def list_proposals(self) -> list[TenetRecord]:
-        """List the pending proposals, oldest first."""
+        """Return the proposed lines that are neither accepted nor rejected, oldest first."""
         async with self.scope.transaction() as tx:
             tenets = await identity_store.list_tenets(tx, agent_id=self.scope.agent_id)
         return [tenet for tenet in tenets if tenet.state == "PROPOSED"]
@@ -51,7 +50,11 @@ class IdentityService:
     async def add(
         self, part: IdentityPart, text: str, *, reason: str | None = None, allow_conflict: bool = False
     ) -> bool:
-        """Add a line; return False if it exists. `allow_conflict` leaves conflicting lines in force."""
+        """Add a line; return False if the identity has it already.
+
+        Raises InputError for an invalid line, and ConflictError if the identity is full or, unless `allow_conflict`,
+        the line contradicts a line in force.
+        """
         async with self._edit(reason) as (tx, edit):
             added = await identity_store.add(tx, part, text, edit=edit, keep_conflicting=allow_conflict)
             return self._publish("added", added)
@@ -68,12 +71,12 @@ class IdentityService:
             return self._publish("removed", await identity_store.remove(tx, line_ref, edit=edit))
 
     async def roll_back(self, version: int, *, reason: str | None = None) -> bool:
-        """Restore the lines of a version; return False if nothing changes."""
+        """Restore the lines of an earlier version; return False if they are the current ones."""
         async with self._edit(reason) as (tx, edit):
             return self._publish("rolled_back", await identity_store.roll_back(tx, version, edit=edit))
 
     async def accept(self, line_ref: str) -> TenetProposal:
-        """Accept a proposal; return it with the conflicting lines that it replaces."""
+        """Accept a proposed line; return it with the lines that it replaces because they contradict it."""
         async with self._edit(None) as (tx, edit):
             return self._publish("accepted", await identity_store.accept(tx, line_ref, edit=edit))
 
@@ -87,9 +90,9 @@ class IdentityService:
             return self._publish("erased", await identity_store.erase(tx, line_ref, edit=edit))
 
     async def propose(self, part: IdentityPart, text: str, *, trust: Trust = "agent") -> bool:
-        """Propose a line for a person to accept; return False if it exists already.
+        """Propose a line, which a person can accept; return False if the line exists already.
 
-        `trust` is the trust tier of the author of the text. Raises InputError for text of a tool or the web.
+        `trust` is the trust tier of the text's author. Raises InputError for text of a tool or the web.
         """
         async with self.scope.write(trust) as (tx, ctx):
             instructions = [StandingInstruction(part, text)]
@@ -97,14 +100,14 @@ class IdentityService:
             return bool(self._publish("proposed", proposed))
 
     def _publish(self, event: str, result: T) -> T:
-        """Publish an event if the result is true, that is, if the operation changed anything. Return the result."""
+        """Publish the event if `result` is true, that is, if the operation changed anything. Return `result`."""
         if result:
             self.scope.publish(f"identity.{event}", {})
         return result
 
     @asynccontextmanager
     async def _edit(self, reason: str | None) -> AsyncGenerator[tuple[Tx, IdentityEdit]]:
-        """Open a transaction for a change by a person. Raises InputError through any other interface."""
+        """Open a transaction for a change by a person. Raises InputError through an interface that agents use."""
         if self.scope.origin not in PERSONAL_ORIGINS:
             raise InputError(
                 "Only a person may change the identity.",
@@ -116,7 +119,10 @@ class IdentityService:
 
 
 async def detect_proposals(tx: Tx, text: str, source: MessageRef, *, edit: IdentityEdit) -> Sequence[TenetProposal]:
-    """Propose the standing instructions of a user message that are not yet in the identity; publish an event if any."""
+    """Propose the standing instructions in a user message that are not yet in the identity; return the proposals.
+
+    Publishes an event if there are any.
+    """
     instructions = [
         instruction
         for instruction in detect_instructions(text)

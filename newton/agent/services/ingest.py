@@ -1,4 +1,4 @@
-"""Ingestion of documents from disk into passages, one transaction per document."""
+"""Ingestion of documents: files are split into passages and stored, one transaction for each document."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ FileCallback = Callable[[Path], None]
 
 @dataclass(slots=True)
 class IngestReport:
-    """Numbers of documents and of new, kept and replaced passages, and the errors of unreadable files.
+    """The numbers of documents and of new, unchanged and replaced passages, and the errors of files that were skipped.
 
     `redacted` is the number of passages from which secrets were removed.
     """
@@ -48,9 +48,9 @@ class IngestService:
     sizes: SummarySizes = DEFAULT_SIZES
 
     async def find_documents(self, path: Path, *, follow: bool = False) -> DocumentPaths:
-        """Return the documents under a path, and the skipped symbolic links unless `follow` is True.
+        """Return the documents under a path, and the symbolic links that were skipped (none with `follow`).
 
-        Raises InputError when there are neither.
+        Raises InputError if there are neither documents nor links.
         """
         found = await asyncio.to_thread(list_documents, path, follow=follow)
         if not any(found):
@@ -61,7 +61,11 @@ class IngestService:
     async def ingest(
         self, paths: Sequence[Path], *, trust: Trust, progress: FileCallback = lambda path: None
     ) -> IngestReport:
-        """Ingest new or changed documents, each in its own transaction. Unreadable files are reported and skipped."""
+        """Store new or changed documents, each in its own transaction; skip unreadable files and list them in the
+        report.
+
+        `progress` is called after each file.
+        """
         report = IngestReport()
         for path in paths:
             try:
@@ -77,7 +81,7 @@ class IngestService:
         return report
 
     async def mark_missing(self, folder: Path) -> list[str]:
-        """Remove the passages of ingested documents under `folder` that no longer exist; return their paths."""
+        """Remove the passages of ingested documents under `folder` whose files no longer exist; return their paths."""
         known = {document.ref: document for document in await self.list_documents() if document.passages}
         missing = await asyncio.to_thread(_missing_refs, folder, list(known))
         for ref in missing:
@@ -86,14 +90,14 @@ class IngestService:
         return missing
 
     async def list_documents(self) -> list[documents.DocumentSummary]:
-        """List all ingested documents."""
+        """Return all ingested documents."""
         async with self.scope.transaction() as tx:
             return await documents.list_documents(tx, agent_id=self.scope.agent_id)
 
     def _read_document(self, path: Path) -> tuple[LoadedDocument, list[TextChunk]]:
         if not _has_utf8_name(path):
             name = os.fsencode(path).decode(errors="replace")
-            raise InputError(f"The name of {name} is not UTF-8.", hint="Rename the file.")
+            raise InputError(f"The name of the file {name} is not valid UTF-8.", hint="Rename the file.")
         document = read_document(path)
         chunks = split_passages(
             document.sections,
@@ -115,12 +119,12 @@ class IngestService:
 
 
 def _missing_refs(folder: Path, refs: Sequence[str]) -> list[str]:
-    """Return the refs under `folder` whose file does not exist."""
+    """Return the refs that are paths under `folder` at which no file exists."""
     root = folder.resolve()
     paths = [Path(ref) for ref in refs if Path(ref).is_absolute() and Path(ref).is_relative_to(root)]
     return [str(path) for path in paths if not path.exists()]
 
 
 def _has_utf8_name(path: Path) -> bool:
-    """Return whether the path is valid UTF-8; the file system allows any bytes."""
+    """Return whether the path is valid UTF-8, because the file system allows any bytes."""
     return str(path.resolve()).encode(errors="ignore").decode() == str(path.resolve())

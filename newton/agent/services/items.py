@@ -1,4 +1,4 @@
-"""Items: JSON values of programs with a namespace and a key, whose text is found by meaning."""
+"""Items: JSON values that programs store under a namespace and a key, and whose text can be searched."""
 
 import json
 from collections.abc import Sequence
@@ -18,14 +18,14 @@ from newton.memory.recall import embed_query
 
 
 class ItemSearchResult(NamedTuple):
-    """The items found, and why they were not searched by meaning; None if they were, or if nothing was asked."""
+    """The items found. `problem` is why they could not be searched by meaning, or None."""
 
     items: Sequence[StoredItem]
     problem: str | None = None
 
 
 class DeletedItem(NamedTuple):
-    """The ids of a deleted item and of the memories that were deleted with it."""
+    """The id of a deleted item, and the ids of the memories that were deleted with it."""
 
     item_id: UUID
     memory_ids: Sequence[UUID]
@@ -38,7 +38,7 @@ class ItemService:
     scope: AgentScope
 
     async def put(self, item: PutItemInput, *, trust: Trust | None = None) -> tuple[PutResult, int]:
-        """Store or replace an item; return also the number of secrets that were removed from its value."""
+        """Store or replace an item; return the result, and the number of secrets that were removed from the value."""
         async with self.scope.write(trust) as (tx, ctx):
             result = await item_store.put_item(tx, item.address, item.value, text=item.text, ctx=ctx)
             memory_id = str(result.memory_id) if result.memory_id else None
@@ -55,7 +55,7 @@ class ItemService:
         return item
 
     async def delete(self, address: ItemAddress, *, reason: str) -> DeletedItem:
-        """Permanently delete an item with the memories of its present and past texts. Raises NotFoundError."""
+        """Permanently delete an item, with the memories of its current and earlier texts. Raises NotFoundError."""
         async with self.scope.write() as (tx, ctx):
             deleted = await item_store.delete_item(tx, address, reason=clean_text(reason, what="reason"), ctx=ctx)
             if deleted is None:
@@ -65,7 +65,10 @@ class ItemService:
             return DeletedItem(item_id, memory_ids)
 
     async def search(self, search: SearchItemsInput) -> ItemSearchResult:
-        """Return a page of items, by meaning with a query. Raises InputError for an invalid filter."""
+        """Return a page of the items that match; with a query, the most similar first.
+
+        Raises InputError for a bad filter.
+        """
         selection = ItemSelection(
             prefix=search.namespace,
             conditions=flatten_filter(search.filter),
@@ -79,11 +82,11 @@ class ItemService:
         query, missing = await embed_query(search.query, self.scope.embedder)
         async with self.scope.transaction() as tx:
             items, other_model = await item_store.search_items(tx, query, selection, agent_id=agent_id)
-        problem = f"the active model is {other_model}" if other_model else missing.get("embeddings")
+        problem = f"the active embedding model is {other_model}" if other_model else missing.get("embeddings")
         return ItemSearchResult(items, problem)
 
     async def list_namespaces(self, listing: NamespacesInput) -> list[tuple[str, ...]]:
-        """Return a page of the namespaces that have items, in the order of their parts."""
+        """Return a page of the namespaces that contain items, sorted by their parts."""
         pattern = NamespacePattern(prefix=listing.prefix, suffix=listing.suffix, max_depth=listing.max_depth)
         async with self.scope.transaction() as tx:
             return await item_store.list_namespaces(
@@ -93,4 +96,5 @@ class ItemService:
 
 def _not_found_error(address: ItemAddress) -> NotFoundError:
     where = "/".join(address.namespace)
-    return NotFoundError(f"There is no item {address.key!r} in {where}.", hint="`newton items list` lists them.")
+    hint = "`newton items list` lists the items."
+    return NotFoundError(f"There is no item {address.key!r} in the namespace {where}.", hint=hint)

@@ -27,7 +27,10 @@ MAX_RECALL_LIMIT = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactDraft:
-    """A fact to store. `confidence` is from 0 to 1, `importance` from 0 to 10; times must have a time zone."""
+    """A fact to store, true from `at` until `until`. Times must have a time zone.
+
+    `confidence` is from 0 to 1, `importance` from 0 to 10.
+    """
 
     content: str
     subject: str | None = None
@@ -39,7 +42,7 @@ class FactDraft:
 
 
 class RememberResult(NamedTuple):
-    """The status and the id of a stored memory, and the number of secrets that were removed from its text."""
+    """The status and id of a stored memory, and the number of secrets that were removed from its text."""
 
     status: FactOutcome
     memory_id: UUID
@@ -48,15 +51,15 @@ class RememberResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryService:
-    """Memory operations of one agent."""
+    """Storage and search of the memories of one agent."""
 
     scope: AgentScope
 
     async def remember(self, fact: FactDraft) -> RememberResult:
-        """Store a fact, or confirm it if a fact with this text exists.
+        """Store a fact, or confirm the fact that has the same text.
 
-        Raises InputError for an empty text, a name of several lines, a number out of range, a time without a zone or an
-        end before the start, and ConflictError for a retracted fact.
+        Raises InputError for an empty text, a subject or attribute of several lines, a number out of range, a time
+        without a zone or an end before the start, and ConflictError for a retracted fact.
         """
         if fact.confidence is not None and not 0 <= fact.confidence <= 1:
             raise InputError(f"A confidence of {fact.confidence} is out of range.", hint="Give a number from 0 to 1.")
@@ -79,7 +82,7 @@ class MemoryService:
     async def remember_episode(
         self, content: str, *, title: str, occurred_at: datetime | None = None
     ) -> RememberResult:
-        """Store an episode."""
+        """Store an episode (something that happened) with its title. `occurred_at` defaults to the current time."""
         at = _with_timezone(occurred_at) or self.scope.now()
         title, content = clean_name(title, what="title"), clean_text(content)
         episode = NewEpisode(ref=str(new_id()), title=title, content=content, started_at=at, ended_at=at)
@@ -99,14 +102,15 @@ class MemoryService:
     ) -> RecallResult:
         """Return the `limit` memories most relevant to a text; quarantined memories only with `include_quarantined`.
 
-        Superseded facts rank lower; retracted facts are left out. `as_of` searches the memory as it was at that time.
+        Superseded facts rank lower, messages that only ask a question rank last, and retracted facts are left out.
+        `as_of` searches the memory as it was at that time.
         """
         if limit < 1:
             raise InputError(f"The limit of {limit} is too small.", hint="Give 1 or more.")
         if "artifact" in kinds:
             raise InputError(
                 "Artifacts can be recalled only in their own session.",
-                hint="Ask in the session: `newton ask --session NAME`.",
+                hint="Ask a question in the session: `newton ask --session NAME`.",
             )
         if limit > MAX_RECALL_LIMIT:
             raise InputError(f"A limit of {limit:,} is too large.", hint=f"Give at most {MAX_RECALL_LIMIT:,}.")
@@ -122,7 +126,8 @@ class MemoryService:
         )
         recalled = await recall(query, embedder=self.scope.embedder, search=search)
         ranked = demote_other_subjects(query, recalled.memories)
-        memories = [found for found in ranked if not found.repeats_query(query)][:limit]
+        others = [found for found in ranked if not found.repeats_query(query)]
+        memories = sorted(others, key=lambda found: found.is_only_question)[:limit]  # what tells comes before what asks
         if as_of is None:
             await self.record_access([found.memory_id for found in memories])
         return replace(recalled, memories=memories)

@@ -1,4 +1,4 @@
-"""Outcome verifiers: configured commands whose exit status is the outcome of a decision."""
+"""Outcome verifiers: configured commands whose exit status tells the outcome of a decision."""
 
 import asyncio
 import os
@@ -16,9 +16,10 @@ EXIT_STATUS_VERDICTS: dict[int, Verdict] = {0: "success", 1: "failure"}
 
 
 async def run_verifier(command: Sequence[str], decision_id: UUID, *, timeout_seconds: float) -> Verdict | None:
-    """Run the command without a shell and return the verdict: exit status 0 is success, 1 is failure.
+    """Run the command without a shell; return the outcome: success for exit status 0, failure for 1.
 
-    Returns None for any other exit status, or after `timeout_seconds`. Raises ConfigError if the command cannot be run.
+    Return None for another exit status, or if the command runs longer than `timeout_seconds`. Raises ConfigError if the
+    command cannot be run.
     """
     if not command:
         raise ConfigError("The verifier command is empty.", hint="Correct [verifiers] in newton.toml.")
@@ -29,7 +30,7 @@ async def run_verifier(command: Sequence[str], decision_id: UUID, *, timeout_sec
         )
     except (OSError, ValueError) as error:
         hint = "Correct [verifiers] in newton.toml."
-        raise ConfigError(f"The verifier {args[:1]} cannot be run: {error}.", hint=hint) from None
+        raise ConfigError(f"The verifier command {args[0]!r} cannot be run: {error}.", hint=hint) from None
     try:
         async with asyncio.timeout(timeout_seconds):
             return EXIT_STATUS_VERDICTS.get(await process.wait())

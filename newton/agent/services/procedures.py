@@ -1,4 +1,4 @@
-"""Procedures of an agent: synchronize them with the files on disk, and record their uses and outcomes."""
+"""Procedures of an agent: update them from the files on disk, and record their uses and outcomes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,17 +14,17 @@ from newton.heart.procedures import DISK_ORIGIN, ProcedureVersion, SyncReport
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcedureService:
-    """Procedures of one agent."""
+    """Procedures (known ways to do a task) of one agent."""
 
     scope: AgentScope
 
     async def sync_from_disk(self, skills: Mapping[str, SkillFile]) -> SyncReport:
-        """Synchronize the stored procedures with those read from disk."""
+        """Make the stored procedures match those read from disk; report the changes."""
         async with self.scope.at(DISK_ORIGIN, "operator").write() as (tx, ctx):
             return await procedures.sync_procedures(tx, skills, ctx=ctx)
 
     async def list_procedures(self) -> list[ProcedureVersion]:
-        """List all versions of all procedures with their track records."""
+        """Return all versions of all procedures, with their numbers of successes and failures."""
         async with self.scope.transaction() as tx:
             return await procedures.list_versions(tx, agent_id=self.scope.agent_id)
 
@@ -34,7 +34,7 @@ class ProcedureService:
             return await procedures.get_latest(tx, name, agent_id=self.scope.agent_id)
 
     async def record_use(self, name: str, result: ActivationResult | None) -> None:
-        """Record a use, with its result if known."""
+        """Record a use of a procedure, with its result if known. Raises NotFoundError for an unknown procedure."""
         async with self.scope.write() as (tx, ctx):
             memory_id = (await procedures.get_latest(tx, name, agent_id=ctx.agent_id)).memory_id
             (use_id,) = await activations.record_activations(tx, "procedure", [memory_id], stage=ctx.origin, ctx=ctx)
@@ -43,14 +43,14 @@ class ProcedureService:
             self._publish("used", memory_id, result)
 
     async def record_outcome(self, name: str, result: ActivationResult) -> None:
-        """Record the result of the latest use without a result. Raises NotFoundError if there is none."""
+        """Record the result of the latest use that has none. Raises NotFoundError if there is no such use."""
         async with self.scope.write() as (tx, ctx):
             memory_id = (await procedures.get_latest(tx, name, agent_id=ctx.agent_id)).memory_id
             await activations.record_result(tx, "procedure", memory_id, result, ctx=ctx)
             self._publish("outcome_recorded", memory_id, result)
 
     async def record_result(self, name: str, result: ActivationResult) -> None:
-        """Record the result of the latest use without one; if there is none, record a use with this result.
+        """Record the result of the latest use that has none; if there is no such use, record a use with this result.
 
         Raises NotFoundError for an unknown procedure.
         """

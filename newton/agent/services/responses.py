@@ -1,4 +1,4 @@
-"""Stored responses of the Responses API: continue one, store, return and delete them."""
+"""Stored responses of the OpenAI Responses API: continue, store, return and delete them."""
 
 import re
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _BRANCH_SUFFIX = re.compile("~[0-9a-f]{8}$")
 
 
 class PreviousResponse(NamedTuple):
-    """The session and the position of a response, and the last message of a user up to it."""
+    """The session of a response, its position in the session, and the last user message up to this position."""
 
     session_id: UUID
     position: int
@@ -35,10 +35,11 @@ class ResponseService:
     async def continue_from(
         self, previous_id: UUID, messages: Sequence[IncomingMessage], *, response_id: UUID | None
     ) -> HistoryMatch:
-        """Return the session that continues a response with these messages, and reserve it for `response_id`.
+        """Return the session in which these messages continue a response, and reserve the session for `response_id`.
 
-        It is the session of that response, or a branch of it if the session went on, if another response continues it
-        already, or without a `response_id`. Raises InputError if there is no such response or no user message.
+        It is the session of that response; or a branch of it, if the session has later messages, if another response
+        continues it already, or without a `response_id`. Raises InputError if there is no such response or no user
+        message.
         """
         async with self.scope.write("user") as (tx, ctx):
             previous = await self._find_previous(tx, previous_id)
@@ -52,11 +53,14 @@ class ResponseService:
                 tx, session_id=previous.session_id, position=previous.position, agent_id=ctx.agent_id
             )
         if not last_input and not any(message.role == "user" for message in messages):
-            raise InputError("The input has no user message.", hint="Send one.", param="input")
+            raise InputError("The input has no user message.", hint="Add a message of the role user.", param="input")
         return HistoryMatch(session_id=session_id, new_messages=lines, fingerprints=refs, last_input=last_input)
 
     async def find_previous(self, previous_id: UUID) -> PreviousResponse:
-        """Return where a response is in the log, without continuing it. Raises InputError if there is none."""
+        """Return the position of a response in its session, without continuing it.
+
+        Raises InputError if it is not stored.
+        """
         async with self.scope.transaction() as tx:
             previous = await self._find_previous(tx, previous_id)
             last_input = await response_store.get_last_input(
@@ -68,7 +72,7 @@ class ResponseService:
         previous = (await response_store.find(tx, [previous_id], agent_id=self.scope.agent_id)).get(previous_id)
         if previous is None:
             raise InputError(
-                "The previous response is not stored.",
+                f"The response {previous_id} to continue is not stored.",
                 hint="Send the whole conversation in `input`.",
                 param="previous_response_id",
             )
@@ -92,12 +96,12 @@ class ResponseService:
         return branch_id
 
     async def store(self, record: ResponseRecord, message_refs: Sequence[str], *, session_id: UUID) -> None:
-        """Store the response of a turn that has ended. `message_refs` are those of its input and its reply."""
+        """Store the response of a completed turn. `message_refs` are the refs of its input and reply messages."""
         async with self.scope.transaction() as tx:
             await response_store.store(tx, record, message_refs, session_id=session_id, agent_id=self.scope.agent_id)
 
     async def find(self, response_ids: Sequence[UUID]) -> dict[UUID, StoredResponse]:
-        """Return the stored responses with these ids."""
+        """Return the stored responses with these ids, by id. An unknown id is left out."""
         if not response_ids:
             return {}
         async with self.scope.transaction() as tx:
@@ -118,5 +122,5 @@ class ResponseService:
 
 
 def _not_found() -> NotFoundError:
-    hint = "It was deleted, was sent with `store: false`, or belongs to another agent."
+    hint = "It was deleted, requested with `store: false`, or belongs to another agent."
     return NotFoundError("There is no stored response with this id.", hint=hint)

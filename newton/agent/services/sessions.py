@@ -1,4 +1,4 @@
-"""Sessions of an agent: log, view, compaction, checkpoints, branches and injections."""
+"""Sessions of an agent: their messages, what a model gets of them, compaction, checkpoints and branches."""
 
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Sequence
@@ -30,7 +30,7 @@ INJECTED_DIVISOR = 4  # injected messages may take at most this part of the conv
 
 
 class SessionView(NamedTuple):
-    """A view, its size in tokens, and the size of the full log in tokens."""
+    """The messages of a session as a model gets them (its view), their tokens, and the tokens of all messages."""
 
     view: Sequence[ViewMessage]
     tokens: int
@@ -38,10 +38,10 @@ class SessionView(NamedTuple):
 
 
 class ViewPreview(NamedTuple):
-    """The view that a request limited to `room` tokens would contain.
+    """The messages of a session that a request of at most `room` tokens would contain.
 
-    `tokens` is the size of the view, `logged` that of the full log. `shorter`, `left_out` and `cut` are the numbers of
-    messages that are summarized, omitted and truncated.
+    `tokens` is the size of these messages, `logged` that of all stored messages. `shorter`, `left_out` and `cut` are
+    the numbers of messages that are summarized, omitted and truncated.
     """
 
     view: Sequence[ViewMessage]
@@ -55,19 +55,22 @@ class ViewPreview(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionService:
-    """Sessions of one agent, identified by their names (`ref`). `conversation_tokens` is the token budget of a view."""
+    """Sessions of one agent, identified by name (`ref`).
+
+    `conversation_tokens` is the maximum size of the part of a session that is sent to a model.
+    """
 
     scope: AgentScope
     compaction: CompactionService
     conversation_tokens: int
 
     async def list_sessions(self) -> Sequence[BranchSummary]:
-        """List all sessions, least recently used first."""
+        """Return all sessions, least recently used first."""
         async with self.scope.transaction() as tx:
             return await branches.list_branches(tx, agent_id=self.scope.agent_id)
 
     async def find(self, ref: str) -> UUID | None:
-        """Return the id of the named session; None if there is none."""
+        """Return the id of the session named `ref`; None if there is none."""
         try:
             async with self._session(ref) as (_, _, session_id):
                 return session_id
@@ -78,18 +81,18 @@ class SessionService:
         return await self.find(ref) is not None
 
     async def begin(self, ref: str | None) -> UUID:
-        """Return the id of the named session, and create the session if needed. Without a name, create a new one."""
+        """Return the id of the session named `ref`, and create it if needed. Without a name, create a new session."""
         async with self.scope.write() as (tx, ctx):
             return await get_or_create_session(tx, ref or str(new_id()), agent_id=ctx.agent_id, now=ctx.now)
 
     async def close(self, session_id: UUID) -> None:
-        """Close a session: its messages become an episode."""
+        """Close a session: its new messages become an episode."""
         async with self.scope.write("agent") as (tx, ctx):
             episodes = await session_close.close_session(tx, session_id=session_id, ctx=ctx)
             self._publish("closed", session_id, episodes=episodes)
 
     async def record_events(self, ref: str, events: Sequence[NewEvent]) -> int:
-        """Store the events that are not stored yet and return their number; create the session if needed.
+        """Store the events that are not stored yet; return their number. The session is created if needed.
 
         The `ref` of an event is unique in its session. Raises ConflictError for a known ref with other content.
         """
@@ -102,9 +105,9 @@ class SessionService:
             return recorded
 
     async def append(self, ref: str, lines: Sequence[Message]) -> Sequence[StoredMessage]:
-        """Append the messages that are not stored yet; create the session if needed. Raises as `sessions.append`.
+        """Store the messages that are not stored yet; return them. The session is created if needed.
 
-        Identical messages without a ref are numbered, so a repeated call appends nothing.
+        Identical messages without a ref are numbered, so a repeated call stores nothing. Raises as `sessions.append`.
         """
         async with self.scope.write() as (tx, ctx):
             session_id = await get_or_create_session(tx, ref, agent_id=ctx.agent_id, now=ctx.now)
@@ -114,20 +117,20 @@ class SessionService:
             return stored
 
     async def read_log(self, ref: str, *, first: int = 0, last: int = log.MAX_POSITION) -> Sequence[StoredMessage]:
-        """Return the messages in a range of positions, inherited messages of a branch included."""
+        """Return the messages at the positions `first` to `last`, including those that a branch inherits."""
         async with self._session(ref) as (tx, ctx, session_id):
             part = [log.MessageRange(first, last)]
             return await log.load_messages(tx, part, agent_id=ctx.agent_id, session_id=session_id)
 
     async def get_view(self, ref: str) -> SessionView:
-        """Return the current view of the session, whatever its length."""
+        """Return the messages of the session as a model gets them now, however long they are."""
         async with self._session(ref) as (tx, ctx, session_id):
             return await _read_view(tx, agent_id=ctx.agent_id, session_id=session_id)
 
     async def preview(self, ref: str, *, max_tokens: int | None = None) -> ViewPreview:
-        """Return the view for a request of `max_tokens` (default: the budget), compacted without a model if due.
+        """Return the messages that a request of `max_tokens` would contain, with old ones summarized without a model.
 
-        Writes nothing. Raises InputError when no message fits.
+        `max_tokens` defaults to `conversation_tokens`. Stores nothing. Raises InputError if no message fits.
         """
         room = self._token_limit(max_tokens)
         async with self._session(ref) as (tx, ctx, session_id):
@@ -135,8 +138,8 @@ class SessionService:
         whole = await self.compaction.preview(session_id, max_tokens=room)
         sent = fit_to_budget(whole, max_tokens=room, count_tokens=self.scope.count_tokens)
         if whole and (not sent or count_view_tokens(sent) > room):
-            hint = f"Allow more tokens: the last message has {whole[-1].tokens:,}. A long message is truncated to fit."
-            raise InputError(f"No message of {ref} fits into {room:,} tokens.", hint=hint)
+            hint = f"Allow more tokens: the last message has {whole[-1].tokens:,}. Only long messages are truncated."
+            raise InputError(f"No message of the session {ref!r} fits into {room:,} tokens.", hint=hint)
         texts = {item.first: item.text for item in whole if item.kind != "injected"}
         shown = [item for item in sent if item.kind not in ("injected", "left_out")]
         return ViewPreview(
@@ -150,7 +153,10 @@ class SessionService:
         )
 
     async def compact(self, ref: str, *, max_tokens: int | None = None) -> tuple[SessionView, SessionView]:
-        """Compact the session if due for `max_tokens` (default: the budget); return the views before and after."""
+        """Shorten old messages if the session is too long for `max_tokens`; return the view before and after.
+
+        `max_tokens` defaults to `conversation_tokens`.
+        """
         room = self._token_limit(max_tokens)
         async with self._session(ref) as (tx, ctx, session_id):
             before = await _read_view(tx, agent_id=ctx.agent_id, session_id=session_id)
@@ -158,14 +164,14 @@ class SessionService:
         return before, await self.get_view(ref)
 
     async def list_entries(self, ref: str) -> Sequence[EntryStatus]:
-        """List all compaction entries by position, restored ones included."""
+        """Return all summaries (compaction entries) of the session by position, even those that were removed again."""
         async with self._session(ref) as (tx, ctx, session_id):
             return await entry_store.list_entries(tx, agent_id=ctx.agent_id, session_id=session_id)
 
     async def restore(self, ref: str, entry_ref: str) -> int:
-        """Show the messages of an entry (an id or id suffix) again; return the number of entries removed.
+        """Show the messages of a summary again; return the number of summaries removed.
 
-        Raises NotFoundError.
+        `entry_ref` is the id of the summary or the end of the id. Raises NotFoundError.
         """
         async with self._session(ref) as (tx, ctx, session_id):
             entries = await entry_store.list_entries(tx, agent_id=ctx.agent_id, session_id=session_id)
@@ -175,7 +181,7 @@ class SessionService:
             return restored
 
     async def create_checkpoint(self, ref: str, name: str) -> SessionCheckpoint:
-        """Name the position after the last message."""
+        """Save the current end of the session as a checkpoint named `name`."""
         async with self._session(ref) as (tx, ctx, session_id):
             checkpoint = await branches.create_checkpoint(tx, name, session_id=session_id, ctx=ctx)
             self._publish("checkpointed", session_id, position=checkpoint.position)
@@ -186,14 +192,18 @@ class SessionService:
             return await branches.list_checkpoints(tx, agent_id=ctx.agent_id, session_id=session_id)
 
     async def create_branch(self, ref: str, new_ref: str, *, at: str | None = None) -> UUID:
-        """Create the session `new_ref` as a branch of `ref`, from a checkpoint, a position, or the end."""
+        """Create the session `new_ref`, which continues `ref` from a checkpoint or position `at` (default: the end)."""
         async with self._session(ref) as (tx, ctx, parent_id):
             session_id = await branches.create_branch(tx, new_ref, parent_id=parent_id, from_position=at, ctx=ctx)
             self._publish("branched", session_id, parent_id=str(parent_id))
             return session_id
 
     async def inject(self, ref: str, other_ref: str, *, first: int, last: int) -> InjectedRange:
-        """Show messages of another session at the end of this one until ejected. Raises as `branches.inject`."""
+        """Show messages of another session at the end of this one, until they are ejected; return their range.
+
+        Raises NotFoundError for unknown messages, and InputError for too many tokens or messages of this session
+        itself.
+        """
         async with self._session(other_ref) as (tx, ctx, other_id):
             excerpt = SessionExcerpt(ref=other_ref, session_id=other_id, first=first, last=last)
             session_id = await sessions.get_session_id(tx, agent_id=ctx.agent_id, ref=ref)
@@ -203,12 +213,15 @@ class SessionService:
             return injected
 
     async def list_injections(self, ref: str) -> Sequence[InjectedRange]:
-        """List the injected ranges of the session."""
+        """Return the ranges of other sessions' messages that are shown in the session."""
         async with self._session(ref) as (tx, ctx, session_id):
             return await log.list_injections(tx, agent_id=ctx.agent_id, session_id=session_id)
 
     async def eject(self, ref: str, injection_ref: str) -> InjectedRange:
-        """Remove an injection (an id or id suffix) from the view. Raises NotFoundError."""
+        """Stop showing injected messages, identified by id or the end of the id; return their range.
+
+        Raises NotFoundError.
+        """
         async with self._session(ref) as (tx, ctx, session_id):
             injections = await log.list_injections(tx, agent_id=ctx.agent_id, session_id=session_id)
             by_id = {injected.injection_id: injected for injected in injections}
@@ -218,7 +231,7 @@ class SessionService:
             return by_id[injection_id]
 
     async def get_compaction_stats(self, ref: str | None = None) -> Sequence[CompactionStats]:
-        """Return compaction statistics by strategy, of one session or of all."""
+        """Return statistics of compaction for each strategy, of the session named `ref` or of all sessions."""
         async with self.scope.transaction() as tx:
             agent_id = self.scope.agent_id
             session_id = await sessions.get_session_id(tx, agent_id=agent_id, ref=ref) if ref else None
@@ -234,13 +247,13 @@ class SessionService:
 
     @asynccontextmanager
     async def _session(self, ref: str) -> AsyncGenerator[tuple[Tx, LifecycleContext, UUID]]:
-        """Open a transaction with its write context and the id of the named session. Raises NotFoundError."""
+        """Open a transaction; yield it with a write context and the id of the session. Raises NotFoundError."""
         async with self.scope.write() as (tx, ctx):
             yield tx, ctx, await sessions.get_session_id(tx, agent_id=ctx.agent_id, ref=ref)
 
 
 async def get_or_create_session(tx: Tx, ref: str, *, agent_id: UUID, now: datetime) -> UUID:
-    """Return the id of the named session. If it is new, create it and publish an event."""
+    """Return the id of the session named `ref`. If it does not exist, create it and publish an event."""
     session_id, new = await sessions.get_or_create(tx, agent_id=agent_id, ref=ref, now=now)
     if new:
         publish("session.created", {"session_id": str(session_id)}, agent_id=agent_id, now=now)
@@ -254,19 +267,23 @@ async def _read_view(tx: Tx, *, agent_id: UUID, session_id: UUID) -> SessionView
 
 
 def _match_id(suffix: str, candidates: Sequence[UUID], ref: str, noun: str, command: str) -> UUID:
-    """Return the candidate whose id ends in `suffix`. Errors name the session `ref`, the `noun`, and a list command."""
+    """Return the candidate whose id ends in `suffix`. Raises InputError for several, and NotFoundError for none.
+
+    `ref` (the session), `noun` and `command` (which lists the candidates) are used in the messages.
+    """
     end = suffix.replace("-", "").lower()
     matches = [candidate for candidate in candidates if end and candidate.hex.endswith(end)]
     if len(matches) > 1:
-        raise InputError(f"{len(matches)} ids end in {suffix!r}.", hint="Give more characters.")
+        what = f"The id {suffix!r} is ambiguous: {len(matches)} ids end in it."
+        raise InputError(what, hint="Give more characters of the id.")
     if not matches:
-        hint = f"`newton sessions {command} {ref}` lists them."
+        hint = f"`newton sessions {command} {ref}` lists the ids."
         raise NotFoundError(f"The session {ref!r} has no {noun} {suffix!r}.", hint=hint)
     return matches[0]
 
 
 def _number_duplicates(lines: Sequence[Message]) -> list[Message]:
-    """Number identical messages without a ref by occurrence."""
+    """Return the messages; identical ones without a ref are numbered by their `occurrence`, from 0."""
     counts = Counter[str]()
     numbered: list[Message] = []
     for line in lines:

@@ -1,4 +1,4 @@
-"""The task stack of a session, and the record of the procedures that its tasks were given."""
+"""The task stack of a session, and the results of the procedures that were shown during its tasks."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -19,7 +19,7 @@ from newton.heart.lifecycle.engine import LifecycleContext
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskService:
-    """Task stack of one session. Without `session_id`, the session of the last pushed task.
+    """Task stack of one session; without `session_id`, of the session in which a task was last pushed.
 
     Invalid operations raise InputError and change nothing.
     """
@@ -28,7 +28,7 @@ class TaskService:
     session_id: UUID | None = None
 
     def for_session(self, session_id: UUID) -> "TaskService":
-        """Return a copy for the session."""
+        """Return a copy for this session."""
         return replace(self, session_id=session_id)
 
     async def get_session_ref(self) -> str:
@@ -41,29 +41,32 @@ class TaskService:
             return await tasks.load_tree(tx, agent_id=ctx.agent_id, session_id=session_id)
 
     async def push(self, goal: str) -> Task:
-        """Push a task under the current one."""
+        """Start a task inside the current one."""
         async with self._session() as (tx, ctx, session_id):
             return self._publish("pushed", await tasks.push(tx, goal, session_id=session_id, ctx=ctx))
 
     async def pop(self, result: str) -> Task:
-        """Complete the current task with its result; a summary replaces its messages in the view."""
+        """Complete the current task with its result. For the model, a summary replaces the messages of the task."""
         async with self._session() as (tx, ctx, session_id):
             task = await tasks.pop(tx, result, session_id=session_id, ctx=ctx)
             await self._rate_procedures(tx, task, "success", session_id=session_id, ctx=ctx)
             return self._publish("popped", task)
 
     async def block(self, reason: str) -> Task:
-        """Block the current task."""
+        """Mark the current task as blocked, with the reason."""
         async with self._session() as (tx, ctx, session_id):
             return self._publish("blocked", await tasks.block(tx, reason, session_id=session_id, ctx=ctx))
 
     async def resume(self, task_ref: str) -> Task:
-        """Resume a blocked task, identified by its number, id or id suffix."""
+        """Resume a blocked task, identified by its number, its id, or the end of its id."""
         async with self._session() as (tx, ctx, session_id):
             return self._publish("resumed", await tasks.resume(tx, task_ref, session_id=session_id, ctx=ctx))
 
     async def fail(self, reason: str, *, instead: str | None = None) -> tuple[Task, Task | None]:
-        """Fail the current task; push `instead`, if given, in its place."""
+        """Mark the current task as failed, and start a task with the goal `instead`, if given, in its place.
+
+        Return the failed task and the new one, or None.
+        """
         async with self._session() as (tx, ctx, session_id):
             failed = self._publish("failed", await tasks.fail(tx, reason, session_id=session_id, ctx=ctx))
             await self._rate_procedures(tx, failed, "failure", session_id=session_id, ctx=ctx)
@@ -75,7 +78,7 @@ class TaskService:
     async def _rate_procedures(
         self, tx: Tx, task: Task, result: ActivationResult, *, session_id: UUID, ctx: LifecycleContext
     ) -> None:
-        """Record a use, with its result, of each procedure in the contexts of the task, without its subtasks."""
+        """Record a use, with this result, of each procedure shown during the task, outside of its subtasks."""
         tree = await tasks.load_tree(tx, agent_id=ctx.agent_id, session_id=session_id)
         inner = [_to_range(one) for one in tree.descendants(task.task_id)]
         shown = await bundle_store.list_shown_procedures(
@@ -93,7 +96,7 @@ class TaskService:
 
     @asynccontextmanager
     async def _session(self) -> AsyncGenerator[tuple[Tx, LifecycleContext, UUID]]:
-        """Open a transaction with its write context and the id of the session."""
+        """Open a transaction; yield it with a write context and the id of the session."""
         async with self.scope.write("user" if self.scope.origin in PERSONAL_ORIGINS else "agent") as (tx, ctx):
             yield tx, ctx, self.session_id or await tasks.latest_session(tx, agent_id=ctx.agent_id)
 

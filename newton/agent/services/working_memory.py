@@ -1,4 +1,4 @@
-"""Working memory of a session, and contexts built from it without a search or a model."""
+"""Working memory of a session (the memories used last in it), and contexts built from it without a search."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -34,9 +34,9 @@ HOUR = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkingSetStats:
-    """Statistics of a working set and of the strategies used on it.
+    """Numbers about the working memory of a session, and about the strategies that built contexts from it.
 
-    `hours_since_added` and `hours_since_accessed` are (minimum, quartiles, maximum) over its memories.
+    `hours_since_added` and `hours_since_accessed` each have the minimum, the three quartiles and the maximum.
     """
 
     items: int
@@ -49,7 +49,7 @@ class WorkingSetStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkingMemory:
-    """Working memory of one session. `capacity` is in tokens; `model_id` selects the vectors for clustering, if any."""
+    """Working memory of one session, of at most `capacity` tokens. `model_id` selects the vectors for clustering."""
 
     scope: AgentScope
     session_id: UUID
@@ -61,14 +61,15 @@ class WorkingMemory:
     async def create_context(
         self, strategy: str = DEFAULT_STRATEGY, max_tokens: int | None = None, *, decay_hours: float | None = None
     ) -> WorkingContext:
-        """Build a context from the working set by a strategy (a profile name), of at most `max_tokens` or the capacity.
+        """Build a context from the working memory, of at most `max_tokens` (default: the capacity).
 
-        `decay_hours` replaces the time constant of the profile. Raises NotFoundError for an unknown strategy, and
-        InputError for an invalid limit or decay.
+        `strategy` is the name of the profile that ranks the memories; `decay_hours` replaces its time constant. Raises
+        NotFoundError for an unknown strategy, and InputError for an invalid limit or decay.
         """
         limit = self.capacity if max_tokens is None else max_tokens
         if not 1 <= limit <= MAX_CONTEXT_TOKENS:
-            raise InputError(f"A limit of {limit:,} tokens is not possible.", hint=f"Give 1 to {MAX_CONTEXT_TOKENS:,}.")
+            what = f"A limit of {limit:,} tokens for the context is not possible."
+            raise InputError(what, hint=f"Give 1 to {MAX_CONTEXT_TOKENS:,}.")
         agent_id = self.scope.agent_id
         async with self.scope.transaction() as tx:
             frame = await session_state.find_session_frame(tx, agent_id=agent_id, session_id=self.session_id)
@@ -106,7 +107,10 @@ class WorkingMemory:
 
 
 async def find_active_session(db: Database, session_ref: str | None, *, agent_id: UUID) -> UUID:
-    """Return the id of the named session, or of the last session with a working set. Raises NotFoundError."""
+    """Return the id of the named session; without a name, of the last active one with a working memory.
+
+    Raises NotFoundError.
+    """
     async with db.transaction(agent_id) as tx:
         if session_ref is None:
             return (await working_set_store.find_last_session(tx, agent_id=agent_id))[0]
@@ -114,7 +118,7 @@ async def find_active_session(db: Database, session_ref: str | None, *, agent_id
 
 
 def _quartiles(hours: Sequence[float]) -> tuple[float, ...]:
-    """Return (minimum, quartiles, maximum) rounded to 0.01; empty for no values."""
+    """Return minimum, the three quartiles and maximum, rounded to 0.01; an empty tuple for no values."""
     if not hours:
         return ()
     inner = quantiles(hours, n=4, method="inclusive") if len(hours) > 1 else [hours[0]] * 3

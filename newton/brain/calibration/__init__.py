@@ -1,1 +1,1 @@
-"""Calibration of stated confidence, computed from reviewed decisions only."""
+"""Calibration of stated confidence: how well it agrees with the outcomes of reviewed decisions."""

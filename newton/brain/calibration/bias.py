@@ -1,4 +1,4 @@
-"""Over- and underconfidence, with a significance interval. Pure."""
+"""Over- and underconfidence of stated confidence, with a confidence interval. Pure."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -26,10 +26,12 @@ BiasVerdict = Literal["overconfident", "underconfident", "no sign of either", "t
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfidenceBias:
-    """Mean confidence minus mean outcome; positive is overconfident.
+    """The bias of stated confidence: `size` is mean confidence minus mean outcome, so overconfidence is positive.
 
-    `interval` is a 95 % bootstrap interval, None with few reviews. It is never narrower than the sampling noise of a
-    perfectly calibrated agent with the same confidences, so a calibrated agent is flagged in under 5 % of cases."""
+    `interval` is a 95 % bootstrap interval of the size, None with few reviews. It is never narrower than the sampling
+    noise of a perfectly calibrated agent with the same confidences, so a calibrated agent is called biased in under 5 %
+    of cases.
+    """
 
     n: int
     mean_stated: float
@@ -51,7 +53,7 @@ class ConfidenceBias:
 
 
 def compute_bias(pairs: ForecastSeries) -> ConfidenceBias | None:
-    """Compute the bias; None without reviews. Deterministic for a given record."""
+    """Return the bias of stated confidence; None without reviews. Equal data gives an equal result."""
     if len(pairs) == 0:
         return None
     return ConfidenceBias(
@@ -84,7 +86,7 @@ def _quantile_ends(noise: Float32Array) -> tuple[float, float]:
 
 @cache
 def _draws() -> tuple[Float32Array, Float32Array]:
-    """Return fixed random draws: positions in the record as fractions, and outcomes of a calibrated agent."""
+    """Return fixed random numbers in [0, 1): to draw positions, and to draw outcomes of a calibrated agent."""
     rng = np.random.default_rng(SEED)
     shape = MAX_RESAMPLE_SIZE, RESAMPLES
     return rng.random(shape, dtype=np.float32), rng.random(shape, dtype=np.float32)

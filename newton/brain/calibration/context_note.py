@@ -1,4 +1,4 @@
-"""The short calibration note for contexts. Pure."""
+"""A short note on the calibration of an agent, which is shown in contexts. Pure."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -13,7 +13,7 @@ NOTE_WINDOW = 100  # decisions; the note covers the latest only, because agents 
 def write_note(
     decisions: Iterable[ReviewedDecision], *, count: Callable[[str], int], max_tokens: int = MAX_NOTE_TOKENS
 ) -> str | None:
-    """Write a note on the latest decisions of at most `max_tokens`; None with too few reviews."""
+    """Return a note on the calibration of the latest decisions, of at most `max_tokens`; None with too few reviews."""
     pairs = to_series(sort_by_time(decisions)[-NOTE_WINDOW:])
     own = compute_bias(pairs)
     if own is None or len(pairs) < MIN_REVIEWS_FOR_BIAS:

@@ -10,7 +10,10 @@ from newton.errors import InputError
 def filter_decisions(
     decisions: Sequence[ReviewedDecision], *, category: str | None, since: datetime | None
 ) -> list[ReviewedDecision]:
-    """Return the decisions of a category made at `since` or later. Raises InputError for an unknown category."""
+    """Return the decisions of a category made at `since` or later; a filter of None selects all.
+
+    Raises InputError for a category that no decision has.
+    """
     categories = sorted({one.category for one in decisions})
     if category is not None and category not in categories:
         hint = f"Known categories: {', '.join(categories) or 'none'}."

@@ -1,4 +1,4 @@
-"""The JSON form of a calibration report, with the field names of forecasting tools. Pure."""
+"""The JSON form of a calibration report, with the field names that forecasting tools use. Pure."""
 
 from dataclasses import asdict
 
@@ -17,7 +17,7 @@ EMPTY_REPORT: JsonDict = {"n": 0, "partials": 0, "says": "nothing judged", "bins
 
 
 def to_json(report: CalibrationReport) -> JsonDict:
-    """Return the report as JSON values, with the overall scores at the top level. Unavailable values are null."""
+    """Return the report as JSON values, with the overall scores at the top level. Missing values are null."""
     return {
         **(_scores(report.scores) if report.scores else EMPTY_REPORT),
         "without_partials": report.without_partials and _scores(report.without_partials),
@@ -33,7 +33,7 @@ def _scores(of: CalibrationScores) -> JsonDict:
 
 
 def _bin(bucket: CalibrationBin) -> JsonDict:
-    """Round the shares of a bin to four decimals, for display."""
+    """Return a bin as JSON values, its shares rounded to four decimals."""
     return {
         "bin": bucket.label,
         "n": bucket.n,

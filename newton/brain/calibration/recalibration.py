@@ -1,4 +1,4 @@
-"""Fit a map from stated to corrected confidence on earlier decisions; validate it on later ones. Pure."""
+"""Correction of stated confidence by a map that is fitted on earlier decisions and validated on later ones. Pure."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ RecalibrationMethod = Literal["none", "platt", "isotonic"]
 
 @dataclass(frozen=True, slots=True)
 class NoCorrection:
-    """The identity map."""
+    """A correction map that leaves every confidence unchanged."""
 
     method: RecalibrationMethod = "none"
 
@@ -37,7 +37,7 @@ class NoCorrection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlattScaling:
-    """A logistic curve over the log odds. A slope below 1 moves confidence towards 0.5."""
+    """A correction map: a logistic curve over the log odds. A slope below 1 moves confidence towards 0.5."""
 
     slope: float
     intercept: float
@@ -49,7 +49,7 @@ class PlattScaling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsotonicMap:
-    """A nondecreasing piecewise linear map; constant before the first and after the last point."""
+    """A correction map: nondecreasing, linear between its points, and constant before the first and after the last."""
 
     stated: tuple[float, ...]
     observed: tuple[float, ...]
@@ -64,9 +64,12 @@ CorrectionMap = NoCorrection | PlattScaling | IsotonicMap
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecalibrationResult:
-    """A map fitted on all reviews, and the Brier scores on later decisions when fitted on earlier ones.
+    """A correction map that was fitted on all reviewed decisions, and the result of its validation.
 
-    Show a corrected confidence beside the stated one, never instead of it."""
+    For the validation, a map was fitted on the `earlier` decisions only. The Brier scores are those of the stated and
+    of the corrected confidence on the `later` ones. Show a corrected confidence beside the stated one, never instead of
+    it.
+    """
 
     correction: CorrectionMap
     earlier: int
@@ -83,12 +86,12 @@ class RecalibrationResult:
         return self.brier_corrected < self.brier_stated
 
     def correct(self, confidence: float) -> float:
-        """Return the corrected confidence in [0, 1]; nondecreasing."""
+        """Return the corrected confidence, in [0, 1]. It never falls when the stated confidence rises."""
         return float(self.correction.apply(np.array([confidence]))[0])
 
 
 def recalibrate(pairs: ForecastSeries) -> RecalibrationResult | None:
-    """Fit the map to a record in time order; None below the required number of reviews."""
+    """Fit a correction map to decisions in time order, and validate it; return None below MIN_REVIEWS decisions."""
     if len(pairs) < MIN_REVIEWS:
         return None
     cut = round(len(pairs) * TRAINING_SHARE)
@@ -104,11 +107,14 @@ def recalibrate(pairs: ForecastSeries) -> RecalibrationResult | None:
 
 
 def fit_platt(pairs: ForecastSeries) -> PlattScaling:
-    """Fit by maximum likelihood, regularized towards the identity, so that a few equal outcomes do not dominate."""
+    """Fit Platt scaling by maximum likelihood.
+
+    It is regularized towards no correction, so that a few equal outcomes do not dominate.
+    """
     odds = _log_odds(pairs.stated)
 
     def loss(point: FloatArray) -> tuple[float, FloatArray]:
-        """Return the penalized negative log likelihood and its gradient at (intercept, slope)."""
+        """Return the penalized negative log likelihood at (intercept, slope), and its gradient."""
         logits = point[0] + point[1] * odds
         errors = 1 / (1 + np.exp(-logits)) - pairs.outcome
         offset = point - (0.0, 1.0)
@@ -122,7 +128,7 @@ def fit_platt(pairs: ForecastSeries) -> PlattScaling:
 
 
 def fit_isotonic(pairs: ForecastSeries) -> IsotonicMap:
-    """Fit an isotonic regression. Decisions of equal confidence become one point."""
+    """Fit an isotonic regression. Decisions with equal confidence become one point."""
     stated, which, counts = np.unique(pairs.stated, return_inverse=True, return_counts=True)
     means = np.bincount(which, weights=pairs.outcome) / counts
     levels: FloatArray = import_module("scipy.optimize").isotonic_regression(means, weights=counts).x
@@ -132,7 +138,10 @@ def fit_isotonic(pairs: ForecastSeries) -> IsotonicMap:
 
 
 def _choose_fit(earlier: ForecastSeries) -> Callable[[ForecastSeries], CorrectionMap]:
-    """Choose the fit with the lowest error on later decisions, if its improvement is significant."""
+    """Return the fitting function with the lowest error on later decisions.
+
+    Return that of NoCorrection if no map improves the error significantly.
+    """
     cuts = [round(len(earlier) * share) for share in FOLD_ENDS]
     folds = [(earlier.select(slice(a)), earlier.select(slice(a, b))) for a, b in pairwise(cuts)]
     best: Callable[[ForecastSeries], CorrectionMap] = NoCorrection.fit

@@ -1,4 +1,4 @@
-"""The calibration report of a record. Pure."""
+"""The calibration report of an agent's reviewed decisions. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,10 @@ _NAMES: Mapping[GroupDimension, Callable[[ReviewedDecision], Iterable[str]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationGroup:
-    """The decisions of one group. Small groups have no bias interval and no verdict."""
+    """The calibration of a group of decisions, such as those of one category.
+
+    A small group has no bias interval and no verdict.
+    """
 
     name: str
     n: int
@@ -40,8 +43,9 @@ class CalibrationGroup:
 class CalibrationReport:
     """The calibration of reviewed decisions. `scores` and `bias` are None without reviews.
 
-    `without_partials` has the scores without partial outcomes, None if there are none. A decision is in the group of
-    each of its reason kinds."""
+    `without_partials` are the scores without the decisions whose outcome is partial, None if there are no such
+    decisions. In the groups by reason, a decision counts once for each kind of reason that it has.
+    """
 
     scores: CalibrationScores | None
     without_partials: CalibrationScores | None
@@ -56,7 +60,7 @@ class CalibrationReport:
 
 
 def build_calibration(decisions: Iterable[ReviewedDecision]) -> CalibrationReport:
-    """Compute the report. Decisions may be in any order. Raises InputError for a confidence outside [0, 1]."""
+    """Return the calibration report of decisions in any order. Raises InputError for a confidence outside [0, 1]."""
     ordered = sort_by_time(decisions)
     pairs = to_series(ordered)
     whole = np.flatnonzero(pairs.outcome != 0.5)

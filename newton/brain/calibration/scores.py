@@ -1,4 +1,4 @@
-"""Calibration scores of stated confidence: Brier score, log loss, ECE and others. Pure."""
+"""Scores of how well stated confidence agrees with outcomes: Brier score, log loss, ECE and others. Pure."""
 
 from dataclasses import dataclass
 from math import sqrt
@@ -15,9 +15,10 @@ Z95 = 1.96
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationBin:
-    """The decisions with a confidence in [low, high); the last bin includes `high`.
+    """The decisions with a confidence from `low` to below `high`; the last bin includes `high`.
 
-    `wilson95` is the Wilson interval of the success rate, which is slightly too wide with partial outcomes."""
+    `wilson95` is the Wilson interval of the success rate. It is slightly too wide with partial outcomes.
+    """
 
     low: float
     high: float
@@ -33,11 +34,12 @@ class CalibrationBin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationScores:
-    """Scores of reviewed decisions. Partial outcomes count 0.5; `partials` is their number.
+    """The scores of reviewed decisions. A partial outcome counts 0.5; `partials` is the number of such outcomes.
 
     `brier_skill_vs_base` is None when all outcomes are equal, because the base rate then has no error to improve on.
     `uncertainty` is the variance of the outcomes: base rate x (1 - base rate) without partial ones. Empty bins are
-    omitted."""
+    omitted.
+    """
 
     n: int
     partials: int
@@ -56,7 +58,7 @@ class CalibrationScores:
 
 
 def compute_scores(pairs: ForecastSeries) -> CalibrationScores | None:
-    """Compute the scores; None without reviews."""
+    """Return the calibration scores; None without decisions."""
     if len(pairs) == 0:
         return None
     base = float(pairs.outcome.mean())
@@ -85,7 +87,7 @@ def compute_scores(pairs: ForecastSeries) -> CalibrationScores | None:
 
 
 def wilson_interval(share: float, n: int, *, z: float = Z95) -> tuple[float, float]:
-    """Return the Wilson interval of a share of n trials, 95 % by default.
+    """Return the Wilson score interval of a share of `n` trials, 95 % by default.
 
     >>> [round(end, 4) for end in wilson_interval(0.0, 1)]
     [0.0, 0.7935]
@@ -121,9 +123,10 @@ def _log_loss(pairs: ForecastSeries) -> float:
 
 
 def _equal_mass_error(pairs: ForecastSeries) -> float:
-    """Compute the calibration error over ten groups of nearly equal size, in order of confidence.
+    """Return the calibration error over ten groups of nearly equal size, in order of confidence.
 
-    Decisions of equal confidence count with their mean outcome, so that their order does not change the result."""
+    Decisions with equal confidence count with their mean outcome, so that their order does not change the result.
+    """
     order = np.argsort(pairs.stated, kind="stable")
     stated, outcome = pairs.stated[order], _group_means(pairs)[order]
     groups: list[IndexArray] = np.array_split(np.arange(len(pairs)), min(BIN_COUNT, len(pairs)))

@@ -1,4 +1,4 @@
-"""Stated confidences and outcomes as columns in time order. Pure."""
+"""Stated confidences and outcomes of decisions, as columns. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ IndexArray = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ForecastSeries:
-    """Two columns of equal length: stated confidence and outcome value (0.5 for partial)."""
+    """Two columns with one row for each decision: stated confidence, and value of the outcome (0.5 for partial)."""
 
     stated: FloatArray
     outcome: FloatArray
@@ -25,27 +25,27 @@ class ForecastSeries:
         return len(self.stated)
 
     def select(self, indices: IndexArray | slice) -> "ForecastSeries":
-        """Return these rows, in this order."""
+        """Return the rows at these indices, in the order of the indices."""
         return ForecastSeries(self.stated[indices], self.outcome[indices])
 
     @property
     def gap(self) -> FloatArray:
-        """Return confidence minus outcome; positive is overconfident."""
+        """The confidence of each decision minus the value of its outcome; positive is overconfident."""
         return self.stated - self.outcome
 
     @property
     def squared_errors(self) -> FloatArray:
-        """Return the squared errors; their mean is the Brier score."""
+        """The squared difference of confidence and outcome of each decision; the mean is the Brier score."""
         return self.gap**2
 
 
 def sort_by_time(decisions: Iterable[ReviewedDecision]) -> tuple[ReviewedDecision, ...]:
-    """Sort by decision time, then by review time and id."""
+    """Return the decisions sorted by decision time, then by review time and id."""
     return tuple(sorted(decisions, key=lambda one: (one.decided_at, one.reviewed_at, one.decision_id.int)))
 
 
 def to_series(decisions: Sequence[ReviewedDecision]) -> ForecastSeries:
-    """Convert decisions to columns, in the given order. Raises InputError for a confidence outside [0, 1]."""
+    """Return the confidences and outcomes of decisions, in order. Raises InputError for a confidence outside [0, 1]."""
     stated = np.array([one.confidence for one in decisions], dtype=np.float64)
     if not np.all((stated >= 0) & (stated <= 1)):
         raise InputError("A confidence is outside 0 to 1.", hint="Give a number from 0 to 1, such as 0.8.")

@@ -1,4 +1,4 @@
-"""Store snapshots of the calibration after reviews, so that contexts need not compute it."""
+"""Store of calibration snapshots, which are taken after reviews, so that contexts need not compute the calibration."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -16,14 +16,14 @@ SQL = load("newton.brain.calibration", "snapshots.sql")
 
 
 class CalibrationNote(NamedTuple):
-    """The calibration note, one line, and its tokens including the newline."""
+    """The calibration note, one line, and its number of tokens including the newline."""
 
     text: str
     tokens: int
 
 
 async def take_snapshot(tx: Tx, *, agent_id: UUID, now: datetime, count_tokens: TokenCounter) -> None:
-    """Compute and store a snapshot. Does nothing without reviews."""
+    """Compute the calibration of all reviewed decisions and store it as a snapshot. Do nothing without reviews."""
     # read the ledger head first, so that later reviews trigger another snapshot
     head = await ledger.get_head(tx, agent_id=agent_id)
     reviewed = await queries.list_reviewed_decisions(tx, agent_id=agent_id)
@@ -46,12 +46,12 @@ async def take_snapshot(tx: Tx, *, agent_id: UUID, now: datetime, count_tokens: 
 
 
 async def get_last_review_count(tx: Tx, *, agent_id: UUID) -> int:
-    """Return the number of reviews in the last snapshot."""
+    """Return the number of reviews in the last snapshot; 0 without a snapshot."""
     row = await SQL["get_last_reviewed_count"].fetch_one(tx, agent_id=agent_id)
     return row["judged"] if row else 0
 
 
 async def read_note(tx: Tx, *, agent_id: UUID, moment: datetime | None = None) -> CalibrationNote | None:
-    """Return the note of the latest snapshot, or as of `moment`; None if there is none."""
+    """Return the note of the latest snapshot, or of the latest one at `moment`; None if it has no note."""
     row = await SQL["get_latest_note"].fetch_one(tx, agent_id=agent_id, moment=moment)
     return CalibrationNote(row["note"], row["note_tokens"]) if row and row["note"] else None

@@ -1,4 +1,4 @@
-"""Trends of calibration over time, and detection of drift. Pure."""
+"""The trend of calibration over time, and the detection of drift. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ Direction = Literal["rising", "falling", "no clear change"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrendWindow:
-    """Consecutive decisions. `start` and `end` are the times of the first and the last."""
+    """The scores of consecutive decisions. `start` and `end` are the times of the first and the last decision."""
 
     start: datetime
     end: datetime
@@ -37,7 +37,7 @@ class TrendWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrendSlope:
-    """The change of the score per 100 decisions, with its 95 % interval, by least squares over single decisions."""
+    """The change of a score per 100 decisions, with its 95 % interval, from a least-squares line over the decisions."""
 
     per_100: float
     interval: tuple[float, float]
@@ -52,7 +52,7 @@ class TrendSlope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationDrift:
-    """The latest decisions compared with all earlier ones. `reasons` is empty without drift."""
+    """The scores of the latest decisions and of all earlier ones. `reasons` is empty if there is no drift."""
 
     recent_brier: float
     earlier_brier: float
@@ -63,7 +63,10 @@ class CalibrationDrift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationTrend:
-    """Windows, slopes and drift. `drift` is None for short records."""
+    """The calibration over time: the scores of each window, the slopes of Brier score and bias, and the drift.
+
+    `drift` is None with too few decisions.
+    """
 
     windows: tuple[TrendWindow, ...]
     brier: TrendSlope
@@ -72,7 +75,7 @@ class CalibrationTrend:
 
 
 def compute_trend(decisions: Sequence[ReviewedDecision], pairs: ForecastSeries) -> CalibrationTrend | None:
-    """Compute the trend of decisions in time order; None below two windows."""
+    """Return the trend of decisions that are in time order; None if they do not fill two windows."""
     if len(pairs) < 2 * WINDOW_SIZE:
         return None
     count = min(MAX_WINDOWS, len(pairs) // WINDOW_SIZE)
@@ -86,7 +89,7 @@ def compute_trend(decisions: Sequence[ReviewedDecision], pairs: ForecastSeries) 
 
 
 def fit_slope(values: FloatArray) -> TrendSlope:
-    """Fit a line to values in time order, with heteroskedasticity-robust (White) standard errors."""
+    """Fit a line to values in time order, and return its slope with heteroskedasticity-robust (White) errors."""
     time = np.arange(len(values)) / 100
     time -= time.mean()
     spread = float(time @ time)
@@ -127,6 +130,6 @@ def _drift(pairs: ForecastSeries) -> CalibrationDrift | None:
 
 
 def _rises_beyond(recent: FloatArray, before: FloatArray, *, min_rise: float) -> bool:
-    """Return whether the mean rises by more than `min_rise` and significantly (95 %)."""
+    """Return whether the mean rises by more than `min_rise`, and significantly at the 95 % level."""
     rise = float(recent.mean() - before.mean())
     return rise > min_rise and rise > Z95 * sqrt(recent.var() / len(recent) + before.var() / len(before))

@@ -38,9 +38,9 @@ from .operations import SyncAgentOperations
 class SyncClient(SyncAgentOperations):
     """HTTP client for the memory of one agent. Use it with `with`, which closes it.
 
-    A method that fails raises ApiError; its `code` says why. A memory is identified by its id, or by the end of it.
-    Every time is a timezone-aware datetime in an argument, and ISO 8601 text in a result. The daemon counts tokens.
-    `idempotency_key` makes repeated calls one: with an equal key the daemon answers with its first response.
+    A method that fails raises ApiError; its `code` says why. A memory is identified by its id or the end of its id.
+    Times are timezone-aware datetimes in arguments, and ISO 8601 text in results. The daemon counts tokens. Calls with
+    the same `idempotency_key` take effect only once: the daemon answers each of them with its first response.
     """
 
     def remember(
@@ -50,7 +50,7 @@ class SyncClient(SyncAgentOperations):
 
         `fields` may contain `subject`, `attribute`, `confidence` (0 to 1), `importance` (0 to 10), `source` ("own",
         "tool" or "web"), and `at` and `until`, the times at which it becomes true and stops being true. Raises ApiError
-        `censor_blocked` if a censor forbids a text of a tool or a page.
+        `censor_blocked` if the source is "tool" or "web" and a censor (a prohibition) forbids the text.
         """
         return self.post("/v1/memories", {"content": content, **fields}, idempotency_key=idempotency_key)
 
@@ -58,15 +58,16 @@ class SyncClient(SyncAgentOperations):
         """Search the memory; return at most `limit` memories, best first.
 
         `kinds` are kinds of memories, such as "fact" or "episode". The `evidence` of a result is 0 for no match and
-        about 1 for a clear one. `missing` names sources that were not available, with the reason.
+        about 1 for a clear match. `missing` names parts of the search that were not available, with the reason.
         """
         return self.post("/v1/recall", {"query": query, "limit": limit, "kinds": kinds})
 
     def context(self, input: str, *, max_tokens: int | None = None, **fields: object) -> ContextResponse:
-        """Build the context for an input, of at most `max_tokens` tokens; its `text` is for the prompt of a model.
+        """Build the context for an input: a `text` from memory to put into the prompt of a model.
 
-        Without `max_tokens` the size adapts to the input. `fields` are the other fields of `POST /v1/context`:
-        `session`, `frame`, `profile`, `kinds`, `since`, `until`, `as_of`, `fill` and more. Only the bundle is stored.
+        The text has at most `max_tokens` tokens; without it, the size adapts to the input. `fields` are the other
+        fields of `POST /v1/context`: `session`, `frame`, `profile`, `kinds`, `since`, `until`, `as_of`, `fill` and
+        more. The context is stored under its `bundle_id`; the input does not become a memory.
         """
         return self.post("/v1/context", {"input": input, "max_tokens": max_tokens, **fields})
 
@@ -74,16 +75,22 @@ class SyncClient(SyncAgentOperations):
         """Return a memory in full, with its links and state changes.
 
         `full_text` begins at the character `offset` and has at most `limit` characters; `remaining_chars` is the number
-        of characters behind it. Raises ApiError `not_found`.
+        of characters after this part. Raises ApiError `not_found`.
         """
         return self.get(f"/v1/memories/{memory_id}", {"offset": offset, **({"limit": limit} if limit else {})})
 
     def confirm(self, memory_id: IdLike, *, idempotency_key: str | None = None) -> bool:
-        """Confirm a fact; return False if it was confirmed today already. Raises ApiError `not_found` or `conflict`."""
+        """Confirm that a fact is true; return False if it was confirmed today already.
+
+        Raises ApiError `conflict` if the fact was superseded or retracted.
+        """
         return (self.post(f"/v1/memories/{memory_id}/confirm", idempotency_key=idempotency_key))["counted"]
 
     def supersede(self, memory_id: IdLike, content: str, *, idempotency_key: str | None = None) -> str:
-        """Replace a fact that was true until now; return the id of the new one. Raises ApiError `conflict`."""
+        """Replace a fact that was true until now; return the id of the new fact.
+
+        Raises ApiError `conflict` if the fact was superseded already.
+        """
         path = f"/v1/memories/{memory_id}/supersede"
         return (self.post(path, {"content": content}, idempotency_key=idempotency_key))["superseded_by"]
 
@@ -92,11 +99,14 @@ class SyncClient(SyncAgentOperations):
         self.post(f"/v1/memories/{memory_id}/retract", idempotency_key=idempotency_key)
 
     def list_conflicts(self) -> list[dict[str, Any]]:
-        """Return pairs of facts that may exclude each other, each with its `newer` and its `older` fact."""
+        """Return pairs of facts that may contradict each other, each with its `newer` and its `older` fact."""
         return (self.get("/v1/conflicts"))["items"]
 
     def settle_conflict(self, memory_id: IdLike, keep: Literal["newer", "older", "both", "same"]) -> None:
-        """Settle the conflicts of a fact by the word of a person: which fact to `keep`; `same` merges both."""
+        """Settle the conflicts of a fact as a person decided: `keep` the newer fact, the older one or both.
+
+        `same` merges the two facts, because they say the same.
+        """
         self.post(f"/v1/conflicts/{memory_id}/settle", {"keep": keep})
 
     def set_outcome(self, memory_id: IdLike, outcome: str, *, idempotency_key: str | None = None) -> None:
@@ -123,17 +133,20 @@ class SyncClient(SyncAgentOperations):
         """Append messages and events to a session, which is created if needed.
 
         Return the positions of the new messages, from 0. A message with a `ref` that the session already has is
-        ignored. At most 1,000 messages are sent in one call.
+        ignored. Give at most 1,000 messages in one call.
         """
         path, body = f"{session_path(session)}/messages", {"messages": messages, "events": events}
         return (self.post(path, body, idempotency_key=idempotency_key))["positions"]
 
     def get_session_view(self, session: str, *, max_tokens: int | None = None) -> dict[str, Any]:
-        """Return the view of a session that a model would be sent now, of at most `max_tokens` tokens."""
+        """Return the messages and summaries that a model would now receive of a session.
+
+        They have at most `max_tokens` tokens; by default, as many as the daemon's setting allows.
+        """
         return self.get(f"{session_path(session)}/view", {"max_tokens": max_tokens} if max_tokens else None)
 
     def run_turn(self, session: str, input: str, **fields: object) -> Generator[TurnEvent]:
-        """Send a message in a session, which is created if needed; yield the deltas, then the result.
+        """Send a message in a session, which is created if needed; yield parts of the reply, then the result.
 
         `fields` are the other fields of `POST /v1/sessions/{session}/turns`: `frame`, `model`, `include_context` and
         `private`. If the generator is closed early, the text so far is stored. The request is never retried, because
@@ -155,47 +168,53 @@ class SyncClient(SyncAgentOperations):
             raise connection_lost_error()
 
     def close_session(self, session: str) -> None:
-        """Close a session: its messages become an episode, from which facts are learnt. It can still be continued."""
+        """Close a session: its messages become an episode, from which facts are extracted. It can be continued."""
         self.post(f"{session_path(session)}/close")
 
     def get_token_info(self) -> TokenInfoDict:
-        """Return the agent and the scope of the token."""
+        """Return the agent and the scope of the token of this client, and the chat model."""
         info = self.get("/v1/token")
         with expect_newton_response():
             return TokenInfoDict(agent=info["agent"], scope=info["scope"], model=info["model"])
 
     def process_pending(self, since: datetime | str) -> list[ChangedMemoryDict]:
-        """Index, embed and deduplicate pending memories; return the state transitions since a time."""
+        """Index, embed and deduplicate pending memories; return the memories whose state changed since a time."""
         changes = self.post("/v1/memories/process", {"since": since})
         with expect_newton_response():
             return changes["items"]
 
     def explain_memory(self, bundle_id: IdLike, item: str) -> dict[str, Any]:
-        """Explain why a memory is in a context or not. `item` is its number, its id, its ref, or words of its text."""
+        """Explain why a memory is in a context or not.
+
+        `item` is the number of the memory in the context, its id, its ref, or words of its text.
+        """
         return self.get(f"/v1/bundles/{bundle_id}/explain", {"item": item})
 
     def accept_proposal(self, line_id: IdLike) -> list[str]:
-        """Accept an identity proposal as a person; return the ids of the lines that it replaced."""
+        """Add a proposed line to the agent's identity, as a person decided; return the ids of replaced lines."""
         return (self.post(f"/v1/identity/proposals/{line_id}/accept"))["replaced"]
 
     def reject_proposal(self, line_id: IdLike) -> None:
-        """Reject an identity proposal."""
+        """Reject a line that was proposed for the agent's identity."""
         self.post(f"/v1/identity/proposals/{line_id}/reject")
 
     def push(self, goal: str, *, session: str | None = None, idempotency_key: str | None = None) -> TaskChangeDict:
-        """Start a task inside the current one, in the named session or the default one. Raises ApiError `conflict`."""
+        """Start a subtask of the current task, in the named session or the default session.
+
+        Raises ApiError `invalid_input` if it would be more than 50 levels deep.
+        """
         return self.post("/v1/tasks", {"goal": goal, "session": session}, idempotency_key=idempotency_key)
 
     def pop(
         self, result: str = "", *, session: str | None = None, idempotency_key: str | None = None
     ) -> TaskChangeDict:
-        """Finish the current task with its result. Raises ApiError `conflict` if there is none."""
+        """Finish the current task with its result. Raises ApiError `invalid_input` if there is no current task."""
         return self.post("/v1/tasks/pop", {"result": result, "session": session}, idempotency_key=idempotency_key)
 
     def decide(
         self, description: str, *, confidence: float, idempotency_key: str | None = None, **fields: object
     ) -> DecisionDict:
-        """Record a decision before it is carried out. `confidence` is the probability of its success, from 0 to 1.
+        """Record a decision before it is carried out. `confidence` is the probability of success, from 0 to 1.
 
         `fields` are the other fields of `POST /v1/decisions`: `reasons` (each with `kind` and `text`), `alternatives`,
         `stakes`, `category`, `expected`, `look_again_at` and more. Raises ApiError `guardrail_blocked` or
@@ -205,17 +224,20 @@ class SyncClient(SyncAgentOperations):
         return self.post("/v1/decisions", body, idempotency_key=idempotency_key)
 
     def review(self, decision_id: IdLike, outcome: Outcome, *, lesson: str | None = None) -> None:
-        """Record the outcome of a decision. It can be recorded only once; then ApiError `conflict` is raised."""
+        """Record the outcome of a decision. Raises ApiError `conflict` if one is recorded already."""
         self.post(f"/v1/decisions/{decision_id}/review", {"outcome": outcome, "lesson": lesson})
 
     def calibration(self) -> dict[str, Any]:
-        """Return how well the stated confidence of decisions agrees with their outcomes. Null means too few cases."""
+        """Return how well the confidence stated in decisions agrees with their outcomes.
+
+        A value is None if too few decisions were reviewed.
+        """
         return self.get("/v1/calibration")
 
     def iter_pages(self, path: str, **params: str | int | bool) -> Generator[dict[str, Any]]:
         """Yield the items of all pages of a list such as `/v1/decisions`; `params` are its query parameters.
 
-        `limit` is the number of items of one page; a page is requested when its first item is wanted.
+        `limit` is the number of items of one page. A page is requested when the caller reaches its first item.
         """
         cursor: str | None = None
         while True:
@@ -227,8 +249,8 @@ class SyncClient(SyncAgentOperations):
     def events(self, *, after: int | None = None) -> Generator[StreamedEvent]:
         """Stream events without end, from now on or after the event with the number `after`.
 
-        It reconnects if the connection breaks and continues after the last event. Raises ApiError `daemon_unreachable`
-        after `max_attempts` failures in a row. Events are kept for seven days.
+        If the connection breaks, the client reconnects and continues after the last event. Raises ApiError
+        `daemon_unreachable` after `max_attempts` failures in a row. Events are kept for seven days.
         """
         failures = 0
         while True:
@@ -246,5 +268,5 @@ class SyncClient(SyncAgentOperations):
 
 
 def session_path(session: str) -> str:
-    """Return the path of a session."""
+    """Return the URL path of a session, with its name percent-encoded."""
     return f"/v1/sessions/{quote(session, safe='')}"

@@ -33,7 +33,7 @@ QueryParameters = Mapping[str, str | int | bool | Sequence[str]]  # a sequence i
 
 
 class SyncDaemonConnection:
-    """An HTTP connection with retries and exponential backoff."""
+    """HTTP connection to the daemon, with retries after an exponential backoff."""
 
     def __init__(
         self,
@@ -45,9 +45,9 @@ class SyncDaemonConnection:
         timeout: float = TIMEOUT_SECONDS,
         max_attempts: int = MAX_ATTEMPTS,
     ) -> None:
-        """Prepare the connection; it is opened by the first request.
+        """Prepare the connection, which the first request opens.
 
-        `url` is that of the daemon (default: NEWTON_URL, or http://127.0.0.1:8700) and `token` one of its tokens
+        `url` is the address of the daemon (default: NEWTON_URL, or http://127.0.0.1:8700), `token` an access token
         (default: NEWTON_TOKEN). `agent` selects an agent and needs the token of the operator; `user` selects the memory
         of one user and needs a token for users. `timeout` is the number of seconds to wait for a connection and for
         each part of a response. A request is sent at most `max_attempts` times. Raises ApiError with the code
@@ -74,13 +74,14 @@ class SyncDaemonConnection:
         self._http.close()
 
     def get(self, path: str, params: QueryParameters | None = None) -> Any:
-        """Return the JSON of a GET request."""
+        """Send a GET request and return the JSON of the response."""
         return decode_json(self.request("GET", path, params=params))
 
     def post(self, path: str, body: Mapping[str, object] | None = None, *, idempotency_key: str | None = None) -> Any:
-        """Return the JSON of a POST request. Fields that are None are left out; times are sent as ISO 8601.
+        """Send a POST request and return the JSON of the response. Fields of the body that are None are left out.
 
-        It takes effect only once, also if it is retried, and once for all calls with the same `idempotency_key`.
+        Times are sent as ISO 8601. The request takes effect only once, even if it is retried, and only once for all
+        calls with the same `idempotency_key`.
         """
         key = idempotency_key or str(uuid4())
         return decode_json(self.request("POST", path, body=encode_fields(body or {}), idempotency_key=key))
@@ -94,7 +95,10 @@ class SyncDaemonConnection:
         body: Mapping[str, object] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Generator[Generator[ServerSentEvent]]:
-        """Open an event stream. It is not retried. Raises ApiError, or httpx2.TransportError without a connection."""
+        """Open a stream of server-sent events and yield an iterator over them. The request is not retried.
+
+        Raises ApiError for an error response, and httpx2.TransportError if the connection fails.
+        """
         content, headers = encode_body(body), {**JSON_HEADERS, **(headers or {})}
         with self._http.stream(method, path, content=content, headers=headers) as response:
             if response.is_error:
@@ -113,8 +117,8 @@ class SyncDaemonConnection:
     ) -> httpx2.Response:
         """Send a request and return its successful response.
 
-        It is sent again if the connection fails or the daemon is busy, each time with the same idempotency key. Raises
-        ApiError with the error of the daemon, or with the code `daemon_unreachable`.
+        The request is sent again if the connection fails or the daemon is busy, each time with the same idempotency
+        key. Raises ApiError with the error of the daemon, or with the code `daemon_unreachable`.
         """
         content = encode_body(body)
         headers = {**JSON_HEADERS, **({"Idempotency-Key": idempotency_key} if idempotency_key else {})}
@@ -134,7 +138,7 @@ class SyncDaemonConnection:
         raise AssertionError("unreachable")
 
     def call_tool(self, name: str, arguments: Mapping[str, object]) -> dict[str, Any]:
-        """Call a tool of the MCP server and return its result. It is not retried, because it may store something."""
+        """Call a tool of the MCP server and return its result. The call is not retried: it may store something."""
         call = {"name": name, "arguments": dict(arguments)}
         content = encode_body({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
         try:

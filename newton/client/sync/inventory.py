@@ -1,5 +1,5 @@
 # Generated from newton/client/inventory.py by scripts/make-reference; change that module instead.
-"""Operations of the client that show and change what is stored: lists, edits, documents, identity, agents, tokens."""
+"""Client operations on stored data: memories, documents, identity lines, agents and tokens."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -10,7 +10,7 @@ from .connection import QueryParameters, SyncDaemonConnection
 
 
 class SyncInventoryOperations(SyncDaemonConnection):
-    """The operations answer plain JSON. `docs/reference/http.md` lists the fields of requests and responses."""
+    """Client operations on stored data, which return plain JSON. `docs/reference/http.md` lists the fields."""
 
     def list_memories(self, **filters: Any) -> JsonDict:
         """Return one page of the memories: `items`, `next` and, on the first page, `count`.
@@ -20,19 +20,19 @@ class SyncInventoryOperations(SyncDaemonConnection):
         return self.get("/v1/memories", filters)
 
     def edit_memory(self, memory_id: IdLike, **fields: object) -> JsonDict:
-        """Set the importance (0 to 10; None derives it), the core mark or the subject of a memory."""
+        """Set `importance` (0 to 10; None computes it again), `core` or `subject` of a memory; return the memory."""
         return self._send("PATCH", f"/v1/memories/{memory_id}", fields)
 
     def change_memories(self, action: str, filter: Mapping[str, object], **fields: object) -> JsonDict:
-        """Change all memories of a filter: `forget`, `retract`, `set_importance` or `set_core`.
+        """Change all memories that `filter` selects. `action` is forget, retract, set_importance or set_core.
 
-        Without `token`, the response is a preview with the token that confirms it. `fields` are the other fields of
-        `POST /v1/memories/bulk`.
+        Without the field `token`, nothing is changed, and the response is a preview with the token that confirms it.
+        `fields` are the other fields of `POST /v1/memories/bulk`.
         """
         return self._send("POST", "/v1/memories/bulk", {"action": action, "filter": filter, **fields})
 
     def entity(self, name: str) -> JsonDict:
-        """Return a person or thing in full, with the memories that mention it."""
+        """Return an entity (a person or thing) with the memories that mention it."""
         return self.get(f"/v1/entities/{encode_segment(name)}")
 
     def documents(self) -> list[JsonDict]:
@@ -40,61 +40,64 @@ class SyncInventoryOperations(SyncDaemonConnection):
         return self.get_items("/v1/documents")
 
     def document(self, document_id: IdLike) -> JsonDict:
-        """Return a document with its passages."""
+        """Return an ingested document with its passages, the parts that searches find."""
         return self.get(f"/v1/documents/{document_id}")
 
     def delete_document(self, document_id: IdLike, *, reason: str = "requested") -> list[str]:
-        """Permanently delete a document; return the ids of all deleted memories."""
+        """Permanently delete a document with its passages; return the ids of all deleted memories."""
         params = {"confirm": "delete", "reason": reason}
         return (self._send("DELETE", f"/v1/documents/{document_id}", params=params))["items"]
 
     def add_line(self, section: str, text: str, **fields: object) -> bool:
-        """Add a line to the identity as a person; return False if it is there already."""
+        """Add a line to the agent's identity, as a person decided; return False if the identity has it already."""
         return (self.post("/v1/identity/lines", {"section": section, "text": text, **fields}))["changed"]
 
     def change_line(self, line_id: IdLike, text: str, **fields: object) -> bool:
-        """Change the text of a line of the identity; return False if it has this text already."""
+        """Change the text of a line of the agent's identity; return False if the line has this text already."""
         return (self._send("PATCH", f"/v1/identity/lines/{line_id}", {"text": text, **fields}))["changed"]
 
     def remove_line(self, line_id: IdLike) -> None:
-        """Remove a line of the identity. Earlier versions keep it."""
+        """Remove a line from the agent's identity. Earlier versions of the identity keep the line."""
         self._send("DELETE", f"/v1/identity/lines/{line_id}")
 
     def identity_versions(self) -> list[JsonDict]:
-        """List the versions of the identity with the lines that each added and removed."""
+        """List the versions of the agent's identity with the lines that each added and removed."""
         return self.get_items("/v1/identity/versions")
 
     def roll_back_identity(self, version: int, *, reason: str | None = None) -> bool:
-        """Restore an earlier version of the identity; return False if nothing changes."""
+        """Restore an earlier version of the agent's identity; return False if the identity equals it already."""
         return (self.post("/v1/identity/rollback", {"version": version, "reason": reason}))["changed"]
 
     def agent(self, name: str) -> JsonDict:
-        """Return what an agent holds. Needs the token of the operator."""
+        """Return how much an agent has stored, and its last activity. Needs the token of the operator."""
         return self.get(f"/v1/agents/{encode_segment(name)}")
 
     def delete_agent(self, name: str, *, token: str | None = None) -> JsonDict:
-        """Delete an agent with the token of a preview; without it, return the preview. Needs the operator's token."""
+        """Permanently delete an agent, confirmed by the `token` of a preview.
+
+        Without `token`, return the preview and delete nothing. Needs the access token of the operator.
+        """
         params = {"token": token} if token else None
         return (self.request("DELETE", f"/v1/agents/{encode_segment(name)}", params=params)).json()
 
     def tokens(self, agent: str) -> list[JsonDict]:
-        """List the tokens of an agent. Needs the token of the operator."""
+        """List the access tokens of an agent. Needs the token of the operator."""
         return self.get_items(f"/v1/agents/{encode_segment(agent)}/tokens")
 
     def create_token(
         self, agent: str, name: str, *, scope: Literal["read", "write", "admin"] = "write", **fields: object
     ) -> str:
-        """Create a token of an agent and return it; it cannot be read again. Needs the token of the operator."""
+        """Create an access token for an agent and return it; it is not shown again. Needs the token of the operator."""
         body = {"name": name, "scope": scope, **fields}
         return (self.post(f"/v1/agents/{encode_segment(agent)}/tokens", body))["token"]
 
     def revoke_token(self, agent: str, token_id: IdLike) -> None:
-        """Revoke a token of an agent by its name or id. Needs the token of the operator."""
+        """Revoke an access token of an agent by its name or id. Needs the token of the operator."""
         path = f"/v1/agents/{encode_segment(agent)}/tokens/{encode_segment(str(token_id))}"
         self.request("DELETE", path)
 
     def get_items(self, path: str, **params: str | int | bool) -> list[JsonDict]:
-        """Return the items of a list."""
+        """Return the `items` of the list at `path`; `params` are its query parameters."""
         return (self.get(path, params))["items"]
 
     def _send(
@@ -105,5 +108,8 @@ class SyncInventoryOperations(SyncDaemonConnection):
         *,
         params: QueryParameters | None = None,
     ) -> Any:
-        """Return the JSON of a request that takes effect only once. A field of None is sent as null."""
+        """Send a request and return the JSON of its response. A field that is None is sent as null.
+
+        The request takes effect only once, even if it is retried.
+        """
         return (self.request(method, path, body=body, params=params, idempotency_key=str(uuid4()))).json()

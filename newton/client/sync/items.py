@@ -1,5 +1,5 @@
 # Generated from newton/client/items.py by scripts/make-reference; change that module instead.
-"""Operations of the client on items: JSON values with a namespace and a key."""
+"""Client operations on items: JSON values stored under a namespace and a key."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -9,7 +9,10 @@ from .inventory import SyncInventoryOperations
 
 
 class SyncItemOperations(SyncInventoryOperations):
-    """The operations on items. A namespace is a sequence of parts, from the outermost to the innermost."""
+    """Client operations on items, which are JSON values with a key in a namespace.
+
+    A namespace is a sequence of parts, from the outermost to the innermost.
+    """
 
     def put_item(
         self,
@@ -20,28 +23,29 @@ class SyncItemOperations(SyncInventoryOperations):
         index: Literal[False] | Sequence[str] | None = None,
         **fields: object,
     ) -> JsonDict:
-        """Store an item, or replace the value of a known one; return its ids and times.
+        """Store a JSON value as an item, or replace the value of an existing item; return the item's ids and times.
 
-        Its text is kept as a memory: that of the fields in `index`, such as "title" or "tags[*]", by default of all,
-        with False of none. `fields` may contain `source` ("own", "tool" or "web").
+        The text of the fields named in `index`, such as "title" or "tags[*]", becomes a memory that searches find. By
+        default all fields are used; False uses none. `fields` may contain `source` ("own", "tool" or "web").
         """
         chosen = {} if index is None else {"index": index if index is False else list(index)}
         body = {"namespace": list(namespace), "key": key, "value": value, **chosen, **fields}
         return self._send("PUT", "/v1/items", body)
 
     def item(self, namespace: Sequence[str], key: str) -> JsonDict:
-        """Return an item. Raises ApiError `not_found`."""
+        """Return an item: its value, ids and times. Raises ApiError `not_found`."""
         return self.get("/v1/items", {"namespace": list(namespace), "key": key})
 
     def delete_item(self, namespace: Sequence[str], key: str) -> list[str]:
-        """Permanently delete an item; return the ids of the deleted memories. Needs a token with the scope admin."""
+        """Permanently delete an item; return the ids of its deleted memories. Needs a token of the scope `admin`."""
         params = {"namespace": list(namespace), "key": key}
         return (self._send("DELETE", "/v1/items", params=params))["items"]
 
     def search_items(self, namespace: Sequence[str] = (), query: str | None = None, **fields: Any) -> list[JsonDict]:
-        """Return the items of all namespaces that begin with `namespace`: the nearest to `query`, or the last updated.
+        """Search the items of all namespaces that begin with `namespace`.
 
-        `fields` are `filter`, which restricts the fields of the values, `limit` and `offset`.
+        The items most similar to `query` come first or, without it, the last updated ones. `fields` are `filter`, which
+        restricts the fields of the values, `limit` and `offset`.
         """
         body = {"namespace": list(namespace), "query": query, **fields}
         return (self.post("/v1/items/search", body))["items"]

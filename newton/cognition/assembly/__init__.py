@@ -1,1 +1,1 @@
-"""Budget, fill and render: turn scored candidates into the text of a context."""
+"""Assembly of the text of a context from scored memories, within a token budget."""

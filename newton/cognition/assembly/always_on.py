@@ -1,4 +1,4 @@
-"""Selection of the identity lines and the censors of a context, before everything else. Pure."""
+"""Selection of the identity lines and the censors (prohibitions) of a context, before any memory is placed. Pure."""
 
 import functools
 from collections.abc import Mapping, Sequence, Set
@@ -27,7 +27,7 @@ LAYER_WEIGHTS: Mapping[str, int] = {layer: FIXED_LAYERS[layer] for layer in (IDE
 
 
 class AlwaysOnSections(NamedTuple):
-    """The sections of identity and censors, and the tokens of each, with its header."""
+    """The identity section and the censor section of a context, and the tokens of each, header included."""
 
     identity: IdentitySection = IdentitySection()
     censors: CensorSection = CensorSection()
@@ -35,7 +35,11 @@ class AlwaysOnSections(NamedTuple):
 
 
 class _RankedLine(NamedTuple):
-    """A line in the order of selection: its tier (0 for a triggered censor), and its position in the layer."""
+    """An identity line or a censor, in the order of selection: by tier, then by share.
+
+    `tier` is 0 for a triggered censor, 1 for identity lines and blocking censors, 2 for other censors. `share` is the
+    sum of the tokens in its layer up to and including this line, divided by the layer's weight.
+    """
 
     tier: int
     share: float
@@ -45,7 +49,7 @@ class _RankedLine(NamedTuple):
 
 
 def list_applicable(censors: Sequence[Censor], *, domains: Sequence[str], triggered: Set[UUID]) -> list[Censor]:
-    """Return the censors without a domain, of one of `domains`, or triggered."""
+    """Return the censors that have no domain, have one of `domains`, or are in `triggered`."""
     return [one for one in censors if one.domain in (None, *domains) or one.memory_id in triggered]
 
 
@@ -58,10 +62,10 @@ def select_always_on(
     header_tokens: Mapping[str, int],
     count_tokens: TokenCounter,
 ) -> AlwaysOnSections:
-    """Return the identity lines and the censors that fit into `max_tokens`, with a note on those that do not.
+    """Return the identity lines and the censors that fit into `max_tokens`, and a note with the number of omitted ones.
 
-    Triggered censors come first; then identity lines and blocking censors in proportion to `LAYER_WEIGHTS`, then
-    warnings. `censors` are the applicable ones, the strictest first; the sections keep the given order.
+    Triggered censors are selected first, then identity lines and blocking censors in proportion to `LAYER_WEIGHTS`,
+    then warnings. `censors` are the applicable ones, the strictest first; the section keeps this order.
     """
     lines = _rank_lines(identity, censors, triggered)
     shown = _Selection(lines, max_tokens, header_tokens, count_tokens).select()
@@ -116,12 +120,12 @@ class _Selected(NamedTuple):
 
     @property
     def is_complete(self) -> bool:
-        """Return whether each layer with omitted lines has a note."""
+        """Return True when each layer with omitted lines has a note that says so."""
         return all(layer in self.notes for layer, count in self.omitted.items() if count)
 
 
 class _Selection:
-    """Attempts to fit the ranked lines, with as few notes as are needed."""
+    """Selects as many ranked lines as fit, and reserves tokens for a note only where lines are omitted."""
 
     def __init__(
         self,
@@ -140,7 +144,10 @@ class _Selection:
         self._needs_triggered = bool(triggered) and min(triggered) + header_tokens[CENSORS] <= max_tokens
 
     def select(self) -> _Selected:
-        """Return the first attempt that says what it omits; a triggered censor is worth more than a note."""
+        """Return the first selection in which each layer with omitted lines has a note.
+
+        In a small context, a triggered censor takes precedence over a note.
+        """
         for notes in NOTE_ATTEMPTS:
             if (selected := self._fit(notes)) and selected.is_complete:
                 return selected
@@ -150,7 +157,10 @@ class _Selection:
         return self._fill(frozenset(), self._max_tokens)
 
     def _fit(self, notes: frozenset[str]) -> _Selected | None:
-        """Return the lines beside these notes; None if the notes do not fit, or leave no room for a triggered line."""
+        """Return the lines that fit beside the notes of the layers in `notes`.
+
+        Return None if the notes do not fit, or displace all triggered censors although one would fit without notes.
+        """
         reserved = sum(self._note_tokens[layer] + self._header_tokens[layer] for layer in notes)
         if reserved > self._max_tokens or not all(self._counts[layer] for layer in notes):
             return None
@@ -174,7 +184,7 @@ class _Selection:
 
 @functools.lru_cache(maxsize=256)
 def _render_note(layer: str, count: int, count_tokens: TokenCounter) -> TextBlock:
-    """Return the line that says how many lines are omitted. Cached: counting tokens is slow."""
+    """Render the line with the number of omitted identity lines or censors. Cached, because counting tokens is slow."""
     singular, plural = NOUNS[layer]
     line = to_bullet(f"{count} more {singular if count == 1 else plural} not shown for lack of room.")
     return TextBlock(line, count_tokens(line))

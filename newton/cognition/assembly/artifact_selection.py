@@ -1,4 +1,7 @@
-"""Selection of session artifacts for an input: the most similar ones whose messages are not sent. Pure."""
+"""Selection of session artifacts (summaries, tool and web results of a session) for an input. Pure.
+
+The most similar artifacts are selected, except those whose messages are sent to the model anyway.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -20,13 +23,13 @@ LEXICAL_SIMILARITY_SCALE = 2 / 3  # applied before the minimum: tables of number
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactSelector:
-    """The policy by which artifacts are selected, and the messages (first, last) that each artifact covers."""
+    """The rules for selecting artifacts, and the range of messages (first, last) that each artifact covers."""
 
     policy: ArtifactPolicy = DEFAULT_ARTIFACT_POLICY
     line_ranges: Mapping[UUID, LineRange] = field(default_factory=dict[UUID, LineRange])
 
     def reserve_tokens(self, artifacts: Sequence[RetrievedMemory], sent_messages: SentMessages | None) -> int:
-        """Return the token limit for artifacts with their heading; 0 when none can be selected."""
+        """Return the tokens to reserve for artifacts, heading included; 0 when none would be selected."""
         return self.policy.max_tokens if select_artifacts(artifacts, self, sent_messages).selected else 0
 
 
@@ -34,16 +37,16 @@ DEFAULT_ARTIFACT_SELECTOR = ArtifactSelector()
 
 
 class ArtifactSelection(NamedTuple):
-    """The selected artifacts with their rank, best first, and the rejected ones with the reason."""
+    """The selected artifacts by id, best first, with a text that states the rank; the rejected ones with the reason."""
 
     selected: Mapping[UUID, str]
     rejected: Mapping[UUID, str]
 
 
 def compute_similarity(found: RetrievedMemory, policy: ArtifactPolicy) -> float:
-    """Return the similarity to the input: cosine, or lexical overlap without a vector.
+    """Return the similarity of an artifact to the input: cosine, or lexical overlap without a vector.
 
-    With re-ranking, return the larger of both.
+    With reranking, return the larger of the cosine and the scaled lexical overlap.
     """
     if not found.similarity:
         return found.lexical
@@ -52,7 +55,7 @@ def compute_similarity(found: RetrievedMemory, policy: ArtifactPolicy) -> float:
 
 
 def rank_artifacts(artifacts: Sequence[RetrievedMemory], policy: ArtifactPolicy) -> list[RetrievedMemory]:
-    """Sort by similarity, best first; with re-ranking, add the lexical overlap."""
+    """Sort artifacts by similarity to the input, best first. With reranking, add the lexical overlap to the cosine."""
     weight = LEXICAL_WEIGHT if policy.rerank_candidates else 0.0
     return sorted(artifacts, key=lambda f: (-((f.similarity or f.lexical) + weight * f.lexical), f.memory_id))
 
@@ -65,9 +68,9 @@ def select_artifacts(
     excluded: Mapping[UUID, str] | None = None,
     max_tokens: float = math.inf,
 ) -> ArtifactSelection:
-    """Return each artifact once, selected or rejected with a reason.
+    """Select or reject each artifact, with a reason.
 
-    Artifacts that are `excluded` or too large take no rank, so a smaller one after them may fit.
+    An artifact that is in `excluded` or exceeds the remaining `max_tokens` takes no rank, so a smaller one may follow.
     """
     policy = selector.policy
     selected, rejected = dict[UUID, str](), dict[UUID, str](excluded or {})
@@ -77,14 +80,16 @@ def select_artifacts(
         if sent_messages and (lines := selector.line_ranges.get(found.memory_id)) and sent_messages.covers(*lines):
             reason = ALREADY_SENT
         elif (similarity := compute_similarity(found, policy)) < policy.min_similarity:
-            reason = f"too far from the input: {similarity:.2f}, minimum {policy.min_similarity:.2f}"
+            reason = f"too far from the input: similarity {similarity:.2f}, minimum {policy.min_similarity:.2f}"
         elif len(selected) >= policy.max_selected:
-            reason = f"not among the best {policy.max_selected} of the session, {policy.order_description}"
+            reason = f"not among the best {policy.max_selected} artifacts of the session, {policy.order_description}"
         elif found.summary_tokens > max_tokens:
             reason = NO_ROOM
         else:
             max_tokens -= found.summary_tokens
-            selected[found.memory_id] = f"number {len(selected) + 1} of the session, {policy.order_description}"
+            selected[found.memory_id] = (
+                f"number {len(selected) + 1} of the session's artifacts, {policy.order_description}"
+            )
             continue
         rejected[found.memory_id] = reason
     return ArtifactSelection(selected, rejected)

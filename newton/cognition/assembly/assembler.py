@@ -1,4 +1,4 @@
-"""Assembly of scored candidates into a context: exclude, fill and render. Pure."""
+"""Assembly of a context: reject candidates, place the rest within the budget, and render. Pure."""
 
 import math
 from collections.abc import Mapping, Sequence, Set
@@ -63,16 +63,16 @@ VERBATIM_KINDS = frozenset({"exchange", "passage"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssemblyInput:
-    """Everything besides the candidates that determines a context. Stored with the bundle for replay.
+    """Everything besides the candidates that determines a context. It is stored with the bundle for replay.
 
-    `min_evidence` is the minimum evidence of a derived memory, `relevance_floor` the minimum probability of being
-    relevant, 0 for a context to fill; messages of the session `session_id` do not need it. `is_adaptive` leaves out
-    weak matches. `focus` are the unsent messages of the session, best first. `open_decisions` are pending decisions
-    that are not candidates. `extra` are the caller's lines. `triggered` are procedures that the input asks for.
-    `unranked` are memories found without a search, which need no evidence. `time_ranges` are the times that the input
-    asks for; `empty_range_note` says that memory has nothing from them, `nothing_known_note` that it has nothing about
-    a question; it is None if memory was not searched. `item_id_tokens` are the tokens of the id of a
-    memory in its line, 0 without ids. `relation_evidence` maps relations to the candidate facts that state them.
+    Minimums: `min_evidence` applies to derived memories; `relevance_floor` is the minimum probability of being
+    relevant, 0 to use the whole budget, and does not apply to messages of `session_id`. `is_adaptive` leaves out weak
+    matches. `triggered` are procedures that the input asks for; `unranked` are memories found without a search, which
+    need no evidence. Lines: `focus` are the session's messages that are not sent, best first; `open_decisions` are
+    pending decisions that are not candidates; `extra` are lines of the caller. `time_ranges` are the times that the
+    input asks for. `empty_range_note` says that memory has nothing from them, `nothing_known_note` that it has nothing
+    on a question (None if not searched). `item_id_tokens` are the tokens of an id in a line, 0 without ids.
+    `relation_evidence` maps relations to candidate facts that state them.
     """
 
     input: str
@@ -106,7 +106,7 @@ class AssemblyInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssemblyResult:
-    """The text with its tokens, the verdict on every candidate, and the memories in Current Focus."""
+    """A rendered context: its text, the tokens of each layer, all candidates with verdicts, and the focus lines."""
 
     block: TextBlock
     identity: IdentitySection
@@ -116,7 +116,7 @@ class AssemblyResult:
 
 
 def assemble(scored: Sequence[ScoredMemory], assembly_input: AssemblyInput) -> AssemblyResult:
-    """Fill the context within its budget."""
+    """Select memories for a context, best score first, within the budget, and render it."""
     ordered = sorted(scored, key=lambda s: (-_rank_score(s), s.found.memory_id))
     focus = select_focus(assembly_input)
     fixed = render(_build_fixed_sections(assembly_input, focus), header_tokens=assembly_input.header_tokens)
@@ -127,7 +127,7 @@ def assemble(scored: Sequence[ScoredMemory], assembly_input: AssemblyInput) -> A
 
 
 class _Placer:
-    """Fills the context. Rejects artifacts that repeat a message of the context."""
+    """Places candidates in a context. Rejects artifacts that repeat a message of the context."""
 
     def __init__(
         self,
@@ -144,7 +144,8 @@ class _Placer:
     def place_all(self, shown_texts: Sequence[str]) -> dict[UUID, FillPlacement]:
         """Return one placement per candidate.
 
-        A candidate that repeats one of `shown_texts`, which are in the context in any case, is left out."""
+        Leaves out artifacts that repeat a placed message or one of `shown_texts`, which are always in the context.
+        """
         messages = [s for s in self._ordered if s.found.kind == "exchange"]
         possible = [s.found.summary for s in messages if s.found.memory_id not in self._rejected]
         suspected = self._find_repeated(self._artifacts, [*shown_texts, *possible])
@@ -191,7 +192,7 @@ def _add_artifact_reason(placed: FillPlacement, selection: ArtifactSelection) ->
 def compose(
     candidates: Sequence[ScoredCandidate], assembly_input: AssemblyInput, *, focus: Sequence[RetrievedMemory]
 ) -> AssemblyResult:
-    """Return the context of candidates that are already placed, best first."""
+    """Render a context of candidates that have been placed, best first."""
     candidates = label_candidates(candidates, assembly_input.fact_labels)
     shown = build_candidate_sections(
         candidates,
@@ -239,12 +240,12 @@ def _build_fixed_sections(
 
 
 def _rank_score(scored: ScoredMemory) -> float:
-    """Return the score by which a memory is placed. A procedure that fails too often comes after all others."""
+    """Return the score for placing a memory; ineffective procedures get one below all other memories."""
     return scored.score - INEFFECTIVE_PENALTY * (scored.found.state == "INEFFECTIVE")
 
 
 def to_fill_candidate(scored: ScoredMemory, assembly_input: AssemblyInput) -> FillCandidate:
-    """Return the fill candidate of a memory. Below a day heading its lines have no date prefix."""
+    """Return the size and score of a memory for filling. Lines under a day heading are counted without date prefix."""
     found, layer, day_tokens = scored.found, scored.layer, assembly_input.day_tokens
     ids, label = assembly_input.item_id_tokens, assembly_input.fact_labels.get(found.memory_id)
     ids *= (label and len(label.group)) or 1  # an item of contradicting facts has one line for each
@@ -258,7 +259,7 @@ def to_fill_candidate(scored: ScoredMemory, assembly_input: AssemblyInput) -> Fi
 def _reject_candidates(
     ordered: Sequence[ScoredMemory], assembly_input: AssemblyInput, *, focus: Sequence[RetrievedMemory]
 ) -> dict[UUID, FillPlacement]:
-    """Return the candidates that are left out even if they would fit."""
+    """Return the candidates that are left out even if they would fit, with the reasons."""
     focus_ids = {found.memory_id for found in focus}
     excluded = {s.found.memory_id: find_exclusion_reason(s.found, assembly_input, focus_ids=focus_ids) for s in ordered}
     # procedures do not count for the best evidence: they may be built-in
@@ -278,9 +279,9 @@ def _reject_candidates(
 
 
 def _find_out_of_range(ordered: Sequence[ScoredMemory], assembly_input: AssemblyInput) -> Set[UUID]:
-    """Return the dated memories outside of the input's time ranges.
+    """Return the ids of dated memories outside of the input's time ranges.
 
-    Empty unless the context is adaptive, the input asks for a whole range, and some memory is within it.
+    Return none unless the context is adaptive, the input asks for a whole range, and some memory is within it.
     """
     if not assembly_input.is_adaptive or not asks_for_whole_range(assembly_input.input, assembly_input.time_ranges):
         return frozenset()
@@ -306,27 +307,27 @@ def find_exclusion_reason(found: RetrievedMemory, assembly_input: AssemblyInput,
 
 def _find_unwanted_reason(found: RetrievedMemory, assembly_input: AssemblyInput) -> str | None:
     if found.outcome == "failure" and not assembly_input.profile.reach.failures:
-        return "a failure, which this profile leaves out"
+        return "its outcome is failure, which the profile excludes"
     fills = assembly_input.relevance_floor == 0  # any memory that fits is asked for
     if found.is_only_question and (
         assembly_input.is_adaptive or (not fills and _is_like_question(found, assembly_input.input))
     ):
         return "only a question"
     if found.kind == "exchange" and not fills and is_empty_remark(found.spoken_text):
-        return "says nothing by itself"
+        return "only greets, thanks or agrees"
     if found.kind == "procedure" and not _is_procedure_match(found, assembly_input):
-        return "not a procedure for this input"
+        return "neither triggered by the input nor similar to it"
     return None
 
 
 def _is_like_question(found: RetrievedMemory, text: str) -> bool:
-    """Return whether a question asks for much the same as the input, so that it cannot answer it."""
+    """Return True if a stored question is nearly the same as the input, so that it cannot answer it."""
     words = extract_content_words(found.spoken_text)
     return found.similarity >= LIKE_QUESTION_MIN_COSINE or bool(words and words <= extract_content_words(text))
 
 
 def _is_too_far(found: RetrievedMemory, assembly_input: AssemblyInput, best_evidence: float) -> bool:
-    """Return True for too little evidence. The relevance of a message includes evidence of adjacent messages."""
+    """Return True if a memory has too little search evidence for the input."""
     if found.memory_id in assembly_input.unranked:
         return False
     profile, min_evidence = assembly_input.profile, assembly_input.min_evidence
@@ -337,9 +338,9 @@ def _is_too_far(found: RetrievedMemory, assembly_input: AssemblyInput, best_evid
 
 
 def find_floor_reason(scored: ScoredMemory, assembly_input: AssemblyInput) -> str | None:
-    """Return why the memory is not relevant enough, or None.
+    """Return why the memory's probability of being relevant is too low, or None.
 
-    Memories found by name, time or trigger and the messages of the session are relevant for another reason.
+    The minimum does not apply to memories found by name, time or trigger, or to messages of the session.
     """
     found, floor, probability = scored.found, assembly_input.relevance_floor, scored.features[PROBABILITY_INDEX]
     is_of_session = assembly_input.session_id is not None and found.thread_id == assembly_input.session_id
@@ -349,7 +350,7 @@ def find_floor_reason(scored: ScoredMemory, assembly_input: AssemblyInput) -> st
 
 
 def _format_share(share: float) -> str:
-    """Return a share as in `.08`, rounded down, so that a share below a floor never looks equal to it."""
+    """Format a share with two decimals, as `.08`, rounded down, so that a share below a floor never equals it."""
     return f"{math.floor(share * 100) / 100:.2f}".removeprefix("0")
 
 
@@ -358,9 +359,9 @@ def _is_procedure_match(found: RetrievedMemory, assembly_input: AssemblyInput) -
 
 
 def select_focus(assembly_input: AssemblyInput, *, added_ids: Set[UUID] = frozenset()) -> list[RetrievedMemory]:
-    """Return the lines of Current Focus that fit the layer: the best messages, oldest first, then open decisions.
+    """Return the lines of the Current Focus section: the best messages that fit, oldest first, then open decisions.
 
-    `added_ids` are included even if they do not fit.
+    The messages in `added_ids` are included even if they do not fit.
     """
     free_tokens = assembly_input.budget.layers["working"] - assembly_input.header_tokens["working"]
     shown: list[RetrievedMemory] = []

@@ -1,4 +1,4 @@
-"""Division of a context's tokens among its layers, by a tree of budget parts. Pure."""
+"""Division of a context's tokens among its layers (sections). Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,9 +12,9 @@ BISECTION_STEPS = 50  # of the search for the tokens per unit of weight
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetPart:
-    """A part of a budget: `fixed` tokens, or `percent` of its parent, or a share of the rest by `weight`.
+    """A part of a budget: `fixed` tokens, or `percent` of its parent, or a share of the remaining tokens by `weight`.
 
-    The size is clamped to `floor` and `cap`, and divided again among `parts`.
+    The size is limited to the range from `floor` to `cap`, and divided among the nested `parts`.
     """
 
     name: str
@@ -33,14 +33,14 @@ class BudgetPart:
         return max(int(tokens) if self.cap is None else min(int(tokens), self.cap), self.floor)
 
     def compute_base(self, total: int) -> int:
-        """Return the tokens before the rest is distributed by weight."""
+        """Return the part's tokens before the remaining tokens are distributed by weight."""
         return self.clamp(total * (self.percent or 0) / 100 if self.fixed is None else self.fixed)
 
 
 def split_budget(total: int, parts: Sequence[BudgetPart]) -> dict[str, int]:
-    """Return the tokens of every part by name, nested parts included. One level never exceeds `total`.
+    """Divide `total` among the parts and their nested parts; return the tokens by name.
 
-    When fixed sizes, percentages and floors exceed `total`, all shrink proportionally.
+    If fixed sizes, percentages and floors together exceed `total`, all of them shrink proportionally.
 
     >>> head, tail = BudgetPart(name="head", fixed=100), BudgetPart(name="tail", percent=20)
     >>> split_budget(1_000, [head, tail, BudgetPart(name="body")])
@@ -60,14 +60,14 @@ def split_budget(total: int, parts: Sequence[BudgetPart]) -> dict[str, int]:
 
 
 def _distribute(tokens: int, parts: Sequence[BudgetPart]) -> dict[str, int]:
-    """Distribute tokens by weight. Tokens above a cap go to the other parts, which also pay for floors."""
+    """Distribute tokens among parts by weight. Excess above a cap goes to other parts; floors reduce other parts."""
     unweighted = sum(part.floor for part in parts if part.weight <= 0)
     unit_size = _find_unit_size(tokens - unweighted, [part for part in parts if part.weight > 0])
     return {part.name: part.clamp(part.weight * unit_size) for part in parts}
 
 
 def _find_unit_size(tokens: int, parts: Sequence[BudgetPart]) -> float:
-    """Return the tokens per unit of weight that use up `tokens`, by bisection."""
+    """Return the tokens per unit of weight at which the clamped parts use up `tokens`, by bisection."""
     if all(not part.floor and part.cap is None for part in parts):
         return tokens / (sum(part.weight for part in parts) or 1.0)
     low, high = 0.0, tokens / min((part.weight for part in parts), default=1.0) + 1
@@ -104,14 +104,14 @@ _MAX_CHARS = 2_000  # of the input that are read
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextBudget:
-    """Tokens of each layer within `total`: a maximum for fixed layers, a share for `flexible` ones."""
+    """The tokens of each layer: a maximum for fixed layers, for `flexible` ones a share that they may exceed."""
 
     total: int
     layers: Mapping[str, int]
     flexible: frozenset[str] = frozenset(FLEXIBLE_LAYERS)
 
     def find_ceiling(self, layer: str) -> int:
-        """Return the most tokens that a layer may use: its share, or the total if it may use tokens of other layers.
+        """Return the maximum tokens of a layer: its share, or `total` if it may use tokens that other layers leave.
 
         >>> budget = allocate_budget(8_000)
         >>> budget.find_ceiling("identity"), budget.find_ceiling("decisions")
@@ -132,10 +132,10 @@ def allocate_budget(
 ) -> ContextBudget:
     """Divide at most `total` tokens among the layers of a context.
 
-    `shares` weighs the flexible layers; None means the default proportions. `complexity` (0 to 1) shrinks the flexible
-    part to what the input needs, so the budget may be smaller than `total`; a complex input with high stakes gives more
-    weight to decisions and procedures. `has_tasks` reserves tokens for the task stack. `extra_tokens` is limited to
-    half of the total.
+    `shares` are the weights of the flexible layers; None means the defaults. `complexity` (0 to 1) shrinks the flexible
+    part to what the input needs, so the budget may be smaller than `total`; None keeps all of it. A complex input with
+    high stakes gives more weight to decisions and procedures. `has_tasks` reserves tokens for the task stack.
+    `extra_tokens` are reserved for lines of the caller, at most half of the total.
 
     >>> allocate_budget(8_000).layers["decisions"]
     1966
@@ -158,7 +158,7 @@ def allocate_budget(
 
 
 def reserve_session_artifacts(budget: ContextBudget, tokens: int) -> ContextBudget:
-    """Return the budget with `tokens` for session artifacts, but no more than half of what the flexible layers share.
+    """Return the budget with `tokens` reserved for session artifacts, at most half of the flexible layers' tokens.
 
     >>> budget = reserve_session_artifacts(allocate_budget(8_000), 800)
     >>> budget.layers["session"], budget.layers["decisions"], allocate_budget(8_000).layers["decisions"]
@@ -177,9 +177,10 @@ _REDUCED_LAYERS = ("note", "working", "additional", "frame")
 
 
 def reserve_always_on(budget: ContextBudget, used: Mapping[str, int], *, max_tokens: int) -> ContextBudget:
-    """Return the budget with the `used` tokens of identity and censors, if one of them exceeds its layer.
+    """Return the budget enlarged to the `used` tokens of identity and censors, if either exceeds its layer.
 
-    Tokens that the budget leaves free below `max_tokens` pay first, then the flexible layers, then the other ones.
+    The tokens are taken from those that the budget leaves unused below `max_tokens`, then from the flexible layers,
+    then from the other layers.
 
     >>> budget = reserve_always_on(allocate_budget(1_000), {"identity": 300, "censors": 100}, max_tokens=1_000)
     >>> budget.layers["identity"], budget.layers["censors"], sum(budget.layers.values()) <= 1_000
@@ -225,7 +226,7 @@ def _compute_needed_share(complexity: float, stakes: Stakes) -> float:
 
 
 def estimate_complexity(text: str) -> float:
-    """Return the complexity of an input from 0 to 1, by its long words and clauses.
+    """Estimate the complexity of an input from 0 to 1, by the number of its long words and its clauses.
 
     >>> estimate_complexity("hi"), estimate_complexity("Should we use Redis for caching in Newton?")
     (0.0, 0.1)

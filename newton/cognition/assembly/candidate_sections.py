@@ -1,4 +1,4 @@
-"""The sections of the selected candidates, in the profile's order and under their days. Pure."""
+"""Rendering of the selected memories as sections, in the order of the profile (a named way of scoring). Pure."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -22,9 +22,9 @@ from newton.heart.procedures import section_header
 def build_candidate_sections(
     candidates: Sequence[ScoredCandidate], profile: Profile, day_tokens: DayTokens, *, show_ids: bool
 ) -> dict[str, list[TextBlock]]:
-    """Return the selected items by layer, in the profile's order. Facts that contradict each other are one item.
+    """Return the rendered items of each layer, in the profile's order. Facts that contradict each other are one item.
 
-    `show_ids` shows the id of each memory in its line.
+    `show_ids` adds the id of each memory to its line.
     """
     layers: dict[str, list[ScoredCandidate]] = {}
     for c in candidates:
@@ -42,7 +42,10 @@ def build_candidate_sections(
 def _group_by_day(
     candidates: Sequence[ScoredCandidate], profile: Profile, day_tokens: DayTokens, *, show_ids: bool
 ) -> list[TextBlock]:
-    """Return the undated items, then the days, in the profile's order of their best items; a day is chronological."""
+    """Render the items without a date, then the items of each day under a heading.
+
+    Days are in the profile's order of their best items; items within a day are chronological.
+    """
     days: dict[str | None, list[ScoredCandidate]] = {}
     for c in candidates:
         days.setdefault(c.day, []).append(c)
@@ -63,14 +66,14 @@ def _date_key(item: ScoredCandidate) -> tuple[datetime, UUID]:
 
 
 def _chronological_key(item: ScoredCandidate) -> tuple[datetime, int, int, UUID]:
-    """Return time, thread and position; an item that spans several messages precedes them."""
+    """Return the sort key (time, session, position). An item that spans several messages comes before them."""
     found = item.scored.found
     position = -1 if found.position is None else found.position
     return found.occurred_at, found.thread_id.int if found.thread_id else 0, position, found.memory_id
 
 
 def _render_item(item: ScoredCandidate, members: Mapping[UUID, ScoredCandidate], *, show_id: bool) -> TextBlock:
-    """Render an item. A procedure has its own section, titled with the name at the start of its micro form."""
+    """Render one item. A procedure gets a section of its own, titled with its name."""
     if item.label and item.label.group:
         lines = [(memory_id, members[memory_id].context_line) for memory_id in item.label.group]
         shown = [add_item_id(memory_id, line) if show_id else line for memory_id, line in lines]

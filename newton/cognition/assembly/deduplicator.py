@@ -1,4 +1,4 @@
-"""Rejection of memories that repeat what a context shows already. Pure."""
+"""Rejection of memories that repeat something that a context already shows. Pure."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from newton.memory.search_types import RetrievedMemory
 
 
 class Deduplicator:
-    """Rejects memories that repeat the identity or an earlier, better memory."""
+    """Rejects memories that repeat an identity line or a memory that was checked earlier."""
 
     def __init__(self, identity: IdentitySection, shown: Iterable[RetrievedMemory]) -> None:
         self._identity_reasons = {normalize_line(tenet.text): "already in the identity" for tenet in identity.shown}
@@ -17,7 +17,10 @@ class Deduplicator:
         self._shown_texts = {found.dedup_text for found in shown}
 
     def find_duplicate_reason(self, found: RetrievedMemory, *, other_reason: str | None = None) -> str | None:
-        """Return why the memory is a duplicate, else `other_reason`. Register it when both are None."""
+        """Return why the memory is a duplicate, else `other_reason`, why it is rejected anyway.
+
+        If there is no reason to reject it, remember its text, so that later memories with the same text are rejected.
+        """
         if self._identity_reasons and (reason := self._identity_reasons.get(normalize_line(found.spoken_text))):
             return reason
         if found.dedup_text in self._shown_texts:

@@ -1,9 +1,9 @@
 """Labels of facts in a context: when each was stated, whether it is in doubt, and what contradicts it. Pure.
 
-A message has one if something that it states has changed since.
+A message gets a label if something that it states has changed since.
 
-A label stands between the bullet and the text ("- 12 Nov: Ana lives in Oslo"). No token spans its borders, so its
-tokens are added to those of the stored line and nothing is counted for a context.
+A label stands between the bullet and the text ("- 12 Nov: Ana lives in Oslo"). No token spans its borders, so the token
+counts of label and stored line add up, and nothing is tokenized while a context is built.
 """
 
 import functools
@@ -32,9 +32,9 @@ MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 
 
 class FactLabel(NamedTuple):
-    """The label of a fact or a message, and the tokens of its whole item in both detail levels.
+    """The label of a fact or a message, and the tokens of the labelled item as summary and in the shorter micro form.
 
-    `group` are the facts that contradict each other and are one item: the latest first, the fact itself included.
+    `group` are facts that contradict each other and are one item: the latest first, this fact included; else empty.
     """
 
     prefix: str
@@ -45,9 +45,9 @@ class FactLabel(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LabelTokens:
-    """The tokens of a day, of each word of a label and of `or`. A part of a label adds one token for its separator.
+    """Token counts for labels: of a day, of each label word, and of an `or` in place of a bullet.
 
-    `start_prefix` are those of the date that begins the short forms of a fact that was stored before it was valid.
+    `start_prefix` is the count of the date before a fact that was stored before its validity began.
     """
 
     day: int
@@ -57,7 +57,7 @@ class LabelTokens:
 
 
 class _LabelPart(NamedTuple):
-    """A part of a label with its tokens, the separator after it included."""
+    """A part of a label and its tokens, including those of the separator after it."""
 
     text: str
     tokens: int
@@ -65,7 +65,7 @@ class _LabelPart(NamedTuple):
 
 @functools.lru_cache(maxsize=4)
 def count_label_tokens(count_tokens: TokenCounter) -> LabelTokens:
-    """Count the parts of labels. Every day costs the same (see `format_day`)."""
+    """Count the tokens of the parts of labels. Every day has the same count (see `format_day`)."""
 
     def count(label: str) -> int:
         return count_tokens(to_bullet(f"{label} a")) - count_tokens(to_bullet("a"))
@@ -76,7 +76,7 @@ def count_label_tokens(count_tokens: TokenCounter) -> LabelTokens:
 
 
 def format_day(day: date, *, today: date) -> str:
-    """Return a day in three tokens: the day of this year, the month of another year, or a year more than 50 years away.
+    """Format a day in three tokens: day and month in this year, else month and year, or the year alone beyond 50 years.
 
     >>> today = date(2026, 11, 23)
     >>> [format_day(day, today=today) for day in (date(2026, 11, 12), date(2024, 11, 12), date(1913, 5, 1))]
@@ -90,10 +90,10 @@ def format_day(day: date, *, today: date) -> str:
 
 
 def label_facts(memories: Iterable[RetrievedMemory], *, now: datetime, tokens: LabelTokens) -> dict[UUID, FactLabel]:
-    """Return the labels of facts and messages. A fact that was stated today and is beyond doubt has none.
+    """Return the labels of facts and messages by memory id. A fact stated today and not in doubt has none.
 
-    The day is that of the last confirmation by a person or the agent, because a reader asks as of when it is known;
-    until the first confirmation, it is the day since when the fact is valid.
+    The label shows the day on which a person or the agent last confirmed the fact; before the first confirmation, the
+    day from which the fact is valid.
     """
     now, memories = now.astimezone(UTC), list(memories)
     facts = {found.memory_id: found for found in memories if found.kind == "fact"}
@@ -109,7 +109,7 @@ def label_facts(memories: Iterable[RetrievedMemory], *, now: datetime, tokens: L
 
 
 def _label_message(found: RetrievedMemory, tokens: LabelTokens) -> FactLabel:
-    """Return the label of a message of which something has changed."""
+    """Return the label of a message that states something that has changed since."""
     part = _LabelPart(OUTDATED, tokens.words[OUTDATED] + 1)
     return FactLabel(_join_parts([part]), found.summary_tokens + part.tokens, found.micro_tokens + part.tokens)
 
@@ -117,7 +117,7 @@ def _label_message(found: RetrievedMemory, tokens: LabelTokens) -> FactLabel:
 def label_separate_facts(
     memories: Iterable[RetrievedMemory], *, now: datetime, tokens: LabelTokens
 ) -> dict[UUID, FactLabel]:
-    """Return the labels of facts and messages, each an item of its own; also of facts that contradict each other."""
+    """Return the labels by memory id, as `label_facts`, but with contradicting facts as separate items."""
     now, memories = now.astimezone(UTC), list(memories)
     facts = {found.memory_id: found for found in memories if found.kind == "fact"}
     contested = _group_contradictions(facts, now).keys()
@@ -134,23 +134,23 @@ def label_separate_facts(
 
 
 def strip_start_prefix(text: str) -> str:
-    """Return a short form without the date from which it is valid; the label has that date."""
+    """Remove the date at the start of a fact that was stored before its validity began; the label shows it."""
     return text[START_PREFIX_LENGTH:] if has_start_prefix(text) else text
 
 
 def render_fact(label: FactLabel, text: str) -> str:
-    """Return the line of a fact without its bullet."""
+    """Return label and text of a fact as one line, without a bullet."""
     return f"{label.prefix} {strip_start_prefix(text)}".lstrip()
 
 
 def render_contradiction(lines: Sequence[str]) -> str:
-    """Return one item with a line for each of the facts that contradict each other."""
+    """Join the lines of facts that contradict each other into one item; the further lines begin with `or`."""
     first, *others = lines
     return to_bullet(first) + "".join(f"{ALTERNATIVE} {line}\n" for line in others)
 
 
 def _measure_item(members: Sequence[RetrievedMemory], now: datetime, tokens: LabelTokens) -> tuple[int, int]:
-    """Return the tokens of the item with summaries, and with micro forms."""
+    """Return the tokens of an item of one or more facts: with their summaries, and with their shorter micro forms."""
     extra = tokens.alternative * (len(members) - 1)
     for found in members:
         parts = _list_parts(found, members if len(members) > 1 else (), now, tokens)
@@ -194,12 +194,12 @@ def _is_upcoming(found: RetrievedMemory, now: datetime) -> bool:
 
 
 def _has_ended(found: RetrievedMemory, now: datetime) -> bool:
-    """Return whether the fact has ended; one that was confirmed after its end holds again."""
+    """Return True if the validity of the fact has ended and nobody confirmed it after its end."""
     return found.valid_to is not None and found.told_at <= found.valid_to <= now
 
 
 def is_short_lived(text: str) -> bool:
-    """Return whether a text names something that usually changes within days, such as a price or who is on call."""
+    """Return True if a text is about something that usually changes within days, such as a price or who is on call."""
     return _short_lived_pattern().search(text) is not None
 
 
@@ -213,7 +213,7 @@ def _short_lived_pattern() -> re.Pattern[str]:
 def _group_contradictions(
     facts: Mapping[UUID, RetrievedMemory], now: datetime
 ) -> dict[UUID, tuple[RetrievedMemory, ...]]:
-    """Map each current fact that contradicts another one to all facts connected to it, the latest first."""
+    """Map each current fact that is contradicted to all facts linked by contradictions, the latest first."""
     neighbours = defaultdict[UUID, set[UUID]](set)
     for found in facts.values():
         for other in facts.keys() & found.contradicted_ids if found.contradicted_ids else ():

@@ -1,4 +1,4 @@
-"""Filling of a context: selects candidates and their detail level. Pure."""
+"""Selection of the memories that fit into a context, each as summary or as the shorter micro form. Pure."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -8,7 +8,7 @@ from uuid import UUID
 DetailLevel = Literal["summary", "micro"]
 FillPolicy = Literal["stop", "skip", "downgrade"]
 
-FITS_LAYER = "fits its layer"
+FITS_LAYER = "fits the budget of its layer"
 FITS_LEFTOVER = "fits into unused tokens of other layers"
 FITS_SHORT = "only its short form fits"
 FITS_GAP = "fits into the remaining tokens"
@@ -16,7 +16,7 @@ NO_ROOM = "no room left"
 
 
 class FillCandidate(NamedTuple):
-    """A memory to place. `group_heading` is the heading above it in its layer, which costs `heading_tokens` once."""
+    """A memory to place, with its sizes. `heading_tokens` are counted once for all items under one `group_heading`."""
 
     memory_id: UUID
     layer: str
@@ -28,7 +28,7 @@ class FillCandidate(NamedTuple):
 
 
 class FillPlacement(NamedTuple):
-    """The verdict on one candidate. `detail` is None when it is left out."""
+    """The decision on one candidate: `detail` is its form in the context, None if it is left out."""
 
     memory_id: UUID
     detail: DetailLevel | None
@@ -37,7 +37,10 @@ class FillPlacement(NamedTuple):
 
 
 class _LayerTurn(NamedTuple):
-    """A candidate's turn. `shares` is the share of the layer's budget used up to and including the candidate."""
+    """The turn of a candidate in the filling order.
+
+    `shares` is the part of the layer's budget used up to and including this candidate.
+    """
 
     shares: float
     candidate: FillCandidate
@@ -53,13 +56,13 @@ def fill(
     policy: FillPolicy = "downgrade",
     sealed_layers: Set[str] = frozenset(),
 ) -> list[FillPlacement]:
-    """Return one placement per candidate, best first.
+    """Decide for each candidate whether it is included, as summary or micro form; return the placements, best first.
 
     `max_tokens` limits the total, `layers` is the budget of each layer. Layers take turns in proportion to their
-    budget; when one is exhausted, the others continue. The order does not depend on `max_tokens`: a larger limit
-    includes all candidates that a smaller limit includes before the first one that does not fit. That candidate is
-    shortened or left out, and later ones fill the remaining tokens. The first item of a layer or group pays for its
-    header. `sealed_layers` never use the unused tokens of other layers.
+    budgets; when one is used up, the others continue. The order does not depend on `max_tokens`. At the first candidate
+    that does not fit, that candidate is shortened or left out, and later ones fill the remaining tokens, as the policy
+    allows. The first item of a layer or group is charged with the heading. `sealed_layers` never exceed their own
+    budget.
     """
     state = _FillState(max_tokens, policy, sealed_layers)
     verdicts = {turn.candidate.memory_id: state.place(turn) for turn in _order_turns(candidates, layers, header_tokens)}
@@ -95,7 +98,7 @@ def _queue_layer(queue: Sequence[FillCandidate], *, share: int, header_tokens: i
 
 
 class _FillState:
-    """The free tokens, and the headings whose tokens are already counted."""
+    """State of the filling: the free tokens, and the headings that are already counted."""
 
     def __init__(self, max_tokens: int, policy: FillPolicy, sealed_layers: Set[str]) -> None:
         self._free_tokens, self._policy, self._sealed_layers = max_tokens, policy, sealed_layers

@@ -1,4 +1,4 @@
-"""Order of memories in a context: models recall the ends of a long text best. Pure."""
+"""Order of memories within a section. Models recall the start and the end of a long text best. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -16,9 +16,10 @@ T = TypeVar("T")
 
 
 def arrange(best_first: Sequence[T], profile: Profile, *, sort_key: Callable[[T], tuple[datetime, UUID]]) -> list[T]:
-    """Return the items in the profile's order. `sort_key` is (time, id).
+    """Sort items as the profile says. `sort_key` returns (time, id) for the order `chronological`.
 
-    `edges` alternates: best first, second best last, and so on inwards. `clustered` needs vectors: see `cluster`.
+    The order `edges` puts the best item first, the second best last, and so on inwards. `clustered` is kept as best
+    first, because it needs vectors: see `cluster`.
     """
     match profile.order:
         case "best_last":
@@ -32,9 +33,9 @@ def arrange(best_first: Sequence[T], profile: Profile, *, sort_key: Callable[[T]
 
 
 def cluster(best_first: Sequence[UUID], vectors: "Mapping[UUID, Vector]", *, min_similarity: float) -> list[UUID]:
-    """Group similar items greedily: the best leads, similar ones follow, then the best of the rest leads.
+    """Group similar items: the best item, followed by items similar to it; then the best remaining item, and so on.
 
-    Vectors are unit vectors. An item without one forms its own group.
+    Vectors are unit vectors; items without a vector form groups of their own. `min_similarity` is a cosine.
     """
     if not vectors:
         return list(best_first)

@@ -1,7 +1,7 @@
-"""Rendering of a context as text. Pure and deterministic; token counts of the blocks add up.
+"""Rendering of a context as text. Pure and deterministic.
 
 Every block ends with a newline and begins with "#", "-", a letter or a digit. No token spans such a boundary, so the
-total is the sum of the blocks and nothing is counted again.
+tokens of a context are the sum of the tokens of its blocks.
 """
 
 import functools
@@ -39,7 +39,7 @@ LAYERS_BY_DAY = frozenset({"episodes"})
 
 @dataclass(frozen=True, slots=True)
 class TextBlock:
-    """Whole lines of the context, and their tokens."""
+    """One or more whole lines of a context, with their tokens."""
 
     text: str
     tokens: int
@@ -50,7 +50,7 @@ def render_header(layer: str) -> str:
 
 
 def split_by_input_dependence(context: str) -> tuple[str, str]:
-    """Split a context into its input-independent sections and the others.
+    """Split a context into the sections that do not depend on the input (identity, censors) and the rest.
 
     >>> split_by_input_dependence("## Identity\\n- I am Ada.\\n## Note\\n- Be sure.\\n")
     ('## Identity\\n- I am Ada.\\n', '## Note\\n- Be sure.\\n')
@@ -62,13 +62,13 @@ def split_by_input_dependence(context: str) -> tuple[str, str]:
 
 
 def count_header_tokens(count_tokens: TokenCounter) -> dict[str, int]:
-    """Return the tokens of each section header."""
+    """Return the tokens of the header of each section."""
     return {layer: count_tokens(render_header(layer)) for layer in SECTION_TITLES}
 
 
 @dataclass(frozen=True, slots=True)
 class DayTokens:
-    """Tokens of a day heading and of a date prefix. Both are the same for every day."""
+    """Tokens of a day heading and of the date prefix of a line. Both are the same for every day."""
 
     heading: int
     prefix: int
@@ -85,7 +85,7 @@ def count_day_tokens(count_tokens: TokenCounter) -> DayTokens:
 
 @functools.lru_cache(maxsize=4)
 def count_item_id_tokens(count_tokens: TokenCounter) -> int:
-    """Return the tokens that the id of a memory adds to its line, the same for every id and line."""
+    """Return the tokens by which a line grows with the id of its memory; the same for every id and line."""
     return count_tokens(to_bullet(f"#{'0' * ITEM_ID_DIGITS} a")) - count_tokens(to_bullet("a"))
 
 
@@ -106,9 +106,9 @@ def render_frame_section(
     count_tokens: TokenCounter,
     max_tokens: int,
 ) -> TextBlock:
-    """Return the frame's section within `max_tokens`: the title, and if they fit its censors and first questions.
+    """Render the frame's section within `max_tokens`: its name, then, as far as they fit, censors and questions.
 
-    Return an empty block when not even the title fits. Cached, because counting tokens is slow.
+    Return an empty block when not even the name fits. Cached, because counting tokens is slow.
     """
     attempts = [(count, censors) for count in range(len(questions), -1, -1)]
     for count, constraints in (*attempts, (0, ())):
@@ -121,7 +121,7 @@ def render_frame_section(
 
 
 def render_memory(memory_id: UUID, line: str, tokens: int, *, show_id: bool) -> TextBlock:
-    """Render the line of a memory, with its id if `show_id`. `tokens` are those of the whole line."""
+    """Render the line of a memory, with its id if `show_id`. `tokens` must count the whole line, id included."""
     return render_item(add_item_id(memory_id, line) if show_id else line, tokens)
 
 
@@ -134,7 +134,7 @@ def render_item(line: str, tokens: int) -> TextBlock:
 
 
 def render(sections: Mapping[str, Sequence[TextBlock]], *, header_tokens: Mapping[str, int]) -> TextBlock:
-    """Render the non-empty sections in order, under their headers."""
+    """Join the non-empty sections under their headers, in the order of `SECTION_TITLES`."""
     blocks: list[TextBlock] = []
     for layer in SECTION_TITLES:
         if shown := [block for block in sections.get(layer, ()) if block.text]:

@@ -1,4 +1,4 @@
-"""Candidates of a context with their score and placement."""
+"""Candidates of a context with score and placement."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from newton.memory.search_types import RetrievedMemory
 if TYPE_CHECKING:
     from newton.client.context import LayerTokens
 
-SHOWN_TOGETHER = "one item with a fact that it contradicts"
+SHOWN_TOGETHER = "shown in one item with a fact that it contradicts"
 REPEATS_FACT = "repeats a fact of the context"
 
 
 class ScoredCandidate(NamedTuple):
-    """A candidate with its features, its score, the verdict on it and, for a fact, its label."""
+    """A memory that was considered for a context, with score, placement and, for a fact, its label."""
 
     scored: ScoredMemory
     placement: FillPlacement
@@ -40,7 +40,7 @@ class ScoredCandidate(NamedTuple):
 
     @property
     def detail(self) -> DetailLevel | None:
-        """Return the detail level in the context; None when left out."""
+        """Return the form in the context (summary or micro); None if left out."""
         return self.placement.detail
 
     @property
@@ -57,7 +57,7 @@ class ScoredCandidate(NamedTuple):
 
     @property
     def refs(self) -> tuple[str, ...]:
-        """Return the id that the caller gave to the source, as a tuple of one; empty if the caller gave none."""
+        """Return the external id that the caller gave to the memory's source, as a tuple of one or none."""
         return (self.scored.found.ref,) if self.scored.found.ref else ()
 
     @property
@@ -66,12 +66,12 @@ class ScoredCandidate(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Return the text for the context, with its date prefix; of a rejected candidate the summary."""
+        """Return the text in its form in the context, with a date prefix; the summary if it is left out."""
         return self.scored.found.micro if self.detail == "micro" else self.scored.found.summary
 
     @property
     def contradicted_ids(self) -> tuple[UUID, ...]:
-        """Return the facts that are shown in the same item, because they contradict this one."""
+        """Return the ids of the facts that contradict this one and are shown in the same item."""
         return tuple(other for other in self.label.group if other != self.memory_id) if self.label else ()
 
     @property
@@ -85,13 +85,13 @@ class ScoredCandidate(NamedTuple):
 
     @property
     def context_line(self) -> str:
-        """Return the line in the context, with its label and without the date prefix below a day heading."""
+        """Return the line in the context: with the label, and without a date prefix below a day heading."""
         text = split_date_prefix(self.text)[1] if self.day else self.text
         return render_fact(self.label, text) if self.label else text
 
 
 def format_list_line(found: RetrievedMemory, text: str) -> str:
-    """Return the list line of a memory: its text, or for a procedure its name and purpose."""
+    """Return the line of a memory in a list: its text, or for a procedure its name and purpose."""
     return found.micro if found.kind == "procedure" else text
 
 
@@ -101,9 +101,10 @@ def reject_repeated_facts(
     labels: Mapping[UUID, FactLabel],
     relation_evidence: Mapping[UUID, Sequence[UUID]],
 ) -> dict[UUID, FillPlacement]:
-    """Return the rejected candidates, with relations that a fact states, and facts that are part of another's item.
+    """Return the rejected candidates and, in addition, those that another candidate states or shows.
 
-    Of the facts that contradict each other, the best one that is not rejected is placed with the tokens of all.
+    These are relations that a placed fact states, and, of facts that contradict each other, all but the best one, which
+    is placed as an item that shows all of them.
     """
     followers = dict[UUID, FillPlacement]()
     for memory_id in (s.found.memory_id for s in ordered):
@@ -122,7 +123,7 @@ def reject_repeated_facts(
 def label_candidates(
     candidates: Sequence[ScoredCandidate], labels: Mapping[UUID, FactLabel]
 ) -> Sequence[ScoredCandidate]:
-    """Add the labels to facts. Facts shown as one item get the detail level of the fact that the context places."""
+    """Add the labels to facts. Facts in one item get the form (summary or micro) of the fact that was placed."""
     if not labels:
         return candidates
     labelled = [c._replace(label=labels.get(c.memory_id)) for c in candidates]
@@ -136,9 +137,10 @@ def label_candidates(
 
 @dataclass(frozen=True, slots=True)
 class LayerUsage:
-    """The tokens of a layer, header included. `used` never exceeds `ceiling`.
+    """The tokens of a layer, header included.
 
-    `share` is what the layer is given before others; it exceeds that if the other layers leave tokens unused.
+    `share` is allocated to it first, `ceiling` is its maximum. `used` exceeds `share` only if other layers leave tokens
+    unused.
     """
 
     share: int

@@ -1,4 +1,4 @@
-"""The sections of a context that are not scored: identity, censors, task stack and the caller's own lines. Pure."""
+"""Sections of a context that are not scored: identity, censors, task stack and the lines of the caller. Pure."""
 
 import functools
 import itertools
@@ -15,9 +15,9 @@ from newton.memory.representations import make_short_forms, one_line, to_bullet
 
 
 class IdentitySection(NamedTuple):
-    """The identity lines in a context, in order, and the lines omitted for lack of room, with the note that says so.
+    """The identity lines in a context, in order; those omitted for lack of room, and the note that says how many.
 
-    The context excludes memories that repeat one of the former lines in `removed_texts`.
+    `removed_texts` are former identity lines; memories that repeat one are excluded from the context.
     """
 
     version: int = 0
@@ -38,7 +38,7 @@ class IdentitySection(NamedTuple):
 def select_identity_lines(identity: Identity, *, max_tokens: int) -> IdentitySection:
     """Return the identity lines by priority, up to the first that does not fit into `max_tokens`.
 
-    Later, shorter lines are not tried: a larger budget never loses a line that a smaller one has.
+    Later, shorter lines are not tried, so a larger budget never loses a line that a smaller one includes.
     """
     ranked = identity.by_priority
     sizes = itertools.accumulate(tenet.tokens for tenet in ranked)
@@ -51,14 +51,14 @@ def _list_ids(tenets: tuple[IdentityTenet, ...]) -> list[str]:
 
 
 class CensorLine(NamedTuple):
-    """One rendered censor of a context."""
+    """A censor in a context: its id and its rendered line."""
 
     memory_id: UUID
     block: TextBlock
 
 
 class CensorSection(NamedTuple):
-    """The censors in a context, and the ids of those omitted for lack of room, with the note that says so."""
+    """The censors in a context; the ids of those omitted for lack of room, and the note that says how many."""
 
     lines: tuple[CensorLine, ...] = ()
     omitted: tuple[UUID, ...] = ()
@@ -76,7 +76,7 @@ ROOT, PATH, SIBLINGS = "root", "path", "siblings"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSection:
-    """Lines of the task stack by layer, and the tasks they describe. `omitted_count` tasks did not fit."""
+    """The rendered tasks of a session in three layers: root goal, path, siblings. `omitted_count` tasks did not fit."""
 
     root: tuple[TextBlock, ...] = ()
     path: tuple[TextBlock, ...] = ()
@@ -94,9 +94,9 @@ NO_TASKS = TaskSection()
 def build_task_section(
     stack: TaskStack, layers: Mapping[str, int], header_tokens: Mapping[str, int], *, count_tokens: TokenCounter
 ) -> TaskSection:
-    """Render the root goal, the path to the current task, and the finished or blocked siblings, latest first.
+    """Render the root goal, the path to the current task, and finished, failed or blocked siblings.
 
-    The current task and its nearest ancestors get tokens first. Longer lines are cut.
+    The current task and its nearest ancestors get tokens first. Lines that are too long are cut.
     """
     if not stack.path:
         return NO_TASKS
@@ -121,7 +121,10 @@ def build_task_section(
 def _render_path(
     path: Sequence[Task], stack: TaskStack, max_tokens: int, count_tokens: TokenCounter
 ) -> dict[UUID, TextBlock]:
-    """Give the current task up to half of the tokens; its ancestors share the rest equally."""
+    """Render the tasks below the root.
+
+    The current one gets up to half of the tokens; its ancestors share the rest equally.
+    """
     blocks: dict[UUID, TextBlock] = {}
     for remaining, task in zip(range(len(path), 0, -1), reversed(path), strict=True):
         is_current = task is path[-1]
@@ -156,27 +159,27 @@ def _render_line(prefix: str, task: Task, suffix: str, max_tokens: int, count_to
 
 @functools.lru_cache(maxsize=1_024)
 def _fit_line(prefix: str, text: str, max_tokens: int, count_tokens: TokenCounter) -> TextBlock | None:
-    """Return the line cut to `max_tokens`; None when not even one word fits. Cached: counting tokens is slow."""
+    """Return the line cut to `max_tokens`; None when not even one word fits. Cached, because counting is slow."""
     form = make_short_forms(text, count_tokens=count_tokens, prefix=prefix, max_tokens=max_tokens)
     fits = form.summary_tokens <= max_tokens and len(form.summary) > len(prefix) + 1
     return render_item(form.summary, form.summary_tokens) if fits else None
 
 
 class ExtraSection(NamedTuple):
-    """The extra lines that fit, and the number of lines left out."""
+    """The lines of the caller that fit, and the number of lines left out."""
 
     blocks: tuple[TextBlock, ...]
     omitted_count: int
 
 
 def render_extra_lines(text: str, *, count_tokens: TokenCounter) -> list[TextBlock]:
-    """Return each line of the text as one list item, so that no line can begin a section."""
+    """Render each line of the caller's text as one list item, so that no line can start a section."""
     lines = filter(None, map(one_line, text.splitlines()))
     return [render_item(line, count_tokens(to_bullet(line))) for line in lines]
 
 
 def fit_extra_lines(blocks: list[TextBlock], *, max_tokens: int) -> ExtraSection:
-    """Return the longest prefix of the lines that fits into `max_tokens`. No line is cut."""
+    """Return the first lines that together fit into `max_tokens`. No line is cut."""
     sizes = itertools.accumulate(block.tokens for block in blocks)
     count = sum(size <= max_tokens for size in sizes)
     return ExtraSection(tuple(blocks[:count]), len(blocks) - count)

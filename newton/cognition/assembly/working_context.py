@@ -1,4 +1,4 @@
-"""Build a context from the working set of a session. A profile ranks the memories; nothing is searched. Pure."""
+"""Build a context from the working set of a session (the memories it used), without a search. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 BLANK_LINE = "\n"  # separates two items, each of which ends with a newline
 SEPARATOR_TOKENS = 1  # upper bound for a blank line
 _SECONDS_PER_HOUR = 3_600
+TRUST_NOUNS: Mapping[str, str] = {"web": "the web", "tool": "a tool"}
 
 
 class EvictionItem(NamedTuple):
-    """A memory in the working set: importance in [0, 1], last access and tokens."""
+    """A memory in the working set, with what decides its eviction: importance (0 to 1), last access and tokens."""
 
     memory_id: UUID
     importance: float
@@ -36,9 +37,9 @@ class EvictionItem(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkingContext:
-    """A context from the working set. `tokens` is an upper bound for the text.
+    """A context built from the working set. `tokens` is an upper bound.
 
-    Every memory is in `items`, in the order of the text, or in `left_out`, best first.
+    Every memory is either in `items`, in the order of the text, or in `left_out`, best first.
     """
 
     profile: Profile
@@ -51,10 +52,10 @@ class WorkingContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkingSetSnapshot:
-    """The working set at a moment.
+    """The working set of a session at a moment.
 
     `created_at` of a memory is the time when it entered the set; `accessed_at` and `uses` are those within the session.
-    Only the order `clustered` needs vectors. `labels` are those of facts.
+    `vectors` are needed only for the order `clustered`. `labels` are labels of facts.
     """
 
     memories: Sequence[RetrievedMemory]
@@ -65,23 +66,25 @@ class WorkingSetSnapshot:
 
 
 def find_state_reason(found: RetrievedMemory) -> str | None:
-    """Return why the state of the memory excludes it from every context, or None."""
-    quarantine = f"quarantined: it comes from a {found.trust}" if found.quarantined else None
+    """Return why the state of a memory excludes it from every context, or None."""
+    quarantine = (
+        f"quarantined: it comes from {TRUST_NOUNS.get(found.trust, found.trust)}" if found.quarantined else None
+    )
     return past_reason(found.kind, found.state) or quarantine
 
 
 def rank_focus(
     memories: Sequence[RetrievedMemory], profile: Profile, *, now: datetime, max_tokens: int
 ) -> list[RetrievedMemory]:
-    """Return memories for Current Focus, best first: those of a working context, then those that do not fit."""
+    """Rank memories for the Current Focus section, best first: those that fit into `max_tokens`, then the rest."""
     context = assemble_working_context(WorkingSetSnapshot(memories=memories, now=now), profile, max_tokens=max_tokens)
     return [one.scored.found for one in (*context.items, *context.left_out)]
 
 
 def assemble_working_context(snapshot: WorkingSetSnapshot, profile: Profile, *, max_tokens: int) -> WorkingContext:
-    """Return the best memories by the profile within `max_tokens`, blank lines included.
+    """Select the memories with the best score in the profile that fit into `max_tokens`, blank lines included.
 
-    Ties are broken by last access, latest first.
+    Of equal scores, the memory accessed last comes first.
     """
     score = create_scorer(profile=profile, now=snapshot.now, frame=snapshot.frame)
     ranked = sorted((score(found) for found in snapshot.memories), key=_sort_key, reverse=True)
@@ -98,16 +101,16 @@ def assemble_working_context(snapshot: WorkingSetSnapshot, profile: Profile, *, 
 
 
 def _render_line(item: ScoredCandidate) -> str:
-    """Render the line of an item: for a procedure name and steps, which cost less than the header in its tokens."""
+    """Render the line of an item. A procedure is rendered as name and steps."""
     is_steps = item.kind == "procedure" and item.detail == "summary"
     text = render_fact(item.label, item.text) if item.label else item.text
     return f"{item.scored.found.micro.partition(':')[0]}: {text}" if is_steps else text
 
 
 def select_evictions(items: Sequence[EvictionItem], *, capacity: int, now: datetime) -> list[UUID]:
-    """Return the memories to evict so that the rest fits into `capacity`.
+    """Return the ids of the memories to evict so that the rest fits into `capacity` tokens.
 
-    The least important and longest unused memories go first, the last used one last. One memory always remains.
+    The least important and longest unused memories are evicted first. The memory used last always remains.
     """
     excess = sum(item.tokens + SEPARATOR_TOKENS for item in items) - capacity
     last = max((item.accessed_at for item in items), default=now)
@@ -134,7 +137,7 @@ def _sort_key(scored: ScoredMemory) -> tuple[float, datetime, UUID]:
 def _place_ranked(
     ranked: Sequence[ScoredMemory], labels: Mapping[UUID, FactLabel], *, max_tokens: int, policy: OverflowMode
 ) -> Iterator[ScoredCandidate]:
-    """Yield one placement per memory, best first."""
+    """Yield each memory with its placement, best first."""
     free_tokens, separator, is_full = max_tokens, 0, False
     for scored in ranked:
         found, label = scored.found, labels.get(scored.found.memory_id)
@@ -142,7 +145,7 @@ def _place_ranked(
         if reason := find_state_reason(found):
             placement = FillPlacement(found.memory_id, None, 0, reason)
         elif is_full:
-            placement = FillPlacement(found.memory_id, None, 0, "comes after one that did not fit")
+            placement = FillPlacement(found.memory_id, None, 0, "comes after an item that did not fit")
         elif sizes.summary_tokens + separator <= free_tokens:
             placement = FillPlacement(found.memory_id, "summary", sizes.summary_tokens, "fits")
         elif policy == "downgrade" and sizes.micro_tokens + separator <= free_tokens:

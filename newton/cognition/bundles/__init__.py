@@ -1,1 +1,1 @@
-"""Stored contexts: trace, explanation, replay and diff."""
+"""Storage, explanation, replay and comparison of bundles (assembled contexts, with all that explains them)."""

@@ -1,4 +1,4 @@
-"""A bundle: one assembled context, with everything needed to explain it."""
+"""A bundle: one assembled context, with everything needed to explain and replay it."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ SOURCE_BY_KIND: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextUpdate:
-    """Changes from the previous context: the memories added and evicted, and the reason."""
+    """Changes of an updated context: the previous bundle, the memories added and evicted, and the reason."""
 
     previous_bundle_id: UUID
     reason: str
@@ -56,11 +56,12 @@ class ContextUpdate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
-    """One stored context with its candidates.
+    """One assembled context with all its candidates, as it is stored.
 
-    `focus` are the memories in Current Focus, `recent_ids` the candidates from recent events. `as_of` is the requested
-    past moment, None for the present. `frame_edition` is the version hash of the frame. `missing` maps unavailable
-    sources to reasons. `update` describes an incremental update, None for a full build.
+    `focus` are the memories in the section Current Focus, `recent_ids` the candidates from recent events. `as_of` is
+    the past moment that the caller asked for, None for the present. `frame_edition` is the version hash of the frame.
+    `missing` maps unavailable sources to reasons. `update` describes an incremental update, None if the context was
+    built anew.
     """
 
     bundle_id: UUID
@@ -96,24 +97,27 @@ class Bundle:
 
     @property
     def external_trusts(self) -> frozenset[Trust]:
-        """Return the trust levels of quarantined memories in the context: text of tools and of the web."""
+        """Return the trust levels of the quarantined memories in the context.
+
+        Quarantined memories are text of tools or the web that nobody has confirmed.
+        """
         shown = (*(c.scored.found for c in self.items), *self.focus)
         return frozenset(found.trust for found in shown if found.quarantined)
 
     @property
     def unmatched_filters(self) -> Mapping[str, list[str]]:
-        """Return the filters that matched no candidate, with their values."""
+        """Return the filters of the request that no candidate matched, with their values."""
         return self.filters.find_unmatched({c.kind for c in self.candidates} | {found.kind for found in self.focus})
 
     @property
     def empty_time_ranges(self) -> tuple[str, ...]:
-        """Return the time phrases of the input when memory has nothing from those times."""
+        """Return the phrases for times in the input, if nothing from those times is stored; else an empty tuple."""
         ranges = self.assembly_input.time_ranges if self.assembly_input.empty_range_note else ()
         return tuple(span.phrase for span in ranges)
 
     @property
     def has_nothing_relevant(self) -> bool:
-        """Return True when no memory is in the context beside those of its fixed sections."""
+        """Return True when the sections that depend on the search contain no memory."""
         return not self.items
 
     @property
@@ -123,16 +127,16 @@ class Bundle:
 
     @property
     def omitted_ids(self) -> tuple[UUID, ...]:
-        """Return the censors and the identity lines that were left out for lack of room."""
+        """Return the ids of the censors and the identity lines that were left out for lack of room."""
         tenets = (tenet.tenet_id for tenet in self.identity.omitted)
         return (*self.assembly_input.censors.omitted, *tenets)
 
     def find_source(self, c: ScoredCandidate) -> str:
-        """Return the source: recent, session, entity, relation, pattern, or semantic for search results."""
+        """Return how the candidate was found: recent, session, entity, relation, pattern, or semantic (the search)."""
         return "recent" if c.memory_id in self.recent_ids else SOURCE_BY_KIND.get(c.kind, "semantic")
 
     def as_json(self) -> "ContextResponse":
-        """Return the context as all interfaces publish it."""
+        """Return the context in the form that all interfaces publish."""
         response: ContextResponse = {
             "bundle_id": str(self.bundle_id),
             "as_of": self.as_of and self.as_of.isoformat(),
@@ -178,7 +182,7 @@ def _verdict_json(c: ScoredCandidate) -> "DroppedCandidate":
 
 
 def _omission_json(memory_id: UUID) -> "DroppedCandidate":
-    """Return the verdict on a censor or an identity line, which have no score."""
+    """Return the JSON of a censor or an identity line that was left out. Neither is scored, so the score is 0."""
     return {
         "memory_id": str(memory_id),
         "refs": [],

@@ -1,4 +1,4 @@
-"""Storage of bundles and of the turns that used them."""
+"""Storage of bundles and of the turns that they served."""
 
 import functools
 import hashlib
@@ -55,7 +55,7 @@ RULE_MODULES: Sequence[ModuleType] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleSummary:
-    """One row of the list of bundles."""
+    """A bundle in a list of bundles."""
 
     bundle_id: UUID
     created_at: datetime
@@ -69,7 +69,7 @@ class BundleSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRecord:
-    """A finished turn: its bundle, and the positions of input and reply in the session."""
+    """A finished turn: its bundle, and the positions of its input and its reply in the session."""
 
     agent_id: UUID
     session_id: UUID
@@ -83,7 +83,7 @@ class TurnRecord:
 
 
 async def insert_bundle(tx: Tx, bundle: Bundle) -> int:
-    """Store the bundle. Return the transaction id."""
+    """Store the bundle and return the number of the database transaction."""
     encoded = encode_bundle(bundle, rules_hash=compute_rules_hash())
     row = await SQL["insert_bundle"].fetch_one(
         tx,
@@ -108,7 +108,7 @@ async def insert_bundle(tx: Tx, bundle: Bundle) -> int:
 
 @functools.cache
 def compute_rules_hash() -> str:
-    """Return eight hex digits that identify the source code of the scoring and assembly rules."""
+    """Return the rules hash: eight hex digits that change with the source code of scoring and assembly."""
     digest = hashlib.sha256()
     for module in RULE_MODULES:
         assert module.__file__
@@ -117,14 +117,17 @@ def compute_rules_hash() -> str:
 
 
 async def insert_turn(tx: Tx, turn: TurnRecord) -> None:
-    """Store the turn with its bundle."""
+    """Store a finished turn with a reference to its bundle."""
     await SQL["insert_turn"].execute(tx, turn_id=new_id(), **asdict(turn))
 
 
 async def list_shown_procedures(
     tx: Tx, span: MessageRange, inner: Sequence[MessageRange], *, agent_id: UUID, session_id: UUID
 ) -> list[UUID]:
-    """Return the procedures that the contexts of a range of messages contained, without those of the inner ranges."""
+    """Return the ids of the procedures in the contexts of a range of messages.
+
+    Messages in the `inner` ranges are skipped.
+    """
     rows = await SQL["list_shown_procedures"].fetch_all(
         tx,
         agent_id=agent_id,
@@ -138,15 +141,15 @@ async def list_shown_procedures(
 
 
 async def resolve_bundle_ref(tx: Tx, bundle_ref: str, *, agent_id: UUID) -> UUID:
-    """Return the id of a bundle given by `latest`, `previous`, its id, or six or more digits of either end of it.
+    """Return the id of a bundle. `bundle_ref` is `latest`, `previous`, an id, or its first or last six or more digits.
 
-    Raises InputError for an invalid reference, NotFoundError, and ConflictError when several bundles match.
+    Raises InputError for any other reference, NotFoundError if no bundle matches, ConflictError if several do.
     """
     if bundle_ref in (LATEST, PREVIOUS):
         row = await SQL["get_nth_last"].fetch_one(tx, agent_id=agent_id, rows_to_skip=int(bundle_ref == PREVIOUS))
         if row is None:
             missing = "no context yet" if bundle_ref == LATEST else "no context before the latest"
-            raise NotFoundError(f"There is {missing}.", hint='`newton context "…"` makes one.')
+            raise NotFoundError(f"There is {missing}.", hint='`newton context "…"` builds one.')
         return row["bundle_id"]
     letters = bundle_ref.strip().lower().replace("-", "")
     if len(letters) < MIN_ID_DIGITS or not set(letters) <= set("0123456789abcdef"):
@@ -166,10 +169,10 @@ async def resolve_bundle_ref(tx: Tx, bundle_ref: str, *, agent_id: UUID) -> UUID
 
 
 async def load_bundle(tx: Tx, bundle_id: UUID, *, agent_id: UUID) -> StoredBundle:
-    """Load a bundle. Raises NotFoundError, and ConflictError when it cannot be decoded."""
+    """Load a bundle. Raises NotFoundError if there is none, and ConflictError if it cannot be decoded."""
     row = await SQL["get_bundle"].fetch_one(tx, agent_id=agent_id, bundle_id=bundle_id)
     if row is None:
-        raise NotFoundError(f"There is no bundle {bundle_id}.", hint="`newton bundles` lists them.")
+        raise NotFoundError(f"There is no bundle {bundle_id}.", hint="`newton bundles` lists all bundles.")
     columns = dict(row)
     ids, packed, encoded_trace = (columns.pop(name) for name in ("memory_ids", "candidates", "trace"))
     try:
@@ -178,19 +181,19 @@ async def load_bundle(tx: Tx, bundle_id: UUID, *, agent_id: UUID) -> StoredBundl
     except (ValueError, LookupError) as error:
         raise ConflictError(
             f"The bundle {bundle_id} cannot be read: {str(error).splitlines()[0]}.",
-            hint="It was written by another version of Newton, or changed in the database.",
+            hint="Another version of Newton wrote it, or it was changed in the database. Build a new context.",
         ) from None
     return StoredBundle(**columns, trace=trace, candidates=candidates, focus=focus)
 
 
 async def list_bundles(tx: Tx, *, agent_id: UUID, limit: int, before: UUID | None = None) -> list[BundleSummary]:
-    """Return the latest bundles, or the latest before bundle `before`, newest first."""
+    """Return the latest bundles, newest first; with `before`, the latest of those older than that bundle."""
     rows = await SQL["list_bundles"].fetch_all(tx, agent_id=agent_id, before=before, max_rows=limit)
     return [BundleSummary(**row) for row in rows]
 
 
 async def load_memory_histories(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -> Mapping[UUID, MemoryHistory]:
-    """Return the current state, all short forms and the sources of the memories that still exist."""
+    """Return current state, former short forms and sources of memories by id. Deleted memories are omitted."""
     memories = await recall.fetch_memories(tx, memory_ids, agent_id=agent_id, moment=None)
     forms = await formerly.read_form_history(tx, agent_id=agent_id, memory_ids=memory_ids)
     sources: defaultdict[UUID, list[UUID]] = defaultdict(list)
@@ -200,7 +203,7 @@ async def load_memory_histories(tx: Tx, memory_ids: Sequence[UUID], *, agent_id:
 
 
 async def delete_bundles_before(tx: Tx, *, agent_id: UUID, before: datetime) -> int:
-    """Delete the bundles created before a moment; return their number."""
+    """Delete the bundles created before a moment. Return the number of deleted bundles."""
     row = await SQL["delete_expired"].fetch_one(tx, agent_id=agent_id, moment=before)
     assert row is not None
     return row[0]

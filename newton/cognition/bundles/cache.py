@@ -1,4 +1,4 @@
-"""In-process cache: the current context of each session, and recent contexts for repeated requests."""
+"""In-process cache of contexts: the current one of each session, and recent ones for repeated requests."""
 
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
 
 class CoverageThresholds(NamedTuple):
-    """Thresholds at which a context covers an input.
+    """Minimums at which a context covers an input, so that it can be reused.
 
-    `min_cosine` applies to the items of the context, `min_topic_cosine` to the last inputs of the topic.
-    `min_word_overlap` is the share of content words, and decides only without an embedder.
+    `min_cosine` applies to the most similar item of the context, `min_topic_cosine` to the most similar of the last
+    inputs. `min_word_overlap` is the share of the input's content words in the context; it is used only without an
+    embedder.
     """
 
     min_cosine: float = 0.5
@@ -40,9 +41,9 @@ V = TypeVar("V")
 
 
 class TopicInputs(NamedTuple):
-    """The last inputs of a session with their embeddings, oldest first.
+    """The last inputs of a session on the current topic, with their embeddings, oldest first.
 
-    `pending_frame` is the frame that the last input suggested instead of the session's.
+    `pending_frame` is a frame other than the session's that the last input suggested.
     """
 
     texts: "tuple[str, ...]" = ()
@@ -50,7 +51,7 @@ class TopicInputs(NamedTuple):
     pending_frame: str | None = None
 
     def append(self, text: str, vector: "Vector | None", *, pending_frame: str | None) -> "TopicInputs":
-        """Return the inputs with one more; only the last `MAX_TOPIC_INPUTS` are kept."""
+        """Return a copy with one more input. Only the last `MAX_TOPIC_INPUTS` inputs are kept."""
         vectors = self.vectors if vector is None else (*self.vectors, vector)
         return TopicInputs((*self.texts, text)[-MAX_TOPIC_INPUTS:], vectors[-MAX_TOPIC_INPUTS:], pending_frame)
 
@@ -60,10 +61,10 @@ NO_INPUTS = TopicInputs()
 
 @dataclass(frozen=True, kw_only=True)
 class CachedContext:
-    """A context with its build data.
+    """A context with the data from which it was built.
 
-    `built_bundle_id` is the last full build. `search_request` and `cue` are those of the last search, `sent_messages`
-    those of the last update. `topic` are the last inputs of the session.
+    `built_bundle_id` is the bundle of the last full build. `search_request` and `cue` are request and query of the last
+    search. `sent_messages` are the messages sent to the model at the last update. `topic` are the last inputs.
     """
 
     bundle: Bundle
@@ -76,21 +77,21 @@ class CachedContext:
 
     @property
     def content_words(self) -> frozenset[str]:
-        """Return the content words of the context and of the last inputs."""
+        """Return the content words of the context's text and of the last inputs."""
         texts = (self.bundle.text, self.search_request.input, *self.topic.texts)
         return frozenset[str]().union(*map(extract_content_words, texts))
 
     @cached_property
     def shown_memories(self) -> Mapping[UUID, RetrievedMemory]:
-        """Return every memory in the context by id."""
+        """Return all memories in the context by id."""
         items = {c.memory_id: c.scored.found for c in self.bundle.items}
         return items | {found.memory_id: found for found in self.bundle.focus}
 
 
 class ContextCache:
-    """LRU caches of contexts; the database decides which are valid.
+    """LRU caches of contexts. Whether a cached context is still valid is checked in the database.
 
-    `_quiet_snapshot` is the snapshot at which nothing was written since the repeats were cached.
+    `_quiet_snapshot` is the text of the database snapshot as long as nothing but cached bundles is written.
     """
 
     def __init__(self) -> None:
@@ -99,7 +100,7 @@ class ContextCache:
         self._quiet_snapshot: str | None = None
 
     def get_current(self, request: ContextBuildRequest) -> CachedContext | None:
-        """Return the cached context of the request's session."""
+        """Return the cached context of the request's session; None if there is none."""
         return self._current.get((request.agent_id, request.session_id)) if request.session_id else None
 
     def set_current(self, cached: CachedContext) -> None:
@@ -108,15 +109,15 @@ class ContextCache:
             _put_latest(self._current, (cached.bundle.agent_id, cached.bundle.session_id), cached)
 
     def find_repeat(self, request: ContextBuildRequest, *, snapshot: str, now: datetime) -> Bundle | None:
-        """Return the context of an identical request within `REPEAT_LIFETIME`.
+        """Return the context of an identical request if it is not older than `REPEAT_LIFETIME`.
 
-        Return None if anything except cached bundles was written since.
+        Return None if anything but cached bundles has been written since then.
         """
         bundle = self._repeats.get(request) if snapshot == self._quiet_snapshot else None
         return bundle if bundle and now <= bundle.created_at + REPEAT_LIFETIME else None
 
     def store_repeat(self, request: ContextBuildRequest, bundle: Bundle, *, snapshot: str, transaction_id: int) -> None:
-        """Cache the bundle if the transaction that stored it is the only write since `snapshot`."""
+        """Cache the bundle, if nothing but the transaction that stored it has been written since `snapshot`."""
         if snapshot != format_quiet_snapshot(transaction_id):
             return
         if snapshot != self._quiet_snapshot:
@@ -126,7 +127,7 @@ class ContextCache:
 
 
 def format_quiet_snapshot(next_transaction_id: int) -> str:
-    """Return the text of a PostgreSQL snapshot when all earlier transactions have ended and no later one began."""
+    """Return the text of the PostgreSQL snapshot in which all transactions before this id have ended."""
     return f"{next_transaction_id}:{next_transaction_id}:"
 
 

@@ -1,4 +1,4 @@
-"""Debug lines: the items injected into a prompt, as SSE comments, which clients ignore. Pure."""
+"""Debug lines that list the items of a context as SSE comments, which clients ignore. Pure."""
 
 import json
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ MAX_TEXT_CHARS = 60  # characters shown of each item
 
 
 def format_debug_lines(bundle: Bundle) -> list[str]:
-    """Return one line each for document passages, web results and other memories; none for an empty group."""
+    """Return one SSE comment each for document passages, web results and other memories; none for an empty group."""
     web = [c for c in bundle.items if c.kind == "artifact" and c.scored.found.trust == "web"]
     passages = [c for c in bundle.items if c.kind == "passage"]
     rest = [c for c in bundle.items if c not in web and c not in passages]

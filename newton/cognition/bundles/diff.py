@@ -1,4 +1,4 @@
-"""Comparison of two contexts. Pure."""
+"""Comparison of two stored contexts. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -9,12 +9,12 @@ from newton.cognition.bundles.explanation import BundleExplanation, CandidateExp
 from newton.cognition.bundles.replay import diff_profiles, format_verdict
 from newton.cognition.bundles.trace import StoredBundle
 
-NOT_FOUND = "not found there"
+NOT_FOUND = "not a candidate"
 TOLERANCE = 0.0005  # smaller differences of scores and features are ignored
 
 
 class FieldChange(NamedTuple):
-    """A setting that differs between two contexts."""
+    """A setting (such as the frame or the budget) that differs between two contexts."""
 
     name: str
     one: str
@@ -23,7 +23,7 @@ class FieldChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnlyInOne:
-    """A memory shown in one context only, with the verdicts of both contexts."""
+    """A memory that only one of two contexts shows, with the reasons in that one (`here`) and the other (`there`)."""
 
     memory_id: UUID
     kind: str
@@ -34,7 +34,7 @@ class OnlyInOne:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedItemChange:
-    """A memory shown in both contexts, with the attributes that differ."""
+    """A memory that both contexts show; `differs` maps attributes to the values in the first and the second one."""
 
     memory_id: UUID
     kind: str
@@ -44,9 +44,10 @@ class SharedItemChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleDiff:
-    """The differences of two contexts.
+    """The differences between two contexts.
 
-    `only_one` and `only_other` are the memories shown in one of them, `moved` those shown differently in both.
+    `only_one` and `only_other` are the memories shown only in the first or the second, `moved` those shown in both, but
+    with another rank, text or score.
     """
 
     one: UUID
@@ -69,7 +70,7 @@ class BundleDiff:
 
 
 def diff_bundles(first: BundleExplanation, second: BundleExplanation) -> BundleDiff:
-    """Compare settings and items of two contexts."""
+    """Compare the settings and the items of two contexts."""
     here, there = _index_shown(first), _index_shown(second)
     moved = [
         SharedItemChange(memory_id=memory_id, kind=item.found.kind, text=item.list_line, differs=differences)
@@ -92,7 +93,7 @@ def _index_shown(explanation: BundleExplanation) -> dict[UUID, CandidateExplanat
 
 def _find_missing(here: BundleExplanation, there: BundleExplanation) -> list[OnlyInOne]:
     verdicts = {item.stored_candidate.memory_id: _describe_verdict(item) for item in there.items}
-    verdicts |= {focus.memory_id: "in focus" for focus in there.stored.focus}
+    verdicts |= {focus.memory_id: "shown in Current Focus" for focus in there.stored.focus}
     return [
         OnlyInOne(
             memory_id=memory_id,

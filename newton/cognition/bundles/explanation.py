@@ -1,4 +1,4 @@
-"""Explanation of a stored context: features, score and verdict of each candidate, and near misses. Pure."""
+"""Explanation of a stored context: why each candidate was included or left out. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ MAX_LISTED = 8  # matches listed for an ambiguous reference
 
 
 class CandidateExplanation(NamedTuple):
-    """A candidate as it was when the context was built.
+    """A candidate of a context, as it was when the context was built.
 
     `rank` numbers the items of the context, best first; None when left out. `contributions` are the parts of the score
-    by feature. `contradictions` are the memories that contradict it and were part of the same item.
+    by feature. `contradictions` are memories that contradict it and were shown in the same item.
     """
 
     rank: int | None
@@ -38,13 +38,13 @@ class CandidateExplanation(NamedTuple):
 
     @property
     def contradiction_text(self) -> str | None:
-        """Return the facts that contradict it, each with its short id; None if there are none."""
+        """Return a text that lists the facts that contradict this one, with short ids; None without any."""
         named = "; ".join(f"{short_id(f.memory_id)} ({f.occurred_at:%Y-%m-%d}): {f.micro}" for f in self.contradictions)
         return f"unsettled, contradicted by {named}" if named else None
 
     @property
     def timely_reason(self) -> str | None:
-        """Return the reason for its preference, if it is in the time range of the input."""
+        """Return a note for a memory from the time that the input asks for; None for other memories."""
         return f"in the requested time: {self.time_range_text}" if self.features["timely"] else None
 
     @property
@@ -53,7 +53,7 @@ class CandidateExplanation(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Return its line in the context, or the line it would have had."""
+        """Return the text in its form in the context; the summary if it was left out."""
         return self.found.micro if self.stored_candidate.detail == "micro" else self.found.summary
 
     @property
@@ -62,7 +62,7 @@ class CandidateExplanation(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Return rank, short id and text, for a list of matches."""
+        """Return rank, short id and micro form as one line, for a list of matches."""
         return f"{self.rank or '-'}  {short_id(self.stored_candidate.memory_id)}  {self.found.micro}"
 
     def as_json(self) -> dict[str, Any]:
@@ -92,14 +92,14 @@ class CandidateExplanation(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleExplanation:
-    """A stored bundle with all its candidates, best first."""
+    """A stored bundle with explanations of all its candidates, best first."""
 
     stored: StoredBundle
     items: Sequence[CandidateExplanation]
 
     @property
     def near_misses(self) -> Mapping[str, CandidateExplanation]:
-        """Return the best candidate of each layer that was left out for lack of room."""
+        """Return, by layer, the best candidate that was left out for lack of room."""
         found: dict[str, CandidateExplanation] = {}
         for item in self.items:
             if item.stored_candidate.reason == NO_ROOM:
@@ -107,9 +107,10 @@ class BundleExplanation:
         return found
 
     def find_item(self, item_ref: str) -> CandidateExplanation:
-        """Return the candidate that `item_ref` names: by rank, ref, text, or id (six digits of its start or end).
+        """Return the candidate with this rank, external id, part of the text, id, or first or last digits of the id.
 
-        Raises InputError when none matches, and ConflictError when several do.
+        At least `MIN_ID_DIGITS` digits are needed. Raises InputError if no candidate matches, ConflictError if several
+        do.
         """
         if item_ref.isdecimal() and (numbered := [item for item in self.items if item.rank == int(item_ref)]):
             return numbered[0]
@@ -133,7 +134,7 @@ class BundleExplanation:
         numbers = f"a number from 1 to {last}, " if last else ""
         raise InputError(
             f"No memory of this context matches {item_ref!r}.",
-            hint=f"Give {numbers}an id, its first or last {MIN_ID_DIGITS} digits, a ref, or part of the text.",
+            hint=f"Give {numbers}an id, its first or last {MIN_ID_DIGITS} digits, an external id, or part of the text.",
         )
 
     def as_json(self) -> dict[str, Any]:
@@ -166,14 +167,15 @@ def _has_id(item: CandidateExplanation, item_ref: str) -> bool:
 
 
 def _has_text(item: CandidateExplanation, item_ref: str) -> bool:
-    """Return whether the item's text contains the reference. A mere number never matches."""
+    """Return True if the item's text contains the reference. A reference without letters never matches."""
     return any(c.isalpha() for c in item_ref) and item_ref.casefold() in item.text.casefold()
 
 
 def explain_bundle(stored: StoredBundle, histories: Mapping[UUID, MemoryHistory]) -> BundleExplanation:
-    """Explain for each candidate why it is in the context or not.
+    """Explain for each candidate of a bundle why it was included or left out.
 
-    Deleted memories are skipped. `LOST_TEXT` stands for a text that memory no longer has."""
+    Deleted memories are skipped. `LOST_TEXT` replaces a text that is no longer stored.
+    """
     rank, items = 0, list[CandidateExplanation]()
     for candidate in stored.candidates:
         rank += candidate.detail is not None

@@ -1,4 +1,4 @@
-"""Replay of a stored bundle from its features and former texts, with the mismatches. Pure."""
+"""Replay of a stored bundle: rebuild it from stored features and former texts, and compare. Pure."""
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ SCORE_TOLERANCE = 1e-6  # relative; scores are stored as float32
 
 
 class MemoryHistory(NamedTuple):
-    """The current state of a memory, all its short forms, oldest first, and its sources."""
+    """The current state of a memory, all its micro and summary forms, oldest first, and the ids of its sources."""
 
     found: RetrievedMemory
     forms: Sequence[ShortForms]
@@ -29,7 +29,7 @@ class MemoryHistory(NamedTuple):
 
 
 class ReplayMismatch(NamedTuple):
-    """A field in which the replay differs from the stored bundle (`what`), and how (`why`)."""
+    """A difference between replay and stored bundle: the field (`what`) and a description (`why`)."""
 
     what: str
     why: str
@@ -37,9 +37,9 @@ class ReplayMismatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayResult:
-    """A replayed bundle. Its id, time and input are as stored.
+    """A replayed bundle with the differences from the stored one.
 
-    `since` lists later changes of code, frame and profile, which do not affect the replay.
+    `since` lists changes of code, frame and profile after the bundle was stored, which do not affect the replay.
     """
 
     bundle_id: UUID
@@ -58,7 +58,7 @@ class ReplayResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentRules:
-    """The code version, and the frame version and profile of today; None for one that no longer exists."""
+    """The current versions of code, frame and profile; None for a frame or profile that no longer exists."""
 
     rules_hash: str
     frame_edition: str | None
@@ -66,7 +66,7 @@ class CurrentRules:
 
 
 def restore_memory(stored_candidate: StoredCandidate, history: MemoryHistory) -> RetrievedMemory | None:
-    """Return the memory as the bundle used it; None when its former text is gone."""
+    """Return the memory with state and text as the bundle used them; None when that text is no longer stored."""
     forms = _match_forms(stored_candidate, history)
     if not forms:
         return None
@@ -76,7 +76,7 @@ def restore_memory(stored_candidate: StoredCandidate, history: MemoryHistory) ->
 
 
 def align_features(stored_candidate: StoredCandidate, names: Sequence[str]) -> tuple[float, ...]:
-    """Return the stored features in the current order. Missing features are neutral."""
+    """Return the stored features in the order of FEATURE_NAMES. Missing features get neutral values."""
     features = {**NEUTRAL_FEATURES, **dict(zip(names, stored_candidate.features, strict=True))}
     return tuple(features[name] for name in FEATURE_NAMES)
 
@@ -84,7 +84,7 @@ def align_features(stored_candidate: StoredCandidate, names: Sequence[str]) -> t
 def replay_bundle(
     stored: StoredBundle, histories: Mapping[UUID, MemoryHistory], current_rules: CurrentRules
 ) -> ReplayResult:
-    """Score, fill, order and render the stored candidates again, and compare the result."""
+    """Score, place and render the stored candidates again, and compare the result with the stored bundle."""
     lost = tuple(_find_lost_memories(stored, histories))
     rebuilt = _rebuild(stored, histories)
     differences = (
@@ -140,7 +140,7 @@ def _with_evidence(found: RetrievedMemory, features: tuple[float, ...]) -> Retri
 def _restore_all(
     candidates: Sequence[StoredCandidate], histories: Mapping[UUID, MemoryHistory]
 ) -> Iterator[tuple[StoredCandidate, RetrievedMemory]]:
-    """Yield the candidates whose text still exists, with the memories as the bundle used them."""
+    """Yield the candidates whose text is still stored, each with its memory as the bundle used it."""
     for candidate in candidates:
         history = histories.get(candidate.memory_id)
         if history and (found := restore_memory(candidate, history)):
@@ -152,7 +152,7 @@ def _match_forms(stored_candidate: StoredCandidate, history: MemoryHistory) -> l
 
 
 def _find_lost_memories(stored: StoredBundle, histories: Mapping[UUID, MemoryHistory]) -> Iterator[ReplayMismatch]:
-    """Yield memories that cannot be restored."""
+    """Yield a mismatch for each memory that cannot be restored."""
     for candidate in (*stored.candidates, *stored.focus):
         name = f"memory {short_id(candidate.memory_id)}"
         history = histories.get(candidate.memory_id)
@@ -161,7 +161,9 @@ def _find_lost_memories(stored: StoredBundle, histories: Mapping[UUID, MemoryHis
         elif not (forms := _match_forms(candidate, history)):
             yield ReplayMismatch(name, "its text at that time is gone: erased, or changed in the database")
         elif (sizes := _format_sizes(candidate)) not in (actual := [_format_sizes(form) for form in forms]):
-            yield ReplayMismatch(name, f"its short forms are stored as {sizes} tokens, but have {actual[-1]}")
+            yield ReplayMismatch(
+                name, f"its micro form and summary are stored as {sizes} tokens, but have {actual[-1]}"
+            )
 
 
 def _format_sizes(forms: ShortForms | StoredCandidate) -> str:
@@ -212,7 +214,8 @@ def _format_name(stored_candidate: StoredCandidate, rebuilt: AssemblyResult) -> 
 
 
 def format_verdict(detail: DetailLevel | None, reason: str) -> str:
-    """
+    """Return whether and in which form a candidate is in the context, with the reason.
+
     >>> format_verdict("micro", "no room left for more"), format_verdict(None, "no room left")
     ('in, as micro (no room left for more)', 'out (no room left)')
     """
@@ -227,7 +230,10 @@ def _compare_text(stored_text: str, rebuilt_text: str) -> Iterator[ReplayMismatc
 
 
 def _list_changes_since(stored: StoredBundle, current_rules: CurrentRules) -> Iterator[str]:
-    """Yield changes of code, frame and profile since the build. They affect new contexts only."""
+    """Yield the changes of code, frame and profile since the bundle was built.
+
+    Such changes affect only new contexts, not the replay.
+    """
     if stored.trace.rules_hash != current_rules.rules_hash:
         yield f"the code has changed: its rules hash was {stored.trace.rules_hash}, is {current_rules.rules_hash}"
     if stored.trace.frame_edition != current_rules.frame_edition:
@@ -240,6 +246,6 @@ def _list_changes_since(stored: StoredBundle, current_rules: CurrentRules) -> It
 
 
 def diff_profiles(previous: Profile, current: Profile) -> list[str]:
-    """Return the fields that differ between two profiles."""
+    """Return a description of each field that differs between two profiles."""
     before, after = previous.model_dump(), current.model_dump()
     return [f"{name} was {before[name]}, is {after.get(name)}" for name in before if before[name] != after.get(name)]

@@ -1,6 +1,6 @@
-"""The stored form of a bundle: its candidates in columns, and the assembly input. Pure.
+"""Encoding of a bundle for storage: its candidates as compressed columns, the rest as JSON. Pure.
 
-The texts of memories are not copied: only a checksum is stored, by which replay finds the text in the history.
+The texts of memories are not stored again: a checksum identifies the text among the former texts of the memory.
 """
 
 import zlib
@@ -43,7 +43,7 @@ _MAX_FLOAT32 = float(np.finfo("<f4").max)
 class StoredCandidate(NamedTuple):
     """A candidate of a stored bundle.
 
-    `tokens` is its cost in the context, `checksum` the checksum of its short forms.
+    `tokens` are its tokens in the context, 0 if left out. `checksum` identifies its micro form and summary.
     """
 
     memory_id: UUID
@@ -62,10 +62,10 @@ class StoredCandidate(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleTrace:
-    """Everything about a bundle except its candidates.
+    """The JSON part of a stored bundle: everything except its candidates.
 
-    The first `candidate_count` memories are candidates, the next `focus_count` are in Current Focus. `features`,
-    `reasons`, `states` and `outcomes` decode the columns; `rules_hash` identifies the code version.
+    The first `candidate_count` memory ids are candidates, the next `focus_count` are in Current Focus. The columns
+    contain indexes into `reasons`, `states` and `outcomes`; `features` are the names of the feature columns.
     """
 
     frame_choice: FrameChoice
@@ -88,7 +88,7 @@ class BundleTrace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredBundle:
-    """A bundle loaded from the database."""
+    """A bundle as loaded from the database."""
 
     bundle_id: UUID
     session: str | None
@@ -115,7 +115,7 @@ class StoredBundle:
 
 
 class EncodedTrace(NamedTuple):
-    """The encoded form of a bundle: memory ids, compressed columns and trace as JSON."""
+    """A bundle encoded for storage: memory ids, compressed columns of candidates, and the trace as JSON."""
 
     memory_ids: list[UUID]
     candidates: bytes
@@ -127,9 +127,9 @@ def compute_checksum(micro: str, summary: str) -> int:
 
 
 def encode_bundle(bundle: Bundle, *, rules_hash: str) -> EncodedTrace:
-    """Encode a bundle for storage."""
+    """Encode a bundle for storage. `rules_hash` identifies the version of the code."""
     found = [*(c.scored.found for c in bundle.candidates), *bundle.focus]
-    reasons = [*(c.reason for c in bundle.candidates), *["in focus"] * len(bundle.focus)]
+    reasons = [*(c.reason for c in bundle.candidates), *["shown in Current Focus"] * len(bundle.focus)]
     trace = BundleTrace(
         frame_choice=replace(
             bundle.frame_choice, evidence={name: _round_evidence(e) for name, e in bundle.frame_choice.evidence.items()}
@@ -160,7 +160,7 @@ def encode_bundle(bundle: Bundle, *, rules_hash: str) -> EncodedTrace:
 
 
 def _iter_fixed_memory_ids(bundle: Bundle) -> Iterator[UUID]:
-    """Yield the memories of the sections that are not scored: deleting any of them deletes the bundle."""
+    """Yield the ids of censors, tasks and identity lines. Deleting one of these memories deletes the bundle."""
     censors = bundle.assembly_input.censors
     yield from (*(line.memory_id for line in censors.lines), *censors.omitted)
     yield from sorted(bundle.assembly_input.tasks.task_ids)
@@ -168,7 +168,7 @@ def _iter_fixed_memory_ids(bundle: Bundle) -> Iterator[UUID]:
 
 
 def decode_trace(trace: str, *, input_text: str) -> BundleTrace:
-    """Decode a trace. Raises ValueError for the format of another version."""
+    """Decode the JSON part of a bundle. Raises ValueError if another version wrote it in a different format."""
     decoded = _adapter().validate_json(trace)
     return replace(decoded, assembly_input=replace(decoded.assembly_input, input=input_text))
 
@@ -176,7 +176,10 @@ def decode_trace(trace: str, *, input_text: str) -> BundleTrace:
 def decode_candidates(
     trace: BundleTrace, memory_ids: Sequence[UUID], packed: bytes
 ) -> tuple[tuple[StoredCandidate, ...], tuple[StoredCandidate, ...]]:
-    """Return the candidates, best first, and the memories in focus. Raises ValueError for damaged columns."""
+    """Return the candidates, best first, and the memories in Current Focus.
+
+    Raises ValueError for damaged columns.
+    """
     count, rest, columns = trace.candidate_count + trace.focus_count, _decompress(packed), list[list[float]]()
     for dtype in ("<f4",) * len(trace.features) + tuple(_COLUMNS.values()):
         column, rest = _read_column(rest, dtype, count)
@@ -189,7 +192,7 @@ def decode_candidates(
 
 
 def _read_column(packed: bytes, dtype: str, length: int) -> tuple[list[float], bytes]:
-    """Return the next column and the remaining bytes."""
+    """Return the values of the first column and the remaining bytes."""
     size = length * np.dtype(dtype).itemsize
     if len(packed) < size:
         raise ValueError("the columns are shorter than they should be")

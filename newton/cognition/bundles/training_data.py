@@ -1,4 +1,4 @@
-"""Training data from answered contexts: items used by the reply, and outcomes of later decisions."""
+"""Training data for score weights: contexts, the items that replies used, and outcomes of decisions."""
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ OUTCOME_WEIGHTS = {"success": 2.0, "failure": 0.5}  # weight of a context by the
 
 
 class _AnsweredContext(NamedTuple):
-    """A stored context with its reply."""
+    """A stored context with the reply to it, and the candidates that it showed."""
 
     row: Record
     feature_names: Sequence[str]
@@ -39,7 +39,7 @@ def _decode_answered(row: Record) -> _AnsweredContext:
 
 
 async def load_cases(tx: Tx, *, agent_id: UUID, profile: str, features: Sequence[str]) -> list[TrainingCase]:
-    """Return the latest informative contexts of the profile that a model answered."""
+    """Return training cases: the latest answered contexts of the profile of which the reply used some items only."""
     rows = await SQL["list_answered"].fetch_all(tx, agent_id=agent_id, profile=profile, max_rows=MAX_CONTEXTS)
     answered = [_decode_answered(row) for row in rows]
     shown_ids = list({candidate.memory_id for context in answered for candidate in context.shown})
@@ -51,13 +51,17 @@ async def load_cases(tx: Tx, *, agent_id: UUID, profile: str, features: Sequence
 
 
 async def find_most_used_profile(tx: Tx, *, agent_id: UUID) -> str | None:
-    """Return the profile with the most contexts answered by a model; None without any."""
+    """Return the profile with the most contexts that a model answered; None if there are none."""
     row = await SQL["find_most_used_profile"].fetch_one(tx, agent_id=agent_id)
     return row["profile"] if row else None
 
 
 def weight_by_outcome(cases: Sequence[TrainingCase], outcomes: Sequence[tuple[datetime, str]]) -> list[TrainingCase]:
-    """Return the cases in chronological order. The last case before a decision is weighted by its outcome. Pure."""
+    """Sort the cases by time, and set weights: the last case before a decision is weighted by its outcome. Pure.
+
+    `outcomes` are pairs (time of the decision, outcome). Cases older than `DECISION_WINDOW` at the decision are not
+    affected.
+    """
     ordered = sorted(cases, key=lambda case: case.created_at)
     times = [case.created_at for case in ordered]
     for decided_at, outcome in outcomes:

@@ -1,1 +1,1 @@
-"""Frame selection."""
+"""Selection of a frame (a kind of thinking, with questions and priorities) for an input."""

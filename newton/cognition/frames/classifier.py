@@ -1,4 +1,4 @@
-"""Multinomial logistic regression that classifies an input into frames by embedding and n-grams. Pure."""
+"""Classifier that assigns an input to a frame: multinomial logistic regression on embedding and n-grams. Pure."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ PRINCIPAL_AXES = 48  # dimensions of the stored examples
 
 
 class FrameExample(NamedTuple):
-    """A typical input of a frame."""
+    """An example input and the frame to which it belongs."""
 
     frame: str
     text: str
@@ -31,11 +31,11 @@ class FrameExample(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameClassifier:
-    """Weights of a multinomial logistic regression, one column per frame in `frames`.
+    """Trained classifier: the weights of a multinomial logistic regression, one column per frame in `frames`.
 
-    `embedding_weights` has one row per vector dimension, and none when trained without an embedder. `ngram_weights` has
-    one row per n-gram of `vocabulary`, scaled by `idf`. `example_coordinates` are the `examples` relative to
-    `mean_vector`, projected on `principal_axes`.
+    `embedding_weights` has one row per vector dimension, none when trained without an embedder. `ngram_weights` has one
+    row per n-gram of `vocabulary`; `idf` are the inverse document frequencies. `example_coordinates` are the embeddings
+    of `examples` minus `mean_vector`, projected on `principal_axes`.
     """
 
     frames: tuple[str, ...]
@@ -50,7 +50,7 @@ class FrameClassifier:
     examples: Sequence[FrameExample]
 
     def predict_log_proba(self, text: str, vector: Vector | None) -> dict[str, float]:
-        """Return the log probability of each frame. Without a vector, use the n-grams alone."""
+        """Return the log probability of each frame. Without a vector, only the n-grams are used."""
         embedding = self.mean_vector if vector is None else vector
         score = self.intercept + embedding[: len(self.embedding_weights)] @ self.embedding_weights
         if known := [n for ngram in extract_ngrams(text) if (n := self.vocabulary.get(ngram)) is not None]:
@@ -59,7 +59,10 @@ class FrameClassifier:
         return dict(zip(self.frames, (score - np.log(np.exp(score).sum())).tolist(), strict=True))
 
     def find_top_ngrams(self, text: str, frame: str, *, limit: int) -> list[str]:
-        """Return the readable n-grams of the text with the most evidence for the frame, without overlapping words."""
+        """Return the n-grams of the text that speak most for the frame, best first, without overlapping words.
+
+        Only words and word pairs are returned, not n-grams of masked grammar.
+        """
         column = self.frames.index(frame)
         evidence = {
             ngram: float(self.idf[n] * (2 * self.ngram_weights[n, column] - self.ngram_weights[n].max()))
@@ -74,7 +77,10 @@ class FrameClassifier:
         return top[:limit]
 
     def find_nearest_example(self, vector: Vector, frame: str) -> str | None:
-        """Return the frame's example with the highest cosine similarity; None when trained without an embedder."""
+        """Return the text of the frame's example most similar to the vector.
+
+        Return None for a frame without examples, or when trained without an embedder.
+        """
         rows = [n for n, example in enumerate(self.examples) if example.frame == frame]
         if not rows or not len(self.embedding_weights):
             return None
@@ -85,7 +91,7 @@ class FrameClassifier:
 
 
 def train_classifier(examples: Sequence[FrameExample], vectors: Sequence[Vector]) -> FrameClassifier:
-    """Fit a classifier to the examples. Without `vectors`, use n-grams alone."""
+    """Train a classifier on the examples. `vectors` are their embeddings; if empty, only n-grams are used."""
     frames = tuple(dict.fromkeys(example.frame for example in examples))
     documents = [extract_ngrams(example.text) for example in examples]
     counts = Counter(ngram for document in documents for ngram in document)
@@ -116,7 +122,7 @@ def train_classifier(examples: Sequence[FrameExample], vectors: Sequence[Vector]
 
 
 def _scale_idf(idf: Vector) -> Vector:
-    """Normalize the TF-IDF vector, so that its norm does not depend on the length of the text."""
+    """Scale a TF-IDF vector to the norm `NGRAM_NORM`, so that the length of the text has no effect."""
     return NGRAM_NORM * idf / max(float(np.linalg.norm(idf)), 1e-9)
 
 
@@ -125,7 +131,7 @@ def _is_readable(ngram: str) -> bool:
 
 
 def _compute_principal_axes(embeddings: Matrix) -> tuple[Vector, Matrix]:
-    """Return the mean of the rows and their principal components."""
+    """Return the mean of the rows, and the first `PRINCIPAL_AXES` principal components as columns."""
     mean = embeddings.mean(axis=0)
     centered = (embeddings - mean).astype(np.float64)
     _, eigenvectors = np.linalg.eigh(centered.T @ centered)
@@ -135,7 +141,8 @@ def _compute_principal_axes(embeddings: Matrix) -> tuple[Vector, Matrix]:
 def _fit_logistic_regression(features: Matrix, labels: NDArray[np.int_]) -> Matrix:
     """Fit multinomial logistic regression with a ridge penalty by Nesterov's accelerated gradient descent.
 
-    Return one weight per feature and class. The dual problem is solved: weights are linear combinations of the rows.
+    Return one weight per feature (row) and class (column). The dual problem is solved, in which the weights are linear
+    combinations of the rows of `features`.
     """
     counts = np.bincount(labels)
     class_weights = np.minimum(counts.mean() / counts, MAX_CLASS_WEIGHT)[labels][:, None].astype(np.float32)
@@ -158,7 +165,7 @@ def _softmax(scores: Matrix) -> Matrix:
 
 
 def _estimate_largest_eigenvalue(gram_matrix: Matrix) -> float:
-    """Return an upper estimate of the largest eigenvalue, by power iteration."""
+    """Estimate the largest eigenvalue by power iteration, and add 5 % to get an upper bound."""
     vector = np.ones(len(gram_matrix), dtype=np.float32)
     for _ in range(20):
         vector = gram_matrix @ vector

@@ -1,4 +1,4 @@
-"""N-grams of an input: its words, and its grammar with masked content words. Pure."""
+"""N-grams of an input: of its words, and of its grammar (the same words with content words masked). Pure."""
 
 import functools
 import re
@@ -34,7 +34,9 @@ _PIECE = re.compile(r"[^\W\d_]+|\d+|[?!.,:;/]")
 
 @functools.lru_cache(maxsize=64)
 def extract_ngrams(text: str) -> frozenset[str]:
-    """Return words, word pairs and grammar n-grams up to length 3; `^` and `$` mark start and end.
+    """Return the words and word pairs of a text, and its grammar n-grams of up to 3 words.
+
+    In grammar n-grams, content words are masked; `^` and `$` mark the start and the end of the text.
 
     >>> sorted(extract_ngrams("Sell it") - {"sell", "it", "sell it"})
     ['$', '*', '* it', '* it $', '^', '^ *', '^ * it', 'it $']
@@ -54,7 +56,7 @@ def _join_ngrams(tokens: Sequence[str], length: int) -> Iterator[str]:
 
 
 def _mask_content_word(word: str) -> str:
-    """Return a function word unchanged, and the suffix of any other word.
+    """Return a function word unchanged, and `*` with the suffix for any other word.
 
     >>> tuple(_mask_content_word(word) for word in ("should", "launched", "2024", "barn"))
     ('should', '*ed', '#', '*')

@@ -1,4 +1,4 @@
-"""Frame selection: example similarity, patterns and the session's frame. Deterministic and pure."""
+"""Selection of the frame of an input by trained examples, patterns and the frame of the session. Pure."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,10 @@ TIEBREAK_FRAMES = 3  # frames offered to the model
 
 @dataclass(frozen=True, slots=True)
 class FrameEvidence:
-    """Evidence for a frame: pattern score (0 to 1), log probability by examples, 1.0 for the session's frame."""
+    """Evidence for a frame: of its patterns (0 to 1), and of the classifier (a log probability).
+
+    `prior` is 1.0 for the frame of the session, else 0.0. `weight` is the weight of the patterns.
+    """
 
     pattern: float
     example: float
@@ -43,9 +46,10 @@ class FrameEvidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameChoice:
-    """The selected frame with its confidence (0 to 1), the runner-up, the reason and the evidence for each frame.
+    """The selected frame with its confidence (0 to 1), the second best frame, the reason and the evidence.
 
-    `unsure` means that the best frame is below `MIN_CONFIDENCE`: the session's frame is used, else `DEFAULT_FRAME`.
+    `unsure` means that the best frame had a confidence below `MIN_CONFIDENCE`, so the session's frame or
+    `DEFAULT_FRAME` was selected instead. `forced` means that the caller named the frame.
     """
 
     frame: str
@@ -58,11 +62,11 @@ class FrameChoice:
 
     @property
     def top_frames(self) -> list[str]:
-        """Return the names of the few frames with the most evidence, best first, from which a model may choose."""
+        """Return the names of the `TIEBREAK_FRAMES` frames with the most evidence, best first."""
         return _rank_frames(self.evidence)[:TIEBREAK_FRAMES]
 
     def as_json(self) -> "FrameSelection":
-        """Return the published and stored form."""
+        """Return the choice in the form in which it is published and stored."""
         return {
             "name": self.frame,
             "confidence": round(self.confidence, 4),
@@ -97,10 +101,11 @@ def choose_frame(
     classifier: FrameClassifier | None,
     session_frame: str | None,
 ) -> FrameChoice:
-    """Select the frame with the most evidence. Without a vector, n-grams, patterns and prior decide.
+    """Select the frame with the most evidence for a text.
 
-    `vector` embeds the text without its greeting. When the choice is unsure, the fallback frame is used, with the best
-    frame as runner-up and its confidence. A text that only reports something as resolved keeps the session's frame.
+    `vector` embeds the text without its greeting; without it, patterns, n-grams and the session's frame decide. If the
+    choice is unsure, select the session's frame or `DEFAULT_FRAME`, with the best frame as runner-up. A text that only
+    reports something as resolved keeps the session's frame.
     """
     core = strip_greeting(text)
     log_probabilities = classifier.predict_log_proba(core, vector) if classifier else {}
@@ -125,10 +130,10 @@ def choose_frame(
 
 
 def keep_session_frame(choice: FrameChoice, session_frame: str, *, pending_frame: str | None) -> FrameChoice:
-    """Return the choice with the session's frame, unless the evidence for another frame is strong or repeated.
+    """Return the choice with the session's frame, for an input on the same topic.
 
-    For an input on the same topic. Strong is a margin of `CLEAR_MARGIN`, repeated is the choice of `pending_frame`,
-    which the previous input suggested.
+    The choice is returned unchanged if the evidence for its frame exceeds that for the session's frame by
+    `CLEAR_MARGIN`, or if the previous input suggested the same frame (`pending_frame`).
     """
     evidence = choice.evidence
     if choice.frame in (session_frame, pending_frame) or session_frame not in evidence or choice.frame not in evidence:
@@ -146,7 +151,7 @@ def keep_session_frame(choice: FrameChoice, session_frame: str, *, pending_frame
 
 
 def apply_tiebreak(choice: FrameChoice, frame: str) -> FrameChoice:
-    """Return the choice with the model's answer applied. An answer outside `top_frames` changes nothing."""
+    """Return the choice with `frame`, the answer of a model. An answer outside of `top_frames` changes nothing."""
     if frame not in choice.top_frames:
         return choice
     ranked = [frame, *(other for other in _rank_frames(choice.evidence) if other != frame)]
@@ -164,7 +169,10 @@ def apply_tiebreak(choice: FrameChoice, frame: str) -> FrameChoice:
 def _collect_evidence(
     frames: Mapping[str, Frame], text: str, log_probabilities: Mapping[str, float], session_frame: str | None
 ) -> dict[str, FrameEvidence]:
-    """Score each frame. A frame without examples has patterns only: a pattern score above 0.5 beats all examples."""
+    """Return the evidence for each frame.
+
+    A frame without examples is scored by patterns alone; if they score above 0.5, it beats all examples.
+    """
     best = max((log_probabilities[name] for name in frames if name in log_probabilities), default=0.0)
     return {
         name: FrameEvidence(
@@ -184,26 +192,26 @@ def _rank_frames(evidence: Mapping[str, FrameEvidence]) -> list[str]:
 def _explain_choice(
     frame: Frame, text: str, evidence: FrameEvidence, vector: Vector | None, classifier: FrameClassifier | None
 ) -> str:
-    """Return the reason: matched phrases, nearest example, session frame."""
+    """Return the reason for a frame: matched phrases, the most similar example, the session's frame."""
     phrases = list(frame.matched_phrases(text[:MAX_PATTERN_CHARS])[:3])
     example = None
     if classifier and frame.name in classifier.frames:
         phrases = phrases or classifier.find_top_ngrams(text, frame.name, limit=3)
         example = None if vector is None else classifier.find_nearest_example(vector, frame.name)
     parts = [
-        f"it says {', '.join(repr(phrase) for phrase in phrases)}" if phrases else "",
-        f"it is like {example!r}" if example else "",
-        "the session has this frame" if evidence.prior else "",
+        f"the input says {', '.join(repr(phrase) for phrase in phrases)}" if phrases else "",
+        f"it is similar to the example {example!r}" if example else "",
+        "the session already has this frame" if evidence.prior else "",
     ]
-    default = "its grammar is like that of the examples" if classifier else "no evidence for any frame"
+    default = "its grammar is similar to that of the examples" if classifier else "no evidence for any frame"
     return "; ".join(filter(None, parts)) or default
 
 
 def _score_patterns(frame: Frame, text: str) -> float:
-    """Combine the pattern weights by noisy-or."""
+    """Return the combined weight of the patterns that match the text, from 0 to 1 (noisy-or)."""
     return 1 - math.prod(1 - pattern.weight for pattern in frame.matching_patterns(text))
 
 
 def _compute_confidence(scores: Sequence[float]) -> float:
-    """Return the softmax probability of the first score."""
+    """Return the softmax probability of the first of the scores."""
     return 1 / sum(math.exp(score - scores[0]) for score in scores)

@@ -1,4 +1,4 @@
-"""Prompt that asks a model to break a tie between frames. Pure."""
+"""Prompt that asks a model which of a few frames fits an input best. Pure."""
 
 from collections.abc import Sequence
 from importlib import resources
@@ -12,7 +12,7 @@ MAX_INPUT_CHARS = 1_000  # of the input in the prompt
 
 
 class FrameOutput(BaseModel):
-    """The answer of the model: the name of a frame. Names that were not offered are ignored."""
+    """The model's answer: the name of a frame. The caller ignores a name that was not offered."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -20,7 +20,10 @@ class FrameOutput(BaseModel):
 
 
 def build_tiebreak_prompt(text: str, frames: Sequence[Frame]) -> str:
-    """Return the prompt that asks which frame fits the text. The text cannot close its fence."""
+    """Return the prompt that asks which frame fits the text.
+
+    Angle brackets in the text are replaced, so that it cannot end the element that encloses it.
+    """
     template = (resources.files("newton.cognition.frames") / "prompts" / "frame.md").read_text(encoding="utf-8")
     descriptions = "\n".join(f"- {frame.name}: {frame.description}" for frame in frames)
     return template.format(

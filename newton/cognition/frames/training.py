@@ -1,7 +1,8 @@
-"""Training of the frame classifier, cached in a file per set of examples and embedding model."""
+"""Training of the frame classifier. The result is cached in a file per set of examples and embedding model."""
 
 import asyncio
 import contextlib
+import functools
 import hashlib
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -41,18 +42,17 @@ Arrays = Mapping[str, NDArray[Any]]  # contents of an npz file, of mixed dtypes
 async def load_or_train(
     frames: Mapping[str, Frame], embedder: "Embedder | None", *, cache: Path
 ) -> FrameClassifier | None:
-    """Return the frame classifier; None when no frame has an example.
+    """Return the frame classifier for these frames; None if no frame has an example.
 
-    The shipped frames come with a trained classifier. Others are trained at first use, which takes some seconds. When
-    the embedder fails, train on n-grams alone.
+    Newton ships a classifier for its own frames. For other frames, one is trained at first use, which takes some
+    seconds, and cached. If the embedder fails, it is trained on n-grams alone.
     """
     examples = list_examples(frames)
     if not examples:
         return None
     name = build_file_name(examples, embedder.identity if embedder else NO_EMBEDDER)
-    for folder in (data_folder("frames"), cache):
-        if cached := _read_file(folder / name, examples):
-            return cached
+    if found := _read_shipped_file(name, tuple(examples)) or _read_file(cache / name, examples):
+        return found
     cores = [FrameExample(example.frame, strip_greeting(example.text)) for example in examples]
     try:
         vectors = await _embed_examples(cores, embedder)
@@ -74,12 +74,17 @@ def build_file_name(examples: Sequence[FrameExample], identity: str) -> str:
 
 
 async def _embed_examples(examples: Sequence[FrameExample], embedder: "Embedder | None") -> list[Vector]:
-    """Embed the examples frame by frame: endpoints limit the batch size."""
+    """Return the embeddings of the examples, one request per frame, because endpoints limit the batch size."""
     if embedder is None:
         return []
     names = dict.fromkeys(example.frame for example in examples)
     each = [await embedder.embed([e.text for e in examples if e.frame == name]) for name in names]
     return [vector for vectors in each for vector in vectors]
+
+
+@functools.lru_cache(maxsize=2)  # with the embedder and without
+def _read_shipped_file(name: str, examples: tuple[FrameExample, ...]) -> FrameClassifier | None:
+    return _read_file(data_folder("frames") / name, examples)
 
 
 def _read_file(path: Path, examples: Sequence[FrameExample]) -> FrameClassifier | None:
@@ -98,7 +103,7 @@ def _unpack_arrays(arrays: Arrays, examples: Sequence[FrameExample]) -> FrameCla
 
 
 def _pack_arrays(trained: FrameClassifier) -> dict[str, NDArray[Any]]:
-    """Return the arrays in half precision, and the coordinates scaled to int8."""
+    """Return the arrays of the classifier in half precision; the example coordinates are scaled to int8."""
     listed = {"frames": "\n".join(trained.frames), "vocabulary": "\n".join(trained.vocabulary)}
     numbers = {name: getattr(trained, name).astype(np.float16) for name in ARRAY_FIELDS}
     largest = max(float(np.abs(trained.example_coordinates).max(initial=0.0)), 1e-9)
@@ -107,7 +112,10 @@ def _pack_arrays(trained: FrameClassifier) -> dict[str, NDArray[Any]]:
 
 
 def _write_file(path: Path, trained: FrameClassifier) -> None:
-    """Write the file atomically, because other processes read it. Without write access nothing is cached."""
+    """Write the classifier to a file, atomically, because other processes read it.
+
+    Errors of the file system are ignored.
+    """
     partial = path.with_name(f"{path.stem}-{new_id()}.part.npz")
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)

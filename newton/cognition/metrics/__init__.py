@@ -1,1 +1,1 @@
-"""Quality metrics of contexts."""
+"""Measurement of the quality of contexts."""

@@ -1,4 +1,4 @@
-"""Quality metrics of contexts in a period, with targets. Pure."""
+"""Metrics of the quality of contexts in a period, with target ranges. Pure."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -19,8 +19,8 @@ COLD_START_PERCENTILE = 0.95  # reported for cold starts
 class ItemSample(NamedTuple):
     """A memory in a context, and whether the reply used it.
 
-    `probability` is that of being relevant to the input, None for a memory found by name, time or trigger. `cosine` is
-    the cosine similarity to the input.
+    `probability` is the probability that it is relevant to the input, None for a memory found by name, time or trigger.
+    `cosine` is its cosine similarity to the input.
     """
 
     probability: float | None
@@ -30,7 +30,7 @@ class ItemSample(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextSample:
-    """A stored context: its budget, tokens and build time."""
+    """The measurements of a stored context: budget, tokens, build time in milliseconds, and items."""
 
     bundle_id: UUID
     frame: str
@@ -44,10 +44,10 @@ class ContextSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnSample:
-    """A finished turn.
+    """A finished turn, with its context.
 
     `is_first` marks the first turn of a session, which has no context to reuse. `by_model` means that a model replied,
-    `has_text` that also input and reply still exist.
+    `has_text` that a model replied and the texts of input and reply are still stored.
     """
 
     created_at: datetime
@@ -60,14 +60,14 @@ class TurnSample:
 
 
 class FactConfirmationCounts(NamedTuple):
-    """The number of facts known at the end of the period, and how many of them are confirmed."""
+    """The number of facts known at the end of the period, and the number of those that are confirmed."""
 
     total: int
     confirmed: int
 
 
 class MetricTarget(NamedTuple):
-    """The open target interval of a metric; None is unbounded."""
+    """The target range of a metric: values above `above` and below `below`; None for no limit."""
 
     above: float | None = None
     below: float | None = None
@@ -75,7 +75,10 @@ class MetricTarget(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QualityMetric:
-    """A metric over `n` samples; its value is None without samples. Below `min_samples` the verdict is "too few"."""
+    """The value of a metric over `n` samples; None without samples.
+
+    With fewer than `min_samples` samples the verdict is "too few".
+    """
 
     name: str
     value: float | None
@@ -87,7 +90,7 @@ class QualityMetric:
 
     @property
     def verdict(self) -> MetricVerdict | None:
-        """Return the verdict; None without a target."""
+        """Compare the value with the target. Return None if there is no target."""
         if self.target is None:
             return None
         if self.value is None or self.n < self.min_samples:
@@ -99,7 +102,7 @@ class QualityMetric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricGroup:
-    """The metrics of the turns that share a frame, a profile or a day."""
+    """Metrics of the turns that have the same frame, profile or day."""
 
     name: str
     turns: int
@@ -111,7 +114,10 @@ class MetricGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricPeriod:
-    """The data of a period. `memories_by_day` counts new memories by kind, `model_tokens` the tokens of all turns."""
+    """The measured data of a period.
+
+    `memories_by_day` counts new memories by day and kind, `model_tokens` the tokens of all model calls of the turns.
+    """
 
     since: datetime
     until: datetime
@@ -127,7 +133,7 @@ class MetricPeriod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QualityReport:
-    """All metrics of a period, and those by frame, profile and day."""
+    """All metrics of a period, in total and by frame, profile and day."""
 
     period: MetricPeriod
     metrics: tuple[QualityMetric, ...]
@@ -160,43 +166,46 @@ def compute_report(period: MetricPeriod) -> QualityReport:
 
 
 def measure_relevance(turns: Sequence[TurnSample]) -> QualityMetric:
-    """Return the mean probability that an item is relevant to its input, over the items of all contexts."""
+    """Return the mean probability that a memory in a context is relevant to the input."""
     items = [item for context in _list_contexts(turns) for item in context.items]
     probabilities = [item.probability for item in items if item.probability is not None]
     return _mean_metric("context relevance", probabilities, "items", unit="score", target=MetricTarget(above=0.6))
 
 
 def measure_cosine(turns: Sequence[TurnSample]) -> QualityMetric:
-    """Return the mean cosine similarity of the items. It has no target: its range depends on the embedding model."""
+    """Return the mean cosine similarity of the memories in contexts to their inputs.
+
+    It has no target, because its range depends on the embedding model.
+    """
     cosines = [item.cosine for context in _list_contexts(turns) for item in context.items]
     return _mean_metric("mean cosine", cosines, "items", unit="score")
 
 
 def measure_utilisation(turns: Sequence[TurnSample]) -> QualityMetric:
-    """Return the mean share of the allocated budget that contexts use."""
+    """Return the mean share of its budget that a context uses."""
     shares = [context.tokens / context.budget for context in _list_contexts(turns)]
     return _mean_metric("budget utilisation", shares, "contexts", target=MetricTarget(above=0.5, below=0.9))
 
 
 def measure_refresh_rate(turns: Sequence[TurnSample]) -> QualityMetric:
-    """Return the share of later turns whose context was rebuilt or evicted memories.
+    """Return the share of turns, after the first of a session, whose context was rebuilt or lost memories.
 
-    The first turn of a session is excluded. A context with additions alone counts as reused.
+    A context to which memories were only added counts as reused.
     """
     refreshed = [turn.method in ("built", "evicted") for turn in turns if not turn.is_first]
     return _mean_metric("refresh rate", refreshed, "later turns", target=MetricTarget(below=0.3))
 
 
 def measure_update_rate(turns: Sequence[TurnSample]) -> QualityMetric:
-    """Return the share of later turns whose context only got additions."""
+    """Return the share of turns, after the first of a session, whose context only gained memories."""
     updated = [turn.method == "updated" for turn in turns if not turn.is_first]
-    return _mean_metric("contexts added to", updated, "later turns")
+    return _mean_metric("contexts with additions only", updated, "later turns")
 
 
 def measure_precision(turns: Sequence[TurnSample]) -> QualityMetric:
-    """Return the share of context items that replies used, over all contexts answered by a model.
+    """Return the share of the memories in contexts that replies used, over all contexts that a model answered.
 
-    A context of several turns counts once: an item is used if any of the replies used it.
+    A context of several turns counts once: a memory is used if any of the replies used it.
     """
     used: dict[UUID, tuple[bool, ...]] = {}
     for turn in turns:
@@ -209,7 +218,7 @@ def measure_precision(turns: Sequence[TurnSample]) -> QualityMetric:
 
 
 def measure_cold_start(turns: Sequence[TurnSample]) -> QualityMetric:
-    """Return the 95th percentile of the time of full builds, without process start."""
+    """Return the 95th percentile of the time to build a context, without the start of the process."""
     times = sorted(t.context.build_ms for t in turns if t.context and t.method == "built")
     slow = times[math.ceil(COLD_START_PERCENTILE * len(times)) - 1] if times else None
     return QualityMetric(
@@ -223,7 +232,7 @@ def measure_cold_start(turns: Sequence[TurnSample]) -> QualityMetric:
 
 
 def measure_wrong_frames(turns: Sequence[TurnSample]) -> QualityMetric:
-    """Return the share of selected frames that a person replaced in the next turn of the session."""
+    """Return the share of selected frames that a person replaced by another one in the next turn of the session."""
     last: dict[UUID, ContextSample] = {}
     chosen = wrong = 0
     for turn in turns:
@@ -235,14 +244,14 @@ def measure_wrong_frames(turns: Sequence[TurnSample]) -> QualityMetric:
         chosen += not context.is_frame_forced
         last[turn.session_id] = context
     share = wrong / chosen if chosen else None
-    return QualityMetric(name="wrong frame first", value=share, n=chosen, sample_unit="chosen frames")
+    return QualityMetric(name="frames corrected", value=share, n=chosen, sample_unit="chosen frames")
 
 
 def measure_token_share(turns: Sequence[TurnSample], *, model_tokens: int) -> QualityMetric:
-    """Return the share of context tokens in all model tokens of the turns."""
+    """Return the tokens of contexts as a share of all tokens of the turns' model calls."""
     tokens = [turn.context.tokens for turn in turns if turn.by_model and turn.context]
     share = min(sum(tokens) / model_tokens, 1.0) if model_tokens and tokens else None
-    return QualityMetric(name="context of turn tokens", value=share, n=len(tokens), sample_unit="turns")
+    return QualityMetric(name="context share of tokens", value=share, n=len(tokens), sample_unit="turns")
 
 
 def _measure_memories_per_day(period: MetricPeriod) -> QualityMetric:
@@ -263,7 +272,7 @@ def _measure_fact_confirmation(facts: FactConfirmationCounts) -> QualityMetric:
 
 
 def _list_contexts(turns: Sequence[TurnSample]) -> list[ContextSample]:
-    """Return each context once."""
+    """Return the contexts of the turns, each once."""
     return list({turn.context.bundle_id: turn.context for turn in turns if turn.context}.values())
 
 
@@ -275,7 +284,7 @@ def _mean_metric(
     unit: MetricUnit = "share",
     target: MetricTarget | None = None,
 ) -> QualityMetric:
-    """Return the mean of the values as a metric; the mean of booleans is the share of True."""
+    """Return the mean of the values as a metric. For booleans it is the share of True."""
     mean = sum(values) / len(values) if values else None
     return QualityMetric(name=name, value=mean, n=len(values), sample_unit=sample_unit, unit=unit, target=target)
 

@@ -1,4 +1,4 @@
-"""Quality metrics of an agent's contexts in a period, read in one transaction."""
+"""Service that measures the quality of an agent's contexts in a period. It reads all data in one transaction."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ FORGOTTEN_TEXT = "[forgotten]"  # text of a deleted message
 
 
 class _LoadedContext(NamedTuple):
-    """The trace of a stored context and its items."""
+    """The decoded trace of a stored context, and the candidates that it showed."""
 
     trace: BundleTrace
     items: Sequence[StoredCandidate]
@@ -41,14 +41,14 @@ class _LoadedContext(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsService:
-    """Computes quality metrics for one agent."""
+    """Measures the quality of the contexts of one agent."""
 
     agent_id: UUID
     db: Database
     clock: Clock
 
     async def report(self, days: int = 7) -> QualityReport:
-        """Return the metrics of the last `days`. Raises InputError for fewer than 1 or more than `MAX_DAYS`."""
+        """Return the metrics of the last `days`. Raises InputError unless `days` is from 1 to `MAX_DAYS`."""
         if not 1 <= days <= MAX_DAYS:
             raise InputError(f"Metrics of {days} days are not possible.", hint=f"Give 1 to {MAX_DAYS:,} days.")
         now = self.clock.now()
@@ -80,7 +80,7 @@ async def _load_turns(tx: Tx, rows: Sequence[Record], *, agent_id: UUID) -> list
 
 
 def _decode_context(row: Record) -> _LoadedContext | None:
-    """Decode the stored context; return None for the format of another version."""
+    """Decode a stored context. Return None if another version wrote it in a different format."""
     try:
         trace = decode_trace(row["trace"], input_text=row["made_for"])
         candidates, _ = decode_candidates(trace, row["memory_ids"], row["candidates"])

@@ -1,1 +1,1 @@
-"""Scores of candidates by a profile. Pure."""
+"""Scoring of candidates by a profile (weights, decay and order). Pure."""

@@ -1,4 +1,4 @@
-"""Merge of all sources into one set of candidates. Pure."""
+"""Merging of the memories from all sources into the candidates of a context. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ from newton.memory.time_search import DATED_KINDS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateSet:
-    """The candidates of a context.
+    """The candidates of a context, and what is known of them from the input.
 
-    `recent_ids` are those from recent events. `triggered` are procedures that the input asks for. `unranked` were found
-    by name, time or trigger and need no minimum similarity. `is_range_empty` means that memory has nothing from
-    `time_ranges`. `relation_evidence` maps relations to the facts among the candidates that state them.
+    `recent_ids` are candidates from recent events. `triggered` are procedures that the input asks for. `unranked` were
+    found by name, time or trigger and need no minimum similarity. `is_range_empty` means that memory has nothing from
+    `time_ranges`. `relation_evidence` maps relations to the candidate facts that state them.
     """
 
     memories: Sequence[RetrievedMemory]
@@ -40,9 +40,9 @@ class CandidateSet:
 def collect_candidates(
     gathered: GatheredSources, text: str, *, reach: GatherOptions, frame: str, relevance_model: RelevanceModel
 ) -> CandidateSet:
-    """Return the gathered memories within the profile's `reach`, each once.
+    """Merge the memories from all sources, each once, as far as `reach` (the profile's limits) allows.
 
-    A memory that the search found keeps its search evidence. A fact that contradicts one of them is a candidate too.
+    A memory that the search also found keeps the evidence of the search. Facts that contradict a found fact are added.
     """
     other_sessions = chain.from_iterable(gathered.recent_events.other_sessions[: reach.sessions])
     recent = [*gathered.recent_events.current_session[: reach.events], *other_sessions]
@@ -77,13 +77,13 @@ def collect_candidates(
 def _find_relation_evidence(
     evidence: Mapping[UUID, Sequence[UUID]], memories: Mapping[UUID, RetrievedMemory]
 ) -> dict[UUID, list[UUID]]:
-    """Return the relations among the memories with those of their evidence that are among the memories too."""
+    """Map each relation among the memories to the facts among them that state it."""
     stated = {i: [fact for fact in facts if fact in memories] for i, facts in evidence.items() if i in memories}
     return {relation_id: facts for relation_id, facts in stated.items() if facts}
 
 
 def _find_timely(gathered: GatheredSources, memories: Iterable[RetrievedMemory]) -> frozenset[UUID]:
-    """Return the memories in the time ranges of the input."""
+    """Return the ids of the memories in the time ranges of the input."""
     if not (ranges := gathered.time_ranges):
         return frozenset()
     dated = (f for f in memories if f.kind in DATED_KINDS)
@@ -92,10 +92,10 @@ def _find_timely(gathered: GatheredSources, memories: Iterable[RetrievedMemory])
 
 
 def _is_range_empty(gathered: GatheredSources, timely_memories: Iterable[RetrievedMemory], text: str) -> bool:
-    """Return True when nothing in the time range is informative: questions do not count.
+    """Return True when the input asks for a time from which memory has nothing but questions.
 
-    False for a time that the input only names, and for the range of the filters, because unmatched filters are reported
-    separately.
+    Return False if the input only names the time, or if the range comes from the filters of the request, because
+    unmatched filters are reported separately.
     """
     is_of_input = gathered.time_ranges != gathered.filters.time_ranges
     is_asked = is_of_input and asks_for_times(text, gathered.time_ranges)

@@ -1,4 +1,4 @@
-"""User-defined score formulas: CEL expressions over the numeric features of a memory. Pure."""
+"""Score formulas of users: CEL expressions over the numeric features of a memory. Pure."""
 
 import functools
 import math
@@ -16,7 +16,7 @@ UNDEFINED_SCORE = 0.0  # for results that are not finite, such as a division by 
 
 
 def _make_total(function: Callable[..., float], arity: int) -> Callable[..., float]:
-    """Wrap a function to return NaN instead of failing, because the library prints exceptions."""
+    """Wrap a function so that it returns NaN instead of raising, because the CEL library prints exceptions."""
 
     def total(*args: object) -> float:
         if len(args) != arity or not all(isinstance(arg, float) for arg in args):
@@ -44,9 +44,10 @@ FUNCTIONS: Mapping[str, Callable[..., float]] = {
 
 @functools.lru_cache(maxsize=100)
 def compile_formula(expression: str, variables: tuple[str, ...]) -> Formula:
-    """Compile an expression. Raises InputError for an invalid expression or unknown names.
+    """Compile an expression to a function from features to a score.
 
-    The result is always finite: NaN and infinity count as `UNDEFINED_SCORE`.
+    The score is finite: NaN, infinity and errors give `UNDEFINED_SCORE`. Raises InputError for an invalid expression or
+    an unknown name.
     """
     program = _compile_program(expression, variables)
 
@@ -61,7 +62,10 @@ def compile_formula(expression: str, variables: tuple[str, ...]) -> Formula:
 
 
 def check_formula(expression: str, variables: tuple[str, ...]) -> None:
-    """Validate an expression on sample values. Raises InputError when it fails on any sample or is finite on none."""
+    """Evaluate an expression on sample values.
+
+    Raises InputError if it fails on any sample, or gives no finite number on any of them.
+    """
     program = _compile_program(expression, variables)
     try:
         scores = [_evaluate(program, dict.fromkeys(variables, value)) for value in (0.0, 0.3, 1.0, 20_000.0)]
@@ -71,7 +75,7 @@ def check_formula(expression: str, variables: tuple[str, ...]) -> None:
         ) from None
     if not any(map(math.isfinite, scores)):
         raise InputError(
-            "The formula gives no number.",
+            "The formula gives no number for any sample.",
             hint="Check the arguments of its functions: ln(x), pow(x, y).",
         )
 

@@ -1,4 +1,4 @@
-"""Detection of context items that a reply used: by citation, quotation or specific words. Pure."""
+"""Detection of the memories in a context that a reply used: by citation, quotation or specific words. Pure."""
 
 import re
 from collections import Counter
@@ -47,7 +47,7 @@ class _WordPosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _ParsedReply:
-    """A parsed reply: the content words of each sentence, the stems of the input, and the new stems."""
+    """A parsed reply: the content words of each sentence, the stems of the input, and those found only in the reply."""
 
     text: str
     sentences: Sequence[Sequence[_WordPosition]]
@@ -63,11 +63,11 @@ def extract_keywords(text: str) -> frozenset[str]:
 def find_used(
     reply: str, items: Mapping[UUID, str], *, input_text: str, refs: Mapping[UUID, str | None] | None = None
 ) -> set[UUID]:
-    """Return the items of the context that the reply used. `refs` are the caller's ids of the items.
+    """Return the ids of the memories in a context that the reply used. `refs` are external ids of the memories.
 
-    A reply uses an item that it cites by id or quotes. Otherwise only specific words count, which are neither in the
-    input nor in most other items: enough of them in one sentence, where names and numbers count double; some in a
-    sentence that restates most of the item; or a brief reply that mostly consists of them.
+    A reply uses a memory whose id it cites or whose text it quotes. Otherwise only specific words count, those neither
+    in the input nor in most other memories: enough of them in one sentence, where names and numbers count double; some
+    in a sentence that restates most of the memory; or a short reply that consists mostly of them.
     """
     parsed, refs = _parse_reply(reply, input_text), refs or {}
     counts = Counter(chain.from_iterable(_extract_stems(_strip_prefix(item)) for item in items.values()))
@@ -105,7 +105,7 @@ def _uses_item(reply: _ParsedReply, item: str, common: Set[str]) -> bool:
 
 
 def _has_cluster(reply: _ParsedReply, specific: Mapping[str, float]) -> bool:
-    """Return True when one sentence has enough specific words, at least two, within `WINDOW_WORDS`."""
+    """Return True if a sentence has enough specific words, at least two, within `WINDOW_WORDS` words."""
     needed = MIN_SHARED_WEIGHT_LONG if sum(specific.values()) >= LONG_ITEM_WEIGHT else MIN_SHARED_WEIGHT
     for sentence in reply.sentences:
         hits = [word for word in sentence if word.stem in specific]
@@ -144,14 +144,17 @@ def _weigh_stems(text: str) -> dict[str, float]:
 
 
 def _resolve_weight(weight: float, *, is_capitalized: bool) -> float:
-    """Return the weight by the reply's capitalization."""
+    """Return the weight of a word. One that may be a name counts as a name only if the reply capitalizes it too."""
     if weight == MAYBE_NAME_WEIGHT:
         return NAME_WEIGHT if is_capitalized else WORD_WEIGHT
     return weight
 
 
 def _cites_ref(reply: str, memory_id: UUID, ref: str | None) -> bool:
-    """Return True when the reply cites an id. A ref that could be a word counts in brackets only."""
+    """Return True if the reply cites the memory's id or external id.
+
+    An external id that could be an ordinary word counts only in brackets.
+    """
     names = [str(memory_id), short_id(memory_id)]
     if ref is not None:
         names.append(ref if len(ref) >= len("D12:34") and re.search(r"\d", ref) else f"[{ref}]")
@@ -163,7 +166,7 @@ def _contains_phrase(phrase: str, text: str) -> bool:
 
 
 def _normalize_quote(text: str) -> str:
-    """Return the words joined by spaces; empty when too few for a quotation."""
+    """Return the words of a text joined by spaces; empty if they are too few for a quotation."""
     words = _WORD.findall(one_line(text).casefold())
     return " ".join(words) if len(words) >= MIN_QUOTE_WORDS else ""
 

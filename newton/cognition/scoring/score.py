@@ -1,4 +1,4 @@
-"""Scoring: one feature vector per memory, combined by the profile. Pure."""
+"""Scoring of memories: the features of each one, combined to a score by the profile. Pure."""
 
 import math
 import re
@@ -73,24 +73,24 @@ Combine = Callable[[Sequence[float]], float]
 
 
 class TrialCounts(NamedTuple):
-    """Applications and successes of a procedure."""
+    """The number of applications of a procedure, and of those with success."""
 
     successes: int
     applications: int
 
     @property
     def rate(self) -> float:
-        """Return the success rate; neutral without applications."""
+        """Return the success rate; `NEUTRAL_SHARE` if the procedure was never applied."""
         return self.successes / self.applications if self.applications > 0 else NEUTRAL_SHARE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuerySignals:
-    """Signals of the input about memories. Unknown signals are neutral.
+    """Relations of memories to the input, as far as known. A missing value has no influence on scores.
 
-    `keywords` are lower-case words of the input. `mentioned_ids` are memories it names, `hops` the number of relations
-    from those to a memory. `timely_ids` are memories in the time ranges it asks for. `estimate_relevance` returns the
-    probability that a memory is relevant.
+    `keywords` are lower-case words of the input. `mentioned_ids` are memories that it names, `hops` the number of
+    relations from those to another memory. `timely_ids` are memories from the times that it asks for.
+    `estimate_relevance` returns the probability that a memory is relevant.
     """
 
     keywords: frozenset[str] = frozenset()
@@ -110,7 +110,7 @@ _STORED_FLOATS = struct.Struct(f"<{len(FEATURE_NAMES)}f")
 
 
 class ScoredMemory(NamedTuple):
-    """A memory with its features, mostly in [0, 1], and its score."""
+    """A memory with its score and its features, most of them from 0 to 1."""
 
     found: RetrievedMemory
     features: tuple[float, ...]
@@ -122,14 +122,14 @@ class ScoredMemory(NamedTuple):
 
 
 def score_from_features(found: RetrievedMemory, features: tuple[float, ...], profile: Profile) -> ScoredMemory:
-    """Return the memory with the profile's score of known features."""
+    """Return the memory with the score that the profile computes from known features."""
     return ScoredMemory(found, features, create_combiner(profile)(features))
 
 
 def create_scorer(
     *, profile: Profile, now: datetime, frame: Frame | None = None, signals: QuerySignals = NO_SIGNALS
 ) -> Callable[[RetrievedMemory], ScoredMemory]:
-    """Return the scoring function of a profile at a moment, with the frame's priorities. Scores are finite."""
+    """Return a function that computes features and score of a memory, by profile, frame and time. Scores are finite."""
     decay, usage = profile.recency.remaining_after_hours, profile.usage
     outcomes, no_outcome = dict(profile.outcome), profile.outcome.none
     priorities = {kind: frame.priority(kind) for kind in LAYER_BY_KIND} if frame else {}
@@ -165,7 +165,7 @@ def create_scorer(
 
 
 def create_combiner(profile: Profile) -> Combine:
-    """Return the function that combines features into a finite score. Raises InputError for an invalid expression."""
+    """Return a function from features to a finite score. Raises InputError for an invalid expression of the profile."""
     if profile.expression is not None:
         # lazy: CEL takes 0.25 s to load, and few profiles have an expression
         compute = import_module("newton.cognition.scoring.formula").compile_formula(profile.expression, FEATURE_NAMES)
@@ -177,14 +177,14 @@ def create_combiner(profile: Profile) -> Combine:
 
 
 def check_expression(expression: str) -> None:
-    """Validate a score expression. Raises InputError with the problem and the remedy."""
+    """Check the score expression of a profile. Raises InputError with the problem and the remedy."""
     import_module("newton.cognition.scoring.formula").check_formula(expression, FEATURE_NAMES)
 
 
 def compute_contributions(features: Sequence[float], profile: Profile) -> dict[str, float]:
-    """Return the contribution of each feature: its weighted value in a sum, its factor in a product.
+    """Return what each feature contributes to a score: a summand for a sum, a factor for a product.
 
-    For an expression, return the loss of score when the feature is neutral (ablation).
+    For an expression it is the score minus the score with a neutral value of the feature (ablation).
     """
     if profile.expression is not None:
         return _compute_ablations(features, profile)
@@ -204,7 +204,7 @@ def _compute_ablations(features: Sequence[float], profile: Profile) -> dict[str,
 
 
 def _create_boost(boosts: ScoreBoosts, signals: QuerySignals) -> Callable[[RetrievedMemory, float], float]:
-    """Return similarity x (1 + boost per shared keyword) x boost for fresh memories."""
+    """Return the function that multiplies the relevance by boosts for shared keywords and for fresh memories."""
     if boosts.keyword == 0 and boosts.fresh == 1:
         return lambda found, _: found.relevance
 

@@ -1,6 +1,6 @@
-"""Fitting of score weights to item usage, validated on held-out contexts. Pure.
+"""Fitting of score weights to the memories that replies used, validated on other contexts. Pure.
 
-Only items in a context can be used, so this learns to order shown items, not to find others.
+Replies can use only memories that the context showed, so the fit improves the order of shown memories, not the search.
 """
 
 import math
@@ -26,9 +26,9 @@ CONFIDENCE_LEVEL = 0.95
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingCase:
-    """An answered context: the features of each item, and whether the reply used it.
+    """A context that a model answered: the features of each item, and whether the reply used it.
 
-    `weight` depends on the outcome of decisions based on it.
+    `weight` depends on the outcome of a decision made soon after it.
     """
 
     created_at: datetime
@@ -39,14 +39,15 @@ class TrainingCase:
 
     @property
     def is_informative(self) -> bool:
+        """Return True if the reply used some of the items, but not all."""
         return bool(self.is_used.any() and not self.is_used.all())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitQuality:
-    """Ranking quality of weights on held-out contexts.
+    """Ranking quality of weights on the validation contexts.
 
-    `precision` is the mean average precision. `log_loss` is that of predicting which of two items was used.
+    `precision` is the mean average precision, `log_loss` the loss of predicting which of two items was used.
     """
 
     precision: float
@@ -55,9 +56,9 @@ class FitQuality:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightFit:
-    """Fitted weights, normalized to sum 1, and their quality compared with the present weights.
+    """Fitted weights, which sum to 1, and their quality compared with the present weights.
 
-    `gain_low` and `gain_high` are the 95 % confidence interval of the gain in precision.
+    `gain_low` and `gain_high` are the bounds of the 95 % confidence interval of the gain in precision.
     """
 
     weights: Floats
@@ -74,14 +75,14 @@ class WeightFit:
 
     @property
     def is_better(self) -> bool:
-        """Return True when the gain is significant: the whole interval is above 0."""
+        """Return True if the gain is significant: the whole confidence interval is above 0."""
         return self.gain_low > 0
 
 
 def fit_weights(cases: Sequence[TrainingCase], start: Floats) -> WeightFit:
-    """Fit to the older contexts and validate on the younger ones. `start` are the present weights.
+    """Fit weights to the older contexts, and validate them on the newer ones. `start` are the present weights.
 
-    Needs at least `MIN_CASES` informative cases.
+    At least `MIN_CASES` informative cases are needed.
     """
     ordered = sorted(cases, key=lambda case: (case.created_at, case.session_id))
     cut = int(len(ordered) * TRAINING_SHARE)
@@ -102,7 +103,7 @@ def fit_weights(cases: Sequence[TrainingCase], start: Floats) -> WeightFit:
 
 
 def optimize_weights(cases: Sequence[TrainingCase], start: Floats) -> Floats:
-    """Fit non-negative weights by pairwise logistic loss: used items of a context are to rank above unused ones.
+    """Fit non-negative weights by pairwise logistic loss, so that used items rank above unused ones.
 
     The weights are regularized towards the proportions of `start`.
     """
@@ -124,7 +125,7 @@ def optimize_weights(cases: Sequence[TrainingCase], start: Floats) -> Floats:
 
 
 def _fit_scale(cases: Sequence[TrainingCase], weights: Floats) -> float:
-    """Return the scale of the weights with the lowest log loss."""
+    """Return the factor for the weights that gives the lowest log loss."""
     differences, counts = _build_pairs(cases)
     margin = differences @ weights
 
@@ -135,7 +136,10 @@ def _fit_scale(cases: Sequence[TrainingCase], weights: Floats) -> float:
 
 
 def _build_pairs(cases: Sequence[TrainingCase]) -> tuple[Floats, Floats]:
-    """Return the feature differences used - unused, and the weight of each pair. Those of a case sum to its weight."""
+    """Return the feature differences of all pairs of a used and an unused item, and the weight of each pair.
+
+    The weights of the pairs of a case sum to the weight of the case.
+    """
     pairs = [_subtract_unused(case) for case in cases]
     weights = [np.full(len(rows), case.weight / len(rows)) for case, rows in zip(cases, pairs, strict=True)]
     return np.concatenate(pairs), np.concatenate(weights)
@@ -160,7 +164,7 @@ def _compute_average_precision(case: TrainingCase, weights: Floats) -> float:
 
 
 def _group_by_session(cases: Sequence[TrainingCase]) -> list[list[int]]:
-    """Return case indexes in blocks of one session."""
+    """Return indexes of cases in blocks of `BLOCK_SIZE` consecutive cases of the same session."""
     sessions: dict[UUID, list[int]] = {}
     for index, case in enumerate(cases):
         sessions.setdefault(case.session_id, []).append(index)
@@ -168,7 +172,10 @@ def _group_by_session(cases: Sequence[TrainingCase]) -> list[list[int]]:
 
 
 def _compute_gain_interval(gains: Floats, blocks: Sequence[Sequence[int]]) -> tuple[float, float]:
-    """Return Student's t interval over blocks. Bootstrap intervals would be too narrow for few blocks."""
+    """Return the bounds of Student's t interval of the mean gain, computed over blocks of gains.
+
+    A bootstrap interval would be too narrow for few blocks.
+    """
     mean, degrees_of_freedom = float(gains.mean()), len(blocks) - 1
     if degrees_of_freedom < 1:
         return -math.inf, math.inf

@@ -1,1 +1,1 @@
-"""Reuse, update or rebuild of the context of a session."""
+"""Decision whether a session reuses, updates or rebuilds its context for an input."""

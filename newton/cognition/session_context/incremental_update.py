@@ -1,4 +1,4 @@
-"""Incremental update of a context without a search: adds new memories, evicts the lowest-scored. Pure."""
+"""Update of a context without a search: adds new memories and evicts those with the lowest scores. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ REASON_LEFT_FOCUS = "replaced in Current Focus by newer lines"
 
 
 class ContextAdditions(NamedTuple):
-    """Additions to a context: messages that are no longer sent, latest first, and scored new memories."""
+    """Memories to add to a context: `lines` are messages that are no longer sent, latest first; `memories` are new."""
 
     lines: Sequence[RetrievedMemory] = ()
     memories: Sequence[ScoredMemory] = ()
@@ -38,7 +38,7 @@ class ContextAdditions(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdatedContext:
-    """The updated context, with the memories added and evicted; `evicted` maps ids to reasons."""
+    """The updated context with the ids of the memories added and of those evicted, with reasons."""
 
     assembly: AssemblyResult
     added: tuple[UUID, ...]
@@ -46,7 +46,7 @@ class UpdatedContext:
 
 
 class PreviousContext(NamedTuple):
-    """The candidates of the previous context, best first, and its Current Focus."""
+    """The candidates of the previous context, best first, and the memories in its section Current Focus."""
 
     candidates: Sequence[ScoredCandidate]
     focus: Sequence[RetrievedMemory]
@@ -55,10 +55,11 @@ class PreviousContext(NamedTuple):
 def update_context(
     previous: PreviousContext, assembly_input: AssemblyInput, additions: ContextAdditions
 ) -> UpdatedContext | None:
-    """Return the context with the additions, within the total budget.
+    """Add memories to a context within its total budget.
 
-    Over budget, the lowest-scored items are shortened to a third or less, then evicted, the oldest focus lines last.
-    Return None when the fixed sections alone exceed the budget.
+    If the context exceeds its budget, first the items with the lowest scores get their shorter micro forms, where these
+    have at most a third of the tokens; then items are evicted, and last the oldest lines of Current Focus. Return None
+    when the fixed sections alone exceed the budget.
     """
     line_ids = [found.memory_id for found in additions.lines]
     focus = select_focus(assembly_input, added_ids=frozenset(line_ids))
@@ -84,7 +85,7 @@ def _merge_candidates(
     assembly_input: AssemblyInput,
     new_memories: Sequence[ScoredMemory],
 ) -> list[ScoredCandidate]:
-    """Merge old and new candidates, best first, and reject those in focus."""
+    """Merge previous and new candidates, best first, and reject those that are in Current Focus."""
     focus_ids, added = {found.memory_id for found in focus}, {scored.found.memory_id for scored in new_memories}
     reasons = {found.memory_id: REASON_LEFT_FOCUS for found in previous.focus}
     reasons |= dict.fromkeys(focus_ids, REASON_IN_FOCUS)
@@ -117,7 +118,7 @@ def _reject(candidate: ScoredCandidate, reason: str) -> FillPlacement:
 
 @dataclass(slots=True)
 class _EvictionState:
-    """The remaining candidates and focus lines, and the evicted ones with the reasons."""
+    """The candidates and focus lines of the context while items are evicted, and the evicted ones with reasons."""
 
     candidates: list[ScoredCandidate]
     focus: list[RetrievedMemory]
@@ -125,9 +126,10 @@ class _EvictionState:
     assembly_input: AssemblyInput
 
     def free_tokens(self, needed_tokens: int, *, shorten: bool) -> bool:
-        """Shorten (with `shorten`) or evict the lowest-scored items until `needed_tokens` are free or none is left.
+        """Shorten (if `shorten`) or evict the items with the lowest scores until `needed_tokens` are free.
 
-        Return whether anything was freed, even if it is less than `needed_tokens`."""
+        If no item is left, evict the oldest focus line. Return True if any tokens were freed, even too few.
+        """
         freed = 0
         for index, placement in self._list_options(shorten=shorten):
             if freed >= needed_tokens:
@@ -141,9 +143,9 @@ class _EvictionState:
         return bool(freed)
 
     def _list_options(self, *, shorten: bool) -> Iterator[tuple[int, FillPlacement]]:
-        """Yield new placements, lowest-scored items first: all that can be shortened, then all that can be evicted.
+        """Yield (index, new placement): first for each item that can be shortened, then for each that can be evicted.
 
-        Facts that contradict each other are one item, and follow the one that has its tokens.
+        Both are in ascending order of scores. Contradicting facts are one item, evicted with the fact that was placed.
         """
         count = len(self.candidates)
         indexes = [n for n in range(count - 1, -1, -1) if self.candidates[n].reason != SHOWN_TOGETHER]

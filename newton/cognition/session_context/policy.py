@@ -1,4 +1,4 @@
-"""Decides whether the context of a session is reused, updated or rebuilt for an input. Pure."""
+"""Rules that decide whether a session's context is reused, updated or rebuilt for an input. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ MIN_NEW_WORDS = 3  # content words of an input on another topic; a follow-up has
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputCoverage:
-    """Coverage of an input by the context and the last inputs.
+    """Coverage of an input by the current context and the last inputs.
 
-    `cosine` is the highest cosine similarity of the input to an item, `topic_cosine` to an input of the topic; None
-    without an embedder. `word_share` is the share of the input's content words in the context and the last inputs,
-    `new_word_count` the number of the others. `missing_cosine` is the highest cosine similarity of the input to a
-    memory that is not in the context. `refers_back` is True for an input with a pronoun or the like. A
-    follow-up needs no coverage.
+    `cosine` is the highest cosine similarity of the input to an item of the context, `topic_cosine` to one of the last
+    inputs; None without an embedder. `word_share` is the share of the input's content words that occur in the context
+    or the last inputs, `new_word_count` the number of those that do not. `missing_cosine` is the highest cosine
+    similarity to a memory that is not in the context. `refers_back` is True for an input with a pronoun or the like. A
+    follow-up is always covered.
     """
 
     cosine: float | None
@@ -33,20 +33,20 @@ class InputCoverage:
 
     @property
     def is_nearest_shown(self) -> bool:
-        """Return True when no memory outside of the context is nearer to the input."""
+        """Return True when no memory outside of the context is more similar to the input than the context's items."""
         return self.cosine is not None and self.cosine >= self.missing_cosine
 
     @property
     def is_close_missing(self) -> bool:
-        """Return True when a memory outside of the context is close to the input, and nearer than each item."""
+        """Return True when a memory outside of the context is similar to the input, and more so than each item."""
         return self.missing_cosine >= CLOSE_COSINE and not self.is_nearest_shown
 
     def is_new_topic(self, thresholds: CoverageThresholds) -> bool:
-        """Return True when the input is unlike the last inputs and has several new content words.
+        """Return True when the input is on another topic than the last inputs.
 
-        One word less is enough when memory has something close to the input that is not in the context. If it has not,
-        an input that refers back is on the same topic. An item close to the input covers it unless memory has a closer
-        one.
+        It must be unlike the last inputs and have at least `MIN_NEW_WORDS` new content words, or one less if a memory
+        outside of the context is similar to it. It is not a new topic if the context has an item that is similar to it,
+        more so than any memory outside; or if it refers back, and no memory outside is similar to it.
         """
         if self.is_follow_up or self.cosine is None or self.topic_cosine is None:
             return False
@@ -60,11 +60,11 @@ class InputCoverage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshInput:
-    """The facts from which a session context is reused, extended or rebuilt.
+    """The data from which `decide_refresh` decides.
 
-    `stale_reasons` say why memories in the context are out of date. `used_tokens` of `max_tokens` are in use.
-    `added_count` counts the items to add: messages that left the sent history, and new matching memories.
-    `overflow_reason` says why they do not fit, if so.
+    `stale_reasons` say which parts of the context are out of date. `used_tokens` of `max_tokens` are in use.
+    `added_count` is the number of items to add: messages that are no longer sent, and new memories that match.
+    `overflow_reason` says why the context must be rebuilt to add them, None if it need not.
     """
 
     frame: str
@@ -80,25 +80,26 @@ class RefreshInput:
 
 
 class RefreshVerdict(NamedTuple):
-    """The decision for the context, with the reason."""
+    """The decision on a session's context, with the reason."""
 
     method: RefreshMethod
     reason: str
 
 
 def decide_refresh(refresh_input: RefreshInput, thresholds: CoverageThresholds) -> RefreshVerdict:
-    """Return how to refresh the context.
+    """Decide whether the context is reused (`stood`), updated, reduced (`evicted`) or rebuilt (`built`).
 
-    It is rebuilt when it is stale, the frame changed, a choice is due or it does not cover the input. Otherwise it is
-    reused, with evictions when over budget, or with additions.
+    It is rebuilt when it is stale, the frame changed, the input asks for a choice, or it does not cover the input.
     """
     if reason := _find_rebuild_reason(refresh_input, thresholds):
         return RefreshVerdict("built", reason)
     used, limit, added = refresh_input.used_tokens, refresh_input.max_tokens, refresh_input.added_count
     if used > limit:
-        return RefreshVerdict("evicted", f"it has {used:,} tokens, and its budget is {limit:,}")
+        return RefreshVerdict("evicted", f"the context has {used:,} tokens, and its budget is {limit:,}")
     coverage = _describe_coverage(refresh_input.coverage)
-    return RefreshVerdict("updated", f"{coverage}; {added} to be added") if added else RefreshVerdict("stood", coverage)
+    return (
+        RefreshVerdict("updated", f"{coverage}; items to add: {added}") if added else RefreshVerdict("stood", coverage)
+    )
 
 
 def _find_rebuild_reason(refresh_input: RefreshInput, thresholds: CoverageThresholds) -> str | None:
@@ -115,19 +116,24 @@ def _find_rebuild_reason(refresh_input: RefreshInput, thresholds: CoverageThresh
 
 
 def find_coverage_gap(coverage: InputCoverage, thresholds: CoverageThresholds) -> str | None:
-    """Return why the input is not covered, or None. Without an embedder, the words decide."""
+    """Return why the context does not cover the input, or None.
+
+    Without an embedder, the share of the input's words in the context decides.
+    """
     if coverage.is_follow_up:
         return None
     if coverage.is_new_topic(thresholds):
         cosine, minimum = coverage.topic_cosine, thresholds.min_topic_cosine
         return f"the input is on another topic (cosine {cosine:.2f} to the last inputs, minimum {minimum:.2f})"
     if coverage.cosine is None and coverage.word_share < thresholds.min_word_overlap:
-        return f"it has {coverage.word_share:.0%} of the input's words, minimum {thresholds.min_word_overlap:.0%}"
+        return (
+            f"the context has {coverage.word_share:.0%} of the input's words, minimum {thresholds.min_word_overlap:.0%}"
+        )
     return None
 
 
 def _describe_coverage(coverage: InputCoverage) -> str:
     if coverage.is_follow_up:
         return "the input is a follow-up"
-    near = "" if coverage.cosine is None else f" ({coverage.cosine:.2f})"
-    return f"it covers the input{near}"
+    near = "" if coverage.cosine is None else f" (cosine {coverage.cosine:.2f})"
+    return f"the context covers the input{near}"

@@ -1,4 +1,4 @@
-"""Context of each turn: reuses, updates or rebuilds the current context of the session."""
+"""Context of each turn of a session: the current one is reused, updated or rebuilt."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -51,7 +51,10 @@ REPLACED_ELSEWHERE = "another process built the latest context of the session"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionContext:
-    """The context for an input, with the refresh method, its reason and the decision time."""
+    """The context for an input, and how it was obtained: reused, updated or rebuilt (`method`), and the reason.
+
+    `decision_ms` is the time that the decision took.
+    """
 
     bundle: Bundle
     method: RefreshMethod
@@ -61,7 +64,7 @@ class SessionContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _CurrentState:
-    """Current data to compare with the data of the cached context."""
+    """The current state of memory and session, to be compared with the cached context."""
 
     cue: RecallQuery
     session_data: SessionContextData
@@ -79,15 +82,18 @@ class _CurrentState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionContextService:
-    """Provides the context of each turn.
+    """Returns the context for each turn of a session.
 
-    A cached context is used only while the database still lists it as the latest of the session.
+    A cached context is used only while the database still has it as the latest of its session.
     """
 
     builder: ContextBuilder
 
     async def get_for_turn(self, request: ContextBuildRequest) -> SessionContext:
-        """Return the context for an input of a session; store a new one. Raises as `ContextBuilder.build`."""
+        """Return the context for an input of a session. Store it if it is new or changed.
+
+        Raises the same errors as `ContextBuilder.build`.
+        """
         started = monotonic_ms()
         current = self.builder.cache.get_current(request)
         if current is None:
@@ -116,7 +122,7 @@ class SessionContextService:
                 return await self._update_context(current, request, state, verdict, duration)
 
     async def _read_state(self, cached: CachedContext, request: ContextBuildRequest) -> _CurrentState | None:
-        """Return the current state; None when the cached context is not the session's latest."""
+        """Read the current state; return None when the cached context is not the latest of its session."""
         builder, moment = self.builder, self.builder.clock.now()
         async with task_group() as tasks:
             embedding = tasks.create_task(self._embed_input(request))
@@ -153,7 +159,7 @@ class SessionContextService:
         )
 
     async def _embed_input(self, request: ContextBuildRequest) -> "tuple[RecallQuery, Vector | None]":
-        """Return the recall query, and the vector for frame selection."""
+        """Return the recall query for the input, and the vector for selecting its frame; None if not embedded."""
         builder, text = self.builder, request.input
         if builder.embedder is None:
             return RecallQuery(text=text), None
@@ -208,7 +214,7 @@ class SessionContextService:
         additions = ContextAdditions(state.lines, [score(found) for found in state.new_matches.additions])
         updated = update_context(PreviousContext(previous.candidates, previous.focus), inputs, additions)
         if updated is None:
-            reason = f"its fixed sections exceed the budget of {request.tokens:,} tokens"
+            reason = f"the sections that are always included exceed the budget of {request.tokens:,} tokens"
             return await self._build_context(request, reason, state, topic=cached.topic, decision_ms=decision_ms)
         assembly = updated.assembly
         bundle = replace(
@@ -260,7 +266,7 @@ class SessionContextService:
 def _find_unsent_lines(
     cached: CachedContext, sent_messages: SentMessages | None, session_state: SessionState
 ) -> Sequence[RetrievedMemory]:
-    """Return the messages that are no longer sent since the last update, latest first."""
+    """Return the messages that were sent to the model at the last update and are not sent now, latest first."""
     if sent_messages is None or cached.sent_messages is None:
         return ()
     first = cached.sent_messages.first_position
@@ -301,14 +307,14 @@ def _compute_coverage(cached: CachedContext, text: str, matches: NewMatches) -> 
 
 
 def _append_input(topic: TopicInputs, request: ContextBuildRequest, state: _CurrentState) -> TopicInputs:
-    """Return the inputs of the topic with this one. A follow-up suggests no frame."""
+    """Return the inputs of the topic with this input added. The frame that a follow-up suggests is ignored."""
     is_kept = state.suggested_frame == state.frame_choice.frame
     suggested = topic.pending_frame if state.coverage.is_follow_up else None if is_kept else state.suggested_frame
     return topic.append(request.input, state.cue.vector, pending_frame=suggested)
 
 
 def _list_changed_sections(before: SessionContextData, now: SessionContextData) -> list[str]:
-    """Return the changes of input-independent sections."""
+    """Return a text for each changed section, of those that need no search, such as the identity."""
     old, new = before.session_state, now.session_state
     pairs = {
         "identity": (before.always_on.identity, now.always_on.identity),
@@ -321,10 +327,10 @@ def _list_changed_sections(before: SessionContextData, now: SessionContextData) 
 
 
 def _list_outdated_labels(bundle: Bundle, state: _CurrentState) -> list[str]:
-    """Return why the labels of facts are out of date: they depend on the day, and on the facts that contradict them."""
+    """Return why labels of facts are out of date. Labels depend on the day and on contradicting facts."""
     has_facts = any(c.kind == "fact" for c in bundle.items)
     is_same_day = bundle.created_at.astimezone(UTC).date() == state.now.astimezone(UTC).date()
-    reasons = ["its facts were labelled on another day"] if has_facts and not is_same_day else []
+    reasons = ["the labels of its facts were made on another day"] if has_facts and not is_same_day else []
     is_contested = any(found.contradicted_ids for found in state.new_matches.memories)
     return [*reasons, "a new fact contradicts another one"] if is_contested else reasons
 
@@ -334,10 +340,10 @@ def _index_texts(memories: Sequence[RetrievedMemory]) -> Mapping[UUID, str]:
 
 
 def _find_overflow_reason(cached: CachedContext, request: ContextBuildRequest, state: _CurrentState) -> str | None:
-    """Return why the additions or the request do not fit an incremental update, or None."""
+    """Return why the context cannot be updated and must be rebuilt, or None."""
     searched, new_count, matches = cached.search_request, len(state.changes.new_memories), state.new_matches
     if state.session_data.missing:
-        return "its fixed sections could not be compared"
+        return "the identity, the censors or the session state could not be read"
     comparable = replace(
         request,
         input=searched.input,
@@ -347,7 +353,7 @@ def _find_overflow_reason(cached: CachedContext, request: ContextBuildRequest, s
         tokens=searched.tokens,
     )
     if request.tokens > searched.tokens or comparable != searched or request.filters != NO_FILTERS:
-        return "the request has other parameters"
+        return "the request has other parameters than the last one"
     known_times = {(span.phrase, span.start) for span in cached.bundle.assembly_input.time_ranges}
     is_time_known = known_times.issuperset((span.phrase, span.start) for span in state.time_ranges)
     if not is_time_known and asks_for_times(request.input, state.time_ranges):
@@ -355,17 +361,17 @@ def _find_overflow_reason(cached: CachedContext, request: ContextBuildRequest, s
     if reason := _find_unshown_trigger(cached, request, state):
         return reason
     if new_count >= MAX_NEW_MEMORIES or len(matches.memories) > MAX_ADDED_MEMORIES or matches.unjudged_count:
-        return f"{new_count} memories are new, too many to be added"
-    return "too many messages are no longer sent" if len(state.lines) >= MAX_FOCUS_LINES else None
+        return f"{new_count} memories are new, too many for an update"
+    return "too many messages are no longer sent to the model" if len(state.lines) >= MAX_FOCUS_LINES else None
 
 
 def _find_unshown_trigger(cached: CachedContext, request: ContextBuildRequest, state: _CurrentState) -> str | None:
-    """Return which kind of memory the input triggers that the context does not show, or None."""
+    """Return a reason if the input triggers a procedure or censor that the context does not show, else None."""
     triggered = match_triggers(state.changes.procedure_triggers, request.input, frame=state.frame_choice.frame)
     if not cached.shown_memories.keys() >= {procedure.memory_id for procedure in triggered}:
-        return "the input asks for a procedure that is not in it"
+        return "the input asks for a procedure that is not in the context"
     shown = {line.memory_id for line in cached.bundle.assembly_input.censors.lines}
     matching = find_matching(state.session_data.always_on.censors, request.input, state.cue.vector)
     if not shown.issuperset(censor.memory_id for censor in matching):
-        return "the input triggers a constraint that is not in it"
+        return "the input triggers a censor that is not in the context"
     return None

@@ -1,4 +1,4 @@
-"""Reads whether a cached context is stale, and new memories that match. No search."""
+"""Queries that find whether a cached context is stale, and which new memories match an input, without a search."""
 
 from collections.abc import Mapping, Sequence, Set
 from typing import Any, NamedTuple
@@ -24,10 +24,10 @@ CLOCK_SLACK_MS = 10_000  # ids precede their commit, and clocks differ
 
 
 class ContextChanges(NamedTuple):
-    """Changes since the context was built.
+    """Changes in memory since the context was built.
 
-    `stale_reasons` describe changed memories. `new_memories` maps new ids to kinds, `session_event_ids` are new events
-    of the session.
+    `stale_reasons` describe changes of shown memories. `new_memories` maps ids of new memories to kinds;
+    `session_event_ids` are those that are events of the session.
     """
 
     stale_reasons: Sequence[str]
@@ -37,10 +37,11 @@ class ContextChanges(NamedTuple):
 
 
 class NewMatches(NamedTuple):
-    """The new memories that match the input, and the number of those that could not be compared.
+    """The memories that match the input and are not in the context.
 
-    `cosine` is the highest cosine similarity of an item of the context to the input, `topic_cosine` of one of the last
-    inputs, None without vectors. `missing` are the nearest memories that the context lacks, nearest first.
+    `memories` are new ones; `unjudged_count` new ones could not be compared. `missing` are the memories nearest to the
+    input, nearest first. `cosine` is the highest cosine similarity of the input to an item of the context,
+    `topic_cosine` to one of the last inputs; None without vectors.
     """
 
     cosine: float | None
@@ -51,7 +52,7 @@ class NewMatches(NamedTuple):
 
     @property
     def additions(self) -> Sequence[RetrievedMemory]:
-        """Return the memories to add, each once."""
+        """Return the memories to add to the context, each once."""
         return list({found.memory_id: found for found in (*self.memories, *self.missing)}.values())
 
     @property
@@ -60,7 +61,7 @@ class NewMatches(NamedTuple):
 
 
 async def is_latest(tx: Tx, cached: CachedContext) -> bool:
-    """Return True when the context is the latest of its session and still stored."""
+    """Return True if the context is stored as the latest of its session."""
     bundle = cached.bundle
     row = await SQL["get_latest_bundle"].fetch_one(tx, agent_id=bundle.agent_id, session_id=bundle.session_id)
     return row is not None and row["bundle_id"] == bundle.bundle_id
@@ -93,7 +94,7 @@ async def read_changes(tx: Tx, cached: CachedContext) -> ContextChanges:
 
 
 def _subtract_clock_slack(bundle_id: UUID) -> UUID:
-    """Return the time-ordered id that is `CLOCK_SLACK_MS` before this one."""
+    """Return the smallest id of the time `CLOCK_SLACK_MS` before this id. Ids begin with their time of creation."""
     milliseconds = (bundle_id.int >> 80) - CLOCK_SLACK_MS
     return UUID(int=max(milliseconds, 0) << 80)
 
@@ -111,9 +112,10 @@ def _describe_change(kind: Kind, state: str | None, *, quarantined: bool) -> str
 async def find_new_matches(
     tx: Tx, cached: CachedContext, cue: RecallQuery, changes: ContextChanges, *, min_cosine: float
 ) -> NewMatches:
-    """Return the similarity of the context to the input, and the new memories that match.
+    """Compare the input with the context, and find new memories that match.
 
-    A new memory matches with at least `min_cosine` to the input or the last search, or as an event of the session.
+    A new memory matches with a cosine similarity of at least `min_cosine` to the input or to the last search, or as an
+    event of the session.
     """
     events = dict.fromkeys(changes.session_event_ids, 0.0)
     if cue.vector is None or cached.cue.vector is None or cue.model_id != cached.cue.model_id:
@@ -137,9 +139,9 @@ async def find_new_matches(
 
 
 async def _find_missing(tx: Tx, cached: CachedContext, vectors: Mapping[str, Any]) -> Sequence[RetrievedMemory]:
-    """Return the memories nearest to the input that the context lacks, if they are nearer than its items.
+    """Return the memories nearest to the input that are not in the context, nearest first.
 
-    A memory that was added once and evicted, or rejected as a duplicate, is not returned again.
+    Memories that were added before, and then evicted or rejected as duplicates, are not returned again.
     """
     added = [c.memory_id for c in cached.bundle.candidates if c.score >= NEW_MEMORY_SCORE]
     rows = await SQL["find_nearest"].fetch_all(
@@ -155,7 +157,7 @@ async def _find_missing(tx: Tx, cached: CachedContext, vectors: Mapping[str, Any
 
 
 async def _load_memories(tx: Tx, cached: CachedContext, cosines: Mapping[UUID, float]) -> Sequence[RetrievedMemory]:
-    """Load memories, with the cosine as their only evidence."""
+    """Load memories by id. Their only evidence is the cosine similarity to the input."""
     if not cosines:
         return ()
     found = await fetch_memories(tx, list(cosines), agent_id=cached.bundle.agent_id, moment=None)

@@ -1,1 +1,1 @@
-"""The sources that a context is gathered from."""
+"""Sources from which the memories of a context are read."""

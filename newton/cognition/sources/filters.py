@@ -1,4 +1,7 @@
-"""Resolves context filters to hidden memories before the search, so that they take no search slots."""
+"""Finds the memories that the filters of a request exclude.
+
+They are excluded before the search, so that they do not use up the limited number of results.
+"""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -11,7 +14,10 @@ SQL = load("newton.cognition.sources", "filters.sql")
 
 
 async def find_hidden_ids(tx: Tx, filters: ContextFilters, *, agent_id: UUID) -> Sequence[UUID]:
-    """Return the ids excluded from the search. Kinds are not resolved: excluded kinds are not searched."""
+    """Return the ids of the memories to exclude from the search.
+
+    The filter by kind is not applied here: excluded kinds are not searched at all.
+    """
     if not (filters.since or filters.until or filters.event_types or filters.entity_types):
         return sorted(filters.exclude)
     rows = await SQL["list_filtered_out"].fetch_all(

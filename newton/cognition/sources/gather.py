@@ -1,4 +1,4 @@
-"""Concurrent reading of all sources of a context. Late or failed sources are skipped and reported."""
+"""Concurrent reading of all sources of a context. Late or failed sources are left out and reported."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -77,7 +77,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class _SourceReader:
-    """Reads sources concurrently, each with a timeout."""
+    """Reads sources, each within a timeout. `missing` maps the names of late sources to reasons."""
 
     timeout_seconds: float
     missing: dict[str, str] = field(default_factory=dict[str, str])
@@ -92,7 +92,7 @@ class _SourceReader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRequest:
-    """A request with the parameters common to all sources. `model_id` is the embedding model of the vectors."""
+    """A context request with parameters that all sources need. `model_id` identifies the embedding model."""
 
     request: ContextBuildRequest
     reach: GatherOptions
@@ -104,9 +104,10 @@ class SourceRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextSources:
-    """The sources of a context. `timeout_seconds` applies to each source.
+    """The sources of a context. `timeout_seconds` applies to each of them.
 
-    `web` is searched first, when the input asks for current events. `known_vectors` maps texts to their vectors.
+    If the input asks for current events, `web` is searched before the sources are read. `known_vectors` are embeddings
+    of texts that need not be computed again.
     """
 
     db: Database
@@ -118,7 +119,7 @@ class ContextSources:
     known_vectors: "Mapping[str, Vector]" = field(default_factory=dict[str, "Vector"])
 
     async def gather(self, request: ContextBuildRequest, *, reach: GatherOptions, now: datetime) -> GatheredSources:
-        """Read all sources concurrently, up to the limits of `reach`. `now` is the moment of the context."""
+        """Read all sources concurrently. `reach` limits the number of results; `now` is the time of the context."""
         source_request = SourceRequest(
             request=request,
             reach=reach,
@@ -153,7 +154,7 @@ class ContextSources:
                 if request.session_id
                 else None
             )
-            core = start("core", self._embed_core_after_tasks(request, stack), None)
+            core = start("input embedding", self._embed_core_after_tasks(request, stack), None)
             artifacts = start("session artifacts", self._read_artifacts(source_request), NO_ARTIFACTS)
         missing = {**recall_result.result().missing, **reader.missing, **session_data.result().missing}
         gathered = GatheredSources(
@@ -187,7 +188,7 @@ class ContextSources:
         return await source.read(source_request.request, source_request.hidden_ids)
 
     async def read_session_data(self, request: ContextBuildRequest, *, now: datetime) -> SessionContextData:
-        """Read the data that needs no search."""
+        """Read the data that needs no search: identity, censors, session state and task stack."""
         reader = _SourceReader(self.timeout_seconds)
         async with task_group() as group:
             stack = group.create_task(self._read_task_stack(request, reader))
@@ -222,7 +223,7 @@ class ContextSources:
             return [*input_ids, *await filters.find_hidden_ids(tx, request.filters, agent_id=request.agent_id)]
 
     async def _read_task_stack(self, request: ContextBuildRequest, reader: _SourceReader) -> TaskStack:
-        """Read the task stack. The search waits for it, so it gets half of the timeout."""
+        """Read the task stack, with half of the timeout, because the search waits for it."""
         if request.session_id is None:
             return EMPTY_STACK
         half_time = _SourceReader(self.timeout_seconds / 2, reader.missing)
@@ -235,7 +236,7 @@ class ContextSources:
             return tree.stack
 
     async def _recall(self, source_request: SourceRequest, stack_task: "Task[TaskStack]") -> RecallResult:
-        """Search for the input together with the current goal."""
+        """Search memory for the input, together with the goal of the current task."""
         request, current = source_request.request, (await stack_task).current
         search = MemorySearch(
             db=self.db,
@@ -255,13 +256,18 @@ class ContextSources:
     async def _embed_core_after_tasks(
         self, request: ContextBuildRequest, stack_task: "Task[TaskStack]"
     ) -> "Vector | None":
-        """Embed the input without its greeting. With a task this is always needed: the search text has the goal too."""
+        """Embed the input without its greeting, for the selection of a frame.
+
+        If the session has a task, this is needed even without a greeting: the text that is embedded for the search then
+        contains the task's goal too.
+        """
         return await self.embed_core(request, always=bool((await stack_task).path))
 
     async def embed_core(self, request: ContextBuildRequest, *, always: bool = False) -> "Vector | None":
-        """Return the vector of the input without its greeting.
+        """Return the vector of the input without its greeting, for the selection of a frame.
 
-        None when the request names a frame, or when the input has no greeting (unless `always`).
+        Return None without an embedder, when the request names a frame, or when the input has no greeting (unless
+        `always`).
         """
         core = strip_greeting(request.input)
         if self.embedder is None or request.frame or (core == request.input and not always):
@@ -272,7 +278,7 @@ class ContextSources:
             return None  # reported by the memory search
 
     def _select_search_limits(self, request: ContextBuildRequest) -> dict[Kind, SearchLimits]:
-        """Return the search limits of the kinds that the request allows."""
+        """Return the search limits, by kind, of the kinds that the request allows."""
         excluded, limits = self.ranking_weights.excluded_kinds, compute_search_limits(request.tokens)
         return {k: v for k, v in limits.items() if request.filters.allows_kind(k) and k not in excluded}
 
@@ -283,7 +289,7 @@ class ContextSources:
     async def _add_triggered_procedures(
         self, gathered: GatheredSources, source_request: SourceRequest, reader: _SourceReader
     ) -> GatheredSources:
-        """Add triggered procedures that the search did not find. There are rarely any."""
+        """Add the procedures that the input triggers and the search did not find."""
         request, matches = source_request.request, gathered.input_matches
         known_ids = {found.memory_id for found in gathered.recall_result.memories} | set(source_request.hidden_ids)
         triggered = match_triggers(matches.procedure_triggers, request.input, types=matches.entity_matches.entity_types)
@@ -299,7 +305,7 @@ class ContextSources:
 
 
 def _select_ranking_weights(default: RankingWeights, source_request: SourceRequest) -> RankingWeights:
-    """For an input that only names a time, rank memories of that time first."""
+    """Return the weights for ranking. For an input about a time and nothing else, memories of that time come first."""
     if default.time_range and asks_only_about_time(source_request.request.input, source_request.time_ranges):
         return replace(default, time_range=TIME_FIRST)
     return default
@@ -350,6 +356,9 @@ async def _read_session_state(tx: Tx, source_request: SourceRequest) -> SessionS
 
 
 def compute_search_limits(tokens: int) -> dict[Kind, SearchLimits]:
-    """Return the search limits of each kind. The number of messages depends on the budget, because each costs time."""
+    """Return the search limits of each kind.
+
+    The number of messages depends on the token budget, because each result takes time.
+    """
     exchanges = min(max(tokens // TOKENS_PER_EXCHANGE, MIN_EXCHANGES), MAX_EXCHANGES)
     return {"exchange": SearchLimits(EXCHANGES_SEARCHED, exchanges), **DEFAULT_SEARCH_LIMITS}

@@ -1,4 +1,4 @@
-"""The data that the sources of a context return."""
+"""Types of the data that the sources of a context return."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ NO_ARTIFACTS = FoundArtifacts()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlwaysOn:
-    """Input-independent sources: identity and censors."""
+    """The identity and the censors, which do not depend on the input."""
 
     identity: Identity = EMPTY_IDENTITY
     censors: Sequence[Censor] = ()
@@ -32,7 +32,7 @@ class AlwaysOn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputMatches:
-    """The entities that the input names, and the triggers of all procedures."""
+    """The entities that the input names, and the triggers of all procedures, to be matched with the input."""
 
     entity_matches: EntityMatches = field(default_factory=EntityMatches)
     procedure_triggers: Sequence[ProcedureTriggers] = ()
@@ -40,7 +40,7 @@ class InputMatches:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionContextData:
-    """Data that needs no search. `missing` names unavailable sources with the reason."""
+    """Data that needs no search. `missing` maps sources that could not be read to reasons."""
 
     always_on: AlwaysOn
     session_state: SessionState
@@ -52,9 +52,9 @@ class SessionContextData:
 class GatheredSources:
     """The results of all sources.
 
-    `core_vector` is the embedding of the input without its greeting, None without a greeting. `procedures` are
-    triggered by the input and were not found by the search. `time_ranges` are the times that the input asks for.
-    `missing` maps unavailable or incomplete sources to the reason.
+    `core_vector` is the embedding of the input without its greeting, None if it has no greeting. `procedures` were
+    triggered by the input and not found by the search. `time_ranges` are the times that the input asks for. `missing`
+    maps unavailable or incomplete sources to reasons.
     """
 
     recall_result: RecallResult

@@ -1,6 +1,6 @@
 """Detection of sentences that ask for current events. Pure.
 
-Only these sentences may leave the machine, so doubtful ones are excluded.
+Only these sentences are sent to a web search, so sentences that may be private are excluded.
 """
 
 import re
@@ -63,7 +63,7 @@ _SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n")
 
 
 def find_news_questions(text: str, *, now: datetime) -> str:
-    """Return the sentences of an input that ask for current events; empty when none does.
+    """Return the sentences of an input that ask for current events, as one text; empty if there are none.
 
     >>> at = datetime(2026, 11, 21)
     >>> texts = ("Ana is ill. What is the latest Python release?", "Ana is ill today.")

@@ -1,4 +1,4 @@
-"""Artifacts of the session (summaries and tool results) as a source of contexts."""
+"""Artifacts of a session (summaries, facts, tool and web results) as a source of contexts."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -21,10 +21,10 @@ LineRange = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactPolicy:
-    """The rules that select artifacts of the session.
+    """The rules for selecting artifacts of a session.
 
-    The search returns the larger of `top_k` and `rerank_candidates` artifacts. With `rerank_candidates=0` they are
-    ranked by meaning only, not also by words. `max_tokens` includes the heading.
+    The search returns the larger of `top_k` and `rerank_candidates` artifacts. With `rerank_candidates=0`, they are
+    ranked by cosine similarity only, not also by word overlap. `max_tokens` includes the heading of the section.
     """
 
     top_k: int = 5
@@ -35,12 +35,12 @@ class ArtifactPolicy:
 
     @property
     def candidate_count(self) -> int:
-        """Return the number of candidates to compare."""
+        """Return the number of artifacts that the search returns."""
         return max(self.top_k, self.rerank_candidates)
 
     @property
     def order_description(self) -> str:
-        """Return a description of the ranking."""
+        """Return how artifacts are ranked, as text for reasons."""
         return "by meaning and words" if self.rerank_candidates else "by meaning"
 
 
@@ -53,14 +53,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundArtifacts:
-    """Artifacts that match an input, and the message range (first, last) of each."""
+    """Artifacts that match an input, and the range of messages (first, last) that each one covers."""
 
     found: Sequence[RetrievedMemory] = ()
     line_ranges: Mapping[UUID, LineRange] = field(default_factory=dict[UUID, LineRange])
 
 
 class CachingEmbedder:
-    """An embedder that shares concurrent requests for one text and uses `known_vectors`."""
+    """An embedder that embeds each text once, also when requested concurrently, and uses `known_vectors`."""
 
     def __init__(self, embedder: "Embedder", known_vectors: "Mapping[str, Vector]") -> None:
         self.identity, self.dimensions = embedder.identity, embedder.dimensions
@@ -80,19 +80,22 @@ class CachingEmbedder:
         return await asyncio.shield(self._pending[key])
 
     def cancel_pending(self) -> None:
-        """Cancel all pending requests."""
+        """Cancel the requests that are not finished."""
         for future in self._pending.values():
             future.cancel()
 
 
 def should_search_artifacts(request: ContextBuildRequest) -> bool:
-    """Return True within a session for a searchable input, unless filtered out."""
+    """Return True for a request in a session with a searchable input, unless its filters exclude artifacts."""
     return request.session_id is not None and is_searchable(request.input) and request.filters.allows_kind("artifact")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactSource:
-    """Searches artifacts. After `timeout_seconds` without a vector, uses the lexical search alone."""
+    """Searches the artifacts of a session.
+
+    If the embedder does not answer within `timeout_seconds`, only words are compared.
+    """
 
     db: Database
     embedder: "Embedder | None"
@@ -100,7 +103,7 @@ class ArtifactSource:
     policy: ArtifactPolicy
 
     async def read(self, request: ContextBuildRequest, hidden_ids: Sequence[UUID]) -> FoundArtifacts:
-        """Return the artifacts most similar to the input, as of the requested moment."""
+        """Return the artifacts most similar to the input, as they were at `as_of` of the request."""
         assert request.session_id is not None, "artifacts belong to a session"
         query = ArtifactQuery(
             agent_id=request.agent_id,
@@ -136,11 +139,11 @@ class ArtifactSource:
 
 
 def _round_evidence(similarity: float, lexical: float) -> dict[str, float]:
-    """Return the evidence rounded to single precision, as in stored contexts."""
+    """Return the evidence as features, rounded to single precision, the precision of stored contexts."""
     packed = SINGLE_PRECISION.pack(similarity, lexical, max(similarity or lexical, 0.0))
     return dict(zip(("similarity", "lexical", "relevance"), SINGLE_PRECISION.unpack(packed), strict=True))
 
 
 def is_searchable(text: str) -> bool:
-    """Return True when the input is long enough for a search."""
+    """Return True if the input has at least `MIN_INPUT_CHARS` characters."""
     return len(text.strip()) >= MIN_INPUT_CHARS

@@ -1,4 +1,4 @@
-"""State of the session at an input: frame, messages out of view and pending decisions."""
+"""Reading of the session's state: its last frame, messages that are not sent to the model, and pending decisions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +23,10 @@ MAX_OPEN_DECISIONS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionState:
-    """Last frame of the session, its messages out of view (latest first), open decisions, calibration note."""
+    """The last frame of a session, its messages that are not sent (latest first), and decisions that await an outcome.
+
+    `calibration_note` says how well the stated confidence of decisions matched their outcomes; None without one.
+    """
 
     frame: str | None = None
     focus: Sequence[RetrievedMemory] = ()
@@ -31,7 +34,7 @@ class SessionState:
     calibration_note: CalibrationNote | None = None
 
     def apply_filters(self, filters: ContextFilters) -> "SessionState":
-        """Return the state without filtered memories."""
+        """Return the state without the messages and decisions that the filters exclude."""
         return replace(
             self,
             focus=[found for found in self.focus if filters.allows(found)],
@@ -40,7 +43,7 @@ class SessionState:
 
 
 async def read_session_state(tx: Tx, request: ContextBuildRequest, *, now: datetime) -> SessionState:
-    """Return the state of the session at the time `now`, for which the context is built."""
+    """Read the state of the request's session. `now` is the time for which the context is built."""
     agent_id, session_id = request.agent_id, request.session_id
     return SessionState(
         frame=session_id
@@ -78,6 +81,6 @@ async def _read_focus(tx: Tx, request: ContextBuildRequest) -> Sequence[Retrieve
 
 
 async def find_session_frame(tx: Tx, *, agent_id: UUID, session_id: UUID, moment: datetime | None = None) -> str | None:
-    """Return the last frame of the session, or its last frame at `moment`."""
+    """Return the last frame of the session, up to `moment` if given; None without one."""
     row = await SQL["get_session_frame"].fetch_one(tx, agent_id=agent_id, session_id=session_id, moment=moment)
     return row["frame"] if row else None

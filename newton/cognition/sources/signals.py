@@ -1,4 +1,4 @@
-"""Intent of an input, the event types that help with it, and the times it asks for. Pure."""
+"""Analysis of an input: its intent, the event types that help with it, and the times that it asks for. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -49,7 +49,9 @@ _COMMA = re.compile(r"[,:]\s+")
 
 
 def classify_intent(text: str) -> InputIntent:
-    """Return the intent by the first matching rule. Rules match whole words: 'prefix' and 'debug' do not match 'fix'.
+    """Return the intent of an input: fix, explain, question, action or other.
+
+    Rules match whole words: 'prefix' and 'debug' do not match 'fix'.
 
     >>> texts = ("Fix the bug", "How does it work?", "Who is Ana?", "Sort the prefixes", "Thanks!")
     >>> [classify_intent(text) for text in texts]
@@ -65,7 +67,7 @@ def classify_intent(text: str) -> InputIntent:
 
 
 def find_asked_times(text: str, *, now: datetime) -> tuple[TimeRange, ...]:
-    """Return the time ranges that an input asks for, relative to `now`; a greeting asks for none.
+    """Return the time ranges that an input names, relative to `now`; none if the input is only small talk.
 
     >>> now = datetime(2024, 5, 15)
     >>> texts = ("What broke yesterday?", "How are you today?", "What broke?")
@@ -77,7 +79,7 @@ def find_asked_times(text: str, *, now: datetime) -> tuple[TimeRange, ...]:
 
 
 def asks_for_times(text: str, time_ranges: Sequence[TimeRange]) -> bool:
-    """Return True when the input asks what was or is planned at one of its times; False when it only names them.
+    """Return True when the input asks what happened or is planned in one of `time_ranges`; False if it only names them.
 
     >>> now = datetime(2024, 5, 15)
     >>> texts = "What did I do last Friday?", "Remind me on Friday to call Ana.", "What should I wear on Friday?"
@@ -102,7 +104,7 @@ def _fold(text: str) -> str:
 
 
 def asks_only_about_time(text: str, time_ranges: Sequence[TimeRange]) -> bool:
-    """Return True when the input has almost no content words besides its times.
+    """Return True when the input has at most one content word besides its times.
 
     >>> now = datetime(2024, 5, 15)
     >>> texts = "What did we decide last week?", "What did we decide about the cache last week?"

@@ -1,4 +1,4 @@
-"""Web search for current events. Results are stored as artifacts of the session."""
+"""Web search for inputs about current events. The results are stored as artifacts of the session."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,14 +22,17 @@ MAX_URL_CHARS = 80  # shown in the text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebSource:
-    """Searches the web when an input asks for current events."""
+    """Searches the web for inputs that ask for current events, and stores the results."""
 
     search: "WebSearch"
     db: Database
     count_tokens: TokenCounter
 
     def should_search(self, request: ContextBuildRequest, *, now: datetime) -> bool:
-        """Return True within a session, for the present, when the input asks for current events."""
+        """Return True for an input of a session that asks for current events.
+
+        Return False if the context is for a past moment, or its filters exclude artifacts.
+        """
         present = request.session_id is not None and request.as_of is None
         return present and request.filters.allows_kind("artifact") and self._asks_for_news(request.input, now)
 
@@ -37,9 +40,9 @@ class WebSource:
         return is_searchable(text) and bool(find_news_questions(text, now=now))
 
     async def search_and_store(self, request: ContextBuildRequest, *, now: datetime) -> None:
-        """Search the web and store the results as artifacts of the session. Raises ProviderError.
+        """Search the web and store the results as artifacts of the session.
 
-        Only the sentences of the input that ask for current events are sent.
+        Only the sentences that ask for current events are sent. Raises ProviderError when the search fails.
         """
         assert request.session_id is not None, "the web is searched within a session only"
         assert not in_transaction()
@@ -53,7 +56,7 @@ class WebSource:
 
 
 def _to_artifact(result: "WebResult", index: int, *, now: datetime) -> Artifact:
-    """Return the result as an artifact with time and URL."""
+    """Convert a search result to an artifact, with the current time and the URL."""
     source = clean_model_text(result.url)
     shown_url = source if len(source) <= MAX_URL_CHARS else f"{source[:MAX_URL_CHARS]}…"
     parts = filter(None, (result.title, result.published and f"({result.published})", result.text))

@@ -1,1 +1,1 @@
-"""The working memory of a session."""
+"""Working memory of a session: the memories that it used, up to a capacity."""

@@ -1,4 +1,4 @@
-"""Storage of the working set of a session: messages and memories used in it, up to a token capacity.
+"""Storage of the working set of a session: the messages and memories that it used, up to a token capacity.
 
 It is a cache: an evicted memory stays in long-term memory.
 """
@@ -30,7 +30,7 @@ LABEL_FIELDS = ("renewed_at", "valid_to", "attribute", "contradicted_ids", "is_o
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionScope:
-    """A session at a moment, with the token capacity of its working set."""
+    """A session, the current time, and the capacity of the session's working set in tokens."""
 
     agent_id: UUID
     session_id: UUID
@@ -40,7 +40,7 @@ class SessionScope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileStats:
-    """Usage of a strategy: number of contexts, items and tokens, and the total age of the items in hours."""
+    """Usage of a profile: the number of contexts, items and tokens, and the sum of the items' ages in hours."""
 
     strategy: str
     contexts: int
@@ -51,7 +51,10 @@ class ProfileStats:
 
 
 async def add_memories(tx: Tx, memory_ids: Sequence[UUID], *, scope: SessionScope) -> list[UUID]:
-    """Add memories that were shown or read, or renew their access time. Return the evicted ones."""
+    """Add memories that were shown or read to the working set, or renew their access time.
+
+    Return the ids of the memories evicted for lack of capacity.
+    """
     if not memory_ids:
         return []
     keys = {"agent_id": scope.agent_id, "session_id": scope.session_id}
@@ -69,7 +72,7 @@ async def add_memories(tx: Tx, memory_ids: Sequence[UUID], *, scope: SessionScop
 
 
 async def add_messages(tx: Tx, positions: Sequence[int], *, scope: SessionScope) -> list[UUID]:
-    """Add the memories of the messages at `positions`. Return their ids."""
+    """Add the memories of the messages at `positions` to the working set. Return the ids of these memories."""
     rows = await SQL["find_message_memories"].fetch_all(
         tx, agent_id=scope.agent_id, session_id=scope.session_id, positions=list(positions)
     )
@@ -79,7 +82,10 @@ async def add_messages(tx: Tx, positions: Sequence[int], *, scope: SessionScope)
 
 
 async def list_memories(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[RetrievedMemory]:
-    """Return the working set. `created_at`, `accessed_at` and `uses` are those within the session."""
+    """Return the memories of the working set.
+
+    `created_at` is the time when a memory entered the set; `accessed_at` and `uses` are those within the session.
+    """
     rows = await SQL["list_items"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
     memories = [_to_memory(row) for row in rows]
     ids = [found.memory_id for found in memories if found.kind in ("fact", "exchange")]
@@ -93,18 +99,18 @@ async def list_memories(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Ret
 
 
 async def load_vectors(tx: Tx, *, agent_id: UUID, session_id: UUID, model_id: UUID) -> "dict[UUID, Vector]":
-    """Return the stored vectors of the working set."""
+    """Return the stored embeddings of the memories in the working set, by id."""
     rows = await SQL["list_vectors"].fetch_all(tx, agent_id=agent_id, session_id=session_id, model_id=model_id)
     return {row["memory_id"]: row["embedding"].to_numpy() for row in rows}
 
 
 async def expire_working_sets(tx: Tx, *, agent_id: UUID, before: datetime) -> int:
-    """Delete working sets idle since `before`. Returns their number."""
+    """Delete the working sets not used since `before`. Return their number."""
     return len(await SQL["delete_idle"].fetch_all(tx, agent_id=agent_id, before=before))
 
 
 async def find_last_session(tx: Tx, *, agent_id: UUID) -> tuple[UUID, str]:
-    """Return id and name of the most recently active session. Raises NotFoundError."""
+    """Return id and name of the session whose working memory was used last. Raises NotFoundError."""
     row = await SQL["get_last_session"].fetch_one(tx, agent_id=agent_id)
     if row is None:
         raise NotFoundError("No session has a working memory.", hint="Start one with `newton chat` or `newton ask`.")
@@ -112,7 +118,7 @@ async def find_last_session(tx: Tx, *, agent_id: UUID) -> tuple[UUID, str]:
 
 
 async def record_strategy_use(tx: Tx, context: WorkingContext, strategy: str, *, agent_id: UUID, now: datetime) -> None:
-    """Count a use of the strategy, with the ages of the selected items."""
+    """Count one use of the profile `strategy`, with the number, tokens and ages of the selected items."""
     ages = [max((now - item.scored.found.created_at).total_seconds(), 0.0) / 3_600 for item in context.items]
     await SQL["record_profile_use"].execute(
         tx, agent_id=agent_id, profile=strategy, items=len(ages), tokens=context.tokens, age_hours=sum(ages), now=now
@@ -120,12 +126,15 @@ async def record_strategy_use(tx: Tx, context: WorkingContext, strategy: str, *,
 
 
 async def list_profile_stats(tx: Tx, *, agent_id: UUID) -> list[ProfileStats]:
-    """Return the number of working-memory contexts that each scoring profile ranked, with their sizes, most first."""
+    """Return usage statistics of each profile that ranked contexts of working memory, the most used first."""
     return [ProfileStats(**row) for row in await SQL["list_profile_stats"].fetch_all(tx, agent_id=agent_id)]
 
 
 def _to_memory(row: Record) -> RetrievedMemory:
-    """Convert a row. A derived importance counts all uses of the memory, not only those of the session."""
+    """Convert a row to a memory.
+
+    If no importance is stored, it is computed from all uses of the memory, not only those within the session.
+    """
     *columns, total_uses = row
     found = RetrievedMemory(*columns)._replace(relevance=EQUAL_RELEVANCE)
     if found.importance is not None:

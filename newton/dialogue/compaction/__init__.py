@@ -1,1 +1,1 @@
-"""Making conversations shorter: what is to be told in fewer words, and in which. The acts are elsewhere."""
+"""Compaction: selection of messages of a view to replace by shorter text, creation of that text, and its storage."""

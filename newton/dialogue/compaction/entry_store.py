@@ -1,4 +1,4 @@
-"""Compaction entries in the database: saved atomically, and dropped when a person restores the messages."""
+"""Storage of compaction entries (texts shown in place of messages), and of the runs that created them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,10 @@ SQL = load("newton.dialogue.compaction", "entry_store.sql")
 
 
 class CompactionRun(NamedTuple):
-    """One run of a strategy: its duration, the tokens of the view before and after, and the error, if any."""
+    """A run of a strategy: its duration, and the tokens of the view before and after.
+
+    `error` is None if it succeeded.
+    """
 
     strategy: str
     at: datetime
@@ -30,7 +33,7 @@ class CompactionRun(NamedTuple):
 
 
 class CompactionStats(NamedTuple):
-    """The runs of one strategy: counts, tokens saved, and durations in milliseconds."""
+    """Statistics on the runs of one strategy: counts, tokens saved, and durations in milliseconds."""
 
     strategy: str
     runs: int
@@ -43,7 +46,7 @@ class CompactionStats(NamedTuple):
 
 
 class EntryStatus(NamedTuple):
-    """An entry, and when it was restored, if it was."""
+    """A compaction entry, and the time when its messages were restored; None if it is in use."""
 
     entry: CompactionEntry
     restored_at: datetime | None
@@ -52,7 +55,10 @@ class EntryStatus(NamedTuple):
 async def save_if_unchanged(
     tx: Tx, entries: Sequence[CompactionEntry], *, agent_id: UUID, session_id: UUID, sources: log.ViewSources
 ) -> bool:
-    """Save the entries; return False if other entries or deletions changed the range since `sources` was read."""
+    """Store the entries, unless the view has changed since `sources` was read; then return False.
+
+    A change is another entry that begins before the end of the new ones, or a deleted memory.
+    """
     await log.lock_session(tx, agent_id=agent_id, session_id=session_id)
     end = max(entry.last for entry in entries)
     now = await log.load_sources(tx, agent_id=agent_id, session_id=session_id)
@@ -67,27 +73,29 @@ def _entries_until(end: int, sources: log.ViewSources) -> set[UUID]:
 
 
 async def insert(tx: Tx, entries: Sequence[CompactionEntry], *, agent_id: UUID, session_id: UUID) -> None:
-    """Insert entries. The caller holds the session lock."""
+    """Store entries without checks. The caller must hold the session lock."""
     if entries:
         rows = json.dumps([_to_row(entry) for entry in entries])
         await SQL["insert_entries"].execute(tx, agent_id=agent_id, session_id=session_id, entries=rows)
 
 
 async def list_entries(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[EntryStatus]:
-    """Return all entries of a session by position, the outer ones first."""
+    """Return all entries of a session by position. An entry precedes those whose messages it includes."""
     rows = await SQL["list_entries"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
     return [EntryStatus(log.to_entry(row), row["restored_at"]) for row in rows]
 
 
 async def restore(tx: Tx, entry_id: UUID, *, session_id: UUID, ctx: WriteContext) -> list[UUID]:
-    """Drop an entry and those that cover it, and pin its messages; return the ids of all dropped.
+    """Show the messages of an entry in full again, and keep compaction from replacing them.
 
-    Raises NotFoundError if the session has no such entry."""
+    Entries that cover this one are dropped too. Return the ids of all dropped entries. Raises NotFoundError if the
+    session has no such entry.
+    """
     await log.lock_session(tx, agent_id=ctx.agent_id, session_id=session_id)
     entries = await list_entries(tx, agent_id=ctx.agent_id, session_id=session_id)
     if entry_id not in {one.entry.entry_id for one in entries}:
         hint = "`newton sessions compactions SESSION` lists them."
-        raise NotFoundError(f"The session has no entry {entry_id}.", hint=hint)
+        raise NotFoundError(f"The session has no compaction entry {entry_id}.", hint=hint)
     rows = await SQL["restore_entry"].fetch_all(
         tx, agent_id=ctx.agent_id, session_id=session_id, entry_id=entry_id, now=ctx.now, origin=ctx.origin
     )
@@ -95,13 +103,13 @@ async def restore(tx: Tx, entry_id: UUID, *, session_id: UUID, ctx: WriteContext
 
 
 async def record_run(tx: Tx, run: CompactionRun, *, agent_id: UUID, session_id: UUID) -> None:
-    """Store a run of a strategy."""
+    """Store the record of a run of a strategy."""
     key = {"agent_id": agent_id, "session_id": session_id, "run_id": new_id()}
     await SQL["record_run"].execute(tx, **key, **run._asdict())
 
 
 async def list_run_stats(tx: Tx, *, agent_id: UUID, session_id: UUID | None) -> list[CompactionStats]:
-    """Return statistics by strategy, of one session or all."""
+    """Return the statistics of runs by strategy, for all sessions if `session_id` is None."""
     rows = await SQL["summarize_runs"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
     return [CompactionStats(*row) for row in rows]
 

@@ -1,4 +1,4 @@
-"""Summarize a block without a model: decisions, findings, dead ends, names and open items in its own words. Pure."""
+"""Summaries of messages without a model, built from their own sentences and names. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -56,7 +56,7 @@ _CUES: Sequence[tuple[SummaryPart, re.Pattern[str]]] = [
 
 @dataclass(slots=True)
 class BlockSummary:
-    """The items of a summary by part, each once, in order of appearance."""
+    """The items of a summary by part (such as decisions), each once, in order of appearance."""
 
     parts: dict[SummaryPart, dict[str, None]] = field(default_factory=dict[SummaryPart, "dict[str, None]"])
 
@@ -71,7 +71,7 @@ class BlockSummary:
 
 
 def summarize_block(items: Sequence[ViewMessage]) -> BlockSummary:
-    """Extract the summary of these messages. Items of earlier summaries among them are kept."""
+    """Extract the items of a summary from messages. Items of earlier summaries among the messages are kept."""
     summary = BlockSummary()
     for item in items:
         _add_message(summary, item)
@@ -81,7 +81,7 @@ def summarize_block(items: Sequence[ViewMessage]) -> BlockSummary:
 def render_summary(
     kind: EntryKind, summary: BlockSummary, items: Sequence[ViewMessage], *, max_tokens: int, count_tokens: TokenCounter
 ) -> str:
-    """Render the summary within `max_tokens`, under the headings of its kind."""
+    """Render a summary within `max_tokens`, under the headings of its kind."""
     if kind == "tools":
         summary.parts["state"] = {_tool_status(items): None}
     sections = SECTIONS["goals" if kind == "merged" else kind]
@@ -96,13 +96,13 @@ def render_summary(
 
 
 def render_message(item: ViewMessage) -> str:
-    """Render a message for the prompt of a summary."""
+    """Render a message as text for the prompt that asks for a summary."""
     calls = "".join(f"\n  {_render_call(call)}" for call in item.calls)
     return f"{item.name or item.role}: {_sample_text(item.text, max_chars=MAX_PROMPT_CHARS)}{calls}"
 
 
 def mask_output(item: ViewMessage, *, max_tokens: int, count_tokens: TokenCounter) -> str:
-    """Return what remains of a tool's output: its size, its first and last line, and its error lines."""
+    """Replace a tool's output by its size, its first and last line, and its error lines."""
     output = _split_nonblank(item.text)
     lines = [shorten_item(one_line(line)) for line in (*output[:1], *output[-1:])]
     head = f"[output left out: {item.tokens:,} tokens in {len(output):,} lines]\n"
@@ -118,7 +118,10 @@ def mask_output(item: ViewMessage, *, max_tokens: int, count_tokens: TokenCounte
 
 
 def truncate_middle(text: str, *, max_tokens: int, count_tokens: TokenCounter, max_lines: int = 50) -> str:
-    """Return the beginning and the end of a text, `max_lines` of each, within `max_tokens`; possibly ""."""
+    """Shorten a text to `max_tokens` by removing its middle. Beginning and end have at most `max_lines` lines each.
+
+    The result may be empty.
+    """
     if len(text) <= 8 * max_tokens and count_tokens(text) <= max_tokens:
         return text
     lines, head, tail = text.splitlines(), text, text
@@ -137,7 +140,10 @@ def truncate_middle(text: str, *, max_tokens: int, count_tokens: TokenCounter, m
 
 
 def truncate(text: str, *, max_tokens: int, count_tokens: TokenCounter) -> str:
-    """Return a beginning of at most `max_tokens`, at most 2 % shorter than the longest possible one."""
+    """Return the beginning of a text, within `max_tokens`.
+
+    It may be 2 % shorter than possible, because its length is found by bisection.
+    """
     low, high = 0, min(len(text), max_tokens * 8)
     if count_tokens(text[:high]) <= max_tokens:
         return text[:high]
@@ -150,7 +156,8 @@ def truncate(text: str, *, max_tokens: int, count_tokens: TokenCounter) -> str:
 def shorten_item(text: str) -> str:
     """Shorten an item to MAX_ITEM_CHARS between words.
 
-    Names are never cut; an error is kept whole or left out."""
+    Names are never cut. An error is kept whole if it has at most MAX_ERROR_CHARS, else it is left out.
+    """
     if len(text) <= MAX_ITEM_CHARS:
         return text
     error = ERROR_PATTERN.search(text[:MAX_SENTENCE_CHARS])
@@ -164,7 +171,7 @@ def shorten_item(text: str) -> str:
 
 
 def find_paths(texts: Iterable[str]) -> list[str]:
-    """Return the paths and URLs of texts exactly as written, the deepest first.
+    """Return the paths and URLs in texts exactly as written, the most nested first.
 
     >>> find_paths(["see src/app.py, then https://example.org/a.", "src/app.py again"])
     ['https://example.org/a', 'src/app.py']
@@ -176,12 +183,12 @@ def find_paths(texts: Iterable[str]) -> list[str]:
 
 
 def _path_depth(name: str) -> int:
-    """Return the depth of a path; a file name and an absolute path count more."""
+    """Return the nesting depth of a path. File names with an ending, and absolute paths, count more."""
     return len(re.findall(r"[/\\]", name)) + 2 * bool(re.search(r"\.\w+$", name)) + name.startswith(("/", "~", "http"))
 
 
 def parse_summary(text: str) -> Iterator[tuple[SummaryPart, str]]:
-    """Yield the items of a rendered summary with their parts."""
+    """Yield each item of a rendered summary with its part."""
     part: SummaryPart | None = None
     for line in text.splitlines():
         if line.startswith("- "):
@@ -211,7 +218,7 @@ def _add_message(summary: BlockSummary, item: ViewMessage) -> None:
 
 
 def _add_dialogue(summary: BlockSummary, item: ViewMessage) -> None:
-    """Add each sentence to the first part whose cues it has; a user's requests are always `asked`."""
+    """Add each sentence to the part that its cue words indicate; requests of a user are added to `asked`."""
     sentences = [one_line(s) for s in _SENTENCE.split(_sample_text(item.text)) if len(s.split()) > 2]
     is_user = item.role == "user"
     if is_user and sentences:
@@ -231,7 +238,7 @@ def _add_dialogue(summary: BlockSummary, item: ViewMessage) -> None:
 
 
 def _add_tool_output(summary: BlockSummary, item: ViewMessage) -> None:
-    """Add the errors and the meaningful last lines of an output, labelled with the tool."""
+    """Add the errors and the informative last lines of a tool's output, labelled with the tool."""
     text = _sample_text(item.text)
     label = f"[{one_line(item.name or 'tool')[:MAX_TOOL_NAME_CHARS]}]"
     errors = _find_error_lines(text, limit=MAX_ERRORS)
@@ -243,7 +250,10 @@ def _add_tool_output(summary: BlockSummary, item: ViewMessage) -> None:
 
 
 def _find_error_lines(text: str, *, limit: int) -> list[str]:
-    """Return the first error lines; one without further words, such as an exit status, only if there is no other."""
+    """Return the first error lines of a text.
+
+    Very short ones, such as an exit status, are returned only if there is no other.
+    """
     lines: dict[str, None] = {}
     end = 0
     for hit in ERROR_PATTERN.finditer(text):
@@ -259,7 +269,7 @@ def _find_error_lines(text: str, *, limit: int) -> list[str]:
 
 
 def _shorten_error_line(line: str, *, matched: str) -> str:
-    """Return an error line; of one that is too long, the sentence with the error."""
+    """Return an error line; if it is too long, only the sentence that contains the error."""
     if len(line) <= MAX_ERROR_CHARS:
         return line
     return next((part for part in _SENTENCE.split(line) if matched in part and len(part) <= MAX_ERROR_CHARS), line)
@@ -293,7 +303,7 @@ def _sample_text(text: str, *, max_chars: int = MAX_INPUT_CHARS) -> str:
 
 @dataclass(slots=True, kw_only=True)
 class _ItemSelection:
-    """The items that fit: waiting items by part, and the selected ones."""
+    """Selection of the items of a summary that fit into `tokens_left`. `waiting` are the items not yet selected."""
 
     waiting: Mapping[SummaryPart, list[str]]
     sections: Mapping[SummaryPart, str]
@@ -302,7 +312,7 @@ class _ItemSelection:
     selected: dict[SummaryPart, list[str]] = field(default_factory=dict[SummaryPart, "list[str]"])
 
     def take(self, part: SummaryPart, *, leaving: int = 0) -> bool:
-        """Select the next item of a part if `leaving` tokens remain; return whether it was selected."""
+        """Select the next item of a part if `leaving` tokens remain then. Return True if it was selected."""
         heading = "" if part in self.selected else f"{self.sections[part]}:\n"
         tokens = self.count_tokens(f"{heading}- {self.waiting[part][0]}\n")
         fits = self.tokens_left - tokens >= leaving
@@ -312,7 +322,7 @@ class _ItemSelection:
         return fits
 
     def take_all(self) -> None:
-        """Select items for the summary: decisions first, then a few items of each section in turn."""
+        """Select items until nothing more fits: first decisions, then a few items of each part in turn."""
         leaving = int(self.tokens_left * (1 - DECISION_SHARE))
         while self.waiting.get("decided") and self.take("decided", leaving=leaving):
             pass
@@ -331,7 +341,10 @@ def _select_items(
     count_tokens: TokenCounter,
     latest: bool,
 ) -> Mapping[SummaryPart, Sequence[str]]:
-    """Return the items that fit, in their order: the first or the latest of each part, the deepest paths."""
+    """Return the items that fit, by part, in their original order.
+
+    The first items of a part are preferred, with `latest` the last ones; of paths, the most nested ones.
+    """
     items: dict[SummaryPart, list[str]] = {part: summary.items(part) for part in ITEMS_PER_ROUND if part in sections}
     if not latest and "thing" in items:
         items["thing"] = sorted(items["thing"], key=_path_depth, reverse=True)[:MAX_PATHS]

@@ -1,4 +1,4 @@
-"""The prompt that asks a model to summarize a block, and the schema of its answer. Pure."""
+"""Prompt that asks a model to summarize messages, and schema of its answer. Pure."""
 
 from collections.abc import Sequence
 from importlib import resources
@@ -24,7 +24,7 @@ PROMPT = (resources.files("newton.dialogue") / "compaction" / "llm_summary.md").
 
 
 class SummaryOutput(BaseModel):
-    """The sections of a model's summary. The covered range is set by code, never by the model."""
+    """The model's summary, a list of items per part. Code, not the model, sets the range of messages that it covers."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -48,7 +48,8 @@ def build_prompt(
 ) -> str:
     """Return the prompt for a summary of these messages, within `max_tokens` if possible.
 
-    `fence` surrounds the messages and is removed from them, so that they cannot end it."""
+    The messages are enclosed by the text `fence`, which is removed from them, so that no message can end the enclosure.
+    """
     sections = SECTIONS["goals" if kind == "merged" else kind]
     named = "\n".join(f"- {part}: {name}" for part, name in sections.items())
     bare = PROMPT.format(sections=named, fence=fence, transcript="")
@@ -58,9 +59,11 @@ def build_prompt(
 
 
 def _fit_messages(texts: Sequence[str], *, max_tokens: int, count_tokens: TokenCounter) -> list[str]:
-    """Fit the messages into `max_tokens`: short ones whole, others with beginning and end.
+    """Shorten messages to `max_tokens` in total.
 
-    Of too many messages keep the first and the last."""
+    Short ones stay whole; long ones keep beginning and end. If there are too many messages, those in the middle are
+    left out.
+    """
     max_messages = max(max_tokens // MIN_MESSAGE_TOKENS, 2)
     if len(texts) > max_messages:
         head, omitted = max_messages // 2, len(texts) - max_messages + 1

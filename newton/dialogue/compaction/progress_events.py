@@ -1,4 +1,4 @@
-"""Progress events of a compaction. Pure."""
+"""Events that report the progress of a compaction. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -7,7 +7,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionStarted:
-    """A strategy started: the tokens of the view and their limit."""
+    """Event: a strategy started. `current` and `max` are the tokens of the view and their limit."""
 
     strategy: str
     current: int
@@ -17,7 +17,7 @@ class CompactionStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionProgressed:
-    """Blocks that were summarized so far, and the tokens saved."""
+    """Event: `processed` of `total` blocks of messages have been shortened, which saved `saved` tokens."""
 
     strategy: str
     processed: int
@@ -28,7 +28,10 @@ class CompactionProgressed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionCompleted:
-    """A strategy ended. `exhausted`: the view is still over the trigger, and nothing more can be shortened."""
+    """Event: a strategy ended.
+
+    `exhausted` means that the view is still over the limit and nothing more can be shortened.
+    """
 
     strategy: str
     saved: int
@@ -40,7 +43,10 @@ class CompactionCompleted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionFailed:
-    """A strategy failed; or its model failed, in which case the strategy continues without it and says so once."""
+    """Event: a strategy or its model failed.
+
+    After a failure of the model the strategy continues without it, and sends this event once.
+    """
 
     strategy: str
     error: str
@@ -59,5 +65,5 @@ EVENT_TYPES: Mapping[str, type[CompactionEvent]] = {name: kind for kind, name in
 
 
 def to_payload(event: CompactionEvent) -> dict[str, object]:
-    """Return the event with its name, as JSON fields."""
+    """Return the event as JSON fields, with its name."""
     return {"event": EVENT_NAMES[type(event)], **asdict(event), "time": event.time.isoformat()}

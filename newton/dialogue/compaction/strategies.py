@@ -1,6 +1,7 @@
-"""Compaction strategies: each plans which blocks of a view to shorten, and when. Pure.
+"""Compaction strategies: each one plans which blocks of messages of a view to shorten, and when. Pure.
 
-No strategy touches system messages, the current turn or restored messages, or separates a call from its result."""
+No strategy shortens system messages, the current turn or restored messages, or separates a tool call from its result.
+"""
 
 import math
 import re
@@ -27,7 +28,7 @@ MIN_GAIN_SHARE = 0.05  # of the view's limit that a run must save, so that a ful
 
 
 class ViewState(NamedTuple):
-    """The input of a strategy: the view, its token limit, and the positions of restored messages."""
+    """The input of a strategy: the view, its token limit, and the positions of restored messages (`pinned`)."""
 
     view: Sequence[ViewMessage]
     max_tokens: int
@@ -39,7 +40,7 @@ class ViewState(NamedTuple):
 
 
 class CompactionBlock(NamedTuple):
-    """A part of a view that is to be shortened to `max_tokens`."""
+    """Consecutive messages of a view that are to be replaced by a text of at most `max_tokens`."""
 
     kind: EntryKind
     items: tuple[ViewMessage, ...]
@@ -59,27 +60,27 @@ class CompactionBlock(NamedTuple):
 
     @property
     def is_worthwhile(self) -> bool:
-        """Return whether shortening the block saves enough tokens."""
+        """Return True if replacing the block saves at least MIN_GAIN_TOKENS."""
         return self.tokens >= self.max_tokens + MIN_GAIN_TOKENS
 
 
 class CompactionStrategy(Protocol):
     @property
     def name(self) -> str:
-        """The strategy's name in events and entries."""
+        """Return the strategy's name, as in events and entries."""
         ...
 
     def plan(self, state: ViewState) -> Sequence[CompactionBlock]:
-        """Return the blocks to shorten now, the oldest first; empty if it should not run."""
+        """Return the blocks to shorten now, the oldest first; empty if the strategy should not run."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaskOutputs:
-    """A strategy that shortens old outputs of tools. It needs no model.
+    """Strategy that shortens old outputs of tools, without a model.
 
-    It applies when the view has at least `share` of the tokens allowed, to outputs of at least `least` tokens in turns
-    before the last `turns` ones.
+    It runs when the view has at least `share` of its token limit. It shortens outputs of at least `least` tokens,
+    except in the last `turns` turns.
     """
 
     name: str = "mask_outputs"
@@ -104,9 +105,10 @@ class MaskOutputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummarizeToolCalls:
-    """Summarize tool work older than `age` turns.
+    """Strategy that summarizes tool calls and their results, once some are older than `age` turns.
 
-    A run reaches back to half that age, so that it runs only every few turns."""
+    It then summarizes all that are older than `age` / 2 turns, so that it runs only every few turns.
+    """
 
     name: str = "tool_calls"
     age: int = 10
@@ -130,7 +132,7 @@ class SummarizeToolCalls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummarizeOldest:
-    """Summarize the oldest turns of a nearly full view until it is about half full."""
+    """Strategy that summarizes the oldest turns of a nearly full view until it is about half full."""
 
     name: str = "threshold"
     share: float = 0.8
@@ -156,9 +158,10 @@ class SummarizeOldest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchTurns:
-    """Summarize several completed turns together that were summarized one by one before.
+    """Strategy that replaces the separate summaries of several completed turns by one summary.
 
-    It depends on their age and number, not on how full the view is: otherwise small blocks would accumulate."""
+    It depends on the age and number of turns, not on how full the view is, so that small summaries do not accumulate.
+    """
 
     name: str = "goal_batch"
     back: int = 20
@@ -185,7 +188,7 @@ class BatchTurns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeSummaries:
-    """Merge older summaries, except the newest `keep`, into one of about `share` of the limit."""
+    """Strategy that merges older summaries, except the newest `keep`, into one of about `share` of the limit."""
 
     name: str = "goal_merge"
     held: int = 6
@@ -205,7 +208,7 @@ class MergeSummaries:
 
 @dataclass(frozen=True, slots=True)
 class CompactionPreset:
-    """Strategies in order, and the token limit of the conversation."""
+    """Strategies in the order in which they run, and the maximum tokens of the conversation."""
 
     strategies: tuple[CompactionStrategy, ...]
     max_tokens: int = 100_000
@@ -235,9 +238,10 @@ _STRATEGY_PATTERN = re.compile(r"\s*(\w+)\s*(?:\(([^)]*)\))?\s*")
 
 
 def parse_preset(text: str) -> CompactionPreset:
-    """Parse the name of a preset, or a list of strategies in order, such as `tool_calls(age=5), threshold(share=0.7)`.
+    """Parse the name of a preset, or a list of strategies, such as `tool_calls(age=5), threshold(share=0.7)`.
 
-    Raises InputError."""
+    Raises InputError for an unknown name or setting.
+    """
     if text in PRESETS:
         return PRESETS[text]
     parts = re.split(r",(?![^(]*\))", text)
@@ -262,8 +266,9 @@ def _parse_strategy(text: str) -> CompactionStrategy:
         try:
             given[name.strip()] = _parse_number(value, type(defaults[name.strip()]))
         except (KeyError, ValueError):
-            hint = f"Its settings are {', '.join(f'{key}={value}' for key, value in defaults.items())}."
-            raise InputError(f"{named[1]} has no setting {setting!r}.", hint=hint) from None
+            settings = ", ".join(f"{key}={value}" for key, value in defaults.items())
+            hint = f"Its settings, with their defaults, are {settings}."
+            raise InputError(f"{setting!r} is not a valid setting of {named[1]}.", hint=hint) from None
     return kind(**given)
 
 
@@ -275,7 +280,7 @@ def _parse_number(text: str, kind: type[float]) -> float:
 
 
 def refusal_reason(block: CompactionBlock, state: ViewState) -> str | None:
-    """Return why a block may not be shortened, whichever strategy planned it; None if it may."""
+    """Return why a block must not be shortened by any strategy; None if it may be."""
     turns = split_turns(state.view)
     gaps = any(item.last + 1 != following.first for item, following in pairwise(block.items))
     if gaps or any(item.role == "system" for item in block.items):
@@ -298,17 +303,18 @@ def _is_whole(block: CompactionBlock, candidates: Sequence[DialogueTurn]) -> boo
 
 
 def _older_turns(candidates: Sequence[DialogueTurn], age: int) -> Sequence[DialogueTurn]:
-    """Return the turns that at least `age` turns follow; never the current one."""
+    """Return the turns that are followed by at least `age` turns. The current turn is never among them."""
     return candidates[: max(len(candidates) - max(age, 1), 0)]
 
 
 def _is_free_of(turn: DialogueTurn, kinds: Set[ViewKind]) -> bool:
-    """Return whether the turn is complete and has no message of these kinds."""
+    """Return True if the turn is complete and contains no message of these kinds."""
     return turn.is_complete and not any(item.kind in kinds for item in turn.items)
 
 
 def _is_unpinned(items: Iterable[ViewMessage], state: ViewState) -> bool:
-    return not any(place in state.pinned for item in items for place in range(item.first, item.last + 1))
+    # over the pinned positions, which are few: an entry may cover most of a long session
+    return not any(item.first <= place <= item.last for item in items for place in state.pinned)
 
 
 def _token_gain(blocks: Sequence[CompactionBlock]) -> int:
@@ -322,7 +328,7 @@ def _target_tokens(items: Sequence[ViewMessage], divisor: int, max_tokens: int) 
 def _consecutive_runs(
     candidates: Sequence[DialogueTurn], fits: Callable[[DialogueTurn], bool], state: ViewState
 ) -> list[list[DialogueTurn]]:
-    """Return the maximal runs of adjacent turns that fit."""
+    """Return the longest possible runs of adjacent turns for which `fits` is True and which were not restored."""
     runs: list[list[DialogueTurn]] = [[]]
     for turn in candidates:
         if not (fits(turn) and _is_unpinned(turn.items, state)):

@@ -1,4 +1,4 @@
-"""The parts of a summary, and their headings by kind of block. Pure."""
+"""The parts of a summary, and their headings for each kind of summarized block. Pure."""
 
 from collections.abc import Mapping
 from typing import Literal, get_args

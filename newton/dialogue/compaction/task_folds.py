@@ -1,4 +1,4 @@
-"""Fold the traces of ended tasks into a line or two. Pure."""
+"""Replacement of the messages of a finished task by one line with its goal and result. Pure."""
 
 import functools
 from bisect import bisect_left, bisect_right
@@ -19,9 +19,11 @@ STRATEGY, RULES_VERSION = "task", "fold/1"
 def fold_tasks(
     state: ViewState, tree: TaskTree, *, count_tokens: TokenCounter
 ) -> Iterator[tuple[CompactionBlock, str]]:
-    """Yield the traces to fold now, with the text in their place; an outer task folds those in it.
+    """Yield (block, text) for the messages of each ended task that can be replaced now.
 
-    Of each, the longest run of complete turns; the current turn is excluded."""
+    Of a task, the longest run of complete turns is replaced, never the current turn. An outer task includes its
+    subtasks.
+    """
     turns = split_turns(state.view)[:-1]
     firsts = [turn.first for turn in turns]
     for task in outermost_ended(tree):
@@ -38,13 +40,13 @@ def fold_tasks(
 
 
 def outermost_ended(tree: TaskTree) -> list[Task]:
-    """Return the ended tasks that are not part of another ended task."""
+    """Return the ended tasks whose parent task has not ended."""
     ended = {task.task_id for task in tree.tasks if task.is_ended}
     return [task for task in tree.tasks if task.is_ended and task.parent_id not in ended]
 
 
 def fold_line(task: Task, tree: TaskTree, *, count_tokens: TokenCounter) -> str:
-    """Return the text that replaces a trace: goal, result and dead ends."""
+    """Return the text that replaces the messages of a task: goal, result and failed subtasks."""
     failed = [f"{one.goal} ({one.words})" for one in tree.descendants(task.task_id) if one.status == "failed"]
     dead_ends = f" Dead ends: {'; '.join(failed)}" if failed else ""
     result = f" -> {'failed: ' if task.status == 'failed' else ''}{task.words}"
@@ -53,7 +55,10 @@ def fold_line(task: Task, tree: TaskTree, *, count_tokens: TokenCounter) -> str:
 
 @functools.lru_cache(maxsize=1_024)
 def _fit_line(goal: str, result: str, dead_ends: str, count_tokens: TokenCounter) -> str:
-    """Cached, because every turn of a session checks whether all ended tasks are folded."""
+    """Join the parts of a line within MAX_TOKENS.
+
+    Cached, because every turn of a session checks whether all ended tasks are replaced.
+    """
     parts = ((goal, MAX_TOKENS // 4), (result, MAX_TOKENS // 2), (dead_ends, MAX_TOKENS // 4))
     cut = [
         truncate(" " * (text[:1] == " ") + one_line(text), max_tokens=limit, count_tokens=count_tokens)
@@ -64,7 +69,7 @@ def _fit_line(goal: str, result: str, dead_ends: str, count_tokens: TokenCounter
 
 
 def _longest_run(candidates: Sequence[DialogueTurn]) -> Sequence[DialogueTurn]:
-    """Return the run of consecutive turns with the most tokens."""
+    """Return the run of consecutive turns that has the most tokens."""
     runs: list[list[DialogueTurn]] = []
     for turn in candidates:
         if runs and turn.first == runs[-1][-1].last + 1:

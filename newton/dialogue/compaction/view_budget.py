@@ -1,6 +1,7 @@
-"""Fit a view into its token budget when compaction is not enough: mask outputs, then drop turns. Pure.
+"""Reduction of a view to its token budget when compaction was not enough: first tool outputs, then turns. Pure.
 
-The result is not stored: the next view is built from the entries again."""
+The result is not stored: the next view is built from the log and its entries again.
+"""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -31,12 +32,13 @@ def fit_to_budget(
     protected_turns: int = 1,
     overhead: int = MESSAGE_TOKENS,
 ) -> list[ViewMessage]:
-    """Return the view within `max_tokens`; each message costs `overhead` tokens besides its text.
+    """Return the view within `max_tokens`. Each message counts `overhead` tokens besides its text.
 
-    The last `protected_turns` are being worked on. Removed in this order: outputs and arguments of tools in older
-    turns, the oldest first; older turns; tool work of the protected turns before the last step; the longest texts.
-    System messages outlast all but the last input, which is truncated last and then begins the view, even below
-    MIN_INPUT_TOKENS. A call and its results go together."""
+    The last `protected_turns` turns are in progress. Steps, until the view fits: outputs and arguments of tools in
+    older turns are shortened, the oldest first; older turns are removed; tool work of the protected turns before the
+    last step is shortened; the longest texts are truncated; messages are removed, system messages last; the last input
+    is truncated, even below MIN_INPUT_TOKENS. A tool call and its results are removed together.
+    """
     if count_view_tokens(view) + (overhead - MESSAGE_TOKENS) * len(view) <= max_tokens:
         return list(view)
     fitter = _BudgetFitter(max_tokens, count_tokens, overhead, call_groups=_group_calls(view))
@@ -49,7 +51,10 @@ def _add_tokens(view: Sequence[ViewMessage], tokens: int) -> list[ViewMessage]:
 
 
 class _OmittedTurns(NamedTuple):
-    """The number of omitted turns; `at_least` if a summary of several turns was among them."""
+    """The number of omitted turns, and their positions.
+
+    `at_least` means that there may be more, because a summary of several turns is among them.
+    """
 
     turns: int
     at_least: bool
@@ -64,7 +69,7 @@ class _OmittedTurns(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _BudgetFitter:
-    """The token budget and the matching calls of a view."""
+    """Reduces a view to a token budget. `call_groups` maps tool calls and results to their groups, by position."""
 
     max_tokens: int
     count_tokens: TokenCounter
@@ -88,7 +93,10 @@ class _BudgetFitter:
         return self._with_note(kept, omitted) if note else kept
 
     def _without_outputs(self, view: Sequence[ViewMessage], old: Set[int]) -> list[ViewMessage]:
-        """Mask the tool work in `old`, the first ones first, until the view fits."""
+        """Shorten tool calls and outputs, the first ones first, until the view fits.
+
+        Only messages whose object id is in `old` are shortened.
+        """
         over = count_view_tokens(view) - self.max_tokens
         kept = list(view)
         for place, item in enumerate(view):
@@ -112,7 +120,7 @@ class _BudgetFitter:
         return self._with_content(item, text, ())
 
     def _oldest_turns(self, view: Sequence[ViewMessage], protected_turns: int) -> list[DialogueTurn]:
-        """Return the oldest turns that must be removed."""
+        """Return the oldest turns that must be removed so that the view fits."""
         left = count_view_tokens(view)
         removed: list[DialogueTurn] = []
         for turn in _older_turns(view, protected_turns):
@@ -128,7 +136,7 @@ class _BudgetFitter:
         return [item for item in view if id(item) not in ids and not (item.is_tool_work and item.first in positions)]
 
     def _squeeze(self, view: list[ViewMessage], protected_turns: int) -> list[ViewMessage]:
-        """Truncate the longest messages to an equal share; remove the oldest where the share is too small."""
+        """Truncate the longest messages to equal size. If that size is too small, remove the oldest messages first."""
         while count_view_tokens(view) > self.max_tokens and view:
             last_input = _last_input(view, protected_turns)
             others = [item for item in view if item is not last_input]
@@ -178,7 +186,10 @@ class _BudgetFitter:
 
 
 def _group_calls(view: Sequence[ViewMessage]) -> Mapping[int, Set[int]]:
-    """Map the position of each call and result to all positions of its group. Call ids may be reused."""
+    """Map the position of each tool call and result to the positions of all calls and results that belong together.
+
+    Call ids may be reused.
+    """
     groups: dict[int, set[int]] = {}
     by_call: dict[str, set[int]] = {}
     for item in view:
@@ -192,9 +203,10 @@ def _group_calls(view: Sequence[ViewMessage]) -> Mapping[int, Set[int]]:
 
 
 def _older_turns(view: Sequence[ViewMessage], protected_turns: int) -> list[DialogueTurn]:
-    """Return the turns before the last `protected_turns` inputs.
+    """Return the turns before the last `protected_turns` user inputs.
 
-    A system message or a folded task may split the turn of one input."""
+    One input may have several turns, because a system message or a folded task splits them.
+    """
     turns = split_turns(view)
     inputs = [index for index, turn in enumerate(turns) if turn.items[0].is_input]
     if inputs and protected_turns:
@@ -203,7 +215,10 @@ def _older_turns(view: Sequence[ViewMessage], protected_turns: int) -> list[Dial
 
 
 def _completed_steps(view: Sequence[ViewMessage], protected_turns: int) -> list[DialogueTurn]:
-    """Return the protected turns up to their last call, whose results were just read."""
+    """Return the messages of the protected turns before the last tool call, as one turn.
+
+    The results of the last call were just read, so they are not among them.
+    """
     items = [item for turn in split_turns(view)[len(_older_turns(view, protected_turns)) :] for item in turn.items]
     last = max((place for place, item in enumerate(items) if item.calls), default=0)
     return [DialogueTurn(tuple(items[:last]))]
@@ -218,7 +233,7 @@ def _last_input(view: Sequence[ViewMessage], protected_turns: int) -> ViewMessag
 
 
 def equal_share(tokens: Sequence[int], max_tokens: int) -> int:
-    """Return the maximum tokens of each message so that all fit; short messages leave unused tokens to longer ones."""
+    """Return the largest size to which messages can be truncated so that all fit into `max_tokens`."""
     left = max_tokens
     for index, cost in enumerate(sorted(tokens)):
         if cost > (share := left // (len(tokens) - index)):
@@ -228,7 +243,7 @@ def equal_share(tokens: Sequence[int], max_tokens: int) -> int:
 
 
 def _shorten_calls(calls: tuple[ToolCall, ...], max_tokens: int, count_tokens: TokenCounter) -> tuple[ToolCall, ...]:
-    """Shorten arguments until the calls cost at most `max_tokens`, or to almost nothing."""
+    """Shorten the arguments of calls until they have at most `max_tokens`, or almost nothing is left."""
     max_chars = CHARS_PER_TOKEN * max(max_tokens, 0) // len(calls)
     while True:
         short = tuple(call._replace(arguments=shorten_arguments(call.arguments, max_chars=max_chars)) for call in calls)
@@ -244,6 +259,9 @@ def _parse_note(note: ViewMessage) -> _OmittedTurns:
 
 
 def _count_omitted(removed: Sequence[DialogueTurn]) -> _OmittedTurns:
-    """Count removed turns: a partial turn without its input is none, a summary of several is at least one."""
+    """Count the removed turns.
+
+    A part of a turn without its user input does not count; a summary of several turns counts as at least one.
+    """
     at_least = any(turn.items[0].kind in BATCH_KINDS for turn in removed)
     return _OmittedTurns(sum(turn.has_input for turn in removed), at_least, removed[0].first, removed[-1].last)

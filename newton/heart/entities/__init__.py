@@ -1,1 +1,1 @@
-"""Entities and relations."""
+"""Entities (named people, places and things) and the relations between them."""

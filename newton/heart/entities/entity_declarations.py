@@ -1,4 +1,4 @@
-"""Declare entities and relations, in addition to those that are recognized in text."""
+"""Explicit declarations of entities and relations, in addition to those that are recognized in texts."""
 
 import json
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ SQL = load("newton.heart.entities", "entity_declarations.sql")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelationDeclaration:
-    """A declared relation between two entities. `ref` is the idempotency key."""
+    """A declared relation between two entities, given by name. `ref` is the idempotency key."""
 
     ref: str
     source: str
@@ -33,7 +33,10 @@ class RelationDeclaration:
 
 
 async def declare_entities(tx: Tx, declarations: Sequence[EntityDeclaration], *, ctx: WriteContext) -> int:
-    """Upsert entities and return the number of changes. Raises ConflictError if an alias belongs to another entity."""
+    """Insert or update entities; return how many were new or changed.
+
+    Raises ConflictError if an alias is a name or alias of another entity.
+    """
     await store.lock_entities(tx, agent_id=ctx.agent_id)
     index = await entity_store.load_index(tx, agent_id=ctx.agent_id)
     changes = 0
@@ -55,12 +58,12 @@ def _ensure_unambiguous(declaration: EntityDeclaration, existing: NamedEntity | 
     for alias in declaration.aliases:
         other = index.find_exact(alias)
         if other and (existing is None or other.entity_id != existing.entity_id):
-            hint = "Remove the alias, or use that entity."
-            raise ConflictError(f"{alias!r} is already an alias of {other.name!r}.", hint=hint)
+            hint = f"Remove the alias, or add it to {other.name!r} instead."
+            raise ConflictError(f"{alias!r} is already a name of {other.name!r}.", hint=hint)
 
 
 async def _update_entity(tx: Tx, existing: NamedEntity, declaration: EntityDeclaration, *, ctx: WriteContext) -> bool:
-    """Add the type, aliases and properties of a declaration to an entity. Return False when nothing is new."""
+    """Add the type, aliases and properties of a declaration to an entity; return False if nothing changes."""
     entity_id, name, _ = existing
     row = await SQL["get_entity"].fetch_one(tx, agent_id=ctx.agent_id, memory_id=entity_id)
     assert row is not None, "every entity of the index is stored"
@@ -80,9 +83,10 @@ async def _update_entity(tx: Tx, existing: NamedEntity, declaration: EntityDecla
 
 
 async def declare_relations(tx: Tx, declarations: Sequence[RelationDeclaration], *, ctx: WriteContext) -> int:
-    """Store relations, create their unknown entities, and return the number of new declarations.
+    """Store relations and the entities that they name; return the number of new declarations.
 
-    Each declaration is one piece of evidence. Raises ConflictError when a known ref has another relation.
+    Each new declaration adds to the weight of its relation. Raises ConflictError if a `ref` is stored with another
+    relation, and InputError if both names mean one entity.
     """
     await store.lock_entities(tx, agent_id=ctx.agent_id)
     index = await entity_store.load_index(tx, agent_id=ctx.agent_id)

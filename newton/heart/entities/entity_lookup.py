@@ -1,4 +1,4 @@
-"""Look up the entities that an input names, their relations, and the relations of related entities."""
+"""Lookup of the entities that an input names, of their relations, and of the relations of related entities."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,9 +31,11 @@ MAX_CANDIDATES_PER_STEP = 8  # returned per step
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityQuery:
-    """An input text, the maximum number of salient entities, and how many relations away to follow.
+    """A query for the entities and relations that are relevant to an input text.
 
-    Memories in `excluded_ids` are skipped. Without a `moment`, the current state is read.
+    It asks for the entities that the text names, for up to `max_salient` others that are mentioned often and recently,
+    and for relations up to `max_depth` steps from the named ones. Memories in `excluded_ids` are skipped. Without a
+    `moment`, the current state is read.
     """
 
     agent_id: UUID
@@ -47,12 +49,12 @@ class EntityQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityMatches:
-    """The entities and relations of an input.
+    """The entities and relations that are relevant to an input.
 
-    `mentioned_ids` are the entities that the input names, and `entity_types` their types. `evidence` maps relations to
-    the facts that state them. `salient_ids` are the most
-    salient other entities. `distances` maps relations to their distance in steps. The search passes through
-    entities of which only the name is known, and through relations of mere co-occurrence, but omits them.
+    `memories` are their memories. `mentioned_ids` are the entities that the input names, `entity_types` their types,
+    and `salient_ids` other entities, most salient first. `salience` also holds the weights of relations. `distances`
+    maps relations to their steps from a named entity, `evidence` to the facts that state them. Relations that only say
+    that two names occur together, and entities of which only the name is known, are not among the memories.
     """
 
     memories: Sequence[RetrievedMemory] = ()
@@ -65,7 +67,10 @@ class EntityMatches:
 
 
 class EntityRow(NamedTuple):
-    """An entity with the numbers of its salience. `is_described` is True when more than its name is known."""
+    """An entity with the number and the latest time of its mentions.
+
+    `is_described` is True if more than its name is known.
+    """
 
     memory_id: UUID
     name: str
@@ -77,7 +82,7 @@ class EntityRow(NamedTuple):
 
 
 class RelationRow(NamedTuple):
-    """A relation with the ids of both entities, and of the facts that state it."""
+    """A relation with the ids of its two entities and of the facts that state it."""
 
     memory_id: UUID
     source_id: UUID
@@ -88,7 +93,7 @@ class RelationRow(NamedTuple):
 
 
 async def find_entities(tx: Tx, query: EntityQuery) -> EntityMatches:
-    """Find the entities whose name or alias is in the input as whole words, and their relations."""
+    """Return the entities that the input names as whole words, their relations, and other salient entities."""
     mentioned = {one.memory_id: one for one in await find_named_entities(tx, query)}
     salient = {one.memory_id: one for one in await _find_salient(tx, query) if one.memory_id not in mentioned}
     entities = mentioned | salient
@@ -112,7 +117,7 @@ async def find_entities(tx: Tx, query: EntityQuery) -> EntityMatches:
 
 
 async def find_named_entities(tx: Tx, query: EntityQuery) -> list[EntityRow]:
-    """Return the entities named in the first MAX_INPUT_CHARACTERS characters of the input."""
+    """Return the entities that are named in the first MAX_INPUT_CHARACTERS characters of the input."""
     text = query.text[:MAX_INPUT_CHARACTERS]
     if not (spellings := list_candidate_spellings(text)):
         return []
@@ -140,7 +145,7 @@ async def _find_salient(tx: Tx, query: EntityQuery) -> list[EntityRow]:
 async def _follow_relations(
     tx: Tx, start: Collection[UUID], query: EntityQuery
 ) -> tuple[dict[UUID, RelationRow], dict[UUID, int]]:
-    """Return the relations found by a breadth-first search, and the distance of each in steps."""
+    """Return the relations that a breadth-first search from `start` finds, and the distance of each in steps."""
     relations, distances = dict[UUID, RelationRow](), dict[UUID, int]()
     front, visited = set(start), set(start)
     for step in range(1, min(query.max_depth, MAX_DEPTH) + 1):
@@ -166,7 +171,10 @@ async def _follow_relations(
 def _select_relations(
     memories: Sequence[RetrievedMemory], relations: Mapping[UUID, RelationRow], distances: Mapping[UUID, int]
 ) -> list[RetrievedMemory]:
-    """Return all entities, and for each step the relations that match the input best, or else weigh most."""
+    """Return all entities and, for each distance, the relations that match the input best, up to a limit.
+
+    Of relations that match equally well, those with the largest weight come first.
+    """
     selection = [one for one in memories if one.memory_id not in relations]
     ranked = sorted(
         (one for one in memories if one.memory_id in relations),

@@ -1,4 +1,4 @@
-"""One entity in full, and the memories that mention it."""
+"""The full record of one entity, and the memories that mention it."""
 
 import json
 from uuid import UUID
@@ -12,7 +12,7 @@ SQL = load("newton.heart.entities", "entity_records.sql")
 
 
 async def read_entity(tx: Tx, entity_id: UUID, *, agent_id: UUID) -> tuple[EntitySummary, Payload]:
-    """Return an entity that exists, and its properties."""
+    """Return an entity and its properties. The entity must exist."""
     row = await SQL["get_entity"].fetch_one(tx, agent_id=agent_id, entity_id=entity_id)
     assert row is not None, "the entity was found in the same transaction"
     fields = dict(row)

@@ -1,4 +1,4 @@
-"""Store entities and relations, which are recognized in messages and facts by names, without a model."""
+"""Store of entities and relations. They are recognized by names in messages and facts, without a model."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -37,7 +37,7 @@ MAX_DEPTH = 5
 
 
 class IndexableText(NamedTuple):
-    """A memory to search for names. The speaker of a message and the subject of a fact are names too."""
+    """A memory to search for names. The speaker of a message and the subject of a fact count as names in it."""
 
     memory_id: UUID
     kind: Kind
@@ -55,7 +55,7 @@ class IndexableText(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityDeclaration:
-    """A declared entity with its type, aliases and properties."""
+    """An entity to store, with its type, aliases and properties."""
 
     name: str
     type: str = "thing"
@@ -65,7 +65,7 @@ class EntityDeclaration:
 
 
 class EntityRelation(NamedTuple):
-    """A relation between two entities; `weight` in [0, 1) grows with the evidence."""
+    """A relation between two entities. `weight`, in [0, 1), grows with the facts and declarations that state it."""
 
     memory_id: UUID
     source_id: UUID
@@ -78,7 +78,7 @@ class EntityRelation(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntitySummary:
-    """An entity with the number and the latest time of its mentions."""
+    """An entity with the number of its mentions and the time of the latest one."""
 
     memory_id: UUID
     name: str
@@ -94,23 +94,24 @@ class EntitySummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReachedRelation:
-    """A relation found by graph traversal, with its distance in steps."""
+    """A relation found by graph traversal. `depth` is its distance from the start in steps."""
 
     relation: EntityRelation
     depth: int
 
 
 class IndexProgress(NamedTuple):
-    """The number of memories indexed, and the watermark to continue from."""
+    """The number of memories that one call indexed, and the id of the last one, after which the next call begins."""
 
     memories: int
     last: UUID
 
 
 async def index_mentions(tx: Tx, *, ctx: WriteContext, after: UUID | None = None) -> IndexProgress:
-    """Index names and relations of the next batch of memories after `after`, by default the stored watermark.
+    """Find and store the entities and relations that the next batch of memories names. Idempotent.
 
-    Idempotent. The next run indexes the last minute again, because ids are created before their rows are committed.
+    The batch begins after the memory `after`, by default where the last call ended. Memories of the last minute are
+    indexed again by the next call, because an id is created before its row is committed.
     """
     agent_id = ctx.agent_id
     await store.lock_entities(tx, agent_id=agent_id)
@@ -132,17 +133,17 @@ async def index_mentions(tx: Tx, *, ctx: WriteContext, after: UUID | None = None
 
 
 async def load_index(tx: Tx, *, agent_id: UUID) -> NameIndex:
-    """Return an index by name of every entity."""
+    """Return an index that finds every entity of the agent by its names."""
     return NameIndex(NamedEntity(*row) for row in await SQL["list_entity_names"].fetch_all(tx, agent_id=agent_id))
 
 
 async def list_entities(tx: Tx, *, agent_id: UUID, limit: int) -> list[EntitySummary]:
-    """Return the entities with the most mentions."""
+    """Return up to `limit` entities, those with the most mentions first."""
     return [EntitySummary(**row) for row in await SQL["list_entities"].fetch_all(tx, agent_id=agent_id, max_rows=limit)]
 
 
 async def find_relations(tx: Tx, entity_ids: Iterable[UUID], *, agent_id: UUID, depth: int) -> list[ReachedRelation]:
-    """Return the relations around entities, breadth first in both directions up to a depth."""
+    """Return the relations within `depth` steps of the entities, in both directions, nearest first."""
     relations: dict[UUID, ReachedRelation] = {}
     front = visited = set(entity_ids)
     for step in range(1, min(depth, MAX_DEPTH) + 1):
@@ -160,9 +161,10 @@ _NamedText = tuple[IndexableText, Sequence[str]]
 
 
 def _collect_names(memories: Sequence[IndexableText], index: NameIndex) -> list[_NamedText]:
-    """Return each memory with its distinct names, first that of its speaker or subject.
+    """Return each memory with the distinct names in it, beginning with that of its speaker or subject.
 
-    An uncertain name counts if an entity has it, or if it is certain elsewhere in the batch.
+    A name that may be capitalized only because it begins a sentence counts if an entity has it, or if it is certainly a
+    name elsewhere in the batch.
     """
     mentions = [find_names(memory.text) for memory in memories]
     certain = {normalize_name(memory.declared_name) for memory in memories if memory.declared_name}
@@ -177,7 +179,7 @@ def _collect_names(memories: Sequence[IndexableText], index: NameIndex) -> list[
 
 
 async def _ensure_entities(tx: Tx, texts: Sequence[_NamedText], index: NameIndex, *, ctx: WriteContext) -> None:
-    """Insert the unknown entities of a batch, and add them to the index."""
+    """Insert an entity for each name of a batch that no entity has, and add it to the index."""
     unknown: dict[str, EntityDeclaration] = {}
     for memory, names in texts:
         for name in names:
@@ -190,17 +192,17 @@ async def _ensure_entities(tx: Tx, texts: Sequence[_NamedText], index: NameIndex
 async def insert_into_index(
     tx: Tx, declarations: Sequence[EntityDeclaration], index: NameIndex, *, ctx: WriteContext
 ) -> None:
-    """Insert unknown entities without aliases, and add them to the index."""
+    """Insert new entities, which have no aliases yet, and add them to the index."""
     ids = await insert_entities(tx, declarations, ctx=ctx)
     for declaration, entity_id in zip(declarations, ids, strict=True):
         index.add(NamedEntity(entity_id, declaration.name, ()))
 
 
 async def insert_entities(tx: Tx, declarations: Sequence[EntityDeclaration], *, ctx: WriteContext) -> list[UUID]:
-    """Insert unknown entities and return their ids in order. Raises InputError for a name without words."""
+    """Insert new entities and return their ids in the same order. Raises InputError for a name without words."""
     for one in declarations:
         if not normalize_name(one.name):
-            raise InputError(f"Invalid name {one.name!r}.", hint="Use letters or digits.")
+            raise InputError(f"Invalid entity name {one.name!r}.", hint="Use letters or digits.")
     drafts = [_entity_memory(declaration, ctx=ctx) for declaration in declarations]
     await store.remember(tx, agent_id=ctx.agent_id, memories=drafts)
     rows = [
@@ -223,7 +225,7 @@ async def insert_entities(tx: Tx, declarations: Sequence[EntityDeclaration], *, 
 
 
 async def record_spellings(tx: Tx, entities: Sequence[NamedEntity], *, ctx: WriteContext) -> None:
-    """Store the spellings of entities, by which a database index finds the entities that a text names."""
+    """Store the spellings of entities. A database index on them finds the entities that a text names."""
     pairs = [
         (spelling, one.entity_id) for one in entities for spelling in sorted(list_spellings(one.name, one.aliases))
     ]
@@ -250,7 +252,11 @@ RelationTriple = tuple[UUID, str, UUID]
 
 
 async def _record_relations(tx: Tx, texts: Sequence[_NamedText], index: NameIndex, *, ctx: WriteContext) -> None:
-    """Store relations of facts: the attribute relates the subject to the first name, co-occurrence the other names."""
+    """Store the relations that facts state.
+
+    The attribute of a fact relates its subject to the first name in it. Each further name is "mentioned with" the one
+    before.
+    """
     evidence = [
         (triple, memory.memory_id)
         for memory, names in texts
@@ -265,7 +271,7 @@ async def _record_relations(tx: Tx, texts: Sequence[_NamedText], index: NameInde
 
 
 async def update_weights(tx: Tx, relation_ids: Iterable[UUID], *, ctx: WriteContext) -> None:
-    """Compute the weights of relations from the facts and declarations that are their evidence."""
+    """Compute the weights of relations again, from the facts and declarations that state them."""
     await SQL["update_weights"].execute(tx, agent_id=ctx.agent_id, memory_ids=list(relation_ids), doubt=WEIGHT_PRIOR)
 
 
@@ -281,7 +287,10 @@ def _relation_triples(memory: IndexableText, names: Sequence[str], index: NameIn
 async def ensure_relations(
     tx: Tx, triples: Iterable[RelationTriple], index: NameIndex, *, ctx: WriteContext
 ) -> dict[RelationTriple, UUID]:
-    """Insert the relations that do not exist yet, and return the ids of all given relations."""
+    """Insert the relations that are not stored yet; return the id of each relation by its triple.
+
+    A triple is the id of the source, the type and the id of the target.
+    """
     ordered = sorted(triples)
     rows = await SQL["find_relations"].fetch_all(tx, agent_id=ctx.agent_id, **_to_columns(ordered))
     ids: dict[RelationTriple, UUID] = {
@@ -323,7 +332,7 @@ def hash_relation(triple: RelationTriple) -> bytes:
 def _to_new_memory(
     kind: Kind, line: str, content_hash: bytes, *, occurred_at: datetime, ctx: WriteContext
 ) -> NewMemory:
-    """Return the memory of an entity or relation. It has no search text and no vector: names find it."""
+    """Return an entity or relation as a memory, without search text and vector: it is found by names only."""
     return NewMemory(
         kind=kind,
         forms=make_short_forms(line, count_tokens=ctx.count_tokens),

@@ -1,4 +1,4 @@
-"""Recognize names in text by capitalization, and match names with known entities. Pure; uses no model."""
+"""Recognition of names in text by capitalization, and their comparison with known entities, without a model. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence, Set
@@ -56,7 +56,10 @@ _NAMES_IN_CAPITALS = split_words("US")  # capitals that are not emphasis
 
 
 class NameMention(NamedTuple):
-    """A name and its offset in a text. It is uncertain when only the start of a sentence may explain its capital."""
+    """A name with its offset in a text.
+
+    `is_certain` is False if the name may be capitalized only because it begins a sentence.
+    """
 
     text: str
     start: int
@@ -72,7 +75,7 @@ class NamedEntity(NamedTuple):
 
 
 class _Word(NamedTuple):
-    """A word of a name, without its possessive, with its position in the line."""
+    """A word that may belong to a name, without a possessive ending, and its position in the line."""
 
     text: str
     lower: str
@@ -89,10 +92,10 @@ class _Line(NamedTuple):
 
 
 def find_names(text: str) -> list[NameMention]:
-    """Return the names in a text in order, with repeats: capitalized words in a row, and words such as PostgreSQL.
+    """Return the names in a text in order, with repeats. Takes time linear in the length of the text.
 
-    A common word that begins a sentence counts only when it is capitalized within a sentence too. Emphasis, headlines,
-    addresses and code blocks are skipped. Linear in the length of the text.
+    Names are capitalized words in a row, and words such as PostgreSQL. A common word that begins a sentence counts only
+    if the text also capitalizes it within a sentence. Emphasis, headlines, addresses and code blocks are skipped.
     """
     lines = list(_split_lines(_mask_addresses(text)))
     evidence = {word.lower for line in lines if not line.is_headline for word in line.words if _is_name_evidence(word)}
@@ -100,7 +103,7 @@ def find_names(text: str) -> list[NameMention]:
 
 
 def normalize_name(name: str) -> str:
-    """Return the normalized form by which names are compared.
+    """Return a name in the form in which names are compared.
 
     >>> normalize_name(" The  Bank of Norway's ")
     'bank of norway'
@@ -112,9 +115,9 @@ def normalize_name(name: str) -> str:
 
 
 def compute_salience(mentions: int, age: timedelta) -> float:
-    """Return the salience of an entity in [0, 1], from the number of its mentions and the age of the last one.
+    """Return how salient an entity is, in [0, 1], by the number of its mentions and the age of the last one.
 
-    mentions / (mentions + 5) * 0.5 ** (days / 90)
+        mentions / (mentions + 5) * 0.5 ** (days / 90)
 
     >>> [compute_salience(mentions, timedelta(days)) for mentions, days in ((5, 0), (5, 90), (0, 0))]
     [0.5, 0.25, 0.0]
@@ -123,14 +126,14 @@ def compute_salience(mentions: int, age: timedelta) -> float:
 
 
 def list_spellings(name: str, aliases: Iterable[str]) -> set[str]:
-    """Return the spellings that refer to an entity: its names, and its first and last name alone."""
+    """Return the normalized spellings of an entity: its name and aliases, and the first and the last word of each."""
     keys = {normalize_name(one) for one in (name, *aliases)}
     parts = {part for one in keys for part in _name_parts(one)}
     return ({_to_spelling(one) for one in keys | parts} | parts) - {""}
 
 
 def list_candidate_spellings(text: str) -> list[str]:
-    """Return every distinct run of words that could be the spelling of a name."""
+    """Return every distinct sequence of up to 10 words of a text, each of which may be the spelling of a name."""
     tokens = [token for token, _ in _tokenize(text)]
     starts = [n for n, token in enumerate(tokens) if token not in _STOPS]
     runs = (tokens[n:end] for n in starts for end in range(n + 1, min(n + MAX_SPELLING_TOKENS, len(tokens)) + 1))
@@ -138,7 +141,7 @@ def list_candidate_spellings(text: str) -> list[str]:
 
 
 class NameIndex:
-    """An index of entities by name, built once for many texts."""
+    """An index that finds entities by name, alias, and first or last name. It is built once for many texts."""
 
     def __init__(self, known: Iterable[NamedEntity]) -> None:
         self._by_name: dict[str, NamedEntity] = {}
@@ -161,11 +164,11 @@ class NameIndex:
             self._add_spelling(name)
 
     def resolve(self, name: str) -> NamedEntity | None:
-        """Return the entity with this name or alias, or with an unambiguous first or last name."""
+        """Return the entity with this name or alias, or the only one with this first or last name, or None."""
         return self.find_exact(name) or self._by_part.get(normalize_name(name))
 
     def find_exact(self, name: str) -> NamedEntity | None:
-        """Return the entity with exactly this name or alias."""
+        """Return the entity with this full name or alias; None if there is none."""
         key = normalize_name(name)
         return self._by_name.get(key) or self._by_alias.get(key)
 
@@ -173,10 +176,10 @@ class NameIndex:
         return self._by_id[entity_id].name
 
     def find_mentions(self, text: str) -> list[UUID]:
-        """Return the distinct entities that a text names as whole words in any case.
+        """Return the ids of the entities that a text names as whole words in any case, without repeats.
 
-        Of overlapping names, the longest counts. A name that is a common word or a part of another name counts only
-        where the text capitalizes it like a name.
+        Of overlapping names, the longest counts. A first or last name alone, or a name that is also a common word,
+        counts only where the text capitalizes it like a name.
         """
         words = list(_tokenize(text))
         tokens = [token for token, _ in words]
@@ -217,13 +220,13 @@ class NameIndex:
 
 
 def _add_unambiguous(entities: dict[str, NamedEntity | None], name: str, entity: NamedEntity) -> None:
-    """Add a name, or mark it as ambiguous when it belongs to several entities."""
+    """Add a name to the map, or map it to None if it belongs to several entities."""
     other = entities.get(name, entity)
     entities[name] = entity if other is not None and other.entity_id == entity.entity_id else None
 
 
 def _name_parts(name: str) -> set[str]:
-    """Return the first and the last word of a name; nothing for a name with `of`."""
+    """Return the first and the last word of a name, as far as they identify it; nothing for a name with "of"."""
     words = name.split()
     if len(words) < 2 or "of" in words:
         return set()
@@ -232,7 +235,7 @@ def _name_parts(name: str) -> set[str]:
 
 
 def _tokenize(text: str) -> Iterator[tuple[str, str]]:
-    """Yield each word and punctuation mark of a text, both normalized and in the original spelling."""
+    """Yield each word and punctuation mark of a text, as a pair of its normalized and its original form."""
     for original in _WORD.findall(text):
         token = original.casefold()
         yield token[:-2] if token.endswith(_POSSESSIVE) else token, original
@@ -253,7 +256,7 @@ def _mask_match(match: re.Match[str]) -> str:
 
 
 def _split_lines(text: str) -> Iterator[_Line]:
-    """Return the lines with words that may belong to names."""
+    """Yield each line that contains words that may belong to names."""
     start = 0
     for written in text.split("\n"):
         line = "" if written.isupper() and " " in written.strip() else _SHOUTED.sub(_mask_match, written)
@@ -283,13 +286,13 @@ def _find_name_words(line: str, matches: Iterable[re.Match[str]]) -> list[_Word]
 
 
 def _starts_sentence(before: str) -> bool:
-    """Return whether the text before a word makes it the first of a sentence."""
+    """Return whether a word begins a sentence. `before` is the text before the word."""
     last = before.rstrip(_OPENING_MARKS)[-1:]
     return not last.isalnum() and last not in _CONTINUATION_MARKS
 
 
 def _has_name_shape(word: _Word) -> bool:
-    """Return whether a word is written like a name, unlike getName, t-shirt, waaay, 10AM or GREAT."""
+    """Return whether a word is written like a name. The words getName, t-shirt, waaay, 10AM and GREAT are not."""
     text = word.text
     if text[0].isupper() and text.isalpha() and not text.isupper() and len(text) <= MAX_WORD_LETTERS:
         return not _STRETCHED.search(text)
@@ -297,7 +300,7 @@ def _has_name_shape(word: _Word) -> bool:
 
 
 def _is_headline(line: str) -> bool:
-    """Return whether the line is a headline: nearly every word is capitalized, more than names explain."""
+    """Return whether nearly every word of the line is capitalized, more than names alone would explain."""
     words = line.split()
     if any(word.islower() and word not in _LOWERCASE_IN_TITLES for word in words):
         return False
@@ -306,7 +309,7 @@ def _is_headline(line: str) -> bool:
 
 
 def _is_name_evidence(word: _Word) -> bool:
-    """Return whether the capital of a word shows that the word belongs to a name."""
+    """Return whether the word is capitalized for no other reason than being part of a name."""
     return not word.starts_sentence and len(word.text) > 1 and not _is_all_capitals(word)
 
 
@@ -315,12 +318,15 @@ def _is_all_capitals(word: _Word) -> bool:
 
 
 def _has_inner_capital(word: _Word) -> bool:
-    """Return whether the word has inner capitals or digits, such as GPT-4 and OpenAI."""
+    """Return whether the word has a capital or a digit after its first letter, such as GPT-4 and OpenAI."""
     return not word.text[1:].islower()
 
 
 def _group_words(line: _Line, evidence: Set[str]) -> list[list[_Word]]:
-    """Group adjacent words; of a headline, only words with inner capitals or that are names elsewhere."""
+    """Return the words of a line in groups of adjacent words, each of which may form a name.
+
+    Of a headline, only words with inner capitals and words that are names elsewhere in the text are used.
+    """
     runs: list[list[_Word]] = []
     for word in line.words:
         is_name = word.lower in evidence or (_has_inner_capital(word) and _is_name_evidence(word))
@@ -344,7 +350,7 @@ def _belong_together(left: _Word, right: _Word, line: str) -> bool:
 
 
 def _to_name(run: list[_Word], line: _Line, evidence: Set[str]) -> NameMention | None:
-    """Return the words as a name without the sentence's common first word; None when no name remains."""
+    """Return a group of words as one name, without a common word that begins the sentence; None if no name remains."""
     if _starts_with_common_word(run, evidence):
         run = run[1:]
     if not run or len(run) > MAX_NAME_WORDS or (len(run) == 1 and (len(run[0].text) < 2 or run[0].lower in TITLES)):
@@ -358,7 +364,7 @@ def _to_name(run: list[_Word], line: _Line, evidence: Set[str]) -> NameMention |
 
 
 def _starts_with_common_word(run: Sequence[_Word], evidence: Set[str]) -> bool:
-    """Return whether the first word is a common word or probably a verb, as in "Seeing Ana"."""
+    """Return whether the first word is no part of the name: a common word, or a verb as in "Seeing Ana"."""
     first, alone = run[0], len(run) == 1
     if not first.starts_sentence or first.lower in evidence:
         return False

@@ -9,9 +9,9 @@ OTHER_SUBJECT_FACTOR = 0.9  # of the relevance of the best fact on the named sub
 
 
 def demote_other_subjects(text: str, memories: Sequence[RetrievedMemory]) -> Sequence[RetrievedMemory]:
-    """Return the memories, best first; facts on other subjects come after the best fact on one that the text names.
+    """Rank facts on other subjects below the best fact on a subject that the text names; return all, best first.
 
-    A fact is on another subject if it begins with a name and mentions none of the text.
+    A fact is on another subject if it begins with a name and contains none of the names in the text.
     """
     names = {word for mention in find_names(text) for word in mention.text.casefold().split()}
     facts = [found for found in memories if found.kind == "fact"] if names else []

@@ -1,4 +1,4 @@
-"""Store and read events. An event that contains the output of a tool has trust `tool` and is quarantined."""
+"""Store of events. An event that contains the output of a tool has trust `tool` and is quarantined."""
 
 import json
 from collections import defaultdict
@@ -31,12 +31,15 @@ class NewEvent:
     session_id: UUID | None = None
 
     def effective_trust(self, ctx: WriteContext) -> Trust:
-        """Return the trust of an event: that of its writer, but at most `tool` if it contains the output of a tool."""
+        """Return the trust of the event: that of its writer, but at most `tool` if it contains the output of a tool."""
         return lowest_trust([ctx.trust, "tool"]) if has_output(self.event) else ctx.trust
 
 
 async def record_events(tx: Tx, events: Sequence[NewEvent], *, ctx: WriteContext) -> int:
-    """Store the events that do not exist yet and return their number. Raises ConflictError for a ref in use."""
+    """Store the events that do not exist yet and return their number.
+
+    Raises ConflictError if a `ref` is stored with another content.
+    """
     refs = [(event.ref, _content_hash(event)) for event in events]
     await store.find_by_ref(tx, refs, agent_id=ctx.agent_id, kind="event")
     drafts = {event.ref: _to_new_memory(event, ctx=ctx) for event in events}
@@ -57,9 +60,9 @@ async def record_events(tx: Tx, events: Sequence[NewEvent], *, ctx: WriteContext
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventQuery:
-    """A query for the latest events of a session and of others.
+    """A query for the latest events of a session, and for the most informative ones of other sessions.
 
-    Events of `preferred_types` come first, and of the others the `preferred_sessions`.
+    Events of `preferred_types` and sessions in `preferred_sessions` come first. Memories in `excluded_ids` are skipped.
     """
 
     agent_id: UUID
@@ -74,14 +77,14 @@ class EventQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecentEvents:
-    """The latest events of a session, newest first, and highlights of other sessions, newest session first."""
+    """The latest events of a session, newest first, and highlights of other sessions, one list for each session."""
 
     current_session: Sequence[RetrievedMemory] = ()
     other_sessions: Sequence[Sequence[RetrievedMemory]] = ()
 
 
 async def find_recent(tx: Tx, query: EventQuery) -> RecentEvents:
-    """Return the latest events, without duplicates, of a session and of other sessions."""
+    """Return the latest events of the session of the query, and highlights of other sessions."""
     rows = await SQL["list_recent_events"].fetch_all(
         tx,
         agent_id=query.agent_id,

@@ -1,4 +1,4 @@
-"""Validate events, and render each as one line in the format of its type. Pure."""
+"""Validation of events, and their rendering as one line in the format of each type. Pure."""
 
 import json
 import re
@@ -32,7 +32,7 @@ _CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0e-\x1b\x7f-\x84\x86
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventData:
-    """An event: a file read or written, a command run, an error, or a type defined by the caller."""
+    """A validated event: a file read or written, a command run, an error, or a type that the caller defines."""
 
     type: str
     occurred_at: datetime
@@ -40,7 +40,10 @@ class EventData:
 
 
 def validate_event(type: str, occurred_at: datetime, payload: Payload) -> EventData:
-    """Return the event as plain JSON without secrets. Raises InputError for an invalid type or payload."""
+    """Return the event with its payload as plain JSON without secrets.
+
+    Raises InputError for an invalid type or payload.
+    """
     if not _TYPE.fullmatch(type):
         hint = "Begin with a lower-case letter; up to 59 lower-case letters, digits, '_', '-' and '.' may follow."
         raise InputError(f"Invalid event type {type[:80]!r}.", hint=hint)
@@ -59,19 +62,19 @@ def validate_event(type: str, occurred_at: datetime, payload: Payload) -> EventD
 
 
 def render_line(event: EventData) -> str:
-    """Return the event as one line of at most 400 characters. A payload of unknown shape is rendered as JSON."""
+    """Return the event as one line of at most 400 characters. A payload of an unknown form is rendered as JSON."""
     prefix = f"[{event.occurred_at.isoformat(timespec='seconds')}] "
     return prefix + _truncate(render_text(event), MAX_LINE_CHARACTERS - len(prefix))
 
 
 def render_text(event: EventData) -> str:
-    """Return the text of the event without its time, whatever its length."""
+    """Return the text of the event without its time. The length is not limited."""
     render = _RENDERERS.get(event.type)
     return (render(event.payload) if render else None) or f"{event.type} {_to_json(event.payload)}"
 
 
 def has_output(event: EventData) -> bool:
-    """Return whether the payload contains output: text in one of OUTPUT_FIELDS, at any depth."""
+    """Return whether the payload contains output of a tool: a text in one of OUTPUT_FIELDS, at any depth."""
     return _has_output(event.payload, is_output=False)
 
 
@@ -90,7 +93,7 @@ def _has_output(value: Json, *, is_output: bool) -> bool:
 
 
 def render_entity_line(name: str, type: str, properties: Payload) -> str:
-    """Return the entity as one line.
+    """Return an entity with its type and properties as one line.
 
     >>> render_entity_line("Ana Berg", "person", {"role": "nurse"})
     'Ana Berg (person): role nurse'
@@ -101,7 +104,7 @@ def render_entity_line(name: str, type: str, properties: Payload) -> str:
 
 
 def render_relation_line(source: str, type: str, target: str) -> str:
-    """Return the relation as one line.
+    """Return a relation between two entities as one line.
 
     >>> render_relation_line("Ana", "lives_in", "Oslo")
     'Ana lives in Oslo'
@@ -156,14 +159,14 @@ _RENDERERS: Mapping[str, Callable[[Payload], str | None]] = {
 
 
 def _read_texts(payload: Payload, head: str, *others: str) -> list[str] | None:
-    """Return the fields, "" for a missing one, the first truncated; None when a field is not a text."""
+    """Return the named fields, "" for a missing one; None if a field is not a text. A long first field is cut."""
     values = ["" if (value := payload.get(name)) is None else value for name in (head, *others)]
     texts = [value.strip() for value in values if isinstance(value, str)]
     return [_truncate(texts[0], MAX_HEAD_CHARACTERS), *texts[1:]] if len(texts) == len(values) else None
 
 
 def _format_line_range(lines: Json) -> str | None:
-    """Return the line range as text; "" when all lines are meant, None when the range is invalid."""
+    """Return the line range as text; "" without a range, which means all lines; None if the range is invalid."""
     match lines:
         case None:
             return ""
@@ -180,7 +183,10 @@ def _format_line_range(lines: Json) -> str | None:
 
 
 def _fit_lines(text: str, max_chars: int) -> str:
-    """Return the first lines, as many as fit; cut the first at a word when it is too long."""
+    """Return as many of the first lines as fit into `max_chars`, joined by spaces.
+
+    If not even the first line fits, it is cut at a word.
+    """
     head: list[str] = []
     for line in filter(None, map(one_line, text.splitlines())):
         max_chars -= len(line) + 1
@@ -195,7 +201,10 @@ def _join_parts(*parts: str) -> str:
 
 
 def _to_json(value: Json) -> str:
-    """Return compact JSON with sorted keys. If a value cannot be encoded, return the sorted keys or "?"."""
+    """Return compact JSON with sorted keys.
+
+    If a value cannot be encoded, return the sorted keys of a mapping, or "?".
+    """
     try:
         return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), default=_to_plain)
     except (TypeError, ValueError, RecursionError):
@@ -203,7 +212,7 @@ def _to_json(value: Json) -> str:
 
 
 def _to_plain(value: object) -> object:
-    """Convert mappings and sequences that `json` does not know to dicts and lists."""
+    """Convert a mapping or sequence that `json` cannot encode to a dict or list. Raises TypeError for another value."""
     match value:
         case Mapping():
             return dict(cast("Payload", value))
@@ -214,7 +223,7 @@ def _to_plain(value: object) -> object:
 
 
 def _truncate(text: str, max_chars: int) -> str:
-    """Return the text as one line of at most `max_chars`, cut after a word that ends in the second half, if any."""
+    """Return the text as one line of at most `max_chars`, cut at a space if there is one in its second half."""
     line = one_line(_CONTROLS.sub("", text))
     if len(line) <= max_chars:
         return line
@@ -230,7 +239,8 @@ def _clean(value: Json, *, depth: int) -> Json:
         return value
     if depth > MAX_PAYLOAD_DEPTH:
         raise InputError(
-            f"The payload is nested deeper than {MAX_PAYLOAD_DEPTH}.", hint="Use fewer levels of lists and objects."
+            f"The payload is nested deeper than {MAX_PAYLOAD_DEPTH} levels.",
+            hint="Use fewer levels of lists and objects.",
         )
     if isinstance(value, Mapping):
         return {_clean_text(key): _clean(item, depth=depth + 1) for key, item in value.items()}

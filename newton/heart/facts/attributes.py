@@ -1,4 +1,7 @@
-"""Attributes of facts. A single-valued attribute has one current value: a newer value supersedes an older one."""
+"""Attributes of facts, such as "lives in".
+
+A single-valued attribute has one current value for each subject: a newer value supersedes an older one.
+"""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -21,7 +24,7 @@ SINGLE_VALUED = frozenset(" ".join(name.split()) for name in _BUILT_IN.split(","
 
 
 def normalize_attribute(attribute: str) -> str:
-    """Return the normalized attribute. Raises InputError for an attribute without words.
+    """Return the attribute in lower case, its words separated by single spaces. Raises InputError if it has no words.
 
     >>> normalize_attribute("Lives_In ")
     'lives in'
@@ -32,7 +35,7 @@ def normalize_attribute(attribute: str) -> str:
 
 
 def has_words(attribute: str) -> bool:
-    """Return whether an attribute has words; one without words cannot be normalized."""
+    """Return whether an attribute contains words. An attribute without words cannot be normalized."""
     return bool(_split_words(attribute))
 
 
@@ -41,7 +44,7 @@ def _split_words(attribute: str) -> list[str]:
 
 
 def normalize_subject(subject: str) -> str:
-    """Return the normalized subject.
+    """Return the subject in lower case, its words separated by single spaces.
 
     >>> normalize_subject(" Ana  BERG")
     'ana berg'
@@ -57,13 +60,13 @@ async def set_cardinality(tx: Tx, attribute: str, *, agent_id: UUID, single: boo
 
 
 async def select_single_value_attributes(tx: Tx, attributes: Sequence[str], *, agent_id: UUID) -> set[str]:
-    """Return the single-valued ones of the given normalized attributes."""
+    """Return those of the normalized attributes that are single-valued for the agent."""
     rows = await SQL["get_declared"].fetch_all(tx, agent_id=agent_id, attributes=attributes)
     declared = {row["attribute"]: row["single"] for row in rows}
     return {attribute for attribute in attributes if declared.get(attribute, attribute in SINGLE_VALUED)}
 
 
 async def list_attributes(tx: Tx, *, agent_id: UUID) -> dict[str, bool]:
-    """Return every attribute that is in use or declared, and whether the attribute is single-valued."""
+    """Return every attribute that is declared or that a fact has, each with True if it is single-valued."""
     rows = await SQL["list_attributes"].fetch_all(tx, agent_id=agent_id)
     return {attribute: attribute in SINGLE_VALUED if single is None else single for attribute, single in rows}

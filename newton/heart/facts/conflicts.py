@@ -1,4 +1,4 @@
-"""Conflicts: pairs of current facts that may exclude each other, and their settlement."""
+"""Conflicts: pairs of current facts that may exclude each other, and decisions on such pairs."""
 
 import re
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ _SAFETY = re.compile(
 
 
 class FactVersion(NamedTuple):
-    """One fact of a pair. `since`: when it was stated or renewed. `is_vouched`: a person confirmed it."""
+    """One fact of a pair. `since` is the time of its last statement; `is_vouched` means that a person confirmed it."""
 
     memory_id: UUID
     text: str
@@ -48,7 +48,7 @@ class FactVersion(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactPair:
-    """Two current facts with a link from the first to the second, and which of them was stated later."""
+    """Two current facts with a stored link from the first to the second. `newer` is the one that was stated later."""
 
     first_id: UUID
     second_id: UUID
@@ -59,7 +59,7 @@ class FactPair:
 
     @property
     def may_be_replaced(self) -> bool:
-        """Return whether the newer fact may replace the older one without a decision by a person."""
+        """True if the newer fact may replace the older one without a decision by a person."""
         older = self.older
         return may_replace(
             self.newer.trust, older.text, state=older.state, trust=older.trust, is_vouched=older.is_vouched
@@ -67,15 +67,15 @@ class FactPair:
 
 
 def concerns_safety(text: str) -> bool:
-    """Return whether a fact is about an allergy, a medication or a prohibition. Pure."""
+    """Return whether a fact is about an allergy, an illness, a medication or a prohibition. Pure."""
     return bool(_SAFETY.search(text))
 
 
 def may_replace(newer_trust: Trust, text: str, *, state: str, trust: Trust, is_vouched: bool) -> bool:
-    """Return whether a statement of trust `newer_trust` may replace a known fact without a decision by a person. Pure.
+    """Return whether a newer statement may replace a known fact without a decision by a person. Pure.
 
-    The other arguments describe the known fact; `is_vouched`: a person confirmed it. Core facts and facts on safety are
-    never replaced without a person. See also `may_supersede`.
+    `newer_trust` is the trust of the statement; the other arguments describe the known fact. Core facts and facts on
+    safety are never replaced without a person. `is_vouched` means that a person confirmed the fact.
     """
     if state == "CORE" or concerns_safety(text):
         return False
@@ -85,12 +85,15 @@ def may_replace(newer_trust: Trust, text: str, *, state: str, trust: Trust, is_v
 async def list_conflicts(
     tx: Tx, *, agent_id: UUID, memory_id: UUID | None = None, limit: int = MAX_CONFLICTS
 ) -> list[FactPair]:
-    """Return the open conflicts, newest first; all, or those of one fact."""
+    """Return up to `limit` open conflicts, newest first; with `memory_id`, only those of that fact."""
     return await _list_pairs(tx, ["contradicts"], ["compatible"], agent_id=agent_id, memory_id=memory_id, limit=limit)
 
 
 async def list_undecided_pairs(tx: Tx, *, agent_id: UUID, limit: int) -> list[FactPair]:
-    """Return similar or contradictory pairs on which neither a model nor a person has decided, newest first."""
+    """Return up to `limit` similar or contradictory pairs that are undecided, newest first.
+
+    A pair is undecided until a model or a person has decided whether one fact replaces the other.
+    """
     decisions: list[LinkType] = ["compatible", "undecided"]
     return await _list_pairs(tx, ["near", "contradicts"], decisions, agent_id=agent_id, memory_id=None, limit=limit)
 
@@ -120,7 +123,11 @@ def _to_pair(row: Record) -> FactPair:
 
 
 async def settle(tx: Tx, pair: FactPair, settlement: Settlement, *, ctx: LifecycleContext) -> None:
-    """Store how a pair is settled, and apply the state transitions that follow."""
+    """Store the decision on a pair, and apply the state transitions that follow from it.
+
+    `newer`: the newer fact supersedes the older one. `older`: the newer fact is wrong. `both`: they do not exclude each
+    other. `same`: they are merged.
+    """
     newer, older = pair.newer.memory_id, pair.older.memory_id
     if settlement == "newer":
         await fact_store.supersede(tx, older, by_fact=newer, ctx=ctx)

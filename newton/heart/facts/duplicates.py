@@ -1,4 +1,4 @@
-"""Merging of facts that say the same: the duplicate confirms the original."""
+"""Merging of facts that say the same: the newer one becomes a duplicate that confirms the original."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ SQL = load("newton.heart.facts", "duplicates.sql")
 
 
 async def merge_duplicates(tx: Tx, pairs: Sequence[tuple[UUID, UUID]], *, ctx: LifecycleContext) -> None:
-    """Merge the first fact of each pair into the second. The duplicate's own confirmations count for the original."""
+    """Merge the first fact of each pair into the second, which also receives the confirmations of the first."""
     if not pairs:
         return
     duplicates, originals = zip(*pairs, strict=True)

@@ -1,4 +1,4 @@
-"""Comparison of each new fact with known facts: merge it, supersede what it replaces, or link it to related facts."""
+"""Comparison of each new fact with similar known facts, which it may duplicate, supersede or contradict."""
 
 import math
 from collections import defaultdict
@@ -33,7 +33,7 @@ SAFETY_UNSURE_MIN = 0.4  # probability from which a statement contests a fact on
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimilarityThresholds:
-    """The minimum similarity, in [0, 1], of duplicates, and that of related facts."""
+    """The minimum similarity, in [0, 1], of two duplicates, and of two related facts."""
 
     duplicate_min_cosine: float
     related_min_cosine: float
@@ -41,11 +41,12 @@ class SimilarityThresholds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownFact:
-    """A known fact near a new one. `canonical_id` is the fact that it duplicates, or its own id.
+    """A known fact that is similar to a new one.
 
-    `mergeable` is True if the two may be one fact; `since` is when it was stated or renewed. `is_multi_valued`: both
-    have an attribute that a person declared multi-valued. `is_vouched`: a person confirmed it. `vector` is None unless
-    it is of the model that change detection knows.
+    `canonical_id` is its own id or, if it is a duplicate, that of the original. `mergeable` means that both may be one
+    fact, `is_multi_valued` that both have an attribute that a person declared multi-valued, and `is_vouched` that a
+    person confirmed it. `since` is the time at which it was last stated. `vector` is None unless it is of the embedding
+    model for which change detection was trained.
     """
 
     canonical_id: UUID
@@ -63,7 +64,7 @@ class KnownFact:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncomparedFact:
-    """A new fact with the most similar known facts."""
+    """A new fact, and the most similar known facts as `candidates`."""
 
     memory_id: UUID
     text: str
@@ -79,14 +80,18 @@ IdPair = tuple[UUID, UUID]
 
 
 class FactChanges(NamedTuple):
-    """The known facts that a new fact supersedes, those that were stated later and supersede it, and contested ones."""
+    """The ids of known facts that cannot be current together with a new fact.
+
+    `supersedes` are those that the new fact supersedes, `superseded_by` those that were stated later and supersede it,
+    and `contradicts` those that contradict it, on which a person decides.
+    """
 
     supersedes: tuple[UUID, ...] = ()
     superseded_by: tuple[UUID, ...] = ()
     contradicts: tuple[UUID, ...] = ()
 
     def replace_ids(self, originals: Mapping[UUID, UUID]) -> "FactChanges":
-        """Return the changes with duplicates replaced by their originals."""
+        """Return the changes with the id of each duplicate replaced by that of its original."""
         return FactChanges(*(tuple(dict.fromkeys(originals.get(one, one) for one in ids)) for ids in self))
 
 
@@ -95,7 +100,7 @@ NO_CHANGES = FactChanges()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonVerdict:
-    """The result for a new fact: a duplicate, or the facts that it changes or is related to."""
+    """The result for a new fact: the fact that it duplicates, or else the facts that it changes or is related to."""
 
     fact: UncomparedFact
     duplicate_of: UUID | None = None
@@ -105,7 +110,7 @@ class ComparisonVerdict:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonReport:
-    """The numbers of facts compared, duplicates, facts related to others, and superseded and contradicted facts."""
+    """The numbers of facts compared, and of the duplicates, related, superseded and contradicted facts found."""
 
     facts: int
     duplicates: int
@@ -124,7 +129,7 @@ async def compare_facts(
 ) -> ComparisonReport:
     """Compare up to `limit` facts that have vectors and were not compared yet, oldest first.
 
-    A fact is merged only into an older one, so concurrent runs agree.
+    A fact is merged only into an older one, so concurrent runs give the same result.
     """
     facts = duplicates = related = superseded = contradicted = 0
     while limit is None or facts < limit:
@@ -170,7 +175,7 @@ def _to_vector(row: Record) -> Vector:
 
 
 def decide_verdict(fact: UncomparedFact, thresholds: SimilarityThresholds) -> ComparisonVerdict:
-    """Return the known fact that it duplicates, or else the facts that it replaces, contests or is related to. Pure."""
+    """Return which known fact a new fact duplicates, or else which ones it changes or is related to. Pure."""
     same_min, near_min = thresholds.duplicate_min_cosine, thresholds.related_min_cosine
     duplicates: list[tuple[float, UUID]] = []
     related: list[UUID] = []
@@ -191,8 +196,9 @@ def decide_verdict(fact: UncomparedFact, thresholds: SimilarityThresholds) -> Co
 def find_changes(fact: UncomparedFact) -> FactChanges:
     """Return the current facts that the new one supersedes, is superseded by, or contradicts. Pure.
 
-    A statement changes one thing. If the evidence on one known fact is clear, others count only if they are versions of
-    that fact. If it is clear on none, only the fact with the most evidence is contested, and every fact on safety.
+    A statement is taken to change one thing. If it clearly replaces one or more known facts, only the clearest counts,
+    and those that are other versions of it. Otherwise only the likeliest fact counts, and all facts on safety: they can
+    be contradicted, but not superseded.
     """
     compared = [k for k in fact.candidates if k.is_current and not k.is_multi_valued][:MAX_COMPARED]
     verdicts = [(known, _detect(fact, known)) for known in compared if known.canonical_id != fact.memory_id]
@@ -210,7 +216,7 @@ def find_changes(fact: UncomparedFact) -> FactChanges:
 
 
 def _detect(fact: UncomparedFact, known: KnownFact) -> ChangeVerdict:
-    """Return whether the later of two facts replaces the earlier one."""
+    """Return the verdict on whether the later of the two facts replaces the earlier one."""
     older, newer = (known, fact) if fact.since >= known.since else (fact, known)
     score = math.nan
     if older.vector is not None and newer.vector is not None:
@@ -222,7 +228,7 @@ def _detect(fact: UncomparedFact, known: KnownFact) -> ChangeVerdict:
 
 
 def _is_version(known: KnownFact, best: KnownFact) -> bool:
-    """Return whether two known facts are versions of one fact."""
+    """Return whether one of two known facts replaces the other, so that both are versions of one fact."""
     if known.vector is None or best.vector is None:
         return False
     cosine, score = float(known.vector @ best.vector), score_vectors(known.vector, best.vector)
@@ -230,7 +236,7 @@ def _is_version(known: KnownFact, best: KnownFact) -> bool:
 
 
 def _classify_change(fact: UncomparedFact, known: KnownFact, kind: ChangeKind) -> str:
-    """Return the field of FactChanges for a known fact, or "none"."""
+    """Return the name of the field of FactChanges to which a known fact belongs, or "none"."""
     is_newer = fact.since >= known.since
     older, newer = (known, fact) if is_newer else (fact, known)
     if kind == "compatible":
@@ -244,7 +250,7 @@ def _classify_change(fact: UncomparedFact, known: KnownFact, kind: ChangeKind) -
 
 
 def resolve_chains(verdicts: Sequence[ComparisonVerdict]) -> list[ComparisonVerdict]:
-    """Make each duplicate of a duplicate refer to the original fact. Verdicts must come oldest first. Pure."""
+    """Replace duplicates that verdicts refer to by their originals. The verdicts must be sorted oldest first. Pure."""
     originals: dict[UUID, UUID] = {}
     resolved: list[ComparisonVerdict] = []
     for verdict in verdicts:
@@ -260,9 +266,10 @@ def resolve_chains(verdicts: Sequence[ComparisonVerdict]) -> list[ComparisonVerd
 async def _recheck_changes(
     tx: Tx, ctx: LifecycleContext, stored: Sequence[ComparisonVerdict]
 ) -> tuple[list[IdPair], list[IdPair]]:
-    """Return the pairs to link as superseding and as contradicting.
+    """Read the facts of the verdicts again; return the pairs to link as superseding and as contradicting.
 
-    The facts may have changed since they were read, or stand for a duplicate, whose trust is another one.
+    A fact may have changed since the comparison, and the original of a duplicate may have another trust than the
+    duplicate.
     """
     planned = [(v.fact.memory_id, other) for v in stored for other in v.changes.supersedes]
     planned += [(other, v.fact.memory_id) for v in stored for other in v.changes.superseded_by]
@@ -285,7 +292,7 @@ def _may_follow(newer: Record, older: Record) -> bool:
 async def _store_verdicts(
     tx: Tx, ctx: LifecycleContext, verdicts: Sequence[ComparisonVerdict]
 ) -> list[ComparisonVerdict]:
-    """Store and return the verdicts on facts that no other process has compared."""
+    """Store the verdicts on facts that no other process has compared meanwhile, and return those verdicts."""
     memory_ids = [v.fact.memory_id for v in verdicts]
     rows = await SQL["mark_compared"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
     marked = {row["memory_id"] for row in rows}

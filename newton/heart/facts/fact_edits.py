@@ -1,4 +1,4 @@
-"""Changes that a person makes to stored facts: the core mark, the subject, and the retraction of many."""
+"""Changes that a person makes to stored facts: the mark of the most important ones (core), the subject, retractions."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -15,7 +15,10 @@ SQL = load("newton.heart.facts", "fact_edits.sql")
 
 
 async def set_core(tx: Tx, memory_ids: Sequence[UUID], *, is_core: bool, ctx: LifecycleContext) -> None:
-    """Mark facts as core, or remove the mark. A fact that enough sources confirm stays core without it."""
+    """Mark facts as core, the state of the most important facts, or remove the mark.
+
+    A fact that enough independent sources confirm stays core without the mark.
+    """
     await SQL["set_core"].execute(tx, agent_id=ctx.agent_id, memory_ids=memory_ids, is_core=is_core)
     if not is_core:
         rows = await SQL["list_core"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
@@ -31,24 +34,24 @@ async def set_core(tx: Tx, memory_ids: Sequence[UUID], *, is_core: bool, ctx: Li
 
 
 async def retract_facts(tx: Tx, memory_ids: Sequence[UUID], *, ctx: LifecycleContext) -> None:
-    """Mark facts as wrong; restore the facts that they superseded."""
+    """Mark facts as wrong. Facts that they superseded become current again."""
     await SQL["retract_facts"].execute(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
     await review(tx, ctx, "fact", memory_ids)
 
 
 async def set_subject(tx: Tx, memory_id: UUID, subject: str | None, *, ctx: LifecycleContext) -> str | None:
-    """Change the subject of a fact, or remove it; return the former one.
+    """Set the subject of a fact, or remove it with None; return the former subject.
 
-    The fact becomes a value of the new subject: it may supersede one, or be superseded; a value of the former subject
-    that it had superseded becomes current again. Raises NotFoundError for another kind of memory, and InputError if the
-    attribute of the fact needs a subject.
+    With a single-valued attribute, the fact may then supersede a fact on the new subject or be superseded by it, and a
+    fact on the former subject that it superseded becomes current again. Raises NotFoundError if the memory is no fact,
+    and InputError if the subject of such an attribute is removed.
     """
     row = await SQL["get_subject"].fetch_one(tx, agent_id=ctx.agent_id, memory_id=memory_id)
     if row is None:
         raise NotFoundError(f"There is no fact {memory_id}.", hint="Find ids with `newton list --kind fact`.")
     if subject is None and row["single_valued"]:
         what = f"The fact states the single-valued attribute {row['attribute']!r}, which needs a subject."
-        raise InputError(what, hint="Give another subject instead of none.", param="subject")
+        raise InputError(what, hint="Give another subject instead of removing it.", param="subject")
     old_key, new_key = row["subject_key"], normalize_subject(subject) if subject else None
     if row["single_valued"] and new_key:
         await lock_attributes(tx, sorted({(old_key, row["attribute"]), (new_key, row["attribute"])}), ctx=ctx)

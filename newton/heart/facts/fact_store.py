@@ -38,10 +38,10 @@ SUPERSEDE_LOCK: AttributeKey = ("", "")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewFact:
-    """A fact to store.
+    """A fact to store. `ref` is the idempotency key.
 
-    `ref` is the idempotency key of the statement. Confirmations with different `source` count as independent. The
-    `sources` of a generalization are the facts that it covers.
+    Confirmations with different `source` count as independent. The `sources` of a generalization are the facts that it
+    covers. Raises InputError if the fact ends before it begins.
     """
 
     ref: str
@@ -63,7 +63,7 @@ class NewFact:
 
     @property
     def content_hash(self) -> bytes:
-        """The hash of the text; of subject, attribute and text when the text does not contain the subject."""
+        """The hash of the text; of text, subject and attribute if the text does not contain the subject."""
         text, subject = one_line(self.content), normalize_subject(self.subject or "")
         if not subject or re.search(rf"(?<!\w){re.escape(subject)}(?!\w)", text.casefold()):
             return digest(text)
@@ -71,7 +71,7 @@ class NewFact:
 
     @property
     def attribute_key(self) -> AttributeKey | None:
-        """The normalized subject and attribute; None when either is missing."""
+        """The normalized subject and attribute; None if the fact lacks one of them."""
         if self.subject is None or self.attribute is None:
             return None
         return normalize_subject(self.subject), normalize_attribute(self.attribute)
@@ -81,7 +81,7 @@ class NewFact:
 
 
 class FactRef(NamedTuple):
-    """A fact, or the original of a duplicate, with its current state."""
+    """The id and current state of a fact; for a duplicate, those of its original."""
 
     memory_id: UUID
     state: str
@@ -89,7 +89,10 @@ class FactRef(NamedTuple):
 
 
 async def add_facts(tx: Tx, facts: Sequence[NewFact], *, ctx: LifecycleContext) -> list[FactOutcome]:
-    """Store new facts, confirm known facts, skip known refs. Raises ConflictError for a known ref of another fact."""
+    """Store new facts, and confirm those that are stored already; return the outcome for each fact, in order.
+
+    A fact whose `ref` is stored already is skipped. Raises ConflictError if that `ref` belongs to another fact.
+    """
     refs = [(fact.ref, fact.content_hash) for fact in facts]
     known = await store.find_by_ref(tx, refs, agent_id=ctx.agent_id, kind="fact")
     fresh = {fact.ref: fact for fact in facts if fact.ref not in known}
@@ -109,7 +112,7 @@ async def add_facts(tx: Tx, facts: Sequence[NewFact], *, ctx: LifecycleContext) 
 
 
 async def supersede(tx: Tx, memory_id: UUID, *, by_fact: UUID, ctx: LifecycleContext) -> None:
-    """Supersede one fact by another. If the old fact is stated again later, it becomes current again.
+    """Supersede the fact `memory_id` by another. If it is stated again later, it becomes current again.
 
     Raises NotFoundError, and ConflictError if the links would form a cycle or `by_fact` is quarantined or retracted.
     """
@@ -125,10 +128,10 @@ async def supersede(tx: Tx, memory_id: UUID, *, by_fact: UUID, ctx: LifecycleCon
 
 
 async def keep_appositions(tx: Tx, pairs: Sequence[tuple[UUID, UUID]], *, ctx: LifecycleContext) -> None:
-    """Store as facts what superseded facts say in passing about a name ("our plumber Theo"): it is still true.
+    """Store what superseded facts say in passing about a name ("our plumber Theo") as facts: it is still true.
 
-    Each pair is the newer and the older fact. What the newer one says too, or says about the role, is not stored. The
-    new fact has the origin, trust, subject and time of the older one, and is forgotten with it.
+    Each pair is the newer and the older fact. A phrase whose last word the newer fact contains is not stored. The new
+    fact has the origin, trust, subject and time of the older one, and is deleted with it.
     """
     ids = sorted({memory_id for pair in pairs for memory_id in pair})
     rows = await SQL["list_versions"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=ids) if ids else []
@@ -152,14 +155,17 @@ async def keep_appositions(tx: Tx, pairs: Sequence[tuple[UUID, UUID]], *, ctx: L
 
 
 async def disprove(tx: Tx, memory_id: UUID, *, by_fact: UUID, ctx: LifecycleContext) -> None:
-    """Mark a fact as disproved by another; restore the facts that it superseded. Raises the errors of `supersede`."""
+    """Mark the fact `memory_id` as disproved by another. Facts that it superseded become current again.
+
+    Raises NotFoundError, and ConflictError if both are one fact or `by_fact` is quarantined or retracted.
+    """
     old, new = await _find_pair(tx, memory_id, by_fact, ctx=ctx)
     await store.add_links(tx, "was_wrong", [(new, old)], ctx=ctx)
     await _retract(tx, old, ctx=ctx)
 
 
 async def retract(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
-    """Mark a fact as wrong; restore the facts that it superseded."""
+    """Mark a fact as wrong. Facts that it superseded become current again. Raises NotFoundError."""
     (found,) = await _find_facts(tx, [memory_id], ctx=ctx)
     await _retract(tx, found.memory_id, ctx=ctx)
 
@@ -170,7 +176,7 @@ async def _retract(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
 
 
 async def confirm(tx: Tx, memory_id: UUID, *, ref: str, source: str, ctx: LifecycleContext) -> bool:
-    """Confirm a fact. Return False when this confirmation was already counted."""
+    """Count a confirmation of a fact; return False if its `ref` was counted before. Raises NotFoundError."""
     (found,) = await _find_facts(tx, [memory_id], ctx=ctx)
     confirmation = MemoryConfirmation(memory_id=found.memory_id, ref=ref, source=source)
     counted = await store.confirm(tx, [confirmation], ctx=ctx)
@@ -181,7 +187,10 @@ async def confirm(tx: Tx, memory_id: UUID, *, ref: str, source: str, ctx: Lifecy
 
 
 async def mark_core(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
-    """Mark a fact as core. It stays core while it is current."""
+    """Mark a fact as core, the state of the most important facts. It stays core while it is current.
+
+    Raises NotFoundError.
+    """
     (found,) = await _find_facts(tx, [memory_id], ctx=ctx)
     await SQL["mark_core"].execute(tx, agent_id=ctx.agent_id, memory_id=found.memory_id)
     await review(tx, ctx, "fact", [found.memory_id])
@@ -194,7 +203,10 @@ async def read_subject_and_attribute(tx: Tx, memory_id: UUID, *, agent_id: UUID)
 
 
 async def read_details(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> dict[str, str]:
-    """Return the subject, attribute and end of a fact by field name, without empty ones. Raises NotFoundError."""
+    """Return the subject, the attribute and the end of validity of a fact as texts, by field name.
+
+    Empty fields are left out. Raises NotFoundError.
+    """
     row = await _read_fact(tx, memory_id, agent_id=agent_id)
     end = row["valid_to"] and f"{row['valid_to']:%Y-%m-%d %H:%M}"
     fields = {"subject": row["subject"], "attribute": row["attribute"], "until": end}
@@ -202,9 +214,9 @@ async def read_details(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> dict[str, 
 
 
 async def list_adjacent_values(tx: Tx, memory_id: UUID, *, agent_id: UUID, now: datetime) -> list[RelatedMemory]:
-    """Return the values of an attribute that a fact superseded, and the one that superseded the fact.
+    """Return the earlier facts that a fact superseded, and the later one that superseded it.
 
-    The rule of the lifecycle says which: values of one attribute supersede each other without a link.
+    These are facts on the same subject and single-valued attribute. They supersede each other by time, without a link.
     """
     successors = await read_successors(tx, memory_id, agent_id=agent_id, now=now)
     links = {one: "supersedes" for one, later in successors.items() if later == memory_id}
@@ -222,27 +234,30 @@ async def _read_fact(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> Record:
 
 
 async def find_fact_id(tx: Tx, fact: NewFact, *, agent_id: UUID) -> UUID:
-    """Return the id of the stored fact with the same content, or of the fact that it duplicates."""
+    """Return the id of the stored fact with the same content, or of its original. The fact must be stored."""
     rows = await SQL["find_by_hash"].fetch_all(tx, agent_id=agent_id, hashes=[fact.content_hash])
     return rows[0]["memory_id"]
 
 
 async def ensure_not_inactive(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
-    """Raise ConflictError when the fact was retracted, NotFoundError when it does not exist."""
+    """Raise ConflictError if the fact was retracted, and NotFoundError if it does not exist."""
     (found,) = await _find_facts(tx, [memory_id], ctx=ctx)
     _reject_inactive(found)
 
 
 def _reject_inactive(fact: FactRef) -> None:
     if fact.state == "INACTIVE":
-        hint = "Name another fact, or state it in other words."
-        raise ConflictError(f"The fact {fact.memory_id} was retracted.", hint=hint)
+        hint = "Use another fact, or store the statement again in other words."
+        raise ConflictError(f"The fact {fact.memory_id} was retracted as wrong.", hint=hint)
 
 
 async def _find_facts(
     tx: Tx, memory_ids: Sequence[UUID], *, ctx: LifecycleContext, extra_locks: Sequence[AttributeKey] = ()
 ) -> list[FactRef]:
-    """Return the facts, in place of a duplicate its original; lock their attributes. Raises NotFoundError."""
+    """Lock the attributes of facts, and return the facts in order, originals in place of duplicates.
+
+    Raises NotFoundError.
+    """
     rows = await SQL["find_canonical"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
     keys = [(row["subject_key"], row["attribute"]) for row in rows if row["single"]]
     await lock_attributes(tx, [*extra_locks, *keys], ctx=ctx)
@@ -254,7 +269,10 @@ async def _find_facts(
 
 
 async def _find_pair(tx: Tx, old_id: UUID, new_id: UUID, *, ctx: LifecycleContext) -> tuple[UUID, UUID]:
-    """Return the ids of both facts. Raises ConflictError if equal, or if the new one is quarantined or retracted."""
+    """Return the ids of the old and the new fact, or of their originals.
+
+    Raises NotFoundError, and ConflictError if both are one fact or the new one is quarantined or retracted.
+    """
     old, new = await _find_facts(tx, [old_id, new_id], ctx=ctx, extra_locks=[SUPERSEDE_LOCK])
     if old.memory_id == new.memory_id:
         raise ConflictError("A fact cannot supersede itself.", hint="Name two different facts.")
@@ -269,7 +287,7 @@ def _not_found_error(memory_id: UUID) -> NotFoundError:
 
 
 async def _single_valued_keys(tx: Tx, facts: Sequence[NewFact], *, ctx: WriteContext) -> dict[str, AttributeKey]:
-    """Map the refs of facts with a single-valued attribute to their attribute keys."""
+    """Return the attribute key of each fact with a single-valued attribute, by the `ref` of the fact."""
     keys = {fact.ref: fact.attribute_key for fact in facts if fact.attribute_key}
     if not keys:
         return {}
@@ -279,7 +297,10 @@ async def _single_valued_keys(tx: Tx, facts: Sequence[NewFact], *, ctx: WriteCon
 
 
 async def _confirm_existing(tx: Tx, facts: Sequence[NewFact], *, ctx: WriteContext) -> tuple[set[str], list[UUID]]:
-    """Confirm known facts. Return the refs that were not counted before, and the ids of the confirmed facts."""
+    """Confirm facts that are stored already; return the refs that were not counted before, and the ids of these facts.
+
+    Raises ConflictError if another process has stored a `ref` with other content meanwhile.
+    """
     if not facts:
         return set(), []
     hashes = [fact.content_hash for fact in facts]
@@ -299,7 +320,7 @@ async def _confirm_existing(tx: Tx, facts: Sequence[NewFact], *, ctx: WriteConte
 
 
 async def _renew_validity(tx: Tx, confirmations: Sequence[tuple[UUID, datetime]], *, ctx: WriteContext) -> None:
-    """Renew the validity of facts if the source that confirms them is trusted."""
+    """Set the time of the last statement of facts, unless the trust of the writer is `tool` or `web`."""
     if ctx.trust not in UNTRUSTED_TIERS:
         memory_ids, times = zip(*confirmations, strict=True)
         await SQL["reconfirm"].execute(tx, agent_id=ctx.agent_id, memory_ids=memory_ids, asserted_at=times)

@@ -1,4 +1,4 @@
-"""Merge many facts of one subject and attribute into a few that cover them, without a model."""
+"""Merging of many facts on one subject and attribute into a few that state the same, without a model."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -30,7 +30,10 @@ class SourceFact:
 
 
 async def generalize_facts(db: Database, ctx: LifecycleContext) -> int:
-    """Merge the facts of each attribute with too many, in one transaction each; return the number of facts merged."""
+    """Merge the facts on each attribute that has too many; return the number of facts merged.
+
+    The facts on one attribute of one subject are merged in one transaction.
+    """
     async with db.transaction(ctx.agent_id) as tx:
         groups = await _find_large_groups(tx, ctx)
     for group in groups:
@@ -50,9 +53,9 @@ async def _find_large_groups(tx: Tx, ctx: LifecycleContext) -> list[list[SourceF
 
 
 def build_generalizations(group: Sequence[SourceFact], *, count_tokens: TokenCounter) -> list[tuple[NewFact, Trust]]:
-    """Return one or more general facts that together state all facts of a group, each with its trust. Pure.
+    """Return general facts that together state the facts of a group, each with its trust. Pure.
 
-    A general fact is at most as long as a summary. Its trust is the lowest trust of the facts that it states.
+    A general fact is not longer than a summary. Its trust is the lowest trust of the facts that it states.
     """
     generalizations: list[tuple[NewFact, Trust]] = []
     for part, text in _split_to_fit(group, count_tokens):
@@ -73,7 +76,10 @@ def build_generalizations(group: Sequence[SourceFact], *, count_tokens: TokenCou
 def _split_to_fit(
     group: Sequence[SourceFact], count_tokens: TokenCounter
 ) -> Iterator[tuple[Sequence[SourceFact], str]]:
-    """Yield parts of the group, each with its joined text. A fact that fits together with no other is left out."""
+    """Yield consecutive parts of the group, each with a joined text that fits into a summary.
+
+    A fact that does not fit together with the next one is left out.
+    """
     start = 0
     while start < len(group):
         text, end = "", start + 1
@@ -88,7 +94,7 @@ def _split_to_fit(
 
 
 def join_texts(texts: Sequence[str]) -> str:
-    """Join the texts in one line that contains their common prefix only once.
+    """Return the texts as one line. The words with which all of them begin are written only once.
 
     >>> join_texts(["Ana likes tea.", "Ana likes long walks"])
     'Ana likes: tea; long walks'

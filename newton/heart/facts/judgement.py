@@ -1,4 +1,4 @@
-"""Decisions of a model on pairs of facts that evidence leaves open. The model proposes; code limits what may follow."""
+"""Decisions of a model on pairs of facts that the comparison left open. Code limits the effect of a decision."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,17 +18,17 @@ _SETTLEMENTS: Mapping[PairRelation, Settlement] = {"same": "same", "update": "ne
 
 
 class PairJudge(Protocol):
-    """Decides how the newer fact of each pair relates to the older one."""
+    """A judge, such as a model, that decides how the newer fact of each pair relates to the older one."""
 
     async def judge_pairs(self, pairs: Sequence[FactPair]) -> Sequence[PairRelation]:
-        """Return one relation for each pair. Raises ProviderError when the model gives no usable answer."""
+        """Return one relation for each pair, in order. Raises ProviderError if the model gives no usable answer."""
         ...
 
 
 async def judge_undecided(db: Database, ctx: LifecycleContext, judge: PairJudge, *, limit: int) -> Counter[str]:
-    """Let the judge decide up to `limit` open pairs; return the number of pairs by relation.
+    """Let the judge decide up to `limit` undecided pairs; return the number of decisions by relation.
 
-    Pairs without an answer stay open for the next run. No transaction is open while the judge works.
+    Pairs without a decision stay open for the next run. No transaction is open while the judge works.
     """
     async with db.transaction(ctx.agent_id) as tx:
         pairs = await list_undecided_pairs(tx, agent_id=ctx.agent_id, limit=limit)

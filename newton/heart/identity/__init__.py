@@ -1,1 +1,1 @@
-"""The identity of an agent, and the detection of standing instructions."""
+"""The identity of an agent, and the detection of standing instructions in messages."""

@@ -1,4 +1,4 @@
-"""Detect identity lines that say the same or contradict each other; in doubt, neither. Pure."""
+"""Detection of identity lines that say the same or contradict each other; a doubtful pair counts as neither. Pure."""
 
 import re
 from itertools import pairwise
@@ -60,7 +60,11 @@ _NAMING_REQUEST = re.compile(
 
 
 class _ParsedLine(NamedTuple):
-    """A line to compare: whether it forbids, its content words, their owners, and the form of address that it sets."""
+    """An identity line, prepared for comparison.
+
+    `forbids` means that the line contains a negation. `words` are its content words, `owners` its words "my" and
+    "your", and `naming` the pronouns or the name by which the person wants to be called.
+    """
 
     forbids: bool = False
     words: tuple[str, ...] = ()
@@ -69,7 +73,7 @@ class _ParsedLine(NamedTuple):
 
 
 def compare_lines(first: str, second: str) -> LineRelation | None:
-    """Return `same` for equal lines, `against` for contradicting lines, otherwise None.
+    """Return `same` if two lines say the same, `against` if they contradict each other, and None otherwise.
 
     >>> compare_lines("Always answer in metric units", "From now on use imperial units, please")
     'against'
@@ -90,7 +94,7 @@ def compare_lines(first: str, second: str) -> LineRelation | None:
 
 
 def _compare_naming(first: _ParsedLine, second: _ParsedLine) -> LineRelation | None:
-    """Compare two lines that set a name: names exclude each other, but a forbidden name excludes only itself."""
+    """Compare two lines on how to call the person: two names exclude each other, a forbidden name only itself."""
     equal = first.naming == second.naming
     if first.forbids == second.forbids:
         return "same" if equal else None if first.forbids else "against"
@@ -98,7 +102,7 @@ def _compare_naming(first: _ParsedLine, second: _ParsedLine) -> LineRelation | N
 
 
 def _are_exclusive(first: tuple[str, ...], second: tuple[str, ...]) -> bool:
-    """Return whether the lines differ only in words that exclude each other."""
+    """Return whether two lines differ only in words that exclude each other, such as "metric" and "imperial"."""
     for sides in _EXCLUSIVE_SIDES:
         ours, theirs = ([side for side in sides if side.intersection(words)] for words in (first, second))
         if len(ours) == len(theirs) == 1 and ours != theirs:

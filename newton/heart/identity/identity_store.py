@@ -1,4 +1,7 @@
-"""The identity: tenets in append-only versions. A person changes it; an agent may only propose changes."""
+"""Store of an agent's identity: its tenets (lines such as instructions and values) in append-only versions.
+
+Only a person changes the identity; an agent may propose changes.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,7 +40,7 @@ MAX_LINE_TOKENS = 100  # one fifth of the layer's budget
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityEdit:
-    """The author of an identity change and, optionally, the reason for it."""
+    """The author, time and agent of an identity change, and optionally the reason for it."""
 
     ctx: WriteContext
     reason: str | None = None
@@ -49,7 +52,7 @@ class IdentityEdit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IdentityVersion:
-    """One change of the identity. `standing` lists the tenets that are active after the change, in order."""
+    """One change of the identity. `standing` lists the ids of the tenets that are active after the change, in order."""
 
     version: int
     at: datetime
@@ -64,7 +67,7 @@ class IdentityVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenetRecord:
-    """A stored tenet; `state` is that of a proposal. An erased tenet has no text."""
+    """A stored tenet. `state` is None unless it was proposed. An erased tenet has no text."""
 
     tenet_id: UUID
     part: IdentityPart
@@ -80,7 +83,7 @@ class TenetRecord:
 
 
 class TenetProposal(NamedTuple):
-    """A proposal that waits for a decision. `instead_of` are the active lines that it would replace."""
+    """A proposed tenet, and the active lines that it would replace as `instead_of`."""
 
     tenet: IdentityTenet
     instead_of: tuple[IdentityTenet, ...]
@@ -88,7 +91,7 @@ class TenetProposal(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MessageRef:
-    """A message by session and position."""
+    """The session and the position of a message."""
 
     session_id: UUID
     position: int
@@ -97,7 +100,7 @@ class MessageRef:
 async def read_identity(
     tx: Tx, *, agent_id: UUID, version: int | None = None, moment: datetime | None = None
 ) -> Identity:
-    """Return the identity, now or in the given version or at the given moment, without erased tenets."""
+    """Return the current identity, or that of a version or a moment. Erased tenets are left out."""
     rows = await SQL["get_version"].fetch_all(tx, agent_id=agent_id, version=version, moment=moment)
     tenets = tuple(
         IdentityTenet(row["tenet_id"], row["part"], row["words"], row["tokens"]) for row in rows if row["tenet_id"]
@@ -106,7 +109,7 @@ async def read_identity(
 
 
 async def list_versions(tx: Tx, *, agent_id: UUID) -> list[IdentityVersion]:
-    """Return every version, oldest first."""
+    """Return every version of the identity, oldest first."""
     rows = await SQL["list_versions"].fetch_all(tx, agent_id=agent_id)
     return [IdentityVersion(**row) for row in rows]
 
@@ -117,16 +120,17 @@ async def list_tenets(tx: Tx, *, agent_id: UUID) -> list[TenetRecord]:
 
 
 async def list_requested_lines(tx: Tx, episode_id: UUID, *, agent_id: UUID) -> list[str]:
-    """Return the texts of the active tenets, and of the tenets requested in the messages of an episode."""
+    """Return the texts of the active tenets, and of those requested in the messages that an episode covers."""
     rows = await SQL["list_requested_lines"].fetch_all(tx, agent_id=agent_id, memory_id=episode_id)
     return [row["words"] for row in rows]
 
 
 async def add(tx: Tx, part: IdentityPart, text: str, *, edit: IdentityEdit, keep_conflicting: bool = False) -> bool:
-    """Add a line, and accept an equal proposal; return False when the identity already has the line.
+    """Add a line to the identity; return False if the identity already has it.
 
-    Raises InputError for an invalid line, and ConflictError when the identity is full or, without `keep_conflicting`,
-    the line contradicts an active one.
+    A waiting proposal of the same line is accepted, and proposals that contradict it are rejected. Raises InputError
+    for an invalid line, and ConflictError if the identity is full or, without `keep_conflicting`, the line contradicts
+    an active one.
     """
     current = await _lock_and_read(tx, edit)
     tenet = _make_tenet(part, text, edit.ctx.count_tokens)
@@ -135,7 +139,7 @@ async def add(tx: Tx, part: IdentityPart, text: str, *, edit: IdentityEdit, keep
         return False
     if not keep_conflicting and (conflicting := find_conflicts(current, tenet.text)):
         command = f'newton identity change {short_id(conflicting[0].tenet_id)} "{tenet.text}"'
-        hint = f"`{command}` replaces it; --beside keeps both."
+        hint = f"`{command}` replaces it; `newton identity add --allow-conflict` keeps both."
         raise ConflictError(f"The line contradicts an active one: {conflicting[0].text}.", hint=hint)
     _ensure_below_limit(current)
     await _reject_conflicting(tx, tenet, edit=edit)
@@ -145,7 +149,10 @@ async def add(tx: Tx, part: IdentityPart, text: str, *, edit: IdentityEdit, keep
 
 
 async def change(tx: Tx, tenet_ref: str, text: str, *, part: IdentityPart | None, edit: IdentityEdit) -> bool:
-    """Change the text of a line and optionally its part; return False when nothing changes."""
+    """Change the text, and optionally the part, of the line with this id; return False if nothing changes.
+
+    `tenet_ref` is the id or its end. Raises InputError, NotFoundError or ConflictError if it does not name one line.
+    """
     current = await _lock_and_read(tx, edit)
     before = _resolve_tenet(tenet_ref, current.tenets)
     tenet = _make_tenet(part or before.part, text, edit.ctx.count_tokens)
@@ -158,7 +165,10 @@ async def change(tx: Tx, tenet_ref: str, text: str, *, part: IdentityPart | None
 
 
 async def remove(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> IdentityTenet:
-    """Remove a line and return it; earlier versions of the identity keep its text."""
+    """Remove the line with this id or end of an id, and return it. Earlier versions of the identity keep it.
+
+    Raises InputError, NotFoundError or ConflictError if `tenet_ref` does not name one line.
+    """
     current = await _lock_and_read(tx, edit)
     tenet = _resolve_tenet(tenet_ref, current.tenets)
     after = [one for one in _tenet_ids(current) if one != tenet.tenet_id]
@@ -167,7 +177,10 @@ async def remove(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> IdentityTenet
 
 
 async def roll_back(tx: Tx, version: int, *, edit: IdentityEdit) -> bool:
-    """Restore a version without erased tenets; return False when nothing changes. Raises NotFoundError."""
+    """Restore an earlier version except for erased tenets; return False if nothing changes.
+
+    Raises NotFoundError if there is no such version.
+    """
     current = await _lock_and_read(tx, edit)
     if not 1 <= version <= current.version:
         hint = f"The latest version is {current.version}." if current.version else "The identity has no versions yet."
@@ -184,11 +197,14 @@ async def propose(
 ) -> list[TenetProposal]:
     """Store proposals to add instructions; return each with the lines that it would replace.
 
-    An active instruction is skipped; a pending one is returned, not stored again. Raises InputError if the trust
-    of the edit is `tool` or `web`.
+    An instruction that is active already is skipped, and one that waits for a decision is returned but not stored
+    again. Raises InputError if the trust of the edit is `tool` or `web`.
     """
     if edit.ctx.trust in UNTRUSTED_TIERS:
-        raise InputError(f"Trust {edit.ctx.trust} cannot propose an identity change.", hint="A person or an agent can.")
+        raise InputError(
+            f"Text with trust {edit.ctx.trust!r} cannot propose an identity change.",
+            hint="Let a person or the agent propose it.",
+        )
     current = await _lock_and_read(tx, edit)
     pending = await _list_pending(tx, edit)
     proposals: dict[UUID, IdentityTenet] = {}
@@ -208,7 +224,7 @@ async def propose(
 
 
 def is_valid_line(instruction: StandingInstruction, count_tokens: TokenCounter) -> bool:
-    """Return whether the instruction is valid as an identity line."""
+    """Return whether the instruction can be a line of the identity: one line that is not too long."""
     try:
         _make_tenet(instruction.part, instruction.text, count_tokens)
     except InputError:
@@ -217,7 +233,10 @@ def is_valid_line(instruction: StandingInstruction, count_tokens: TokenCounter) 
 
 
 async def accept(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> TenetProposal:
-    """Accept a proposal, which replaces identity lines, and reject those that contradict it. Raises NotFoundError."""
+    """Accept a proposal in place of the identity lines that contradict it; return it with those lines.
+
+    Other proposals that contradict it are rejected. Raises NotFoundError if no proposal with this id waits.
+    """
     current = await _lock_and_read(tx, edit)
     tenet = await _resolve_proposal(tx, tenet_ref, "ACCEPTED", edit=edit)
     await _reject_conflicting(tx, tenet, edit=edit)
@@ -230,20 +249,20 @@ async def accept(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> TenetProposal
 
 
 def find_conflicts(identity: Identity, text: str) -> tuple[IdentityTenet, ...]:
-    """Return the active lines that contradict a text."""
+    """Return the active lines of the identity that contradict a text."""
     return tuple(tenet for tenet in identity.tenets if compare_lines(tenet.text, text) == "against")
 
 
 async def reject(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> IdentityTenet:
-    """Reject a proposal. Raises NotFoundError when the proposal does not wait for a decision."""
+    """Reject a proposal and return it. Raises NotFoundError if no proposal with this id waits."""
     await SQL["lock_identity"].execute(tx, agent_id=edit.agent_id)
     return await _resolve_proposal(tx, tenet_ref, "REJECTED", edit=edit)
 
 
 async def erase(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> int:
-    """Erase the text of a tenet and of equal tenets; return the number of versions added.
+    """Erase the text of a tenet and of all tenets with an equal text; return the number of tenets erased.
 
-    Each erasure adds a version as a record of the erasure. Raises NotFoundError.
+    Each erasure adds a version that records it. Raises NotFoundError.
     """
     await SQL["lock_identity"].execute(tx, agent_id=edit.agent_id)
     tenets = [_to_tenet(one) for one in await list_tenets(tx, agent_id=edit.agent_id) if one.words]
@@ -274,13 +293,13 @@ async def _resolve_proposal(tx: Tx, tenet_ref: str, state: ProposalState, *, edi
 
 
 async def _resolve_proposals(tx: Tx, tenet: IdentityTenet, state: ProposalState, *, edit: IdentityEdit) -> None:
-    """Set the state of the waiting proposals that have the text of the tenet."""
+    """Set the state of all waiting proposals whose text is that of the tenet."""
     text_hash = fingerprint(tenet.text)
     await SQL["resolve_proposal"].execute(tx, agent_id=edit.agent_id, normalized_hash=text_hash, state=state)
 
 
 async def _reject_conflicting(tx: Tx, accepted: IdentityTenet, *, edit: IdentityEdit) -> None:
-    """Reject older proposals that contradict an accepted line."""
+    """Reject the waiting proposals that contradict an accepted line."""
     for proposal in await _list_pending(tx, edit):
         if compare_lines(proposal.text, accepted.text) == "against":
             await _resolve_proposals(tx, proposal, "REJECTED", edit=edit)
@@ -344,15 +363,18 @@ def _to_tenet(record: TenetRecord) -> IdentityTenet:
 def _resolve_tenet(
     tenet_ref: str, candidates: Sequence[IdentityTenet], *, what: str = "line of the identity"
 ) -> IdentityTenet:
-    """Return the tenet with this id, or with an id that ends so. Raises InputError, NotFoundError or ConflictError."""
+    """Return the tenet whose id is or ends in `tenet_ref`.
+
+    Raises InputError if it is too short, NotFoundError if no id matches, and ConflictError if several do.
+    """
     suffix = tenet_ref.strip().lower().replace("-", "")
     if len(suffix) < MIN_ID_DIGITS:
         hint = f"Give the whole id or at least its last {MIN_ID_DIGITS} characters."
-        raise InputError(f"Invalid {what} id {tenet_ref!r}.", hint=hint)
+        raise InputError(f"{tenet_ref!r} is not the id of a {what}.", hint=hint)
     found = [tenet for tenet in candidates if tenet.tenet_id.hex.endswith(suffix)]
     if not found:
         command = "newton identity proposals" if what == "proposal" else "newton identity"
-        raise NotFoundError(f"There is no {what} {tenet_ref}.", hint=f"`{command}` shows their ids.")
+        raise NotFoundError(f"There is no {what} {tenet_ref}.", hint=f"`{command}` shows the ids.")
     if len(found) > 1:
         raise ConflictError(f"Several ids end in {tenet_ref}.", hint="Give more characters of the id.")
     return found[0]
@@ -368,4 +390,7 @@ def _tenet_ids(identity: Identity) -> list[UUID]:
 
 def _ensure_below_limit(identity: Identity) -> None:
     if len(identity.tenets) >= MAX_TENETS:
-        raise ConflictError(f"The identity has {MAX_TENETS} lines.", hint="Remove one with `newton identity remove`.")
+        raise ConflictError(
+            f"The identity already has the maximum of {MAX_TENETS} lines.",
+            hint="Remove one with `newton identity remove`.",
+        )

@@ -1,7 +1,7 @@
-"""Detect standing instructions and preferences in a person's message. Pure.
+"""Detection of standing instructions and preferences in a person's message. Pure.
 
-A pattern matches at the beginning of a sentence, but never in questions or in reported, quoted or pasted text. Patterns
-favour precision over recall, because the person can repeat an instruction.
+Patterns match at the beginning of a sentence, but not in questions or in reported, quoted or pasted text. They favour
+precision over recall, because the person can repeat an instruction.
 """
 
 import re
@@ -14,7 +14,7 @@ MAX_SENTENCE_CHARACTERS = 200
 
 
 class StandingInstruction(NamedTuple):
-    """An instruction in the person's words, with the part of the identity to which it belongs."""
+    """An instruction or preference in the person's words, and the part of the identity to which it belongs."""
 
     part: IdentityPart
     text: str
@@ -153,7 +153,7 @@ def detect_instructions(text: str) -> list[StandingInstruction]:
 
 
 def strip_reasoned_order(sentence: str) -> str:
-    """Return the sentence without a last clause that orders something for the reason stated before it.
+    """Return the sentence without a final order for which the rest of the sentence gives the reason.
 
     >>> strip_reasoned_order("I am vegan, so never suggest cheese.")
     'I am vegan'
@@ -162,7 +162,7 @@ def strip_reasoned_order(sentence: str) -> str:
 
 
 def mask_foreign_text(text: str) -> str:
-    """Mask quotations, code and lists, and cut off pasted material; offsets do not change."""
+    """Mask the characters of quotations, code and lists, and cut off pasted text. Offsets do not change."""
     plain = text.replace("’", "'").replace("\t", " ")
     masked = _NOT_OWN_WORDS.sub(lambda match: re.sub(r"[^\n]", "¤", match[0]), plain)
     material = _MATERIAL.search(masked)
@@ -184,7 +184,10 @@ def _match_sentence(sentence: "re.Match[str]", text: str) -> StandingInstruction
 
 
 def _instruction_span(sentence: str) -> tuple[int, int]:
-    """Return the span of a sentence without its opening phrase and question; a polite request is not a question."""
+    """Return start and end of a sentence without its opening phrase and a final question.
+
+    A polite request ("could you please ...") is not a question.
+    """
     opening = _OPENING.match(sentence)
     start = opening.end() if opening else 0
     if not sentence.endswith("?"):

@@ -1,4 +1,4 @@
-"""Tenets, the lines of an identity, in order of priority. Pure."""
+"""Tenets: the lines of an agent's identity, such as instructions and values, in order of priority. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _NON_WORD = re.compile(r"[\W_]+")
 
 @dataclass(frozen=True, slots=True)
 class IdentityTenet:
-    """One line of the identity. `tokens` counts its rendered line. An erased tenet has no text."""
+    """One line of the identity. `tokens` counts the line as a context shows it."""
 
     tenet_id: UUID
     part: IdentityPart
@@ -30,7 +30,10 @@ class IdentityTenet:
 
 
 class Identity(NamedTuple):
-    """The tenets of one version in order of creation, and the texts of removed lines. Version 0 is empty."""
+    """The tenets of one version of the identity in order of creation, and the texts of removed lines.
+
+    Version 0 has no tenets.
+    """
 
     version: int
     tenets: tuple[IdentityTenet, ...]
@@ -38,7 +41,7 @@ class Identity(NamedTuple):
 
     @property
     def by_priority(self) -> list[IdentityTenet]:
-        """The tenets in the order in which a context shows them: by priority."""
+        """The tenets sorted by priority, as a context shows them."""
         return sorted(self.tenets, key=lambda tenet: IDENTITY_PARTS.index(tenet.part))
 
 
@@ -46,14 +49,14 @@ EMPTY_IDENTITY = Identity(0, ())
 
 
 class TenetDiff(NamedTuple):
-    """The difference of two versions: the ids of the tenets in the later one only, and in the earlier one only."""
+    """The difference of two versions: the ids of the tenets only in the later one, and only in the earlier one."""
 
     added: tuple[UUID, ...]
     removed: tuple[UUID, ...]
 
 
 def format_tenet(part: IdentityPart, text: str) -> str:
-    """Return the text of a tenet; a tenet that the user stated is marked as the user's.
+    """Return the text of a tenet. Instructions and preferences are marked as words of the user.
 
     >>> format_tenet("preference", "Call me Max"), format_tenet("value", "Honest before kind")
     ('The user says: Call me Max', 'Honest before kind')
@@ -62,12 +65,12 @@ def format_tenet(part: IdentityPart, text: str) -> str:
 
 
 def render_tenet(part: IdentityPart, text: str) -> str:
-    """Return the tenet as a line of a context. `tokens` counts this line."""
+    """Return the tenet as a bulleted line of a context."""
     return to_bullet(format_tenet(part, text))
 
 
 def fingerprint(text: str) -> bytes:
-    """Return a hash of the text that ignores case and punctuation."""
+    """Return a hash of the text that is the same for another case or punctuation."""
     return digest(normalize_line(text))
 
 

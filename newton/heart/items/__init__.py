@@ -1,1 +1,1 @@
-"""Items: JSON values of programs, each with a namespace and a key, whose text is a memory."""
+"""Items: JSON values that programs store under a namespace and a key. The text of an item is a memory."""

@@ -1,4 +1,4 @@
-"""Filters of items by the fields of their values, as flat conditions, and patterns of namespaces. Pure."""
+"""Filters of items by the fields of their JSON values, and patterns of namespaces. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ OPERATORS = {
 
 
 class FilterCondition(NamedTuple):
-    """A condition on the value at `path`: one of the tests of `heart.meets_conditions`."""
+    """A condition on the value at `path`. The SQL function `heart.meets_conditions` performs the `test`."""
 
     path: tuple[str, ...]
     test: str
@@ -31,7 +31,7 @@ class FilterCondition(NamedTuple):
 class NamespacePattern:
     """The namespaces that begin with `prefix` and end with `suffix`; `*` stands for any one part.
 
-    Namespaces with more than `max_depth` parts are cut to it.
+    Of a longer namespace only the first `max_depth` parts are returned.
     """
 
     prefix: tuple[str, ...] = ()
@@ -40,12 +40,11 @@ class NamespacePattern:
 
 
 def flatten_filter(fields: JsonObject) -> list[FilterCondition]:
-    """Return the conditions of a filter: all must be met.
+    """Return the conditions of a filter. An item must meet all of them.
 
-    A value must be equal. An object with `$` names compares by operators; any other restricts the fields that it names.
-    An array must have the same length and matching elements.
-
-    Raises InputError for an unknown operator, too many conditions or too deep an object.
+    A plain value must equal that of the field. An object with names such as `$gt` compares by these operators; another
+    object holds conditions on the fields that it names. An array must have the same length and matching elements.
+    Raises InputError for an unknown operator, too many conditions or too deep a filter.
 
     >>> flatten_filter({"age": {"$gt": 3}})
     [FilterCondition(path=('age',), test='greater', operand=3)]
@@ -80,5 +79,5 @@ def _flatten_object(path: tuple[str, ...], wanted: JsonObject) -> Iterator[Filte
         return
     for name, operand in wanted.items():
         if name not in OPERATORS:
-            raise InputError(f"{name[:100]!r} is not an operator of filters.", hint=f"Use {', '.join(OPERATORS)}.")
+            raise InputError(f"Unknown filter operator {name[:100]!r}.", hint=f"Use {', '.join(OPERATORS)}.")
         yield FilterCondition(path, OPERATORS[name], operand)

@@ -1,4 +1,7 @@
-"""The store of items. The text of an item is a memory, which a new text supersedes and a deletion forgets."""
+"""Store of items (JSON values with a namespace and a key).
+
+The text of an item is a memory. A new text supersedes it, and deleting the item deletes it.
+"""
 
 import json
 from collections.abc import Sequence
@@ -38,7 +41,7 @@ class ItemAddress(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredItem:
-    """An item. `memory_id` is the memory of its text; None if it is not indexed. `score` is set by a search."""
+    """An item. `memory_id` is the memory of its text, or None if it has no text. `score` is set only by a search."""
 
     item_id: UUID
     namespace: tuple[str, ...]
@@ -52,7 +55,7 @@ class StoredItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PutResult:
-    """The ids of a stored item and of the memory of its text, and whether the item is new."""
+    """The result of storing an item: its id, the id of the memory of its text, and whether the item is new."""
 
     item_id: UUID
     memory_id: UUID | None
@@ -63,7 +66,7 @@ class PutResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemSelection:
-    """The items of the namespaces that begin with `prefix`, that meet the conditions, and a page of them."""
+    """A page of the items whose namespace begins with `prefix` and whose value meets the conditions."""
 
     prefix: tuple[str, ...] = ()
     conditions: Sequence[FilterCondition] = ()
@@ -72,13 +75,13 @@ class ItemSelection:
 
     @property
     def query_arguments(self) -> dict[str, object]:
-        """The arguments that all queries share."""
+        """The arguments that all queries for items share."""
         conditions = json.dumps([condition._asdict() for condition in self.conditions])
         return {"prefix": self.prefix, "conditions": conditions, "max_rows": self.limit, "skipped": self.offset}
 
 
 async def read_item(tx: Tx, address: ItemAddress, *, agent_id: UUID) -> StoredItem | None:
-    """Return an item; None if there is none."""
+    """Return an item; None if it does not exist."""
     row = await SQL["get_item"].fetch_one(tx, agent_id=agent_id, **address._asdict())
     return _to_item(row) if row else None
 
@@ -86,9 +89,10 @@ async def read_item(tx: Tx, address: ItemAddress, *, agent_id: UUID) -> StoredIt
 async def put_item(
     tx: Tx, address: ItemAddress, value: JsonObject, *, text: str | None, ctx: WriteContext
 ) -> PutResult:
-    """Store or replace an item, and keep its text as a memory; without a text, it has no current memory.
+    """Store an item, or replace its value, and store its text as a memory that supersedes the former text.
 
-    An unchanged text keeps its memory, unless a person states what a tool or the web had stated.
+    Without a text, the item has no current memory. An unchanged text keeps its memory, unless that is in quarantine and
+    the writer is trusted.
     """
     await _lock(tx, address, agent_id=ctx.agent_id)
     known = await read_item(tx, address, agent_id=ctx.agent_id)
@@ -116,9 +120,9 @@ async def put_item(
 async def delete_item(
     tx: Tx, address: ItemAddress, *, reason: str, ctx: WriteContext
 ) -> tuple[UUID, list[UUID]] | None:
-    """Delete an item and forget its texts, past ones included; return its id and those of the deleted memories.
+    """Delete an item and the memories of its present and past texts.
 
-    Return None if there is no such item.
+    Return the id of the item and those of all deleted memories; None if the item does not exist.
     """
     await _lock(tx, address, agent_id=ctx.agent_id)
     known = await read_item(tx, address, agent_id=ctx.agent_id)
@@ -131,7 +135,7 @@ async def delete_item(
 
 
 async def list_items(tx: Tx, selection: ItemSelection, *, agent_id: UUID) -> list[StoredItem]:
-    """Return a page of the items, the last updated first."""
+    """Return a page of the items, the most recently updated first."""
     rows = await SQL["list_items"].fetch_all(tx, agent_id=agent_id, **selection.query_arguments)
     return list(map(_to_item, rows))
 
@@ -139,9 +143,10 @@ async def list_items(tx: Tx, selection: ItemSelection, *, agent_id: UUID) -> lis
 async def search_items(
     tx: Tx, query: RecallQuery, selection: ItemSelection, *, agent_id: UUID
 ) -> tuple[list[StoredItem], str | None]:
-    """Return a page of the items, those nearest to the query first, and the active model if its vector is of another.
+    """Return a page of the items, nearest to the query first, and None.
 
-    Without a vector of the active model, the items are searched by words. Items without a text come last.
+    If the query's vector is not of the active embedding model, that model is returned instead of None, and the items
+    are searched by words, as for a query without a vector. Items without a text come last.
     """
     other_model = await _find_other_model(tx, query, agent_id=agent_id)
     if query.vector is not None and other_model is None:
@@ -155,7 +160,7 @@ async def search_items(
 async def list_namespaces(
     tx: Tx, pattern: NamespacePattern, *, limit: int, offset: int, agent_id: UUID
 ) -> list[tuple[str, ...]]:
-    """Return a page of the namespaces that match a pattern, in the order of their parts."""
+    """Return a page of the namespaces that match a pattern, sorted by their parts."""
     rows = await SQL["list_namespaces"].fetch_all(
         tx,
         agent_id=agent_id,
@@ -175,7 +180,11 @@ async def _lock(tx: Tx, address: ItemAddress, *, agent_id: UUID) -> None:
 async def _replace_text(
     tx: Tx, item_id: UUID, known_id: UUID | None, text: str | None, *, ctx: WriteContext
 ) -> UUID | None:
-    """Store the text of an item as a memory unless it is current, supersede the former one, and return its id."""
+    """Store a new text of an item as a memory that supersedes the former one; return the id of the current memory.
+
+    An unchanged text keeps its memory, unless that is in quarantine and the writer is trusted. Return None without a
+    text.
+    """
     if known_id is not None:
         row = await SQL["get_current_text"].fetch_one(tx, agent_id=ctx.agent_id, memory_id=known_id)
         assert row is not None, "an item refers to its memory"
@@ -195,7 +204,7 @@ async def _replace_text(
 
 
 async def _find_other_model(tx: Tx, query: RecallQuery, *, agent_id: UUID) -> str | None:
-    """Return the identity of the active model if the vector of a query is of another one."""
+    """Return the identity of the active embedding model if the query's vector is of another model; otherwise None."""
     identity = await read_active_model(tx, agent_id=agent_id) if query.vector is not None else None
     return identity if identity is not None and derive_model_id(identity) != query.model_id else None
 

@@ -27,7 +27,7 @@ _FIELD_STEP = re.compile(r"\[(?P<index>[^\]]+)\]|(?P<name>[^.\[\]]+)")
 
 
 class FieldText(NamedTuple):
-    """The path of a value that is not an object, an array or null, and its text."""
+    """A text, number or boolean in a JSON value, as text, with the path that leads to it."""
 
     path: str
     text: str
@@ -35,12 +35,12 @@ class FieldText(NamedTuple):
 
 
 def clean_namespace(parts: Sequence[str]) -> tuple[str, ...]:
-    """Return the parts of a namespace, or of a prefix or suffix of one, unchanged.
+    """Validate the parts of a namespace, or of a prefix or suffix of one, and return them unchanged.
 
-    Raises InputError if there are too many or too long parts, and for a part that `clean_ref` refuses.
+    Raises InputError if there are too many parts, if they are too long together, or if `clean_ref` rejects one of them.
     """
     if len(parts) > MAX_NAMESPACE_PARTS:
-        hint = "Join some of them."
+        hint = "Join some of the parts."
         raise InputError(f"The namespace has {len(parts)} parts; the maximum is {MAX_NAMESPACE_PARTS}.", hint=hint)
     cleaned = tuple(clean_ref(part, what="part of the namespace") for part in parts)
     if (length := sum(map(len, cleaned))) > MAX_NAMESPACE_CHARACTERS:
@@ -52,8 +52,8 @@ def clean_namespace(parts: Sequence[str]) -> tuple[str, ...]:
 def clean_value(value: JsonObject) -> JsonObject:
     """Return a JSON object with secrets redacted in its texts.
 
-    Raises InputError if it is too deep or too long, for a number that JSON has not, for a text with a NUL byte or a
-    lone surrogate, and for a secret in the name of a field.
+    Raises InputError if it is too deep or too long, or contains an infinite number or NaN, a text with a NUL byte or a
+    lone surrogate, or a secret in the name of a field.
     """
     cleaned = cast("JsonObject", _clean(value, name="", depth=1))
     if (length := len(json.dumps(cleaned, ensure_ascii=False))) > MAX_VALUE_CHARACTERS:
@@ -63,12 +63,14 @@ def clean_value(value: JsonObject) -> JsonObject:
 
 
 def clean_fields(fields: Sequence[str]) -> tuple[str, ...]:
-    """Return the paths of the fields to index, such as `title`, `author.name`, `tags[*]` or `*.text`.
+    """Validate and return the paths of the fields to index, such as `title`, `author.name`, `tags[*]` or `*.text`.
 
-    Raises InputError for too many paths and for an invalid one.
+    Raises InputError for too many paths, and for an invalid one.
     """
     if len(fields) > MAX_FIELDS:
-        raise InputError(f"There are {len(fields)} fields; the maximum is {MAX_FIELDS}.", hint="Index fewer fields.")
+        raise InputError(
+            f"There are {len(fields)} field paths to index; the maximum is {MAX_FIELDS}.", hint="Index fewer fields."
+        )
     for field in fields:
         if field != WHOLE_VALUE and (len(field) > MAX_NAMESPACE_CHARACTERS or not _FIELD_PATH.fullmatch(field)):
             hint = "Write it as title, author.name, tags[0], tags[*] or *.text; $ is the whole value."
@@ -79,7 +81,7 @@ def clean_fields(fields: Sequence[str]) -> tuple[str, ...]:
 def render_text(value: JsonObject, fields: Sequence[str] = (WHOLE_VALUE,)) -> str:
     r"""Return the plain text of a value, or of its `fields`: one line for each text, number and boolean.
 
-    A single text has no name in front of it.
+    A line begins with the path of its field, except if the value has a single text.
 
     >>> render_text({"text": "Ana likes tea."}), render_text({"who": {"name": "Ana"}, "tags": ["tea", 2]})
     ('Ana likes tea.', 'who.name: Ana\ntags: tea\ntags: 2')
@@ -102,12 +104,14 @@ def _clean(value: object, *, name: str, depth: int) -> object:
         _ensure_depth(depth)
         return [_clean(one, name=name, depth=depth + 1) for one in cast("Iterable[object]", value)]
     if isinstance(value, float) and not math.isfinite(value):
-        raise InputError(f"The field {name!r} is {value}, which JSON has not.", hint="Send a finite number or null.")
+        raise InputError(
+            f"The field {name!r} is {value}, which JSON cannot represent.", hint="Send a finite number or null."
+        )
     return value
 
 
 def _clean_field(name: str, text: str) -> str:
-    """Return a text with secrets redacted, also those that only the name of the field gives away."""
+    """Return a text with secrets redacted, including those that only the field's name, such as "password", reveals."""
     if not text.strip():
         return text
     cleaned = clean_text(text, what=f"field {name!r}")
@@ -128,7 +132,7 @@ def _ensure_depth(depth: int) -> None:
 
 
 def _select(value: object, field: str) -> Iterator[tuple[str, object]]:
-    """Yield the values at a path, each with the names that lead to it."""
+    """Yield each value at the path `field`, with the names of the fields that lead to it."""
     found: list[tuple[str, object]] = [("", value)]
     for step in _FIELD_STEP.finditer(field) if field != WHOLE_VALUE else ():
         found = [one for path, parent in found for one in _step(path, parent, step["name"], step["index"])]

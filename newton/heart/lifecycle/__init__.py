@@ -1,1 +1,1 @@
-"""Memory lifecycle: the evidence for state transitions, the rules of each kind, and the engine that applies them."""
+"""Lifecycle of memories: the evidence on their states, the rules of each kind, and the engine that applies them."""

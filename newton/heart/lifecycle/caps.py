@@ -13,9 +13,10 @@ SQL = load("newton.heart.lifecycle", "caps.sql")
 
 
 def caps_by_kind(thresholds: LifecycleThresholds) -> Mapping[Kind, int]:
-    """Return the cap of each kind, in the order of application.
+    """Return the cap of each kind, in the order in which the caps are applied.
 
-    Relations come before entities, because a current relation keeps its entities current."""
+    Relations come before entities, because a current relation keeps its entities current.
+    """
     return {
         "event": thresholds.max_events,
         "relation": thresholds.max_relations,
@@ -26,11 +27,14 @@ def caps_by_kind(thresholds: LifecycleThresholds) -> Mapping[Kind, int]:
 
 
 async def plan_cap_transitions(tx: Tx, kind: Kind, limit: int, *, ctx: WriteContext) -> list[PlannedTransition]:
-    """Plan the transitions that keep the best `limit` memories of a kind current and archive the rest."""
+    """Return the transitions after which the best `limit` memories of a kind are current and all others archived."""
     rows = await SQL["list_over_cap"].fetch_all(
         tx, agent_id=ctx.agent_id, kind=kind, cap=limit, enough=SALIENCE_PRIOR, now=ctx.now, half_life=HALF_LIFE_DAYS
     )
-    kept, dropped = f"it ranks within the cap of {limit:,} again", f"it ranks below the cap of {limit:,}"
+    kept, dropped = (
+        f"it ranks among the best {limit:,} of its kind again",
+        f"it ranks below the best {limit:,} of its kind",
+    )
     return [
         PlannedTransition(row["memory_id"], "restored", row["state"], "ACTIVE", kept)
         if row["within"]

@@ -1,4 +1,4 @@
-"""Rules for escalating, relaxing and retiring censors. Pure."""
+"""Rules on when a censor is escalated (made blocking), relaxed (made a warning again) and retired. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from newton.memory.transitions import PlannedTransition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CensorRecord:
-    """A censor with its statistics since it was last relaxed. `retired` is True when a person retired it.
+    """A censor with its statistics since it was last made a warning. `retired` is True if a person retired it.
 
-    `escalated_by_matches` is False when a person made it blocking.
+    `escalated_by_matches` is False if a person made it blocking.
     """
 
     memory_id: UUID
@@ -25,7 +25,7 @@ class CensorRecord:
 
 
 def plan(records: Sequence[CensorRecord], thresholds: LifecycleThresholds) -> list[PlannedTransition]:
-    """Return the due transitions, at most one per censor."""
+    """Return the state transitions that are due, at most one for each censor."""
     active = (record for record in records if record.state != "RETIRED")
     return [step for record in active if (step := _plan_transition(record, thresholds))]
 

@@ -1,4 +1,4 @@
-"""Lifecycle engine: read the evidence of memories, plan transitions by the rules of each kind, apply them."""
+"""Lifecycle engine: reads the evidence on memories, plans transitions by the rules of their kind, and applies them."""
 
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ MAX_SUMMARIZED_CHARACTERS = 2_000  # of the full text of a summarized episode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LifecycleContext(WriteContext):
-    """A write context with the lifecycle thresholds."""
+    """The provenance of a write (agent, time, origin and trust) together with the lifecycle thresholds."""
 
     thresholds: LifecycleThresholds
 
@@ -41,7 +41,10 @@ LifecycleScope = Literal["fact", "episode", "procedure", "censor", "caps"]
 
 @dataclass(frozen=True, slots=True)
 class KindRules:
-    """The lifecycle of a kind: the query for evidence, the planner of transitions, and what to do after them."""
+    """The lifecycle of one kind of memory: a query for the evidence, a planner of transitions, and a follow-up.
+
+    The follow-up is called with the evidence and the transitions after they are applied.
+    """
 
     evidence: SqlQuery
     plan: Callable[[Sequence[Record], LifecycleContext], list[PlannedTransition]]
@@ -51,9 +54,9 @@ class KindRules:
 async def run_lifecycle(
     db: Database, ctx: LifecycleContext, *, dry_run: bool = False, only: LifecycleScope | None = None
 ) -> list[PlannedTransition]:
-    """Apply and return every due transition of an agent; with `dry_run`, only return them.
+    """Apply and return every due transition of an agent; with `dry_run`, only return the transitions.
 
-    With `only`, just one kind, or just the caps, is handled. Each batch is one transaction; a run is idempotent.
+    `only` restricts the run to one kind of memory, or to the caps. Each batch is one transaction. A run is idempotent.
     """
     steps = [step async for step in _iter_transitions(db, ctx, dry_run=dry_run, only=only)]
     if only in (None, "fact") and not dry_run:
@@ -62,7 +65,7 @@ async def run_lifecycle(
 
 
 async def review(tx: Tx, ctx: LifecycleContext, kind: Kind, memory_ids: Sequence[UUID]) -> list[PlannedTransition]:
-    """Apply the due transitions of a few memories in the transaction that changed their evidence."""
+    """Apply and return the due transitions of a few memories, in the transaction that changed their evidence."""
     if kind == "fact":
         rows = await SQL["find_affected_facts"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
         memory_ids = [row["memory_id"] for row in rows]
@@ -78,20 +81,23 @@ async def review(tx: Tx, ctx: LifecycleContext, kind: Kind, memory_ids: Sequence
 
 
 async def read_successors(tx: Tx, fact_id: UUID, *, agent_id: UUID, now: datetime) -> dict[UUID, UUID]:
-    """Return for the attribute of a fact which fact replaced each superseded one, as a map of ids."""
+    """Return which fact superseded which, among the facts with the same subject and attribute as a fact.
+
+    The result maps the id of each superseded fact to the id of the fact that superseded it.
+    """
     rows = await SQL["get_fact_evidence"].fetch_all(tx, agent_id=agent_id, memory_ids=[fact_id])
     values = [facts.FactEvidence(**row) for row in rows]
     return {older: later.memory_id for older, later in facts.find_successors(values, now=now).items()}
 
 
 async def _plan(tx: Tx, ctx: LifecycleContext, kind: Kind, memory_ids: Sequence[UUID]) -> list[PlannedTransition]:
-    """Return the due transitions of memories by the rules of their kind."""
+    """Return the transitions of memories that are due by the rules of their kind, without applying them."""
     rules = RULES[kind]
     return rules.plan(await rules.evidence.fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids), ctx)
 
 
 async def lock_attributes(tx: Tx, keys: Sequence[AttributeKey], *, ctx: WriteContext) -> None:
-    """Lock the values of attributes against other writers until the transaction ends."""
+    """Lock attributes of subjects against other writers until the transaction ends."""
     if keys:
         await SQL["lock_keys"].execute(tx, agent_id=ctx.agent_id, keys=["\n".join(key) for key in keys])
 
@@ -117,7 +123,7 @@ async def _iter_transitions(
 
 
 async def _begin_facts(db: Database, ctx: LifecycleContext) -> None:
-    """Make the facts current whose validity has begun."""
+    """Make facts current if their period of validity has begun."""
     async with db.transaction(ctx.agent_id) as tx:
         latest_start = ctx.now + facts.MAX_CLOCK_SKEW
         rows = await SQL["list_started"].fetch_all(tx, agent_id=ctx.agent_id, latest_start=latest_start)
@@ -140,7 +146,7 @@ async def _apply_cap(
 
 
 def split_batches(rows: Sequence[Record]) -> Iterator[list[UUID]]:
-    """Yield the ids in batches. All values of a single-valued attribute are in one batch."""
+    """Yield memory ids in batches. All facts on one single-valued attribute of a subject are in one batch."""
     batch: list[UUID] = []
     for _, group in groupby(rows, key=_batch_key):
         batch += [row["memory_id"] for row in group]
@@ -158,8 +164,10 @@ def _batch_key(row: Record) -> object:
 async def _update_current(
     tx: Tx, ctx: LifecycleContext, evidence: Sequence[Record], steps: Sequence[PlannedTransition]
 ) -> None:
-    """Link contested values, and update `is_current` of all reviewed facts: a new fact becomes current without a
-    transition."""
+    """Update `is_current` of all reviewed facts, and link those that contradict each other.
+
+    This includes facts without a transition, because a new fact becomes current without one.
+    """
     reviewed = [facts.FactEvidence(**row) for row in evidence]
     await add_links(tx, "contradicts", facts.find_contested_values(reviewed, now=ctx.now), ctx=ctx)
     memory_ids = [fact.memory_id for fact in reviewed]
@@ -170,7 +178,10 @@ async def _update_current(
 async def _archive_texts(
     tx: Tx, ctx: LifecycleContext, evidence: Sequence[Record], steps: Sequence[PlannedTransition]
 ) -> None:
-    """Move full texts to compressed storage. Only a summarized episode keeps the beginning of its text."""
+    """Move the full texts of summarized and archived episodes to compressed storage.
+
+    A summarized episode keeps the beginning of its text.
+    """
     agent_id, after = ctx.agent_id, {step.memory_id: step.to_state for step in steps}
     rows = await SQL["list_full_texts"].fetch_all(tx, agent_id=agent_id, memory_ids=list(after))
     texts = {
@@ -189,7 +200,7 @@ async def _archive_texts(
 async def _mark_ineffective(
     tx: Tx, ctx: LifecycleContext, evidence: Sequence[Record], steps: Sequence[PlannedTransition]
 ) -> None:
-    """Mark the steps of procedures that became ineffective, and remove the mark from others."""
+    """Put a mark before the steps of procedures that became ineffective, and remove it where they no longer are."""
     changed = [step.memory_id for step in steps if "INEFFECTIVE" in (step.from_state, step.to_state)]
     if not changed:
         return
@@ -204,7 +215,7 @@ def _mark_forms(row: Record, ctx: LifecycleContext) -> ShortForms:
 
 
 def truncate_text(text: str) -> str:
-    """Return the first whole words of a text. Pure."""
+    """Return at most MAX_SUMMARIZED_CHARACTERS of a text, cut after a whole word. Pure."""
     if len(text) <= MAX_SUMMARIZED_CHARACTERS:
         return text
     words = text[:MAX_SUMMARIZED_CHARACTERS].rsplit(maxsplit=1)

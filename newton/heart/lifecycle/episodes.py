@@ -19,7 +19,7 @@ class EpisodeAge:
 
 
 def plan(episodes: Sequence[EpisodeAge], thresholds: LifecycleThresholds, *, now: datetime) -> list[PlannedTransition]:
-    """Return the due transitions. The age of an episode is counted from its end."""
+    """Return the state transitions that are due. The age of an episode is counted from its end."""
     return [step for episode in episodes if (step := _plan_transition(episode, thresholds, now))]
 
 

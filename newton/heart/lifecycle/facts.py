@@ -1,4 +1,4 @@
-"""Rules for fact states. The state is a function of the evidence, so equal evidence gives an equal state. Pure."""
+"""Rules that derive the state of a fact from the evidence, so that equal evidence gives an equal state. Pure."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,12 +19,13 @@ MAX_CLOCK_SKEW = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactEvidence:
-    """A fact with its evidence.
+    """A fact with the evidence that decides on its state.
 
-    Outside sources are those with trust `tool` or `web`. `confirmations` counts repeated statements; outside ones count
-    only for a fact from outside. `sources` counts independent sources that are not outside, `outside` the outside
-    sources besides the first. `vouched`: a person confirmed the fact. `since`: the start of validity or the last
-    renewal. `superseded_since`: when the fact that supersedes it became valid; `superseded_until`: when that one ends.
+    `confirmations` counts repeated statements; those by tools and the web count only if the fact came from there.
+    `sources` counts the independent sources that are neither tools nor the web, `outside` the tools and web sources
+    besides the first one. `vouched` means that a person confirmed the fact. `since` is the start of its validity or its
+    last repetition. `superseded_since` and `superseded_until` are the start and end of validity of the fact that
+    supersedes it.
     """
 
     memory_id: UUID
@@ -51,7 +52,7 @@ class FactEvidence:
 
     @property
     def is_released(self) -> bool:
-        """Return whether the fact may be used as knowledge."""
+        """Return whether the fact is not in quarantine, or has enough evidence to leave it."""
         return not self.quarantined or is_confirmed(by_person=self.vouched, other_origins=self.outside)
 
     @property
@@ -62,7 +63,7 @@ class FactEvidence:
         return self.valid_to is not None and self.since <= self.valid_to <= now
 
     def is_superseded(self, now: datetime) -> bool:
-        """Return whether another fact supersedes it and is valid now."""
+        """Return whether a fact that is valid now supersedes this one."""
         if self.superseded_since is None or self.superseded_since > now + MAX_CLOCK_SKEW:
             return False
         return self.superseded_until is None or self.superseded_until > now
@@ -74,14 +75,14 @@ class FactEvidence:
         return self.single and self.is_released and not ended and self.since <= now + MAX_CLOCK_SKEW
 
     def may_follow(self, older: "FactEvidence") -> bool:
-        """Return whether the fact may supersede an older value of the same attribute."""
+        """Return whether the fact may supersede an older fact on the same subject and attribute."""
         trust: Trust = "user" if self.vouched else self.trust
         is_core = older.is_core or older.state == "CORE"
         return may_supersede(trust, known=older.trust, is_confirmed=older.vouched or is_core)
 
 
 class TargetState(NamedTuple):
-    """The state that the evidence requires, with the event and the reason of the transition to it."""
+    """The state that a fact should have, with the event and the reason of the transition to it."""
 
     state: str
     event: str
@@ -89,7 +90,10 @@ class TargetState(NamedTuple):
 
 
 def plan(facts: Sequence[FactEvidence], thresholds: LifecycleThresholds, *, now: datetime) -> list[PlannedTransition]:
-    """Return the due transitions, at most one per fact. Values of one single-valued attribute must come together."""
+    """Return the state transitions that are due, at most one for each fact.
+
+    All facts on one single-valued attribute of a subject must be given together.
+    """
     successors = find_successors(facts, now=now)
     steps: list[PlannedTransition] = []
     for fact in facts:
@@ -102,10 +106,10 @@ def plan(facts: Sequence[FactEvidence], thresholds: LifecycleThresholds, *, now:
 
 
 def may_supersede(trust: Trust, *, known: Trust, is_confirmed: bool) -> bool:
-    """Return whether a statement of this trust may supersede a known fact without a decision by a person.
+    """Return whether a statement of this trust may supersede a fact of trust `known` without a decision by a person.
 
-    What a person states may supersede any fact. Another statement may supersede neither a fact of higher trust nor one
-    that a person confirmed.
+    A statement by a person may supersede any fact. Another statement may supersede neither a fact of higher trust nor
+    one that a person confirmed.
     """
     if trust in PERSON_TIERS:
         return True
@@ -113,7 +117,7 @@ def may_supersede(trust: Trust, *, known: Trust, is_confirmed: bool) -> bool:
 
 
 def find_successors(facts: Sequence[FactEvidence], *, now: datetime) -> dict[UUID, FactEvidence]:
-    """Map each superseded value of an attribute to the value that follows it."""
+    """Return the superseded facts on single-valued attributes by id, each with the later fact that supersedes it."""
     return {
         fact.memory_id: later
         for values in _group_values(facts, now)
@@ -123,14 +127,14 @@ def find_successors(facts: Sequence[FactEvidence], *, now: datetime) -> dict[UUI
 
 
 def find_contested_values(facts: Sequence[FactEvidence], *, now: datetime) -> list[tuple[UUID, UUID]]:
-    """Return pairs of ids: a current value of an attribute, and an older one that it may not supersede."""
+    """Return pairs of ids of contradictory facts: the later fact, and an older one that it may not supersede."""
     successors = find_successors(facts, now=now)
     groups = [[one for one in group if one.memory_id not in successors] for group in _group_values(facts, now)]
     return [(later.memory_id, fact.memory_id) for group in groups for fact, later in combinations(group, 2)]
 
 
 def _group_values(facts: Sequence[FactEvidence], now: datetime) -> Iterable[list[FactEvidence]]:
-    """Return the candidates for the current value of each attribute, oldest first."""
+    """Return the facts that may be current, in one list for each subject and single-valued attribute, oldest first."""
     groups: defaultdict[tuple[str | None, str | None], list[FactEvidence]] = defaultdict(list)
     for fact in sorted(facts, key=lambda fact: (fact.since, fact.created_at, fact.memory_id)):
         if fact.is_current_candidate(now):
@@ -139,7 +143,7 @@ def _group_values(facts: Sequence[FactEvidence], now: datetime) -> Iterable[list
 
 
 def _end_state(fact: FactEvidence, successors: Mapping[UUID, FactEvidence], now: datetime) -> TargetState | None:
-    """Return the state of a fact that is no longer current, or None."""
+    """Return the state of a fact that is no longer current; None if the fact is current."""
     if fact.is_disproved:
         return TargetState("INACTIVE", "disproved", "it was retracted or disproved")
     if fact.duplicate_of:
@@ -173,7 +177,7 @@ def _current_state(fact: FactEvidence, thresholds: LifecycleThresholds) -> Targe
 
 
 def _describe_transition(fact: FactEvidence, target: TargetState, *, releases: bool) -> tuple[str, str]:
-    """Return the event and the reason of a transition."""
+    """Return the event and the reason of the transition of a fact to its target state."""
     if releases:
         cause = "a person confirmed it" if fact.vouched else f"{fact.outside} other origins state the same"
         return "released", f"{cause}; {target.reason}"

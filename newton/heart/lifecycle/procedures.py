@@ -16,7 +16,7 @@ Z_95 = 1.959963984540054  # two-sided 95 % quantile of the normal distribution
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcedureRecord:
-    """A procedure with its statistics. `retired` is True when the procedure was replaced or retired."""
+    """A procedure with the numbers of its uses. `retired` is True if it was replaced or retired."""
 
     memory_id: UUID
     state: str
@@ -27,7 +27,7 @@ class ProcedureRecord:
 
 
 def effectiveness(successes: int, failures: int) -> float:
-    """Return the share of successes among the rated uses; 0 without rated uses.
+    """Return the share of successes among the uses that succeeded or failed; 0 if there are none.
 
     >>> effectiveness(3, 1), effectiveness(0, 0)
     (0.75, 0.0)
@@ -52,7 +52,7 @@ def lower_bound(successes: int, failures: int) -> float:
 
 
 def mark_forms(forms: ShortForms, state: str, *, count_tokens: TokenCounter) -> ShortForms:
-    """Return the short forms of a procedure in this state: the mark precedes the steps of an ineffective one."""
+    """Return the short forms for this state. The summary of an ineffective procedure begins with INEFFECTIVE_MARK."""
     plain = forms.summary.removeprefix(INEFFECTIVE_MARK)
     summary = INEFFECTIVE_MARK + plain if state == "INEFFECTIVE" else plain
     header_tokens = forms.summary_tokens - count_tokens(to_bullet(forms.summary))
@@ -60,7 +60,7 @@ def mark_forms(forms: ShortForms, state: str, *, count_tokens: TokenCounter) -> 
 
 
 def plan(records: Sequence[ProcedureRecord], thresholds: LifecycleThresholds) -> list[PlannedTransition]:
-    """Return the due transitions, at most one per procedure."""
+    """Return the state transitions that are due, at most one for each procedure."""
     return [step for record in records if (step := _plan_transition(record, thresholds))]
 
 
@@ -73,7 +73,7 @@ def _plan_transition(record: ProcedureRecord, thresholds: LifecycleThresholds) -
 
 
 def _target_state(record: ProcedureRecord, thresholds: LifecycleThresholds) -> tuple[str, str, str]:
-    """Return the state that the record of a procedure requires, the event and the reason."""
+    """Return the state that the results of a procedure require, with the event and the reason of the transition."""
     if record.retired:
         return "RETIRED", "retired", "a newer version replaced it, or it was removed"
     rate, rated = effectiveness(record.successes, record.failures), record.successes + record.failures

@@ -1,4 +1,4 @@
-"""Thresholds of lifecycle transitions and caps on memories."""
+"""Thresholds for state transitions, and the maximum numbers of memories."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -6,7 +6,7 @@ from datetime import timedelta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LifecycleThresholds:
-    """The minimum counts, ages and rates (in [0, 1]) for transitions, and the maximum number of memories per kind."""
+    """The counts, ages and rates (in [0, 1]) at which states change, and the maximum number of memories per kind."""
 
     core_fact_min_sources: int = 3
     max_facts_per_attribute: int = 10

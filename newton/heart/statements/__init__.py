@@ -1,1 +1,1 @@
-"""Parse and compare statements, to detect that two of them say the same. Pure."""
+"""Parsing and comparison of statements: whether two say the same, and whether one replaces the other. Pure."""

@@ -1,4 +1,4 @@
-"""Align two statements: shared words, and the role of each word in either statement."""
+"""Alignment of two statements: the words that both have, and the grammatical role of each word in each statement."""
 
 from bisect import insort
 from collections import Counter
@@ -10,7 +10,7 @@ _TIME_PREPOSITIONS = frozenset({"in", "on", "at"})
 
 
 class AlignedStatement:
-    """One of two aligned statements with its words. A word that is a name in either is a name in both."""
+    """One of two aligned statements, with its words. A word that is a name in one counts as a name in both."""
 
     def __init__(self, own: ParsedStatement, other: ParsedStatement) -> None:
         self.statement = own
@@ -30,7 +30,8 @@ class AlignedStatement:
     def comparison_role(self, item: ParsedWord) -> str:
         """Return the role by which the word is compared.
 
-        Prepositions that mean the same count as one: `on`, `at` and `in` before a time; `at` and `in` before a name."""
+        Prepositions with the same meaning are equal: "on", "at" and "in" before a time, "at" and "in" before a name.
+        """
         clause, _, last = item.role.rpartition(" ")
         if last in _TIME_PREPOSITIONS and item.is_time:
             last = ""
@@ -39,7 +40,7 @@ class AlignedStatement:
         return f"{clause} {last}".strip()
 
     def roles_by_word(self) -> dict[str, list[str]]:
-        """Return the sorted roles of each word."""
+        """Return the sorted grammatical roles of each word."""
         roles: dict[str, list[str]] = {}
         for key, item in zip(self.keys, self.items, strict=True):
             insort(roles.setdefault(key, []), self.comparison_role(item))
@@ -50,18 +51,18 @@ class AlignedStatement:
 
 
 class StatementPair(NamedTuple):
-    """A new and a known statement, aligned with each other."""
+    """A new statement and a known one, aligned with each other."""
 
     new: AlignedStatement
     known: AlignedStatement
 
     def unmatched_words(self) -> tuple[list[str], list[str]]:
-        """Return the words that only one statement has, markers included."""
+        """Return the words and prepositions that only the new and that only the known statement has."""
         new, known = (Counter([*side.keys, *side.statement.markers]) for side in self)
         return list((new - known).elements()), list((known - new).elements())
 
     def overlap(self) -> float:
-        """Return the share of words that both have, in [0, 1]."""
+        """Return the share of the words that both statements have, in [0, 1]."""
         words = len(self.new.keys) + len(self.known.keys)
         common = Counter(self.new.keys) & Counter(self.known.keys)
         return 2 * common.total() / words if words else 1.0

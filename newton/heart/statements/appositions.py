@@ -35,26 +35,26 @@ _NEXT_WORD = re.compile(r" ([a-z][\w-]*)")
 
 
 class NameApposition(NamedTuple):
-    """A name and the phrase that describes it."""
+    """A name, and as `role` the phrase that describes it, such as "our plumber"."""
 
     name: str
     role: str
 
     @property
     def noun(self) -> str:
-        """The last word of the phrase."""
+        """The last word of the role, such as "plumber"."""
         return self.role.split()[-1]
 
     @property
     def statement(self) -> str:
-        """The apposition as a sentence."""
+        """The apposition as a sentence, such as "Theo is our plumber."."""
         owner, rest = self.role.split(maxsplit=1)
         owner = owner if owner.endswith(("'s", "’s")) else owner.lower()
         return f"{self.name} {'are' if ' and ' in self.name else 'is'} {owner} {rest}."
 
 
 def find_appositions(text: str) -> list[NameApposition]:
-    """Return the appositions of a text.
+    """Return the names in a text that a phrase beside them describes, each with this phrase.
 
     >>> [one.statement for one in find_appositions("Our plumber Theo charges 70 euros an hour.")]
     ['Theo is our plumber.']
@@ -65,7 +65,7 @@ def find_appositions(text: str) -> list[NameApposition]:
 
 
 def _may_end(rest: str) -> bool:
-    """Return whether a name may end before the rest of the text. In "the internal Kafka cluster" it does not."""
+    """Return whether a name may end before `rest`, the text after it. In "the internal Kafka cluster" it may not."""
     found = _NEXT_WORD.match(rest)
     if not found:
         return True
@@ -75,7 +75,10 @@ def _may_end(rest: str) -> bool:
 
 
 def _to_apposition(match: re.Match[str]) -> NameApposition | None:
-    """Return the apposition. Of "my brother Tom and Eva" only Tom is the brother."""
+    """Return the apposition of a match; None if it is a date, or if a plural describes a single name.
+
+    A singular describes only the first of two names: of "my brother Tom and Eva" only Tom is the brother.
+    """
     name, role = match["name"], match["role"]
     if _is_date(name):
         return None
@@ -93,7 +96,7 @@ def _is_date(name: str) -> bool:
 
 
 def _is_noun_phrase(role: str) -> bool:
-    """Return whether the words after the owner are one phrase. The first of them may look like a verb ("my coach")."""
+    """Return whether the words after the owner are one noun phrase. The first may look like a verb ("my coach")."""
     words = [word.lower() for word in role.split()[1:]]
     if words[-1] in _ADJECTIVES or any(word in MARKERS or word in AUXILIARIES for word in words):
         return False

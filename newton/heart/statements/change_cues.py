@@ -1,4 +1,4 @@
-"""Phrases that announce a change, limit a statement, or name a relation. Read once from `change_cues.yaml`."""
+"""Patterns of phrases that announce a change, limit a statement, or name a relation, from `change_cues.yaml`."""
 
 import re
 from collections.abc import Mapping
@@ -11,7 +11,11 @@ import yaml
 
 
 class ChangeCues(NamedTuple):
-    """Compiled patterns by name: cues, relations with one value or several, and phrases beside what is over."""
+    """Compiled patterns by name.
+
+    `cues` announce a change or limit a statement. `single_valued` and `multi_valued` name relations with one or with
+    several values at a time. `former` stand before or after a thing that has ended.
+    """
 
     cues: Mapping[str, Pattern[str]]
     single_valued: Mapping[str, Pattern[str]]
@@ -21,7 +25,7 @@ class ChangeCues(NamedTuple):
 
 @cache
 def load_cues() -> ChangeCues:
-    """Return the shipped patterns."""
+    """Return the patterns of the file `change_cues.yaml`."""
     text = files("newton.heart.statements").joinpath("change_cues.yaml").read_text(encoding="utf-8")
     groups: dict[str, dict[str, str]] = yaml.safe_load(text)
     return ChangeCues(*(_compile_group(groups[name]) for name in ChangeCues._fields))

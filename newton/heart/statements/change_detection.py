@@ -1,4 +1,4 @@
-"""Decide whether a newer statement replaces an older one, without a language model. Pure.
+"""Detection of whether a newer statement replaces an older one, without a language model. Pure.
 
 Gradient-boosted trees over the features of `change_features` give a probability. One feature is the score of a linear
 model over the vectors of the statements. `scripts/fit-changes` fits both.
@@ -44,7 +44,7 @@ _DESCRIPTIONS = {
 
 
 class ChangeVerdict(NamedTuple):
-    """Whether the newer statement replaces the older one, the probability in [0, 1] and a short reason."""
+    """The relation of the newer statement to the older one, the probability of a replacement, and a reason."""
 
     kind: ChangeKind
     probability: float
@@ -52,9 +52,11 @@ class ChangeVerdict(NamedTuple):
 
 
 class ChangeModel(NamedTuple):
-    """Trees that add up to log odds, the log odds without them, and the minimum probabilities of update and unsure.
+    """The fitted parameters of change detection.
 
-    `vector_weights` weigh the result of `combine_vectors` for vectors of the embedding model `vector_model`.
+    The log odds of a change are `base` plus the sum over the trees. `update_min` and `unsure_min` are the minimum
+    probabilities of these verdicts. `vector_weights` weigh the result of `combine_vectors` for vectors of the embedding
+    model `vector_model`.
     """
 
     trees: Sequence[Sequence[Sequence[Any]]]
@@ -68,15 +70,16 @@ class ChangeModel(NamedTuple):
 
 @cache
 def load_model() -> ChangeModel:
-    """Return the shipped model."""
+    """Return the fitted model of the file `change_model.json`."""
     text = files("newton.heart.statements").joinpath("change_model.json").read_text(encoding="utf-8")
     return ChangeModel(**json.loads(text))
 
 
 def compute_probability(features: Mapping[str, float], model: ChangeModel) -> float:
-    """Return the probability of an update.
+    """Return the probability, in [0, 1], that the newer statement replaces the older one.
 
-    A leaf is [log odds]; another node is [feature, threshold, left, right, whether a missing value goes left].
+    A leaf of a tree is [log odds]; another node is [feature, threshold, left, right, whether a missing value goes
+    left].
     """
     total = model.base
     for tree in model.trees:
@@ -90,28 +93,31 @@ def compute_probability(features: Mapping[str, float], model: ChangeModel) -> fl
 
 
 def score_vectors(older: Vector, newer: Vector) -> float:
-    """Return the log odds of an update by two unit vectors of the model `vector_model`."""
+    """Return the log odds of a replacement by the unit vectors of both statements alone.
+
+    The vectors must be of the embedding model that `ChangeModel.vector_model` names.
+    """
     model = load_model()
     return float(np.dot(combine_vectors(older, newer), model.vector_weights)) + model.vector_base
 
 
 def combine_vectors(older: Vector, newer: Vector) -> Vector:
-    """Return the products, the absolute differences, and both vectors, scaled to similar ranges."""
+    """Return the elementwise products, the absolute differences and both vectors as one vector, scaled alike."""
     return np.concatenate([20 * older * newer, 10 * np.abs(older - newer), 5 * older, 5 * newer])
 
 
 def detect_change(older: str, newer: str, *, cosine: float, vector_score: float = math.nan) -> ChangeVerdict:
     """Return whether `newer` replaces `older`. `cosine` is the similarity of their vectors.
 
-    `vector_score` is the result of `score_vectors`, NaN if the vectors are of another model. A text of several
-    clauses is not replaced by one that concerns only some of them: the rest would be lost.
+    `vector_score` is the result of `score_vectors`, NaN if the vectors are of another model. If only some clauses of
+    the older statement are concerned, the verdict is at most `unsure`, so that the others are not lost.
     """
     if cosine < MIN_COSINE:
         return ChangeVerdict("compatible", 0.0, "their meaning is not close")
     if max(len(older), len(newer)) > MAX_CHARACTERS:
         return ChangeVerdict("compatible", 0.0, "one of them is too long to compare")
     if not (is_latin_script(older) and is_latin_script(newer)):
-        return ChangeVerdict("compatible", 0.0, "the rules cover no other script")
+        return ChangeVerdict("compatible", 0.0, "they are not both in Latin script")
     features = extract_features(older, newer, cosine=cosine, vector_score=vector_score)
     if features["restates"]:
         return ChangeVerdict("compatible", 0.0, "they say the same")
@@ -126,9 +132,9 @@ def detect_change(older: str, newer: str, *, cosine: float, vector_score: float 
 
 
 def _says_more(older: str, newer: str) -> bool:
-    """Return whether the older text has several clauses, and the newer one does not concern one of them.
+    """Return whether the older text has several clauses of which the newer one does not concern all.
 
-    It concerns a clause with which it shares a word besides subjects and names.
+    The newer text concerns a clause if both share a word that is neither a subject nor a name.
     """
     clauses = split_clauses(older)
     if len(clauses) == 1:

@@ -1,6 +1,6 @@
-"""Numeric evidence on whether a newer statement replaces an older one. Pure.
+"""Numeric features of two statements, by which a model decides whether the newer one replaces the older one. Pure.
 
-Every feature is a float. The first statement is the older one. The model in `change_model.json` weighs the features.
+Every feature is a float. The model in `change_model.json` weighs the features.
 """
 
 import math
@@ -62,7 +62,12 @@ _STOPWORDS = frozenset(_STOPWORD_LIST.split())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatementOutline:
-    """Stems of the content words of a statement, and which of them are names, numbers, identifiers or the subject."""
+    """The word stems of a statement, without stopwords, and the other evidence that change detection uses.
+
+    `names`, `numbers`, `identifiers` and `subject` are subsets of the stems. `cues`, `single` and `multi` are the names
+    of the patterns of ChangeCues that match, `scopes` the stems of words that limit the statement, and `former` the
+    stems of words for things of the past.
+    """
 
     text: str
     parsed: ParsedStatement
@@ -83,7 +88,7 @@ class StatementOutline:
 
 @lru_cache(maxsize=2_048)
 def outline(text: str) -> StatementOutline:
-    """Return the stems of the content words of a statement, and which of them are names, numbers or its subject."""
+    """Return the word stems of a statement, without stopwords, and which of them are names, numbers or the subject."""
     patterns, parsed, former = load_cues(), parse_statement(text), _former_phrases(text)
     words = [word for word in _WORD.findall(text) if not _is_stopword(word)]
     opening = words[0] if words and text.lstrip().startswith(words[0]) else ""
@@ -108,7 +113,10 @@ def outline(text: str) -> StatementOutline:
 
 
 def _former_phrases(text: str) -> list[list[str]]:
-    """Return the stems of each phrase that names what is over: the words after `instead of`, or before `was sold`."""
+    """Return the word stems of each phrase that names a thing of the past.
+
+    Such a phrase follows "instead of", or precedes "was sold".
+    """
     before, after = (load_cues().former[name] for name in ("before", "after"))
     phrases = [
         *(
@@ -140,7 +148,7 @@ def _stem(word: str) -> str:
 
 
 def _subject_stems(parsed: ParsedStatement) -> frozenset[str]:
-    """Return the stems before the verb."""
+    """Return the stems of the words before the verb, which name the subject."""
     stems: list[str] = []
     for item in parsed.items:
         if item.finite or item.is_plain_verb:
@@ -150,9 +158,9 @@ def _subject_stems(parsed: ParsedStatement) -> frozenset[str]:
 
 
 def extract_features(older: str, newer: str, *, cosine: float, vector_score: float = math.nan) -> dict[str, float]:
-    """Return the features of a pair whose vectors have this cosine similarity.
+    """Return the features, by name, of two statements whose vectors have this cosine similarity.
 
-    `vector_score` is the log odds of an update by the vectors alone; NaN when the vectors are of another model.
+    `vector_score` is the log odds of a replacement by the vectors alone; NaN if the vectors are of another model.
     """
     old, new = outline(older), outline(newer)
     features = {"cosine": cosine, "vector_score": vector_score}
@@ -249,7 +257,7 @@ def _value_features(old: StatementOutline, new: StatementOutline) -> dict[str, f
 
 
 def _former_features(old: StatementOutline, new: StatementOutline) -> dict[str, float]:
-    """Compare what the newer statement says is over with the older statement."""
+    """Return features that tell whether the older statement contains a thing that the newer one calls past."""
     found = new.former & old.stems
     return {
         "former_named": float(bool(new.former)),
@@ -264,7 +272,7 @@ def _former_features(old: StatementOutline, new: StatementOutline) -> dict[str, 
 
 
 def _topic_features(old: StatementOutline, new: StatementOutline) -> dict[str, float]:
-    """Compare the words of the statements without those of their subjects."""
+    """Return features of the words that both statements share, without the words of their subjects."""
     subjects = old.subject | new.subject
     old_rest, new_rest = old.stems - subjects, new.stems - subjects
     shared = old_rest & new_rest
@@ -319,7 +327,7 @@ def _classify_verb(verbs: Sequence[str]) -> float:
 
 
 def _alignment_features(old: StatementOutline, new: StatementOutline) -> dict[str, float]:
-    """Compare the statements word by word from both ends, and their articles, possessives and hedges."""
+    """Return features of equal words from both ends, and of articles, possessives and words such as "might"."""
     old_words, new_words = ([word.strip(".,!?").lower() for word in side.text.split()] for side in (old, new))
     prefix = _count_equal(old_words, new_words)
     suffix = min(_count_equal(old_words[::-1], new_words[::-1]), min(len(old_words), len(new_words)) - prefix)
@@ -353,7 +361,7 @@ def _head_kept(head: re.Pattern[str], older: str, newer: str) -> float:
 
 
 def _interactions(f: Mapping[str, float]) -> dict[str, float]:
-    """Return products of features that mean more together."""
+    """Return products of features that say more in combination than alone."""
     plain = 1 - f["announces"]
     single = float(f["single_shared"] > 0)
     multi = float(f["multi_shared"] > 0)

@@ -1,4 +1,4 @@
-"""Clauses of a statement, each of which says something by itself. Pure."""
+"""Splitting of a statement into clauses, each of which says something by itself. Pure."""
 
 import re
 
@@ -12,7 +12,7 @@ _BOUNDARY = re.compile(
 
 
 def split_clauses(text: str) -> list[str]:
-    """Return the clauses of a text. A part without a verb belongs to the clause before or after it.
+    """Return the clauses of a text. A part without a verb is joined to the clause before or after it.
 
     >>> split_clauses("The plumber is Mr. Tanner, he charges 60 an hour.")
     ['The plumber is Mr. Tanner', 'he charges 60 an hour.']

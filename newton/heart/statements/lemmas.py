@@ -1,4 +1,4 @@
-"""Lemmatize words: strip endings and map synonyms to one common word."""
+"""Lemmatization of words: endings are removed, and synonyms become one common word."""
 
 import re
 
@@ -12,7 +12,7 @@ _CLOSED = re.compile("[^aeiou][aeiouy][^aeiouwxy]$")
 
 
 def lemmatize(word: str) -> str:
-    """Return the lemma of a word, the same for all synonyms.
+    """Return the lemma of a word. Synonyms have the same lemma.
 
     >>> [lemmatize(word) for word in ("lives", "resided", "moving", "studies", "wrote", "deployment")]
     ['live', 'live', 'move', 'study', 'write', 'deploy']

@@ -1,4 +1,4 @@
-"""Parse numbers, dates and times of day in any spelling."""
+"""Parsing of numbers, dates and times of day in any English spelling."""
 
 import re
 from collections.abc import Sequence
@@ -47,7 +47,10 @@ class WordToken(NamedTuple):
 
 
 def parse_numbers(words: Sequence[WordToken]) -> list[WordToken]:
-    """Replace numbers by #3 and #nth3, and times by @day5, @month5, @year2024, @mon, @morning and @clock9:30."""
+    """Return the words with numbers and times replaced by parsed forms.
+
+    Numbers become #3 and #nth3; times become @day5, @month5, @year2024, @mon, @morning and @clock9:30.
+    """
     texts = [word.text for word in words]
     tokens: list[WordToken] = []
     position = 0
@@ -59,7 +62,7 @@ def parse_numbers(words: Sequence[WordToken]) -> list[WordToken]:
 
 
 def _parse_at(words: Sequence[str], position: int, *, is_capitalized: bool) -> tuple[int, list[str]]:
-    """Return the number of words of the number or time at `position`, and its parsed forms."""
+    """Return how many words the number or time at `position` has, 0 if there is none, and its parsed forms."""
     word, last = words[position], words[position - 1] if position else ""
     following = words[position + 1] if position + 1 < len(words) else ""
     if word in CARDINALS or (word in SCALES and last == "a"):
@@ -91,7 +94,7 @@ def _parse_spelled_number(words: Sequence[str], position: int) -> tuple[int, lis
 
 
 def _can_append(part: int, unit: int) -> bool:
-    """Return whether two parts form one number: forty two does, four two does not."""
+    """Return whether two spelled numbers in a row form one number: "forty two" does, "four two" does not."""
     return part == 0 or (part % 100 == 0 and unit < 100) or (part % 100 >= 20 and part % 10 == 0 and 0 < unit < 10)
 
 
@@ -133,7 +136,10 @@ def _parse_named_time(word: str, *, is_capitalized: bool) -> tuple[int, list[str
 
 
 def _mark_dates(words: list[WordToken]) -> list[WordToken]:
-    """Mark months and the days next to them; `may` and `march` are months only next to a word of time."""
+    """Replace months and the days next to them by parsed forms.
+
+    The words "may" and "march" are months only next to a word of time.
+    """
     dated = list(words)
     for position, word in enumerate(words):
         if word.text in MONTHS:
@@ -148,7 +154,7 @@ def _mark_dates(words: list[WordToken]) -> list[WordToken]:
 
 
 def _find_adjacent_day(words: list[WordToken], position: int) -> int | None:
-    """Return the position of the day: 5 May, May 5th, the 5th of May."""
+    """Return the position of the day next to a month, as in 5 May, May 5th, the 5th of May; None if there is none."""
     sides = [position - 1, position + 1, *([position - 2] if position > 1 and words[position - 1].text == "of" else [])]
     return next((n for n in sides if 0 <= n < len(words) and _is_day(words[n].text)), None)
 

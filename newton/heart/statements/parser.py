@@ -1,4 +1,4 @@
-"""Parse a statement into lemmas with their roles, and its negations, quantifiers and modalities."""
+"""Parser of statements. It finds lemmas with grammatical roles, negations, quantifiers and modal words."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -19,10 +19,11 @@ _NAMING_VERBS = frozenset({"named", "called", "titled"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedWord:
-    """A content word, or `=be`, `=have`, `=do` where the sentence has no other verb.
+    """A content word; or `=be`, `=have` or `=do` where the sentence has no other verb.
 
-    `capital` marks a name, unless the word is the `first` of its sentence. `role` names the markers that govern it.
-    `past` and `passive` are None when the form is ambiguous. `finite` marks a finite verb, `single` a singular noun.
+    `capital` marks a name, unless the word is the `first` of its sentence. `role` holds the prepositions and
+    conjunctions that govern the word. `past` and `passive` are None if the form is ambiguous. `finite` marks a finite
+    verb, `single` a singular noun.
     """
 
     surface: str
@@ -50,9 +51,10 @@ class ParsedWord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedStatement:
-    """A parsed statement. `features` are negations, quantifiers and modalities, each with the word that it precedes.
+    """A parsed statement.
 
-    `persons` are owners and persons that a clause refers back to. Word order is significant with several clauses.
+    `features` are negations, quantifiers and modal words, each with the word that it precedes. `persons` are the
+    persons that possessives and later clauses refer to. Word order matters if there are several clauses.
     """
 
     items: tuple[ParsedWord, ...]
@@ -65,12 +67,12 @@ class ParsedStatement:
 
 @lru_cache(maxsize=1_024)
 def parse_statement(text: str) -> ParsedStatement:
-    """Parse an English text. Of a text in another script than Latin only its words are kept."""
+    """Parse an English text. Of a text that is not in Latin script, only the words are used."""
     return _normalize_use_as(_normalize_preference(_to_active_voice(_StatementParser(tokenize(text)).parse())))
 
 
 class _StatementParser:
-    """A single pass over the words of a statement that collects content words and features."""
+    """A parser that collects the content words and features of a statement in a single pass over its words."""
 
     def __init__(self, words: Sequence[WordToken]) -> None:
         self._words = words
@@ -138,7 +140,7 @@ class _StatementParser:
             self._items[-1] = replace(self._items[-1], role=self._full_role("of"))
 
     def _add_person(self, position: int) -> None:
-        """Add he and him as words; skip his, and he in a clause about something named before."""
+        """Add a personal pronoun as a word; add a possessive, or a pronoun in a later clause, to the persons."""
         text = self._texts[position]
         person = vocabulary.PERSONS[text]
         if text in vocabulary.POSSESSIVES or self._clause or (text == "her" and self._is_content(position + 1)):
@@ -159,7 +161,7 @@ class _StatementParser:
         return self._ended or any(verbs[role] > 1 for role in ("", *vocabulary.CLAUSE_MARKERS))
 
     def _add_auxiliary(self, position: int) -> None:
-        """Add a form of be, have or do, which counts only where no verb follows."""
+        """Add a form of be, have or do, unless another verb follows."""
         text = self._texts[position]
         self._start_role("")
         if text not in vocabulary.OWNERSHIP_VERBS and _is_helper(self._texts, position):
@@ -189,7 +191,7 @@ class _StatementParser:
         self._start_role("" if clause else role, clause=role if clause else None)
 
     def _is_employer(self, marker: str, following: WordToken) -> bool:
-        """Return whether the marker introduces an employer: works for Acme, is employed by it."""
+        """Return whether the preposition introduces an employer, as in "works for Acme" and "is employed by Acme"."""
         if marker == "by":
             return any(item.surface == "employed" for item in self._items)
         return marker == "for" and following.is_capitalized and self._items[-1].lemma == "work"
@@ -217,14 +219,14 @@ class _StatementParser:
         self._items.append(replace(item, surface=alias, role=self._full_role(role), single=single))
 
     def _is_time_modifier(self, position: int) -> bool:
-        """Return whether a time modifies the next word: Monday meetings, the Monday meeting, night mode."""
+        """Return whether a time modifies the next word, as in "Monday meetings" and "night mode"."""
         following = self._words[position + 1] if position + 1 < len(self._words) else WordToken(STOP)
         if not self._is_content(position + 1) or following.text.startswith((TIME_PREFIX, NUMBER_PREFIX)):
             return False
         return not following.is_capitalized or (position > 0 and self._texts[position - 1] in vocabulary.DETERMINERS)
 
     def _closes_role(self, item: ParsedWord) -> bool:
-        """Return whether the words governed by the last marker end before this word."""
+        """Return whether this word no longer belongs to the phrase that the last preposition began."""
         if self._opened == len(self._items) or not self._role:
             return False
         last = self._items[-1]
@@ -236,7 +238,7 @@ class _StatementParser:
 
 
 def _is_helper(texts: Sequence[str], position: int) -> bool:
-    """Return whether the word is an auxiliary of a following verb: is living, has got."""
+    """Return whether the word is an auxiliary of a verb that follows, as in "is living" and "has got"."""
     for text in texts[position + 1 : position + 4]:
         if texts[position] in vocabulary.DO:
             return text == "~not" or text in vocabulary.VERBS
@@ -289,19 +291,19 @@ def _make_word(words: Sequence[WordToken], position: int, *, continuing: bool) -
 
 
 def _is_continuing(texts: Sequence[str]) -> bool:
-    """Return whether the statement describes a continuing state: since May, for three years."""
+    """Return whether the statement describes a continuing state, by words such as "since May" or "for three years"."""
     return any(one == "since" or (one == "for" and other.startswith(NUMBER_PREFIX)) for one, other in pairwise(texts))
 
 
 def _gives_name(texts: Sequence[str], position: int) -> bool:
-    """Return whether `named`, `called` or the like only introduces a name: "has a dog called Rex", "is named Rex"."""
+    """Return whether a word such as "named" or "called" only introduces a name, as in "has a dog called Rex"."""
     forms = vocabulary.AUXILIARIES | vocabulary.OWNERSHIP_VERBS
     is_naming = texts[position] in _NAMING_VERBS
     return is_naming and any(text in forms or lemmatize(text) in VERB_LEMMAS for text in texts[:position])
 
 
 def _verb_form(texts: Sequence[str], position: int, *, continuing: bool) -> tuple[bool | None, bool | None, bool]:
-    """Return past, passive and finite of the word at `position`, as in ParsedWord."""
+    """Return the fields `past`, `passive` and `finite` of ParsedWord for the word at `position`."""
     text, helpers = texts[position], _find_helpers(texts, position)
     if not helpers:
         return _form_without_helper(texts, position)
@@ -315,7 +317,10 @@ def _verb_form(texts: Sequence[str], position: int, *, continuing: bool) -> tupl
 
 
 def _helper_tense(first: str, *, continuing: bool) -> bool | None:
-    """Return whether the first auxiliary is past tense; "has been for three years" is present, "has been" is past."""
+    """Return whether the first auxiliary is past tense; None if it has no tense.
+
+    "Has been" is past, but in a `continuing` statement, such as "has been for three years", present.
+    """
     if first in vocabulary.BE_BARE:
         return None
     return not continuing if first in ("has", "have") else first in vocabulary.PAST_AUXILIARIES
@@ -335,7 +340,7 @@ def _form_without_helper(texts: Sequence[str], position: int) -> tuple[bool | No
 
 
 def _to_active_voice(reading: ParsedStatement) -> ParsedStatement:
-    """Move the agent of a passive first: `it is written by Ana` becomes `Ana writes it`."""
+    """Convert passive to active voice: "it is written by Ana" becomes "Ana writes it"."""
     items = list(reading.items)
     for verb in [item for item in items if item.passive]:
         items = _move_agent_first(items, items.index(verb))
@@ -354,7 +359,7 @@ def _move_agent_first(items: list[ParsedWord], verb: int) -> list[ParsedWord]:
 
 
 def _normalize_preference(reading: ParsedStatement) -> ParsedStatement:
-    """Normalize preferences: prefer to, than or over, and like more than."""
+    """Give preferences one form, whether they are written with prefer to, prefer over, or like more than."""
     lemmas = [item.lemma for item in reading.items]
     features = [feature for feature in reading.features if feature[0] != "more"]
     liking = "enjoy" in lemmas and "than" in reading.markers and len(features) < len(reading.features)
@@ -372,7 +377,7 @@ def _normalize_preference(reading: ParsedStatement) -> ParsedStatement:
 
 
 def _normalize_use_as(reading: ParsedStatement) -> ParsedStatement:
-    """Normalize use as to be: Ana uses the attic as a study, it is her study."""
+    """Convert "use as" to "be": "Ana uses the attic as a study" becomes "the attic is her study"."""
     items = list(reading.items)
     use = next((n for n, item in enumerate(items) if item.lemma == "use" and not item.passive), 0)
     first = next((n for n, item in enumerate(items) if n > use and item.role == "as"), 0)

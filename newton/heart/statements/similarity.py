@@ -1,6 +1,7 @@
-"""Compare two statements without a model, by words and grammar. Pure.
+"""Comparison of two statements by words and grammar, without a model. Pure.
 
-Cosine similarity does not separate "will" from "was" or Tuesday from Thursday, so it never makes two statements equal.
+Cosine similarity does not separate "will" from "was" or Tuesday from Thursday, so it alone never makes two statements
+equal.
 """
 
 import math
@@ -28,7 +29,7 @@ _NEGATING_PREFIXES = ("un", "in", "im", "dis", "non", "ir")
 
 @dataclass(frozen=True, slots=True)
 class StatementSimilarity:
-    """The similarity of two statements in [0, 1], the verdict and a short reason."""
+    """The similarity of two statements in [0, 1], the verdict, and a short reason for it."""
 
     similarity: float
     verdict: Literal["same", "near", "different"]
@@ -38,11 +39,11 @@ class StatementSimilarity:
 def compare_statements(
     new: str, known: str, *, cosine: float, same_min: float = 0.95, near_min: float = 0.85
 ) -> StatementSimilarity:
-    """Compare two statements whose vectors have this cosine similarity. Symmetric except for the reason.
+    """Compare two statements whose vectors have this cosine similarity. Only the reason depends on their order.
 
-    `same` needs equal words, or the same words in another construction. A negation, or another person, number or time,
-    makes them `different` whatever the cosine. Other pairs are `near` or `different` by the mean of cosine and word
-    overlap, which stays below `same_min`.
+    The verdict `same` requires equal words, or the same words in another construction. A negation, or another person,
+    number or time, makes it `different` whatever the cosine. Other pairs are `near` or `different` by the mean of
+    cosine and word overlap, which stays below `same_min`.
     """
     cosine = min(max(cosine, 0.0), 1.0) if math.isfinite(cosine) else 0.0
     bounds = _Bounds(same_min, near_min)
@@ -88,7 +89,7 @@ class _Bounds(NamedTuple):
 def _compare_other_script(
     new_words: Sequence[str], known_words: Sequence[str], cosine: float, bounds: _Bounds
 ) -> StatementSimilarity:
-    """Compare statements in a script without rules by their numbers and the cosine similarity."""
+    """Compare statements that are not in Latin script, by their numbers and the cosine similarity."""
     new, known = (Counter(w for w in words if any(map(str.isdigit, w))) for words in (new_words, known_words))
     if reason := _contrast_reason("other number", new - known, known - new):
         return StatementSimilarity(0.0, "different", reason)
@@ -96,7 +97,7 @@ def _compare_other_script(
 
 
 def _contrast_reason(what: str, new: Iterable[str], known: Iterable[str]) -> str:
-    """Return the reason when each side has an item that the other lacks, else ""."""
+    """Return a reason if each side has an item that the other lacks, otherwise ""."""
     first, second = set(new), set(known)
     one, other = sorted(first - second), sorted(second - first)
     return f"{what}: {_format_words(one)} against {_format_words(other)}" if one and other else ""
@@ -144,7 +145,7 @@ def _other_tense(pair: StatementPair) -> str:
 
 
 def _tenses_by_lemma(items: Iterable[ParsedWord]) -> dict[str, set[bool]]:
-    """Return whether each lemma is past tense, where the form is unambiguous."""
+    """Return for each lemma whether its forms are past tense. Ambiguous forms are skipped."""
     found: dict[str, set[bool]] = {}
     for item in items:
         if item.past is not None:
@@ -170,13 +171,13 @@ def _swapped_names(pair: StatementPair) -> str:
 
 
 def _moved_words(pair: StatementPair) -> list[str]:
-    """Return words that both have equally often, but in another role."""
+    """Return the words that occur equally often in both statements, but in another grammatical role."""
     new, known = pair.new.roles_by_word(), pair.known.roles_by_word()
     return [key for key, roles in new.items() if len(known.get(key, ())) == len(roles) and known[key] != roles]
 
 
 def _order_differs(pair: StatementPair, *, names_only: bool = False) -> bool:
-    """Return whether the statements order the words of a role differently. `A is B` equals `B is A`."""
+    """Return whether words with the same grammatical role have another order. "A is B" equals "B is A"."""
     moved = set(_moved_words(pair))
     new, known = (_words_by_role(side, moved, names_only=names_only) for side in pair)
     return any(_role_order_differs(pair, new[role], known[role]) for role in new.keys() & known.keys())
@@ -189,7 +190,7 @@ def _role_order_differs(pair: StatementPair, new: list[str], known: list[str]) -
 
 
 def _equivalent_orders(side: AlignedStatement, words: list[str]) -> Iterator[tuple[str, ...]]:
-    """Yield the words in order, and with the sides of `is` swapped when one of them is only a name or number."""
+    """Yield the words in order, and with the two sides of "is" swapped if one side has only names or numbers."""
     plain = [word for word in words if word != _IS]
     yield tuple(plain)
     if _IS in words:
@@ -216,7 +217,7 @@ def _says_more(pair: StatementPair) -> str:
 
 
 def _other_role(pair: StatementPair) -> str:
-    """Return the reason when words have other roles; `budget of Lumen` equals `Lumen budget`."""
+    """Return a reason if words have another grammatical role, otherwise "". "Budget of Lumen" equals "Lumen budget"."""
     moved = _moved_words(pair)
     new, known = pair.new.roles_by_word(), pair.known.roles_by_word()
     ways = {("".join(new[key]), "".join(known[key])) for key in moved}
@@ -227,14 +228,17 @@ def _other_role(pair: StatementPair) -> str:
 
 
 def _moved_as_group(side: AlignedStatement, moved: list[str]) -> bool:
-    """Return whether all words of one marker moved together: a red door of the house is no door of the red house."""
+    """Return whether the words of each prepositional phrase moved together or not at all.
+
+    "A red door of the house" is not "a door of the red house".
+    """
     runs = groupby(zip(side.keys, side.items, strict=True), key=lambda pair: side.comparison_role(pair[1]))
     groups = [{key in moved for key, _ in run} for role, run in runs if role]
     return all(len(group) == 1 for group in groups)
 
 
 def _is_compound_noun(pair: StatementPair, key: str) -> bool:
-    """Return whether one statement has a compound of the other's phrase: allergy to nuts, nut allergy."""
+    """Return whether a phrase of one statement is a compound in the other: "allergy to nuts" and "nut allergy"."""
     for one, other in (pair, pair[::-1]):
         if one.keys.count(key) == 1 and other.keys.count(key) == 1:
             governed, before = one.keys.index(key), other.keys.index(key)
@@ -251,7 +255,7 @@ def _other_order(pair: StatementPair) -> str:
 
 
 def _other_time_order(pair: StatementPair) -> str:
-    """Return the reason when the times are in another order, so that they may refer to other words."""
+    """Return a reason if times are in another order and so may belong to other words, otherwise ""."""
     new, known = pair.new.list_times(), pair.known.list_times()
     return "times in another order" if new != known and any(_has_scattered_times(side) for side in pair) else ""
 
@@ -263,7 +267,7 @@ def _has_scattered_times(side: AlignedStatement) -> bool:
 
 
 def _several_clauses(pair: StatementPair) -> str:
-    """Return the reason when statements of several clauses differ in the order of their words."""
+    """Return a reason if there are several clauses and the words have another order, otherwise ""."""
     new, known = pair
     differ = (new.keys, new.statement.features) != (known.keys, known.statement.features)
     compound = new.statement.has_several_clauses or known.statement.has_several_clauses
@@ -271,7 +275,10 @@ def _several_clauses(pair: StatementPair) -> str:
 
 
 def _other_owner(pair: StatementPair) -> str:
-    """Return the reason when the owners differ. A missing her or his is implied; mine and yours differ."""
+    """Return a reason if the owners differ, otherwise "".
+
+    A missing "her", "his" or "their" is no difference; "my" and "your" are different.
+    """
     new, known = pair.new.statement.persons, pair.known.statement.persons
     missing = {*new} ^ {*known}
     mixed = new != known and len({*new, *known}) > 1
@@ -279,7 +286,10 @@ def _other_owner(pair: StatementPair) -> str:
 
 
 def _other_modality_target(pair: StatementPair) -> str:
-    """Return the reason when a modality applies to another word: can swim and runs, swims and can run."""
+    """Return a reason if a modal word applies to another word, otherwise "".
+
+    "Can swim and runs" is not "swims and can run".
+    """
     for one, other in zip(_modality_anchors(pair.new), _modality_anchors(pair.known), strict=False):
         if one != other and all(anchor and not anchor.startswith(("#", "@")) for anchor in (one, other)):
             return f"a modality applies to another word: {_format_words((one, other))}"
@@ -296,7 +306,10 @@ def _other_quantifier_target(pair: StatementPair) -> str:
 
 
 def _other_negation_target(pair: StatementPair) -> str:
-    """Return the reason when a negation applies to another word: `does not eat meat` equals `eats no meat`."""
+    """Return a reason if a negation applies to another word, otherwise "".
+
+    "Does not eat meat" equals "eats no meat".
+    """
     new, known = (sorted(f for f in side.statement.features if f[0] in _DENIALS) for side in pair)
     anchors = {anchor for _, anchor in (*new, *known)}
     equal = new == known or (len(new) == len(known) == 1 and all(_is_verb_with_object(side, anchors) for side in pair))
@@ -318,7 +331,7 @@ def _other_voice(pair: StatementPair) -> str:
 
 
 def _is_or_has(pair: StatementPair) -> str:
-    """Return the reason when one says `is` and the other `has`: the project is a problem, or has one."""
+    """Return a reason if one statement says "is" and the other "has", otherwise ""."""
     for one, other in (pair, pair[::-1]):
         has = one.statement.expresses_ownership and not other.statement.expresses_ownership
         equates = any(item.lemma == _IS for item in other.statement.items)

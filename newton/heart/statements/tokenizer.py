@@ -1,4 +1,4 @@
-"""Tokenize a text, with contractions and phrases normalized."""
+"""Tokenizer of statements, which normalizes contractions and phrases."""
 
 import re
 import unicodedata
@@ -31,17 +31,17 @@ _CEASING_VERBS = frozenset({"stopped", "quit", "ceased", "quits", "stops"})
 
 @lru_cache(maxsize=1_024)
 def fold_words(text: str) -> tuple[str, ...]:
-    """Return the words and signs of a text in any language, without case and punctuation. Linear in its length."""
+    """Return the words of a text in any language in lower case, without punctuation. Takes linear time."""
     return tuple(word.text for word in _scan_words(text) if word.text not in (BREAK, STOP, START))
 
 
 def is_latin_script(text: str) -> bool:
-    """Return whether a text is mainly in Latin script. The rules for statements cover no other script."""
+    """Return whether all letters of a text are Latin. The rules for statements cover no other script."""
     return text.isascii() or all(not c.isalpha() or "LATIN" in unicodedata.name(c, "") for c in text)
 
 
 def tokenize(text: str) -> list[WordToken]:
-    """Return the words of an English statement; features such as negations begin with ~."""
+    """Return the words of an English statement. Negations, quantifiers and modal words begin with "~"."""
     words = _resolve_possessives(_sort_joined_names(list(_expand_contractions(_scan_words(text)))))
     return _mark_cessation(parse_numbers(_replace_phrases(words)))
 
@@ -60,7 +60,7 @@ def _scan_words(text: str) -> Iterator[WordToken]:
 
 
 def _normalize_token(token: str, *, last: str) -> str:
-    """Return the normalized token, "" if it is ignored. A full stop after St or Dr does not end a sentence."""
+    """Return the normalized token; "" for a sign to ignore. A full stop after St or Dr does not end a sentence."""
     if token[0].isalnum() or len(token) > 1:
         return token.casefold()
     if token in _STOPS:
@@ -72,7 +72,7 @@ def _normalize_token(token: str, *, last: str) -> str:
 
 
 def _is_ordinary(word: str) -> bool:
-    """Return whether the word is no name, so that its capital only shows the beginning of a sentence."""
+    """Return whether the word is probably no name, so that it is capitalized only because it begins a sentence."""
     phrase = (word,) in vocabulary.PHRASES or (START, word) in vocabulary.PHRASES
     return phrase or word in _FUNCTION_WORDS or lemmatize(word) in VERB_LEMMAS
 
@@ -96,7 +96,7 @@ def _expand_contractions(words: Iterator[WordToken]) -> Iterator[WordToken]:
 
 
 def _resolve_possessives(words: list[WordToken]) -> list[WordToken]:
-    """Replace 's by `is` where it can only be a verb."""
+    """Replace "'s" by "is" or "has" where it can only be a verb."""
     resolved = list(words)
     for position, (word, next_word) in enumerate(pairwise(words)):
         if word.text == "'s":
@@ -108,7 +108,7 @@ def _resolve_possessives(words: list[WordToken]) -> list[WordToken]:
 
 
 def _sort_joined_names(words: list[WordToken]) -> list[WordToken]:
-    """Sort names joined by and: Ben and Ana becomes Ana and Ben."""
+    """Sort two names that "and" joins: "Ben and Ana" becomes "Ana and Ben"."""
     sorted_ = list(words)
     for position in range(1, len(words) - 1):
         one, joint, other = words[position - 1 : position + 2]
@@ -122,7 +122,7 @@ def _sort_joined_names(words: list[WordToken]) -> list[WordToken]:
 
 
 def _replace_phrases(words: list[WordToken]) -> list[WordToken]:
-    """Replace phrases, longest first, from left to right. Capitalized months and names are never part of one."""
+    """Replace the phrases of PHRASES, longest first. Capitalized months and names are never part of a phrase."""
     tokens: list[WordToken] = []
     position = 0
     while position < len(words):
@@ -144,13 +144,13 @@ def _is_phrase(words: list[WordToken], position: int, length: int) -> bool:
 
 
 def _is_beside_date(words: list[WordToken], position: int) -> bool:
-    """Return whether May is a month: capitalized within a sentence, or beside a number."""
+    """Return whether a word such as "may" is a month: capitalized within a sentence, or beside a number."""
     sides = [words[n].text for n in (position - 1, position + 1) if 0 <= n < len(words)]
     return words[position].is_capitalized or any(side[:1].isdigit() for side in sides)
 
 
 def _mark_cessation(words: list[WordToken]) -> list[WordToken]:
-    """Replace `stopped doing` and `not anymore` by `no longer`, and remove `any` after a negation."""
+    """Replace "stopped doing" and "not anymore" by the token "~ceased", and remove "any" after a negation."""
     texts = [word.text for word in words]
     redundant = {"~anymore", "~any"} if "~not" in texts else {"~anymore"}
     marked: list[WordToken] = []

@@ -1,4 +1,4 @@
-"""English word tables: forms, synonyms, opposites, markers and fillers. Other words are compared unchanged."""
+"""Tables of English words: verb forms, synonyms, opposites, prepositions and fillers."""
 
 from collections.abc import Iterator
 

@@ -17,7 +17,7 @@ EditableField = Literal["importance", "core", "subject"]
 
 
 class EditableMemory(NamedTuple):
-    """A memory that is locked for an edit. `importance` is in [0, 1] if a person set it."""
+    """A memory that is locked for an edit. `importance` is in [0, 1], or None if no person set it."""
 
     memory_id: UUID
     kind: Kind
@@ -27,7 +27,7 @@ class EditableMemory(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryEdit:
-    """A recorded change of one field; a value of None is an unset field. `author` is who changed it."""
+    """A recorded change of one field by `author`. A value of None means that the field was not set."""
 
     edited_at: datetime
     field: EditableField
@@ -44,7 +44,7 @@ async def lock_memories(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -
 
 
 async def set_importance(tx: Tx, memory_ids: Sequence[UUID], importance: float | None, *, agent_id: UUID) -> None:
-    """Set the importance, from 0 to 1; None derives it from the record again."""
+    """Set the importance of memories, in [0, 1]; None derives it again from kind, state, outcome and use count."""
     await SQL["set_importance"].execute(tx, agent_id=agent_id, memory_ids=memory_ids, importance=importance)
 
 
@@ -57,7 +57,7 @@ async def record_edits(
     author: str,
     ctx: WriteContext,
 ) -> None:
-    """Record the new value of a field of several memories, with the old value of each."""
+    """Record that a field of several memories has a new value. `old_values` holds the old value of each memory."""
     await SQL["insert_edits"].execute(
         tx,
         agent_id=ctx.agent_id,
@@ -73,6 +73,6 @@ async def record_edits(
 
 
 async def list_edits(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> list[MemoryEdit]:
-    """Return the recorded changes of a memory, the oldest first."""
+    """Return the recorded changes of a memory's fields, the oldest first."""
     rows = await SQL["list_edits"].fetch_all(tx, agent_id=agent_id, memory_id=memory_id)
     return [MemoryEdit(**row) for row in rows]

@@ -1,4 +1,4 @@
-"""Lists of memories: filtered, sorted, and paged by key."""
+"""Lists of memories that are filtered, sorted and returned in pages."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -49,8 +49,8 @@ class MemoryFilter:
 
     `kinds` and `states` are not empty; a state is one of STATES or STATE_GROUPS. `since` and `until` limit the time at
     which a memory occurred, `created_since` and `created_until` the time of storage; each range excludes its end.
-    `text` selects memories that contain all its words, `session_id` what was said in a session and what was made of it,
-    `source_id` what was made from one memory.
+    `text` selects memories that contain all its words, `session_id` the messages of a session and what was derived from
+    them, `source_id` what was derived from one memory.
     """
 
     kinds: Sequence[Kind] = DEFAULT_KINDS
@@ -68,7 +68,7 @@ class MemoryFilter:
 
     @property
     def columns(self) -> dict[str, object]:
-        """Return the conditions on the columns of a memory, as arguments of the statements."""
+        """The conditions on the columns of a memory, as arguments of the SQL queries."""
         return {
             "kinds": list(self.kinds),
             "states": list(self.states),
@@ -82,7 +82,10 @@ class MemoryFilter:
 
 
 class ListOrder(NamedTuple):
-    """The sort key of a list and its direction. Memories without the key, such as never accessed ones, count as 0."""
+    """The sort key of a list and its direction.
+
+    A missing value, such as the time of access of a memory that was never accessed, counts as 0.
+    """
 
     sort: SortKey = "created"
     order: SortOrder = "desc"
@@ -93,7 +96,7 @@ class ListOrder(NamedTuple):
 
 
 class ListPosition(NamedTuple):
-    """The key of a memory in a list, as text, and its id."""
+    """The place of a memory in a sorted list: the value of the sort key, as text, and the id."""
 
     key: str
     memory_id: UUID
@@ -101,7 +104,7 @@ class ListPosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedMemory:
-    """A memory in a list. `importance` is from 0 to 10; `is_importance_set` is whether a person set it."""
+    """A memory in a list. `importance` is from 0 to 10; `is_importance_set` is True if a person set it."""
 
     memory_id: UUID
     kind: Kind
@@ -129,7 +132,7 @@ class ListedMemory:
 
 
 def parse_states(states: Sequence[str]) -> list[str]:
-    """Return the states and groups of states as the filter compares them. Raises InputError for an unknown one.
+    """Normalize the names of states and of groups of states. Raises InputError for an unknown name.
 
     >>> parse_states(["new", "Quarantined"])
     ['NEW', 'quarantined']
@@ -145,7 +148,10 @@ def parse_states(states: Sequence[str]) -> list[str]:
 async def list_positions(
     tx: Tx, wanted: MemoryFilter, ordered: ListOrder, *, after: ListPosition | None, limit: int, agent_id: UUID
 ) -> list[ListPosition]:
-    """Return up to `limit` positions after a position, in order. Raises InputError for an invalid position."""
+    """Return the positions of up to `limit` memories that follow the position `after`, in order.
+
+    Raises InputError if `after` has another sort key than `ordered`.
+    """
     selected = await _select_ids(tx, wanted, agent_id=agent_id)
     if selected is None and (query := _INDEXED.get(ordered)):
         last = (END_OF_TIME, HIGHEST_ID) if ordered.is_descending else (START_OF_TIME, LOWEST_ID)
@@ -181,7 +187,7 @@ async def count_memories(tx: Tx, wanted: MemoryFilter, *, agent_id: UUID) -> int
 
 
 async def read_rows(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -> list[ListedMemory]:
-    """Return the memories in the order of the ids; unknown ids are skipped."""
+    """Return the memories with these ids, in the same order; unknown ids are skipped."""
     rows = await SQL["get_rows"].fetch_all(tx, agent_id=agent_id, memory_ids=memory_ids)
     found = {row["memory_id"]: _to_memory(row) for row in rows}
     return [found[memory_id] for memory_id in memory_ids if memory_id in found]
@@ -210,7 +216,7 @@ def _parse_key(key: str, parse: Callable[[str], Any]) -> Any:
         return parse(key)
     except (ValueError, InvalidOperation):
         raise InputError(
-            "The cursor belongs to another list.", hint="Send it with the `sort`, `order` and filters of its page."
+            "The cursor belongs to another list.", hint="Use the `sort`, `order` and filters of the page that gave it."
         ) from None
 
 

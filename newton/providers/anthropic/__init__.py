@@ -1,1 +1,1 @@
-"""Models behind Anthropic's Messages API."""
+"""Client of models with Anthropic's Messages API."""

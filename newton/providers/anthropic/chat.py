@@ -1,4 +1,4 @@
-"""A chat model behind Anthropic's Messages API."""
+"""Chat model that calls Anthropic's Messages API."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -33,19 +33,22 @@ _asked_again_at: dict[EndpointKey, float] = {}  # of models that could not be de
 
 
 class AnthropicChat(UpstreamChat):
-    """A ChatModel of Anthropic's Messages API. A call is retried only before its reply begins."""
+    """A chat model with Anthropic's Messages API. A failed call is repeated only before its reply begins."""
 
     def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
     ) -> AsyncGenerator[str | ChatReply]:
-        """See `StructuredModel.stream`. The model does not reason, or little: its limit would count that too."""
+        """Stream a reply, as `StructuredModel.stream`.
+
+        The model reasons as little as it can, because tokens of reasoning count towards `max_tokens`.
+        """
         start = partial(_start_background, schema=schema)
         return drop_deltas(self._stream_reply(StreamAccumulator(messages, max_tokens), start))
 
     def answer(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None, options: RequestOptions
     ) -> AsyncGenerator[ReplyPiece | ChatReply]:
-        """See `ToolModel.answer`."""
+        """Stream a reply that may contain tool calls, as `ToolModel.answer`."""
         accumulator = StreamAccumulator(messages, max_tokens)
         return self._stream_reply(accumulator, partial(_start_with_options, options=options))
 
@@ -74,7 +77,7 @@ async def _start_background(
 
 
 async def _start_briefly(endpoint: ModelEndpoint, accumulator: StreamAccumulator, options: RequestOptions) -> Events:
-    """Start a request for a reply without reasoning, or with as little as the model can."""
+    """Start a request for a reply with as little reasoning as the model allows."""
     body = await _build_body(endpoint, accumulator, options)
     facts = await _find_facts(endpoint)
     if facts.can_disable:
@@ -107,7 +110,10 @@ async def _send(endpoint: ModelEndpoint, body: Block) -> Events:
 
 
 async def _find_facts(endpoint: ModelEndpoint) -> ModelFacts:
-    """Return what the server says of the model; defaults if it says nothing, and for a minute after an error."""
+    """Return the properties of the model that its server reports.
+
+    Return defaults if it reports none, and for a minute after a failed request.
+    """
     if known := _known_facts.get(endpoint.key):
         return known
     now = asyncio.get_running_loop().time()

@@ -1,4 +1,4 @@
-"""Translate the events of Anthropic's Messages API to chunks of OpenAI's format, which `StreamAccumulator` reads."""
+"""Translation of the events of Anthropic's Messages API into chunks of OpenAI's format."""
 
 import json
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ Chunk = dict[str, Any]
 
 @dataclass(slots=True)
 class EventTranslator:
-    """The state of one stream: its usage, the blocks of reasoning so far, and the calls by index of their block."""
+    """Translates the events of one stream. Its state is the usage, the reasoning blocks and the tool calls so far."""
 
     _usage: dict[str, Any] = field(default_factory=dict[str, Any])
     _reasoning: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
@@ -28,7 +28,10 @@ class EventTranslator:
     _open_block: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def to_chunk(self, event: object) -> Chunk:
-        """Return an event as a chunk; without content if it adds nothing. Raises ValueError for an invalid event."""
+        """Translate an event into a chunk; an event of no interest becomes an empty chunk.
+
+        Raises ValueError for an invalid event.
+        """
         try:
             return self._translate(event)  # pyright: ignore[reportArgumentType]  # a wrong type is an invalid event
         except (KeyError, TypeError, AttributeError):
@@ -96,7 +99,7 @@ class EventTranslator:
         return _to_chunk(delta, finish_reason=finish, usage=self._build_usage())
 
     def _build_usage(self) -> Chunk | None:
-        """Return the usage. Anthropic counts cached tokens apart, OpenAI within the prompt."""
+        """Return the usage in OpenAI's format, in which prompt tokens include cached ones; None if not reported yet."""
         usage = self._usage
         if "input_tokens" not in usage:
             return None

@@ -1,7 +1,6 @@
-"""Translate a request to Anthropic's Messages API. Pure functions.
+"""Translation of requests from OpenAI's format into that of Anthropic's Messages API. Pure functions.
 
-Messages and options come in OpenAI's format. Roles alternate, results follow the calls they answer, and no text is
-empty, as the API requires.
+As the API requires, roles alternate, tool results follow their calls, and no text is empty.
 """
 
 import json
@@ -62,9 +61,10 @@ _NO_PARAMETERS: Block = {"type": "object", "properties": {}}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
-    """Known properties of a model. `max_tokens` is the largest limit of a reply; None if the server does not say.
+    """Known properties of a model.
 
-    `is_adaptive` is whether it decides itself how much to reason, `can_disable` whether it answers without reasoning.
+    `max_tokens` is its maximum length of a reply; None if the server does not report it. `is_adaptive` means that the
+    model itself decides how much to reason, `can_disable` that reasoning can be turned off.
     """
 
     max_tokens: int | None = None
@@ -73,7 +73,7 @@ class ModelFacts:
 
     @property
     def default_tokens(self) -> int:
-        """Return the limit of a reply where nobody sets one."""
+        """Return the maximum tokens of a reply for a request that sets none."""
         return min(self.max_tokens or UNKNOWN_MODEL_TOKENS, MAX_DEFAULT_TOKENS)
 
 
@@ -86,9 +86,10 @@ def build_body(
     facts: ModelFacts,
     find_reasoning: FindBlocks = lambda call: (),
 ) -> Block:
-    """Return the body of a request. The stable beginning of the prompt is marked for the prompt cache.
+    """Return the body of a request to the Messages API.
 
-    Raises RefusedRequestError for an option or a part of a message that the API lacks.
+    The unchanging beginning of the prompt is marked for the prompt cache. Raises RefusedRequestError for an option or a
+    part of a message that the API does not support.
     """
     fields = options.extra_body
     _check_options(fields)
@@ -108,7 +109,7 @@ def _check_options(fields: Mapping[str, object]) -> None:
     for name, neutral in _LACKING.items():
         value = fields.get(name)
         if value is not None and value not in neutral:
-            _refuse(f"The Messages API has no {name}.", "Leave it out, or use another model.", name)
+            _refuse(f"Anthropic's Messages API does not support {name}.", "Omit the field, or use another model.", name)
 
 
 def _refuse(what: str, hint: str, param: str) -> NoReturn:
@@ -125,7 +126,7 @@ def _build_system(messages: Sequence[ChatMessage], fields: Mapping[str, object])
 
 
 def _build_turns(messages: Sequence[ChatMessage], find_reasoning: FindBlocks) -> list[Block]:
-    """Return the messages with alternating roles, of which the first is a user's."""
+    """Return the messages with alternating roles; the first has the role user."""
     turns: list[Block] = []
     for message in messages:
         if message.role == "system":
@@ -175,7 +176,11 @@ def _build_attachment(part: Mapping[str, Any]) -> Block:
             return {"type": "document", "source": _base64_source(found), **title}
         case _:
             kind = part.get("type")
-            _refuse(f"The Messages API reads no {kind}.", "Send text, images or PDF files with their data.", "messages")
+            _refuse(
+                f"Anthropic's Messages API does not accept a message part of the type {kind}.",
+                "Send text, images, or PDF files with their data in base64.",
+                "messages",
+            )
 
 
 def _base64_source(found: re.Match[str]) -> Block:
@@ -187,12 +192,12 @@ def _text_block(text: str) -> Block:
 
 
 def _clean_id(call_id: str) -> str:
-    """Return an id of a call with the characters that the API permits; other servers choose others."""
+    """Replace the characters of a call id that the API does not allow. Ids of other servers may contain them."""
     return _NOT_IN_ID.sub("_", call_id) or "_"
 
 
 def _parse_arguments(call: ToolCall) -> object:
-    """Return the arguments of a call as an object. What a model wrote instead is put into one."""
+    """Return the arguments of a call as an object; arguments that are no JSON object are put into one as text."""
     try:
         arguments = json.loads(call.arguments)
     except ValueError:
@@ -201,7 +206,10 @@ def _parse_arguments(call: ToolCall) -> object:
 
 
 def _build_tools(options: RequestOptions, turns: Sequence[Block]) -> Block:
-    """Return the tools and their choice. A conversation with calls needs definitions although none may be called."""
+    """Return the definitions of tools and the tool choice.
+
+    The API requires definitions for tools in earlier messages, even if the model must not call any.
+    """
     if options.all_tools:
         choice = _build_tool_choice(options.extra_body)
         return {
@@ -233,14 +241,18 @@ def _build_tool_choice(fields: Mapping[str, object]) -> Block | None:
         case {"type": "function", "function": {"name": str(name)}}:
             choice = {"type": "tool", "name": name}
         case _:
-            _refuse("The Messages API has no such choice of tools.", "Name one tool.", "tool_choice")
+            _refuse(
+                "Anthropic's Messages API does not support this value of tool_choice.",
+                "Use auto, none, required or the name of one tool.",
+                "tool_choice",
+            )
     if fields.get("parallel_tool_calls") is False and choice.get("type") != "none":
         return {"type": "auto", **choice, "disable_parallel_tool_use": True}
     return choice or None
 
 
 def _build_sampling(fields: Mapping[str, object]) -> Block:
-    """Return what controls sampling, and every field that Newton does not know, such as one of the API itself."""
+    """Return the fields that control sampling, and unchanged all fields that Newton does not know."""
     other = fields.keys() - _TRANSLATED - _HINTS - _LACKING.keys()
     body = {name: fields[name] for name in fields if name in other and fields[name] is not None}
     stop = fields.get("stop")
@@ -252,7 +264,10 @@ def _build_sampling(fields: Mapping[str, object]) -> Block:
 
 
 def _build_output(fields: Mapping[str, object], facts: ModelFacts, *, limit: int) -> Block:
-    """Return the format of the reply and the effort of reasoning. What the request itself says of both is kept."""
+    """Return the format of the reply and the effort of reasoning.
+
+    Fields in the format of the Messages API that the request contains take precedence.
+    """
     own = fields.get("output_config")
     config: Block = dict(cast("Block", own)) if isinstance(own, dict) else {}
     if _format_type(fields) == "json_schema":
@@ -266,7 +281,10 @@ def _build_output(fields: Mapping[str, object], facts: ModelFacts, *, limit: int
 
 
 def _build_thinking(effort: str, config: Block, facts: ModelFacts, *, limit: int) -> Block | None:
-    """Return how much the model reasons, and set the effort if the model takes one."""
+    """Return the field `thinking` for an effort of reasoning, None to omit it.
+
+    For a model that decides itself how much to reason, set the effort in `config`.
+    """
     effort = EFFORTS.get(effort, effort)
     if effort == "none":
         if facts.can_disable:
@@ -285,9 +303,9 @@ def _format_type(fields: Mapping[str, object]) -> object:
 
 
 def close_schema(schema: object) -> Any:
-    """Return a JSON Schema such as the API takes: closed objects, and no limits of numbers and lengths.
+    """Convert a JSON Schema to the subset that the API accepts: closed objects, no limits of numbers and lengths.
 
-    A limit that is left out is told in the description. Validation stays with the caller.
+    Limits are moved to the description. The caller must check them in the reply.
 
     >>> close_schema({"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}})["properties"]["n"]
     {'type': 'integer', 'description': 'minimum: 1'}
@@ -315,7 +333,7 @@ def _is_limit(name: str, value: object) -> bool:
 
 
 def _mark_conversation(turns: Sequence[Block]) -> None:
-    """Mark the end of what the next turn sends again: the last message before the person's latest words."""
+    """Mark for the prompt cache what the next request repeats: all messages before the last one of the user."""
     asked = [
         n for n, turn in enumerate(turns) if turn["role"] == "user" and turn["content"][-1]["type"] != "tool_result"
     ]

@@ -1,1 +1,1 @@
-"""Models behind the Chat Completions API of OpenAI and compatible servers."""
+"""Client of models with the Chat Completions API, of OpenAI and compatible servers."""

@@ -1,4 +1,4 @@
-"""A chat model at an OpenAI-compatible endpoint."""
+"""Chat model that calls the Chat Completions API of OpenAI or a compatible server."""
 
 import re
 from collections.abc import AsyncGenerator, Sequence
@@ -35,12 +35,12 @@ _without_tools: set[EndpointKey] = set()  # models without tool support, as lear
 
 
 class OpenAIChat(UpstreamChat):
-    """A ChatModel of OpenAI's protocol. A call is retried only before its reply begins."""
+    """A chat model with OpenAI's protocol. A failed call is repeated only before its reply begins."""
 
     def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
     ) -> AsyncGenerator[str | ChatReply]:
-        """See `StructuredModel.stream`. The setting `llm_timeout` limits the whole reply."""
+        """Stream a reply, as `StructuredModel.stream`. The setting `llm_timeout` limits the time of the whole reply."""
         structured = schema and partial(start_structured, schema=schema, start=_start_completion)
         start = structured or partial(_start_with_options, options=_NO_OPTIONS)
         return drop_deltas(self._stream_reply(StreamAccumulator(messages, max_tokens), start))
@@ -48,7 +48,7 @@ class OpenAIChat(UpstreamChat):
     def answer(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None, options: RequestOptions
     ) -> AsyncGenerator[ReplyPiece | ChatReply]:
-        """See `ToolModel.answer`."""
+        """Stream a reply that may contain tool calls, as `ToolModel.answer`."""
         has_own_limit = any(name in options.extra_body for name in LIMIT_FIELDS)
         accumulator = StreamAccumulator(messages, None if has_own_limit else max_tokens)
         return self._stream_reply(accumulator, partial(_start_with_options, options=options))
@@ -65,7 +65,7 @@ class OpenAIChat(UpstreamChat):
 async def _start_with_options(
     endpoint: ModelEndpoint, accumulator: StreamAccumulator, deadline: float, *, options: RequestOptions
 ) -> Completion:
-    """Start a request with tools, or without Newton's own tools if the model does not support tools."""
+    """Start a request. Newton's own tools are omitted if the model does not support tools."""
     without_own = replace(options, own_tools=())
     start_plain = partial(_start_completion, endpoint, accumulator, without_own)
     if not options.own_tools or endpoint.key in _without_tools:
@@ -96,7 +96,7 @@ async def _start_completion(
 
 
 def _build_fields(endpoint: ModelEndpoint, accumulator: StreamAccumulator, options: RequestOptions) -> Fields:
-    """Return the fields of the request, besides the model: those of the caller unchanged, and Newton's own."""
+    """Return the fields of the request except the model. The caller's fields are passed unchanged."""
     fields: dict[str, object] = dict(options.extra_body)
     fields["messages"] = [_build_message(endpoint, message) for message in accumulator.messages]
     if options.all_tools:
@@ -111,7 +111,7 @@ def _build_fields(endpoint: ModelEndpoint, accumulator: StreamAccumulator, optio
 
 
 def _build_message(endpoint: ModelEndpoint, message: ChatMessage) -> dict[str, object]:
-    """Return a message, with what the server attached to its tool calls."""
+    """Return a message in OpenAI's format, with the data that the server attached to its tool calls."""
     body = to_openai_message(message)
     for call in cast("list[dict[str, object]]", body.get("tool_calls") or []):
         if extras := find_call_extras(endpoint.key, str(call["id"])):
@@ -120,6 +120,6 @@ def _build_message(endpoint: ModelEndpoint, message: ChatMessage) -> dict[str, o
 
 
 def _needs_whole_response(options: RequestOptions) -> bool:
-    """Return whether the reply cannot be streamed: OpenAI streams audio only as raw samples."""
+    """Return True if the reply cannot be streamed: OpenAI streams audio only as raw samples (pcm16)."""
     audio = options.extra_body.get("audio")
     return isinstance(audio, dict) and cast("dict[str, object]", audio).get("format") != STREAMED_AUDIO_FORMAT

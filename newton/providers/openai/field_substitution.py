@@ -1,4 +1,4 @@
-"""Retry a request whose field the endpoint refuses: under the field's other name, or without it."""
+"""Repetition of a request with a rejected field: under another name of the field, or without it."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -23,9 +23,10 @@ _learned: dict[EndpointKey, dict[str, str | None]] = {}  # the refused fields by
 
 
 async def send_accepted_fields(send: Callable[[Fields], Awaitable[T]], fields: Fields, *, endpoint: EndpointKey) -> T:
-    """Return the result of `send`, called again with a substitute if the endpoint refuses a field by its name.
+    """Return the result of `send`; if the server rejects a field, call it again with a substitute for the field.
 
-    What worked is remembered for the endpoint. Raises the first refusal if the substitute is refused too.
+    What the server accepted is remembered for its next requests. Raises the first rejection if the second request is
+    rejected too.
     """
     fields = _substitute(fields, _learned.get(endpoint, {}))
     try:
@@ -51,7 +52,7 @@ def _substitute(fields: Fields, substitutes: Mapping[str, str | None]) -> Fields
 
 
 def _find_refused_field(error: openai.APIStatusError, fields: Fields) -> str | None:
-    """Return the field that a refusal names, if it has a substitute."""
+    """Return the field that the error names, if it has a substitute; else None."""
     names = [name for name in SUBSTITUTES if name in fields]
     named = [name for name in names if error.param == name or re.search(rf"\b{name}\b", error.message)]
     return named[0] if named else None

@@ -1,1 +1,1 @@
-"""Authentication and authorization of the daemon's clients."""
+"""Authentication of the daemon's clients by tokens, and the permissions of each token."""

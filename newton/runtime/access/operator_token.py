@@ -1,4 +1,4 @@
-"""The operator's token: valid for every agent, stored in a file that only the daemon's user can read."""
+"""The operator's token: valid for every agent, stored in a file that only the user of the daemon can read."""
 
 import hmac
 import os
@@ -12,7 +12,10 @@ TOKEN_FILE = "operator.token"
 
 
 def load_or_create_token(home: Path) -> str:
-    """Return the operator's token, creating it on first use. Raises ConfigError for an invalid or unprotected file."""
+    """Return the operator's token; create its file on first use.
+
+    Raises ConfigError if the file contains no token or if other users can read it.
+    """
     path = home / TOKEN_FILE
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
@@ -28,16 +31,18 @@ def load_or_create_token(home: Path) -> str:
 
 
 def is_same_token(candidate: str, token: str) -> bool:
-    """Compare the tokens in constant time."""
+    """Return whether two tokens are equal; the comparison takes constant time."""
     return hmac.compare_digest(candidate.encode(), token.encode())
 
 
 def _read_token(path: Path) -> str:
     if path.stat().st_mode & 0o077:
         raise ConfigError(
-            f"Other users may read {path}.", hint=f"Run `chmod 600 {path}`, or delete it to get a new token."
+            f"Other users can read {path}.", hint=f"Run `chmod 600 {path}`, or delete it to get a new token."
         )
     text = path.read_text(encoding="utf-8").strip()
     if not text.startswith(PREFIX):
-        raise ConfigError(f"{path} contains no token.", hint="Delete it; the next start creates a new one.")
+        raise ConfigError(
+            f"{path} contains no token.", hint="Delete the file; the next start of the daemon creates a new token."
+        )
     return text

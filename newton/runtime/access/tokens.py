@@ -1,4 +1,4 @@
-"""Access tokens of agents: shown once, stored as a hash, revocable."""
+"""Access tokens of agents. A token is shown once when it is created, stored as a hash, and can be revoked."""
 
 import base64
 import binascii
@@ -24,7 +24,7 @@ SECRET_BYTES = 32
 
 
 class AgentToken(NamedTuple):
-    """A stored token without its secret."""
+    """A stored token without its secret. `users` is the user policy, explained in `TokenClaims`."""
 
     token_id: UUID
     name: str
@@ -37,10 +37,11 @@ class AgentToken(NamedTuple):
 
 
 class TokenClaims(NamedTuple):
-    """The agent and the scope of a verified token.
+    """The agent, the scope and the user policy of a verified token.
 
-    `users` is whether each user that requests name has a memory of their own or all share one. If it is None, the token
-    serves one user, whose name has the hash `first_user`, or any if that is None too.
+    `users` says how the token treats users that requests name: "per_user" gives each user a separate memory, and with
+    "shared" all share one. With None the token serves only one user, the first that a request names; `first_user` is
+    the hash of that name, or None before.
     """
 
     agent_id: UUID
@@ -52,7 +53,7 @@ class TokenClaims(NamedTuple):
 
 
 class TokenDraft(NamedTuple):
-    """The options of a new token. See `TokenClaims` for `users`."""
+    """The options of a token to create. `users` is the user policy, explained in `TokenClaims`."""
 
     name: str
     scope: TokenScope = "write"
@@ -61,24 +62,29 @@ class TokenDraft(NamedTuple):
 
 
 async def create_token(tx: Tx, draft: TokenDraft, *, agent_id: UUID, now: datetime) -> str:
-    """Create a token and return it; only its hash is stored.
+    """Create a token and return its text; the database keeps only a hash of it.
 
-    Raises InputError for an expiry in the past, and ConflictError when an active token has the name.
+    Raises InputError for an expiry in the past, and ConflictError if an active token of the agent has this name.
     """
     if draft.expires_at is not None and draft.expires_at <= now:
-        raise InputError("The expiry of the token is in the past.", hint="Give a time in the future, or omit it.")
+        raise InputError(
+            "The expiry of the token is in the past.", hint="Give a time in the future, or omit the expiry."
+        )
     token_id = new_id()
     packed = agent_id.bytes + token_id.bytes + secrets.token_bytes(SECRET_BYTES)
     text = PREFIX + base64.urlsafe_b64encode(packed).decode()
     row = {"token_id": token_id, "hash": hash_token(text), **draft._asdict()}
     if await SQL["insert_token"].fetch_one(tx, agent_id=agent_id, now=now, **row) is None:
         hint = f"Choose another name, or run `newton tokens revoke {draft.name}`."
-        raise ConflictError(f"There is already an active token {draft.name!r}.", hint=hint)
+        raise ConflictError(f"There is already an active token with the name {draft.name!r}.", hint=hint)
     return text
 
 
 def parse_token_ids(text: str) -> tuple[UUID, UUID] | None:
-    """Return the agent id and the token id in a token without verification; None for a malformed one."""
+    """Return the agent id and the token id encoded in the text of a token; None if the text is malformed.
+
+    Does not verify the token.
+    """
     if not text.startswith(PREFIX):
         return None
     try:
@@ -91,7 +97,7 @@ def parse_token_ids(text: str) -> tuple[UUID, UUID] | None:
 
 
 async def verify_token(tx: Tx, text: str, *, now: datetime) -> TokenClaims | None:
-    """Return the claims of a token; None when it is malformed, unknown, expired or revoked.
+    """Return the claims of a token; None if the token is malformed, unknown, expired or revoked.
 
     `tx` is a transaction of the token's agent, or a connection from `Database.single_statement`.
     """
@@ -104,7 +110,10 @@ async def verify_token(tx: Tx, text: str, *, now: datetime) -> TokenClaims | Non
 
 
 async def bind_user(tx: Tx, text: str, user: str) -> bool:
-    """Bind a token to its first user; return False if it is bound to another. `text` must be a verified token."""
+    """Make `user` the only user of a token that has none yet; return False if it belongs to another user.
+
+    The caller must have verified the token `text`.
+    """
     ids = parse_token_ids(text)
     assert ids is not None, "the token is verified"
     row = await SQL["bind_user"].fetch_one(tx, agent_id=ids[0], token_id=ids[1], first_user=hash_user(user))
@@ -112,12 +121,15 @@ async def bind_user(tx: Tx, text: str, user: str) -> bool:
 
 
 async def list_tokens(tx: Tx, *, agent_id: UUID) -> list[AgentToken]:
-    """Return the tokens of the agent, oldest first."""
+    """Return all tokens of the agent, oldest first, including revoked and expired tokens."""
     return [AgentToken(*row) for row in await SQL["list_tokens"].fetch_all(tx, agent_id=agent_id)]
 
 
 async def revoke_token(tx: Tx, token_ref: str, *, agent_id: UUID, now: datetime) -> AgentToken:
-    """Revoke a token by its name or the end of its id. Raises NotFoundError, and InputError for several matches."""
+    """Revoke the active token with this name or with an id that ends in `token_ref` (at least 4 digits); return it.
+
+    Raises NotFoundError if no active token matches, and InputError if several match.
+    """
     active = [one for one in await list_tokens(tx, agent_id=agent_id) if one.revoked_at is None]
     suffix = token_ref if len(token_ref) >= 4 else None
     matches = [one for one in active if token_ref == one.name or (suffix and one.token_id.hex.endswith(suffix))]
@@ -125,7 +137,7 @@ async def revoke_token(tx: Tx, token_ref: str, *, agent_id: UUID, now: datetime)
         raise NotFoundError(f"There is no active token {token_ref!r}.", hint="`newton tokens list` shows the tokens.")
     if len(matches) > 1:
         raise InputError(
-            f"{token_ref!r} matches {len(matches)} tokens.", hint="Give more of the end of the token's id."
+            f"{token_ref!r} matches {len(matches)} tokens.", hint="Give more digits of the end of the token's id."
         )
     await SQL["revoke_token"].execute(tx, agent_id=agent_id, token_id=matches[0].token_id, now=now)
     return matches[0]._replace(revoked_at=now)

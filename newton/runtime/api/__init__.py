@@ -1,1 +1,1 @@
-"""HTTP API: maps requests to service calls, and results to responses."""
+"""The HTTP API: routes call the services of an agent and convert the results to responses."""

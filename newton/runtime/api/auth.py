@@ -1,4 +1,4 @@
-"""Authentication: the token determines the agent and the scope."""
+"""Authentication of HTTP requests: the token determines the agent, the permissions and the user."""
 
 from dataclasses import dataclass, field, replace
 from typing import Annotated
@@ -15,24 +15,26 @@ from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.user_memory import clean_user
 from newton.runtime.wiring import AgentServices
 
-BEARER = HTTPBearer(auto_error=False, description="A token of `newton tokens create`, or the operator's token.")
+BEARER = HTTPBearer(
+    auto_error=False, description="A token that `newton tokens create` printed, or the operator's token."
+)
 INVALID_TOKEN = UnauthorizedError(
     "The request has no valid token.",
     hint="Send `Authorization: Bearer TOKEN`; `newton tokens create NAME` creates one.",
 )
 USERS_HINT = (
-    "`newton tokens create NAME --per-user` creates a token with a memory for each user; with --shared-users, all share"
-    " the memory of the agent."
+    "`newton tokens create NAME --per-user` creates a token with a memory for each user; with --shared-users, all users"
+    " share the memory of the agent."
 )
 EMPTY_BODIES = (b"", b"{}", b"null")  # accepted everywhere, because some clients always send a body
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthenticatedCaller:
-    """The agent and the scope of a token, and the memory that a request uses.
+    """The sender of a request: the agent and scope of its token, and the memory that the request uses.
 
-    `token` and `claims` are None for the operator's token. `selected` is the agent whose memory is used, if it is not
-    the `token_agent`, and `user` the user that the request names.
+    `token` and `claims` are None for the operator's token. `selected` is the agent whose memory is used, if it is
+    another than `token_agent`. `user` is the user that the request names.
     """
 
     token_agent: AgentServices
@@ -44,33 +46,37 @@ class AuthenticatedCaller:
 
     @property
     def newton(self) -> AgentServices:
-        """Return the services of the agent whose memory is used.
+        """Return the services of the agent whose memory the request uses.
 
-        Raises InputError if the token keeps a memory per user and the request names none.
+        Raises InputError if the token keeps a memory for each user and the request names no user.
         """
         if self.selected is None and self.claims and self.claims.users == "per_user":
             raise InputError(
-                "This token keeps a memory for each user, and the request names none.",
+                "This token keeps a memory for each user, and the request names no user.",
                 hint="Send the header X-Newton-User, or `user` in a request of the OpenAI protocol.",
                 param="user",
             )
         return self.selected or self.token_agent
 
     def for_agent(self, newton: AgentServices) -> "AuthenticatedCaller":
-        """Return this caller with the memory of another agent."""
+        """Return a copy of this caller that uses the memory of another agent."""
         return replace(self, selected=newton)
 
     async def for_user(self, user: str, agents: AgentRegistry) -> "AuthenticatedCaller":
-        """Return this caller with the memory of a user that the request names.
+        """Return a copy of this caller that uses the memory of a user.
 
-        Depending on the token, it is a memory of that user alone, made on first use, or the memory of the agent. Raises
-        InputError for an invalid name or if the request names another user too, and ForbiddenError if the token may not
-        serve this user.
+        If the token's user policy is "per_user", this is a separate memory of the user, created on first use; otherwise
+        it is the agent's memory. Raises InputError for an invalid user name or if the request already names another
+        user, and ForbiddenError if the token may not serve this user.
         """
         user = clean_user(user)
         if self.user is not None:
             if user != self.user:
-                raise InputError("The request names two users.", hint="Omit one of them.", param="user")
+                raise InputError(
+                    "The header X-Newton-User and the body name different users.",
+                    hint="Send only one user.",
+                    param="user",
+                )
             return self
         if self.claims is None or self.token is None:
             raise ForbiddenError("The operator's token cannot act for a user.", hint=USERS_HINT)
@@ -81,7 +87,7 @@ class AuthenticatedCaller:
         return replace(self, user=user)
 
     async def _bind_user(self, token: str, user: str) -> None:
-        """Make this the only user of the token. Raises ForbiddenError if there is another."""
+        """Make this user the only one that the token serves. Raises ForbiddenError if it serves another user."""
         async with self.token_agent.scope.transaction() as tx:
             if not await tokens.bind_user(tx, token, user):
                 what = "This token has served another user, whose memory this user may not see."
@@ -89,7 +95,7 @@ class AuthenticatedCaller:
 
     @property
     def author(self) -> str:
-        """Return who makes an edit, as its history shows it."""
+        """Return the name of the caller for the history of edits: "operator", or "token" and the token's name."""
         return f"token {self.claims.name}" if self.claims else "operator"
 
     @property
@@ -97,7 +103,7 @@ class AuthenticatedCaller:
         return self.token is None
 
     async def is_token_valid(self) -> bool:
-        """Return whether the token is still valid. Long-running requests call it repeatedly."""
+        """Return whether the token is still valid. Event streams call this repeatedly."""
         scope = self.token_agent.scope
         if self.token is None:
             return True
@@ -105,7 +111,7 @@ class AuthenticatedCaller:
             return await tokens.verify_token(tx, self.token, now=scope.now()) is not None
 
     def require_operator(self, reason: str) -> None:
-        """Raise ForbiddenError unless the token is the operator's."""
+        """Raise ForbiddenError with `reason` as its message unless the token is the operator's."""
         if not self.is_operator:
             raise ForbiddenError(reason, hint="Send the operator's token.")
 
@@ -113,7 +119,7 @@ class AuthenticatedCaller:
         return SCOPES.index(self.scope) >= SCOPES.index(scope)
 
     def require_scope(self, scope: TokenScope) -> None:
-        """Raise ForbiddenError when the token lacks the scope."""
+        """Raise ForbiddenError unless the token has the scope or a higher one."""
         if not self.has_scope(scope):
             raise ForbiddenError(
                 f"This request needs a token with the scope {scope}; this token has the scope {self.scope}.",
@@ -129,12 +135,14 @@ async def get_caller(
     ] = None,
     user: Annotated[
         str | None,
-        Header(alias="X-Newton-User", description="The user whose memory is used, if the token serves several."),
+        Header(alias="X-Newton-User", description="The user whose memory is used, if the token serves several users."),
     ] = None,
 ) -> AuthenticatedCaller:
-    """Return the caller. Raises UnauthorizedError without a valid token, InputError for an unexpected body,
-    ForbiddenError when a token names another agent or a user that it may not serve, and NotFoundError for an unknown
-    agent."""
+    """Return the sender of a request.
+
+    Raises UnauthorizedError without a valid token, InputError for a body that the endpoint does not take,
+    ForbiddenError if the token may not use the named agent or user, and NotFoundError for an unknown agent.
+    """
     agents: AgentRegistry = request.app.state.agents
     claims = await authenticate(request, credentials, agent)
     assert credentials is not None, "authenticate() rejects a missing token"
@@ -158,8 +166,10 @@ async def get_caller(
 async def authenticate(
     request: Request, credentials: HTTPAuthorizationCredentials | None, agent: str | None
 ) -> tokens.TokenClaims | None:
-    """Return the claims of the token, or None for the operator's. Raises UnauthorizedError without a valid token, and
-    ForbiddenError when a token names another agent."""
+    """Verify the token and return its claims, or None for the operator's token.
+
+    Raises UnauthorizedError without a valid token, and ForbiddenError if `agent` is not the agent of the token.
+    """
     if credentials is None:
         raise INVALID_TOKEN
     if operator_token.is_same_token(credentials.credentials, request.app.state.operator_token):
@@ -173,7 +183,7 @@ async def authenticate(
 
 
 async def _reject_unexpected_body(request: Request) -> None:
-    """Raise InputError if a request to an endpoint without body has one: ignoring the body would hide a mistake."""
+    """Raise InputError if a request has a body but its endpoint takes none, because this is a mistake of the client."""
     route = request.scope.get("route")
     if not isinstance(route, APIRoute) or route.body_field or "requestBody" in (route.openapi_extra or {}):
         return
@@ -193,7 +203,7 @@ async def _verify_token(agents: AgentRegistry, text: str) -> tokens.TokenClaims:
 
 
 class RequireScope:
-    """FastAPI dependency that returns the caller. It raises ForbiddenError when the token lacks the scope."""
+    """A FastAPI dependency that returns the caller. It raises ForbiddenError if the token lacks the scope."""
 
     def __init__(self, scope: TokenScope) -> None:
         self.scope: TokenScope = scope

@@ -1,4 +1,4 @@
-"""Base models of requests and responses, and the query parameters of list endpoints."""
+"""Base classes of request and response models, and the query parameters of list endpoints."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Generic, TypeVar
@@ -15,35 +15,35 @@ MAX_PAGE_SIZE = 200
 
 
 def with_example(**fields: JsonValue) -> ConfigDict:
-    """Return the model configuration that adds an example to the OpenAPI schema."""
+    """Return a pydantic configuration that adds an example with these fields to the OpenAPI schema."""
     return ConfigDict(json_schema_extra={"examples": [fields]})
 
 
 class RequestModel(BaseModel):
-    """Base of request bodies; unknown fields are rejected."""
+    """The base class of request bodies; unknown fields are rejected."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class ResponseModel(ViewModel):
-    """Base of response bodies."""
+    """The base class of response bodies."""
 
 
 class ItemList(ResponseModel, Generic[Item]):
-    """A complete list."""
+    """A complete list of items, without pages."""
 
     items: Sequence[Item]
 
 
 class CursorPage(ResponseModel, Generic[Item]):
-    """One page of a list. `next` is the cursor of the next page; it is null on the last page."""
+    """One page of a list. `next` is the cursor for the next page; it is null on the last page."""
 
     items: list[Item]
     next: str | None = Field(None, examples=["MDE5YTlmN2M"])
 
 
 def describe_event_stream(description: str, *, example: str) -> dict[int | str, dict[str, Any]]:
-    """Return the OpenAPI `responses` of a stream of server-sent events."""
+    """Return the OpenAPI `responses` of an endpoint that streams server-sent events."""
     event = {
         "type": "object",
         "description": "One event of the stream.",
@@ -55,5 +55,5 @@ def describe_event_stream(description: str, *, example: str) -> dict[int | str, 
 
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE, description="Maximum number of items.")]
 Cursor = Annotated[
-    str | None, Query(max_length=500, description="`next` of the previous page; omitted, the first page.")
+    str | None, Query(max_length=500, description="The `next` of the previous page. Default: the first page.")
 ]

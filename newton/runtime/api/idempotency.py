@@ -27,8 +27,8 @@ IdempotencyKey = Annotated[
         min_length=1,
         max_length=200,
         pattern=r"^[\x21-\x7e]+$",
-        description="An idempotency key. A request repeated with it within a day returns the stored response and has"
-        " no second effect.",
+        description="An idempotency key. A request that is repeated with the same key within a day returns the stored"
+        " response and has no second effect.",
         examples=["8f14e45f-ceea-467f-9d7e-2c1b8e9c1a55"],
     ),
 ]
@@ -46,9 +46,10 @@ class IdempotentAction:
     status: int
 
     async def run_once(self, work: ActionWork) -> Response:
-        """Run `work` and store its events and the response in one transaction. `work` must not call a model.
+        """Call `work` and store its changes, its events and the response in one transaction.
 
-        Raises the errors of `work`, and ConflictError or InProgressError when another request uses the idempotency key.
+        If the response of an earlier request with the same idempotency key is stored, return it instead. `work` must
+        not call a model. Raises ConflictError or InProgressError if a different request uses the key.
         """
         newton = self.caller.newton
         async with newton.scope.transaction() as tx:
@@ -66,7 +67,10 @@ class IdempotentAction:
     async def run_after(
         self, prepare: Callable[[AgentServices], Awaitable[T]], work: Callable[[AgentServices, T], Awaitable[BaseModel]]
     ) -> Response:
-        """Call `prepare`, which may use a model, and `work` with its result; call neither if a response is stored."""
+        """Call `prepare`, which may use a model, outside a transaction; then `work` with its result, as in `run_once`.
+
+        If a response is stored for the idempotency key, return it and call neither.
+        """
         newton = self.caller.newton
         if self.request:
             async with newton.scope.transaction() as tx:
@@ -83,7 +87,7 @@ def _to_http_response(stored: IdempotentResponse, *, replayed: bool = False) -> 
 
 
 def replace_body(response: Response, body: BaseModel) -> Response:
-    """Return the response with another body, which may contain what is not stored, such as user text."""
+    """Return a copy of the response with another body, which may contain user text because it is not stored."""
     is_replayed = REPLAYED_HEADER in response.headers
     return _to_http_response(IdempotentResponse(response.status_code, body.model_dump_json()), replayed=is_replayed)
 

@@ -1,4 +1,4 @@
-"""Pages of lists, and the positions of their cursors."""
+"""Pages of lists, and the encoding of their cursors."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -11,7 +11,7 @@ Row = TypeVar("Row")
 
 
 def decode_id_cursor(cursor: str | None) -> UUID | None:
-    """Return the id of a cursor; None without a cursor. Raises InputError for an invalid one."""
+    """Return the id that a cursor encodes; None without a cursor. Raises InputError for an invalid cursor."""
     try:
         return None if cursor is None else UUID(decode_cursor(cursor))
     except ValueError:
@@ -19,7 +19,7 @@ def decode_id_cursor(cursor: str | None) -> UUID | None:
 
 
 def decode_number_cursor(cursor: str | None) -> int:
-    """Return the number of a cursor; 0 without a cursor. Raises InputError for an invalid one."""
+    """Return the number that a cursor encodes; 0 without a cursor. Raises InputError for an invalid cursor."""
     digits = "0" if cursor is None else decode_cursor(cursor)
     if not digits.isdecimal() or len(digits) > 9:
         raise invalid_cursor_error()
@@ -29,7 +29,10 @@ def decode_number_cursor(cursor: str | None) -> int:
 def build_page(
     rows: Sequence[Row], limit: int, to_item: Callable[[Row], Item], position: Callable[[Row], object]
 ) -> CursorPage[Item]:
-    """Return a page of at most `limit` rows; `rows` has one more row when there is a next page."""
+    """Return a page of the first `limit` rows, each converted by `to_item`.
+
+    `rows` has one row more if there is a next page; its cursor is then the `position` of the last row of this page.
+    """
     page = rows[:limit]
     following = encode_cursor(str(position(page[-1]))) if len(rows) > limit else None
     return CursorPage(items=[to_item(row) for row in page], next=following)

@@ -1,4 +1,4 @@
-"""Ids in requests: whole, or the end of an id as every interface shows it."""
+"""Ids in request paths: either a whole id or its last digits."""
 
 from typing import Annotated
 from uuid import UUID
@@ -20,9 +20,10 @@ PathId = Annotated[
 
 
 async def resolve_memory_ref(caller: AuthenticatedCaller, ref: str, kind: Kind | None = None) -> UUID:
-    """Return the id of a memory. A whole id is returned without a query, so that a repeated deletion is replayed.
+    """Return the id of the memory that `ref` names by its id or the last digits of the id.
 
-    Raises as `resolve_id`.
+    A whole id is returned even if no such memory exists, so that a repeated deletion succeeds. Raises InputError for an
+    invalid `ref`, NotFoundError for an unknown one, and ConflictError if several ids match.
     """
     digits = ref.replace("-", "")
     if len(digits) == FULL_ID_DIGITS and digits.isascii() and digits.isalnum():

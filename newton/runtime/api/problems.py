@@ -1,4 +1,4 @@
-"""Converts errors to RFC 9457 problem documents or to OpenAI's format."""
+"""Conversion of errors to RFC 9457 problem documents, to OpenAI's error format, or to JSON-RPC for MCP."""
 
 import re
 import traceback
@@ -20,6 +20,8 @@ from newton.runtime.error_status import get_error_status
 
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_SECONDS = 2
+MCP_PATH = "/mcp"
+JSON_RPC_INVALID_REQUEST, JSON_RPC_INTERNAL_ERROR = -32600, -32603
 OPENAI_PATHS = re.compile(
     "/v1/(assistants|audio|batches|chat|completions|conversations|embeddings|evals|files|fine_tuning|images|models"
     "|moderations|realtime|responses|threads|uploads|vector_stores|videos)(/|$)"
@@ -39,7 +41,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger("newton")
 
 
 class ProblemDetails(BaseModel):
-    """A problem document of RFC 9457."""
+    """An error as a problem document of RFC 9457."""
 
     type: str = Field(examples=["urn:newton:not_found"])
     title: str
@@ -49,7 +51,7 @@ class ProblemDetails(BaseModel):
 
 
 class OpenAIError(BaseModel):
-    """The error and its remedy."""
+    """An error in OpenAI's format. `message` contains the remedy too."""
 
     message: str
     type: str
@@ -58,7 +60,7 @@ class OpenAIError(BaseModel):
 
 
 class OpenAIErrorResponse(BaseModel):
-    """An error in OpenAI's format."""
+    """The response body of an error in OpenAI's format."""
 
     error: OpenAIError
 
@@ -70,7 +72,7 @@ OPENAI_ERRORS: dict[int | str, dict[str, Any]] = {
 
 
 def to_problem(error: NewtonError) -> ProblemDetails:
-    """Return the problem document of an error."""
+    """Return the problem document for an error."""
     status = get_error_status(error.code)
     return ProblemDetails(
         type=f"urn:newton:{error.code}", title=status.title, status=status.http, detail=error.what, hint=error.hint
@@ -78,13 +80,18 @@ def to_problem(error: NewtonError) -> ProblemDetails:
 
 
 def error_response(error: NewtonError, path: str) -> JSONResponse:
-    """Return the error as a response: in OpenAI's format for an OpenAI path, otherwise as a problem document."""
+    """Return the HTTP response for an error, in the format that clients of the path expect.
+
+    This is OpenAI's format for an OpenAI path, JSON-RPC for MCP, and a problem document otherwise.
+    """
     status = get_error_status(error.code)
     headers = {"Retry-After": str(RETRY_AFTER_SECONDS)} if status.retryable else {}
     if status.http == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = 'Bearer realm="newton"'
     if is_openai_path(path):
         return JSONResponse(to_openai_error(error).model_dump(), _openai_status(error), headers=headers)
+    if path == MCP_PATH:
+        return JSONResponse(to_json_rpc_error(error), status.http, headers=headers)
     return JSONResponse(to_problem(error).model_dump(), status.http, headers=headers, media_type=PROBLEM_MEDIA_TYPE)
 
 
@@ -97,8 +104,22 @@ def is_openai_path(path: str) -> bool:
     return OPENAI_PATHS.match(path) is not None
 
 
+def to_json_rpc_error(error: NewtonError) -> dict[str, Any]:
+    """Return the JSON-RPC message for an error, with the problem document in `data`.
+
+    The message contains the remedy too, because MCP clients show only the message.
+
+    >>> to_json_rpc_error(InputError("The body is empty.", hint="Send a request."))["error"]["message"]
+    'The body is empty. Send a request.'
+    """
+    problem = to_problem(error)
+    code = JSON_RPC_INVALID_REQUEST if problem.status < HTTPStatus.INTERNAL_SERVER_ERROR else JSON_RPC_INTERNAL_ERROR
+    described = {"code": code, "message": f"{error.what} {error.hint}", "data": problem.model_dump()}
+    return {"jsonrpc": "2.0", "id": None, "error": described}
+
+
 def to_openai_error(error: NewtonError) -> OpenAIErrorResponse:
-    """Return an error in OpenAI's format. The refusal of a model's server keeps that server's code."""
+    """Return an error in OpenAI's format. If a model server refused the request, keep the server's error code."""
     server_code = error.server_code if isinstance(error, RefusedRequestError) else None
     code = server_code or OPENAI_ERROR_CODES.get(error.code, error.code)
     return _openai_body(f"{error.what} {error.hint}", code, _openai_status(error), param=error.param)
@@ -115,7 +136,7 @@ def _openai_status(error: NewtonError) -> int:
 
 
 def to_input_error(error: RequestValidationError, request: Request) -> InputError:
-    """Convert a validation error of a request to an InputError."""
+    """Return an InputError for a validation error of a request."""
     first, hint = error.errors()[0], "`/openapi.json` describes the endpoint."
     place = ".".join(str(part) for part in first["loc"])
     if first["type"] == "json_invalid":
@@ -128,7 +149,7 @@ def to_input_error(error: RequestValidationError, request: Request) -> InputErro
 
 
 def _to_param(place: Sequence[str | int]) -> str | None:
-    """Return the place of an error in a body as OpenAI writes it.
+    """Return the field that a validation error is about, in OpenAI's notation; None for the whole body.
 
     >>> _to_param(("messages", 0, "content", "str"))
     'messages[0].content'
@@ -138,15 +159,15 @@ def _to_param(place: Sequence[str | int]) -> str | None:
 
 
 def to_internal_error(error: Exception) -> NewtonError:
-    """Log an unexpected exception and return an error without its details."""
+    """Log an unexpected exception, and return an error that does not reveal its details."""
     trace = traceback.extract_tb(error.__traceback__)[-1:]
     places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in trace]
     log.error("request_failed", error=type(error).__name__, at=places)  # the message may contain user text
-    return NewtonError("Internal error.", hint="Report the error, with its log entry from the daemon's log.")
+    return NewtonError("Internal error.", hint="Report the error with its entry `request_failed` in the daemon's log.")
 
 
 def install_error_handlers(app: FastAPI) -> None:
-    """Convert every error of an endpoint to a problem document."""
+    """Register handlers that convert all errors of endpoints to responses in the formats of this module."""
 
     @app.exception_handler(NewtonError)
     async def expected(request: Request, error: NewtonError) -> JSONResponse:
@@ -166,7 +187,9 @@ def install_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def unrouted(request: Request, error: HTTPException) -> JSONResponse:
         if error.status_code == 404:
-            missing = NotFoundError(f"There is no endpoint {request.url.path}.", hint="See `/openapi.json`.")
+            missing = NotFoundError(
+                f"There is no endpoint {request.url.path}.", hint="`/openapi.json` lists the endpoints."
+            )
             return error_response(missing, request.url.path)
         if is_openai_path(request.url.path):
             body = _openai_body(error.detail, "invalid_request", error.status_code)
@@ -177,7 +200,7 @@ def install_error_handlers(app: FastAPI) -> None:
             title=error.detail,
             status=error.status_code,
             detail=f"{request.url.path} does not support {request.method}." if allowed else error.detail,
-            hint=f"Use {allowed}." if allowed else "See /openapi.json.",
+            hint=f"Use the method {allowed}." if allowed else "See /openapi.json.",
         )
         return JSONResponse(
             problem.model_dump(), error.status_code, headers=error.headers, media_type=PROBLEM_MEDIA_TYPE

@@ -1,4 +1,4 @@
-"""Prometheus metrics: requests, and the quality metrics and LLM tokens of the loaded agents."""
+"""Prometheus metrics: HTTP requests, and the quality metrics and model tokens of each loaded agent."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ DURATION_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
 
 
 class PrometheusMetrics:
-    """The metrics of this process. The class is a Prometheus collector that reports the agents' quality metrics."""
+    """The Prometheus metrics of this process, and a collector of the quality metrics of its agents."""
 
     def __init__(self, agents: AgentRegistry) -> None:
         self.registry = CollectorRegistry()
@@ -30,7 +30,10 @@ class PrometheusMetrics:
             registry=self.registry,
         )
         self.ui_tasks = Counter(
-            "newton_ui_tasks", "Requests that programs send by themselves.", ["task"], registry=self.registry
+            "newton_ui_tasks",
+            "Requests, such as for titles, that chat programs send by themselves.",
+            ["task"],
+            registry=self.registry,
         )
         self.in_flight = Gauge("newton_http_requests_in_flight", "HTTP requests in progress.", registry=self.registry)
         self._agents = agents
@@ -39,11 +42,11 @@ class PrometheusMetrics:
         self.registry.register(self)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield the cached quality metrics of the agents."""
+        """Yield the quality metrics of the agents as last sampled; Prometheus calls this."""
         yield from self._sampled
 
     async def render(self) -> bytes:
-        """Return the metrics in the Prometheus text format."""
+        """Return all metrics in the Prometheus text format. Sample the agents again after `CACHE_MS`."""
         if self._sampled_at is None or monotonic_ms() - self._sampled_at > CACHE_MS:
             self._sampled = await self._sample_agents()
             self._sampled_at = monotonic_ms()
@@ -51,8 +54,12 @@ class PrometheusMetrics:
 
     async def _sample_agents(self) -> list[GaugeMetricFamily]:
         labels = ["agent", "metric", "unit"]
-        quality = GaugeMetricFamily("newton_agent_quality", "Quality metrics of the last 7 days.", labels=labels)
-        tokens = GaugeMetricFamily("newton_llm_tokens_today", "LLM tokens since midnight UTC.", labels=["agent"])
+        quality = GaugeMetricFamily(
+            "newton_agent_quality", "Quality metrics of contexts in the last 7 days.", labels=labels
+        )
+        tokens = GaugeMetricFamily(
+            "newton_llm_tokens_today", "Tokens of model calls since midnight UTC.", labels=["agent"]
+        )
         for newton in self._agents.loaded_agents:
             agent, scope = newton.settings.agent, newton.scope
             for metric in (await newton.metrics().report(PERIOD_DAYS)).metrics:

@@ -1,4 +1,4 @@
-"""Runs a turn (a message and its reply) in its own task and streams the reply to the client."""
+"""Execution of a turn (a message and its reply) in a separate task, and the stream of its reply to the client."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class TurnStream(Generic[T]):
-    """The stream of one turn. A disconnect of the client cancels the turn."""
+    """The stream of one turn. If the client disconnects, the turn is cancelled."""
 
     def __init__(self) -> None:
         self._queue: asyncio.Queue[T | NewtonError | None] = asyncio.Queue()
@@ -32,9 +32,9 @@ class TurnStream(Generic[T]):
     async def read_pieces(
         self, pieces: AsyncGenerator[T], caller: AuthenticatedCaller, request: Request, *, is_private: bool = False
     ) -> AsyncGenerator[T | None]:
-        """Yield pieces of the reply, or None as a heartbeat, until the client disconnects. Raises the turn's errors.
+        """Yield the pieces of the reply, and None as a heartbeat, until the turn ends or the client disconnects.
 
-        A private turn stores nothing that has to be embedded.
+        Raises the errors of the turn. After a turn that is not `is_private`, embed its new memories.
         """
         # separate tasks: the cancellation of this request must not interrupt a database operation of the turn
         producer = asyncio.create_task(self._produce(pieces, caller.newton, is_private=is_private))
@@ -78,7 +78,7 @@ class TurnStream(Generic[T]):
 
 
 async def _cancel_on_disconnect(request: Request, task: "asyncio.Task[None]") -> None:
-    """Cancel the turn when the client disconnects."""
+    """Wait until the client disconnects, and then cancel the turn."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
     _cancel_once(task)

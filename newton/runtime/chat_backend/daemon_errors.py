@@ -1,4 +1,4 @@
-"""Errors of a daemon as the errors of this process."""
+"""Conversion of the HTTP client's errors to the errors of this process."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -14,13 +14,16 @@ CLIENT_CODES = {
 
 
 def to_newton_error(error: ApiError) -> NewtonError:
-    """Return the error with the code that the daemon reports, or with that of a daemon that cannot be reached."""
+    """Return the NewtonError with the error code that the daemon reports.
+
+    A daemon that cannot be reached becomes a DatabaseError.
+    """
     return error_from_code(CLIENT_CODES.get(error.code, error.code), error.detail, hint=error.hint)
 
 
 @contextmanager
 def convert_api_errors() -> Generator[None]:
-    """Raise the errors of the client within the block as errors of this process."""
+    """Convert an ApiError that is raised in the block to a NewtonError."""
     try:
         yield
     except ApiError as error:

@@ -1,4 +1,4 @@
-"""Chat backend for an agent in this process."""
+"""The chat backend for an agent in this process."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
@@ -37,7 +37,7 @@ from newton.runtime.wiring import AgentServices
 
 @dataclass(slots=True, kw_only=True)
 class LocalAgent:
-    """A chat backend whose writes are recorded with `origin`."""
+    """A chat backend that calls the agent's services in this process. `origin` is recorded with all that it stores."""
 
     newton: AgentServices
     turn_runner: TurnRunner
@@ -157,7 +157,7 @@ def to_conflict_view(pair: FactPair) -> ConflictView:
 
 
 async def find_proposals(identity: IdentityService) -> Sequence[ProposalView]:
-    """Return the proposed lines, each with the active lines that it contradicts."""
+    """Return the proposed identity lines, each with the current lines that it contradicts."""
     proposals, active = await identity.list_proposals(), await identity.get()
     return [
         ProposalView(

@@ -1,4 +1,4 @@
-"""The interface between a chat and an agent."""
+"""The interface between a chat and its agent."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
@@ -11,14 +11,14 @@ from newton.runtime.chat_backend.view_models import ExplanationView, ProposalVie
 
 
 class PrivateMessage(NamedTuple):
-    """A message that is not stored."""
+    """A message of a private conversation, which is not stored."""
 
     role: Literal["user", "assistant"]
     text: str
 
 
 class TaskCommands(Protocol):
-    """The task stack of one session. Its methods raise InputError for an invalid change."""
+    """The task stack of one session. Its methods raise InputError for a change that is not possible."""
 
     async def tree(self) -> TaskTree: ...
     async def push(self, goal: str) -> object: ...
@@ -29,24 +29,27 @@ class TaskCommands(Protocol):
 
 
 class ChatBackend(Protocol):
-    """One agent, in this process or behind a daemon. Sessions are addressed by name. Methods raise NewtonError."""
+    """The operations of a chat on one agent, in this process or in a daemon. All methods can raise NewtonError.
+
+    `session` arguments are the names of sessions.
+    """
 
     @property
     def agent(self) -> str:
-        """The name of the agent."""
+        """Return the name of the agent."""
         ...
 
     @property
     def model(self) -> str | None:
-        """The chat model; None when none is configured."""
+        """Return the name of the chat model; None if no model is configured."""
         ...
 
     async def select_model(self, name: str) -> str:
-        """Use the named model for the next turns and return its name. Raises ModelNotFoundError."""
+        """Use the named model for the next turns, and return its full name. Raises ModelNotFoundError."""
         ...
 
     async def list_models(self) -> Sequence[str]:
-        """List the models that the model's server offers. Raises ProviderError."""
+        """List the names of the models that can be selected. Raises ProviderError if a model server does not answer."""
         ...
 
     def run_turn(
@@ -58,14 +61,15 @@ class ChatBackend(Protocol):
         include_context: bool = False,
         private: Sequence[PrivateMessage] | None = None,
     ) -> AsyncGenerator[str | TurnView]:
-        """Yield the pieces of the reply, then the result. Closing the generator early stores the text so far.
+        """Yield the pieces of the reply to `input`, and then the result of the turn.
 
-        With `private`, the earlier private messages of the conversation, nothing of the turn is stored.
+        If the generator is closed early, the text so far is stored. If `private` is given, it has the earlier messages
+        of a private conversation, and nothing of the turn is stored.
         """
         ...
 
     async def process_pending(self, limit: int | None = ...) -> None:
-        """Index, embed and deduplicate new memories. `limit` is the maximum for each step; None means all."""
+        """Index, embed and deduplicate new memories: at most `limit` in each step, or all if it is None."""
         ...
 
     async def learn(self) -> None:
@@ -73,25 +77,32 @@ class ChatBackend(Protocol):
         ...
 
     async def create_session(self, session: str) -> None:
-        """Create the session, unless it exists."""
+        """Create the session unless it exists."""
         ...
 
     async def has_session(self, session: str) -> bool: ...
 
     async def close_session(self, session: str) -> None:
-        """Close the conversation and store it as an episode."""
+        """Close the session and store its conversation as an episode."""
         ...
 
     async def resolve_frame(self, name: str) -> str:
-        """Return the full name of a frame. The NotFoundError for an unknown one suggests the nearest."""
+        """Return the full name of a frame.
+
+        Raises NotFoundError, which suggests a similar name, for an unknown frame.
+        """
         ...
 
     async def explain_memory(self, bundle_id: UUID, item_ref: str) -> ExplanationView:
-        """Explain why a memory is or is not in a context. Raises InputError and ConflictError for an unknown item."""
+        """Explain why a memory is or is not in a stored context (bundle).
+
+        `item_ref` is the memory's number in the context, id, `ref` or words. Raises InputError if no memory matches,
+        and ConflictError if several do.
+        """
         ...
 
     async def remember(self, content: str) -> RememberReport:
-        """Store a fact; return the result and the transitions that it caused."""
+        """Store a fact; return the result and the effects on other facts."""
         ...
 
     async def open_tasks(self, session: str) -> TaskCommands: ...
@@ -101,19 +112,19 @@ class ChatBackend(Protocol):
     async def create_checkpoint(self, session: str, name: str) -> SessionCheckpoint: ...
 
     async def create_branch(self, session: str, new: str, *, position: str | None = None) -> None:
-        """Create the session `new` from the end of this one, or from a checkpoint or a message."""
+        """Create the session `new` that continues from a checkpoint or message of this one; by default from its end."""
         ...
 
     async def list_proposals(self) -> Sequence[ProposalView]:
-        """List the identity proposals, oldest first."""
+        """List the proposed identity lines, oldest first."""
         ...
 
     async def accept_proposal(self, line_id: UUID) -> ProposalView:
-        """Accept a proposal; return it with the lines that it replaced."""
+        """Accept a proposed identity line, and return it with the lines that it replaced."""
         ...
 
     async def reject_proposal(self, line_id: UUID) -> None: ...
 
     async def call_tool(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, object]:
-        """Run a tool of `newton.runtime.tools` for a person and return its result."""
+        """Run a tool of `newton.runtime.tools` with the trust of a person, and return its result."""
         ...

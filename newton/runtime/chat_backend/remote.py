@@ -1,4 +1,4 @@
-"""Chat backend for an agent behind a daemon."""
+"""The chat backend for an agent in a daemon, which is called over HTTP."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
@@ -38,9 +38,9 @@ TASK_FIELDS = {"replaces_task_id": "instead_of", "note": "words", "first_positio
 
 @dataclass(slots=True, kw_only=True)
 class RemoteAgent:
-    """A chat backend that calls a daemon, and raises ApiError for what it reports.
+    """A chat backend that calls a daemon. Its methods raise ApiError for errors that the daemon reports.
 
-    `on_compaction` receives the progress of compactions. `selected_model` was chosen in place of the agent's model.
+    `on_compaction` receives progress events. `selected_model` replaces the agent's model; None selects no other.
     """
 
     client: Client
@@ -88,10 +88,10 @@ class RemoteAgent:
                     self.on_compaction(piece)
 
     async def process_pending(self, limit: int | None = BATCH_SIZE) -> None:
-        """Do nothing, because the jobs of the daemon process pending memories."""
+        """Do nothing, because the background jobs of the daemon process new memories."""
 
     async def learn(self) -> None:
-        """Do nothing, because a job of the daemon learns from sessions."""
+        """Do nothing, because a background job of the daemon learns from sessions."""
 
     async def create_session(self, session: str) -> None:
         await self.client.post("/v1/sessions", {"session": session})
@@ -168,7 +168,7 @@ class RemoteAgent:
 
 @dataclass(frozen=True, slots=True)
 class RemoteTasks:
-    """The tasks of one session."""
+    """The task stack of one session of an agent in a daemon."""
 
     client: Client
     session: str
@@ -199,7 +199,7 @@ class RemoteTasks:
 
 
 def _parse_event(event: TurnEvent) -> str | TurnView | CompactionEvent | None:
-    """Return a piece of the reply, the result, or the progress of a compaction; None for an unknown event."""
+    """Return a piece of the reply, the result, or the progress of a compaction; None for an unknown event type."""
     with expect_newton_response():
         match event.type:
             case "delta":

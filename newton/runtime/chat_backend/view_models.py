@@ -1,4 +1,4 @@
-"""View models of a turn, its context and its memories, for the terminal and for HTTP."""
+"""View models of a turn, its context and its memories, for the terminal and for HTTP responses."""
 
 from datetime import datetime
 from uuid import UUID
@@ -21,7 +21,10 @@ MAX_NEAR_MISSES = 3
 
 
 class ItemView(ViewModel):
-    """A memory in a list. `evidence` is how well it matches the input; null if the memory was not found by search."""
+    """A memory considered for a context.
+
+    `evidence` says how well it matches the input; null if it was not found by search.
+    """
 
     layer: str
     score: float
@@ -31,7 +34,7 @@ class ItemView(ViewModel):
 
 
 class IdentityView(ViewModel):
-    """The identity lines in the context, and the number of those that did not fit."""
+    """The identity lines in a context, and the number of lines that did not fit."""
 
     version: int
     lines: list[str]
@@ -39,7 +42,7 @@ class IdentityView(ViewModel):
 
 
 class ContinuationView(ViewModel):
-    """The previous context of the session, and the number of memories added to it and evicted."""
+    """The previous context of the session, and the numbers of memories added to it and removed from it."""
 
     bundle_id: UUID
     added: int
@@ -47,8 +50,11 @@ class ContinuationView(ViewModel):
 
 
 class ContextView(ViewModel):
-    """A summary of a context. `near_misses` are the best dropped candidates. `empty_time_ranges` are the times in the
-    input without any memory."""
+    """A summary of a context.
+
+    `near_misses` are the best memories that were left out. `empty_time_ranges` are times named in the input for which
+    there is no memory.
+    """
 
     bundle_id: UUID
     frame: FrameSelection
@@ -75,14 +81,14 @@ class IdentityLineView(ViewModel):
 
 
 class ProposalView(IdentityLineView):
-    """A line that waits for a person's approval, and the active lines that it contradicts and would replace."""
+    """A proposed identity line, and the current lines that it contradicts and would replace."""
 
     section: IdentityPart
     conflicts_with: list[IdentityLineView]
 
 
 class ConflictFactView(ViewModel):
-    """One fact of a conflict. `since`: when it was stated or renewed."""
+    """One of the two facts of a conflict. `since` is the time at which it was stated or confirmed last."""
 
     memory_id: UUID
     text: str
@@ -92,7 +98,7 @@ class ConflictFactView(ViewModel):
 
 
 class ConflictView(ViewModel):
-    """Two current facts that may exclude each other."""
+    """Two current facts that may contradict each other."""
 
     found_at: datetime
     newer: ConflictFactView
@@ -102,11 +108,10 @@ class ConflictView(ViewModel):
 class TurnView(ViewModel):
     """The result of a turn.
 
-    `degraded` is the reason why no model completed the reply; `failed` is true if a configured model failed,
-    `forbidden` if a censor blocked the input or the reply; `warning` states both for a person. `remembered` is false if
-    nothing of the turn is stored, the context included. `redacted` secrets were removed from the input.
-    `context_source` and `context_reason` state how the context was built. `context` and `debug_lines` are filled on
-    request.
+    `degraded` is the reason why no model completed the reply, else null. `failed` is true if a configured model failed,
+    `forbidden` if a censor blocked the input or the reply; `warning` tells the user of either. `remembered` is false if
+    nothing of the turn is stored. `redacted` is the number of secrets removed from the input. `context_source` and
+    `context_reason` say how the context was built. `context` and `debug_lines` are filled on request.
     """
 
     text: str
@@ -123,18 +128,18 @@ class TurnView(ViewModel):
     context_reason: str
     context_summary: ContextView
     context: ContextResponse | None = Field(None, description="The full context.")
-    debug_lines: list[str] = Field([], description="The injected memories, as comment lines of an event stream.")
+    debug_lines: list[str] = Field([], description="The memories in the context, as comment lines of an event stream.")
 
 
 class NearMiss(ViewModel):
-    """The best of the memories in a layer that did not fit into the context."""
+    """The best memory of a context section that was left out of the context."""
 
     score: float
     text: str
 
 
 class ExplanationView(ViewModel):
-    """Explanation of one memory of a context: features, weights and contributions to the score."""
+    """Why a memory is or is not in a context: its features, their weights, and their contributions to its score."""
 
     memory_id: UUID
     text: str
@@ -200,7 +205,7 @@ def to_context_view(bundle: Bundle) -> ContextView:
 
 
 def item_evidence(bundle: Bundle, candidate: ScoredCandidate) -> float | None:
-    """Return the evidence of a candidate; None if the candidate was not found by search."""
+    """Return how well a memory matches the input; None if the memory was not found by search."""
     return None if candidate.memory_id in bundle.assembly_input.unranked else candidate.scored.found.evidence_score
 
 
@@ -214,7 +219,7 @@ def to_line_view(tenet: IdentityTenet) -> IdentityLineView:
 
 
 def to_explanation_view(explanation: BundleExplanation, item: CandidateExplanation) -> ExplanationView:
-    """Explain one memory of a stored context."""
+    """Return the view of the explanation of one memory in a stored context."""
     near_miss = explanation.near_misses.get(item.layer)
     return ExplanationView.from_source(
         item.stored_candidate,

@@ -1,6 +1,7 @@
-"""The command line `newton`. A command runs in the daemon of the data folder, or else in this process.
+"""Entry point of the command `newton`.
 
-What a command that runs in a daemon does not need is loaded late.
+A command runs in the daemon of its data folder if one runs, and otherwise in this process. Modules that are needed only
+in this process are imported late, so that a command that runs in the daemon starts fast.
 """
 
 import os
@@ -13,7 +14,7 @@ from newton.runtime.cli.daemon_client import run_in_daemon
 
 
 def main() -> NoReturn:
-    """Run the command line and exit: 0 success, 1 external failure, 2 rejected input, 130 interrupted."""
+    """Run `sys.argv` as a command line, then exit with 0 (success), 1 (failure), 2 (rejected input) or 130 (Ctrl-C)."""
     code = run_in_daemon(sys.argv[1:])
     if code is None:
         code = import_module("newton.runtime.cli.app").run_command_line(sys.argv[1:])

@@ -1,4 +1,4 @@
-"""The application that parses a command line. Modules of commands are loaded when they are called."""
+"""The cyclopts application that parses and runs a command line. It imports only the module of the called command."""
 
 import inspect
 import sys
@@ -26,7 +26,10 @@ GROUP_BY_COMMAND = {command: _GROUPS[title] for title, commands in HELP_GROUPS.i
 
 
 def _format_default(value: object) -> str | None:
-    """Format a default for the help. An unset option, a flag that is off and an empty text or list show none."""
+    """Return the default of an option as the help shows it.
+
+    Return None, so that no default is shown, for an unset option, a flag that is off and an empty text or list.
+    """
     return None if value is None or value is False or value in ("", ()) else str(value)
 
 
@@ -34,7 +37,10 @@ HELP_DEFAULTS = Parameter(show_default=_format_default)
 
 
 def build_app(argv: Sequence[str] = ()) -> App:
-    """Build the application. Only the module of the called command is imported; the registry describes the others."""
+    """Build the application that parses the command line `argv`.
+
+    Only the module of the command in `argv` is imported; the other commands have the help of the registry.
+    """
     app = App(
         name="newton",
         version=__version__,
@@ -50,7 +56,10 @@ def build_app(argv: Sequence[str] = ()) -> App:
 
 
 def expand_default_command(argv: list[str]) -> list[str]:
-    """Insert a group's default command: `newton decisions --due` is `newton decisions list --due`."""
+    """Return the command line, with the default command inserted if it names a group without a command.
+
+    For example, `newton decisions --due` becomes `newton decisions list --due`.
+    """
     name = "".join(argv[:1])
     is_short = name in DEFAULT_COMMANDS and (len(argv) == 1 or (argv[1].startswith("-") and argv[1] not in HELP_FLAGS))
     return [name, DEFAULT_COMMANDS[name], *argv[1:]] if is_short else argv
@@ -64,7 +73,10 @@ def _register(app: App, commands: Mapping[str, tuple[str, str]], called: Sequenc
 
 
 def run_command_line(argv: list[str]) -> int:
-    """Run one command line and return its exit status. Expected errors print one message on stderr, not a traceback."""
+    """Run one command line and return its exit status.
+
+    An expected error is printed on standard error as one message, without a traceback.
+    """
     try:
         expanded = expand_default_command(argv)
         code = build_app(expanded)(
@@ -81,10 +93,10 @@ def run_command_line(argv: list[str]) -> int:
 
 
 async def run_hosted_command(argv: list[str]) -> int:
-    """Run one command line in a daemon, with the context of its caller, and return its exit status.
+    """Run one command line inside the daemon, for the caller of `current_context`, and return its exit status.
 
-    Expected errors are printed as in `run_command_line`. Raises RunInProcessError, before any output, for what only the
-    caller's process can do: read or write a file that the command line names, print help, or ask.
+    Expected errors are printed as in `run_command_line`. Raises RunInProcessError, before any output, if only the
+    caller's process can run the command: it reads or writes a file of its arguments, prints help, or asks the user.
     """
     from asyncio import to_thread  # noqa: PLC0415 (only a daemon needs it; help is printed without it)
 
@@ -111,7 +123,7 @@ def _names_file(bound: inspect.BoundArguments) -> bool:
 
 
 def report_error(error: CycloptsError | NewtonError, argv: Sequence[str]) -> int:
-    """Print an expected error of a command and return its exit status."""
+    """Print an expected error, as JSON if `argv` contains --json, and return the exit status of its error code."""
     known = to_input_error(error) if isinstance(error, CycloptsError) else error
     status = get_error_status(known.code).exit_code
     print_error(known, status, as_json="--json" in argv)

@@ -1,4 +1,4 @@
-"""Open an agent for a command: in its own process, or in the daemon that runs it."""
+"""Access to an agent for a command, in the command's own process or in the daemon that runs the command."""
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -14,7 +14,10 @@ from newton.settings import Settings
 async def open_agent(
     settings: Settings, *, skip_procedure_sync: bool = False, on_new_agent: Callable[[str], None] | None = None
 ) -> AsyncGenerator[AgentServices]:
-    """Yield the services of the agent of the settings; see `open_newton`."""
+    """Yield the services of the agent that `settings` name.
+
+    The arguments are those of `open_newton`. A daemon ignores `skip_procedure_sync`: its agents are open already.
+    """
     host = current_context().host
     if host is None:
         opened = open_newton(

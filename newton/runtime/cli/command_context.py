@@ -1,4 +1,4 @@
-"""Where a command runs: its terminal, the settings of its caller, and the daemon that runs it, if one does."""
+"""The context of a running command: its terminal, the settings of its caller, and the daemon if one runs it."""
 
 import shutil
 import sys
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 
 class RunInProcessError(Exception):
-    """A daemon cannot run this command; its caller must. `notice` tells the user why, if it is worth knowing."""
+    """Error of a command that the daemon cannot run, so that the caller's process must run it.
+
+    `notice` is the reason, which is shown to the user; None shows nothing.
+    """
 
     def __init__(self, notice: str | None = None) -> None:
         super().__init__(notice)
@@ -24,22 +27,22 @@ class RunInProcessError(Exception):
 
 
 class CommandTerminal(Protocol):
-    """The standard streams of the caller of a command."""
+    """Interface to the standard streams of the process that called a command."""
 
     def write(self, text: str, *, to_stderr: bool = False) -> None: ...
 
     def flush(self, *, to_stderr: bool = False) -> None: ...
 
     def asks(self) -> bool:
-        """Return whether standard input is a terminal, so that the user can be asked."""
+        """Return True if standard input is a terminal, so that the user can answer questions."""
         ...
 
     def shows_progress(self) -> bool:
-        """Return whether standard error is a terminal."""
+        """Return True if standard error is a terminal, so that progress can be shown."""
         ...
 
     def columns(self) -> int | None:
-        """Return the width of the terminal; None if standard output is no terminal."""
+        """Return the width of the terminal in characters; None if standard output is not a terminal."""
         ...
 
     def ask(self, question: str) -> str:
@@ -48,17 +51,17 @@ class CommandTerminal(Protocol):
 
 
 class AgentHost(Protocol):
-    """A daemon, as the commands that it runs see it."""
+    """Interface by which a command that runs inside the daemon opens agents of the daemon."""
 
     def open_agent(
         self, settings: "Settings", *, on_new_agent: Callable[[str], None] | None = None
     ) -> "AbstractAsyncContextManager[AgentServices]":
-        """Open the services of an agent. Raises RunInProcessError if the daemon has other settings."""
+        """Open the agent that `settings` name. Raises RunInProcessError if the daemon has other settings."""
         ...
 
 
 class ProcessTerminal:
-    """The standard streams of this process."""
+    """Terminal that uses the standard streams of this process."""
 
     def write(self, text: str, *, to_stderr: bool = False) -> None:
         (sys.stderr if to_stderr else sys.stdout).write(text)
@@ -81,7 +84,11 @@ class ProcessTerminal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandContext:
-    """The surroundings of a command. Without `host` and `sources`, it runs in its own process with its own settings."""
+    """The terminal, setting sources and daemon of a running command.
+
+    `sources` are the settings of the caller and `host` is the daemon; both are None if the command runs in a process of
+    its own.
+    """
 
     terminal: CommandTerminal = field(default_factory=ProcessTerminal)
     sources: SettingSources | None = None
@@ -93,7 +100,7 @@ _context: ContextVar[CommandContext] = ContextVar("command_context", default=_OW
 
 
 def current_context() -> CommandContext:
-    """Return the context of the running command."""
+    """Return the context of the running command: its terminal, setting sources and daemon."""
     return _context.get()
 
 
@@ -104,7 +111,7 @@ def current_terminal() -> CommandTerminal:
 
 @contextmanager
 def use_context(context: CommandContext) -> Generator[None]:
-    """Run the block, and the tasks and threads that it starts, as a command of this context."""
+    """Make `context` the current one within the block, and in the asyncio tasks and threads that the block starts."""
     token = _context.set(context)
     try:
         yield
@@ -113,6 +120,6 @@ def use_context(context: CommandContext) -> Generator[None]:
 
 
 def require_own_process() -> None:
-    """Raise RunInProcessError in a daemon, for what needs the caller's files or network."""
+    """Raise RunInProcessError in a daemon. Commands call it before they use the files or the network of the caller."""
     if _context.get().host is not None:
         raise RunInProcessError

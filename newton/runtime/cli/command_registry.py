@@ -1,139 +1,175 @@
-"""All commands: the function of each, its one-line help, its group and its section of `newton --help`."""
+"""Registry of all commands: the function, one-line help, group and `newton --help` section of each."""
 
 # The function of each command, in a module of this package or in newton.bench, and its description.
 TOP_LEVEL_COMMANDS = {
     "chat": ("talk.chat:chat", "Chat with the agent; the conversation is remembered."),
-    "ask": ("talk.ask:ask", "Ask one question."),
-    "serve": ("operations.serve:serve_http", "Run the daemon: HTTP, MCP, the OpenAI protocol, scheduled jobs."),
-    "mcp": ("operations.mcp:serve_mcp", "Serve MCP over standard input and output."),
-    "context": ("talk.ask:show_context", "Show the context for an input."),
-    "bundles": ("talk.bundles:list_bundles", "List stored contexts."),
+    "ask": ("talk.ask:ask", "Ask one question and print the answer."),
+    "serve": ("operations.serve:serve_http", "Run the daemon: HTTP, MCP, the OpenAI protocol and scheduled jobs."),
+    "mcp": ("operations.mcp:serve_mcp", "Serve MCP over standard input and output, for one client."),
+    "context": (
+        "talk.ask:show_context",
+        "Show the context (the text from memory) that a model would get for an input.",
+    ),
+    "bundles": ("talk.bundles:list_bundles", "List the contexts that were built and stored."),
     "why": ("talk.bundles:explain_bundle", "Explain why each memory is in a context or not."),
     "replay": ("talk.bundles:replay_bundle", "Rebuild a stored context and compare it with the original."),
-    "diff": ("talk.bundles:diff_bundles", "Compare two contexts."),
-    "remember": ("memory.memories:remember", "Store a fact or an episode."),
-    "recall": ("memory.memories:recall", "Search the memories."),
-    "import": ("memory.import_:import_file", "Import memories from an NDJSON file."),
-    "export": ("memory.export:export_agent", "Export an agent to a file."),
-    "ingest": ("memory.ingest:ingest_documents", "Ingest documents: Markdown, text, HTML, PDF."),
-    "list": ("memory.memory_lists:list_memories", "List what is in the memory, with filters."),
+    "diff": ("talk.bundles:diff_bundles", "Compare two stored contexts."),
+    "remember": ("memory.memories:remember", "Store a fact, or an episode (an experience with a title)."),
+    "recall": ("memory.memories:recall", "Search the memories by meaning and words."),
+    "import": ("memory.import_:import_file", "Import memories, or an exported agent, from an NDJSON file."),
+    "export": ("memory.export:export_agent", "Export an agent with all its data to an NDJSON file."),
+    "ingest": ("memory.ingest:ingest_documents", "Store documents (Markdown, text, HTML, PDF) as passages to search."),
+    "list": ("memory.memory_lists:list_memories", "List the stored memories, with filters."),
     "show": ("memory.curation:show_memory", "Show one memory in full."),
     "history": ("memory.curation:show_history", "Show all state changes and edits of a memory."),
-    "confirm": ("memory.curation:confirm_fact", "Confirm a fact."),
-    "supersede": ("memory.curation:supersede_fact", "Replace a fact by a newer one."),
+    "confirm": ("memory.curation:confirm_fact", "Confirm that a fact is true."),
+    "supersede": ("memory.curation:supersede_fact", "Replace a fact that was true until now by a newer one."),
     "retract": ("memory.curation:retract_fact", "Mark a fact as never true."),
-    "edit": ("memory.edits:edit_memory", "Set the importance, the core mark or the subject of a memory."),
-    "outcome": ("memory.curation:set_outcome", "Set the outcome of an episode."),
+    "edit": ("memory.edits:edit_memory", "Set the importance or the subject of a memory, or mark a fact as core."),
+    "outcome": ("memory.curation:set_outcome", "Set the outcome of an episode: success, partial or failure."),
     "forget": ("memory.curation:forget_memories", "Delete memories permanently."),
     "erase": (
         "memory.erase:erase_subject_or_agent",
         "Permanently erase everything about one person, or a whole agent.",
     ),
     "decide": ("decisions.decide:record_decision", "Record a decision with reasons and confidence."),
-    "think": ("decisions.records:add_thought", "Add a thought to an open decision."),
+    "think": ("decisions.records:add_thought", "Add a thought, a step of deliberation, to an open decision."),
     "done": ("decisions.records:mark_done", "Mark a decision as carried out."),
     "outcomes": ("decisions.records:list_outcomes", "List the outcomes and lessons of decisions."),
     "review": ("decisions.records:review_decision", "Record the outcome of a decision."),
-    "entities": ("memory.entities:show_entities", "List known entities and their relations."),
-    "calibration": ("judgement.calibration:show_calibration", "Show how well calibrated stated confidence is."),
+    "entities": ("memory.entities:show_entities", "List known people and things (entities), or the relations of one."),
+    "calibration": (
+        "judgement.calibration:show_calibration",
+        "Compare the confidence stated in decisions with their outcomes.",
+    ),
     "growth": ("judgement.growth:report_growth", "Report how the agent developed, compared with the period before."),
-    "metrics": ("judgement.metrics:show_metrics", "Show quality metrics of the contexts and their targets."),
-    "working-memory": ("conversations.working_memory:show_working_memory", "Show the working memory of a session."),
-    "frames": ("talk.frames:show_frames", "List the frames, or show one."),
+    "metrics": ("judgement.metrics:show_metrics", "Show quality metrics of the contexts, each with its target."),
+    "working-memory": (
+        "conversations.working_memory:show_working_memory",
+        "Show the memories that a session stored, showed or read.",
+    ),
+    "frames": ("talk.frames:show_frames", "List the frames (kinds of input, such as debug), or show one."),
     "reembed": ("operations.reembed:reembed_memories", "Switch to another embedding model."),
     "backup": ("operations.backup:create_backup", "Back up all agents to a folder."),
     "restore": ("operations.backup:restore_backup", "Restore a backup."),
-    "verbs": ("operations.verbs:show_verbs", "List what Newton can do, and its name in each interface."),
+    "verbs": ("operations.verbs:show_verbs", "List the operations of Newton and their names in each interface."),
     "doctor": ("operations.doctor:run_doctor", "Check the installation and print remedies."),
 }
 PROCEDURE_COMMANDS = {
-    "list": ("memory.procedures:list_procedures", "List the procedures with their records."),
-    "show": ("memory.procedures:show_procedure", "Show a procedure in full."),
-    "record-use": ("memory.procedures:record_use", "Record a use of a procedure."),
+    "list": ("memory.procedures:list_procedures", "List the procedures with their track records."),
+    "show": ("memory.procedures:show_procedure", "Show the goals, steps and details of a procedure."),
+    "record-use": ("memory.procedures:record_use", "Record that a procedure was used, and its outcome."),
     "record-outcome": ("memory.procedures:record_outcome", "Record the outcome of the last use of a procedure."),
 }
 PROFILE_COMMANDS = {
-    "list": ("talk.profiles:list_profiles", "List the scoring profiles."),
-    "show": ("talk.profiles:show_profile", "Show how a profile scores."),
-    "fit": ("talk.profiles:fit_profile", "Fit weights to the memories that replies used."),
+    "list": ("talk.profiles:list_profiles", "List the profiles."),
+    "show": ("talk.profiles:show_profile", "Show how a profile scores memories."),
+    "fit": ("talk.profiles:fit_profile", "Fit scoring weights to the memories that replies used."),
 }
 JOB_COMMANDS = {
     "list": ("operations.jobs:list_jobs", "List the jobs with their last runs."),
     "run": ("operations.jobs:run_job", "Run a job now."),
-    "dead": ("operations.jobs:list_dead_runs", "List failed runs."),
-    "retry": ("operations.jobs:retry_dead_runs", "Retry dead runs: those that failed too often."),
+    "dead": ("operations.jobs:list_dead_runs", "List dead runs: those that failed too often."),
+    "retry": ("operations.jobs:retry_dead_runs", "Queue dead runs again."),
 }
 CENSOR_COMMANDS = {
-    "list": ("judgement.censors:list_censors", "List the censors with their records."),
+    "list": ("judgement.censors:list_censors", "List the censors and how often each matched."),
     "add": ("judgement.censors:add_censor", "Add a censor."),
     "check": ("judgement.censors:check_text", "Check a text against the censors."),
-    "approve": ("judgement.censors:approve_censor", "Approve a proposed censor."),
-    "false-positive": ("judgement.censors:report_false_positive", "Report a false positive."),
-    "relax": ("judgement.censors:relax_censor", "Make a blocking censor a warning."),
-    "retire": ("judgement.censors:retire_censor", "Retire a censor."),
+    "approve": ("judgement.censors:approve_censor", "Approve a censor that an agent or a model proposed."),
+    "false-positive": (
+        "judgement.censors:report_false_positive",
+        "Report the last match of a censor as a false positive.",
+    ),
+    "relax": ("judgement.censors:relax_censor", "Make a blocking censor only warn."),
+    "retire": ("judgement.censors:retire_censor", "Retire a censor: it no longer matches any text."),
 }
 DECISION_COMMANDS = {
     "list": ("decisions.records:list_decisions", "List decisions."),
     "show": ("decisions.records:show_decision", "Show a decision in full."),
-    "amend": ("decisions.records:amend_decision", "Add text to a decision."),
+    "amend": (
+        "decisions.records:amend_decision",
+        "Add text to a decision, or change its tags, category or review date.",
+    ),
     "link": ("decisions.records:link_decisions", "Link two decisions."),
     "erase": ("decisions.records:erase_decision", "Erase the text of a decision permanently."),
 }
 ATTRIBUTE_COMMANDS = {
     "list": ("memory.attributes:list_attributes", "List the attributes of facts."),
-    "set": ("memory.attributes:set_cardinality", "Declare an attribute single-valued or multi-valued."),
+    "set": ("memory.attributes:set_cardinality", "Declare that an attribute has one current value, or several."),
 }
 CONFLICT_COMMANDS = {
-    "list": ("memory.conflicts:list_conflicts", "List facts that may exclude each other."),
-    "settle": ("memory.conflicts:settle_conflict", "Settle the conflicts of a fact."),
+    "list": ("memory.conflicts:list_conflicts", "List pairs of facts that may contradict each other."),
+    "settle": ("memory.conflicts:settle_conflict", "Say which of two contradicting facts is right."),
 }
 GUARDRAIL_COMMANDS = {
     "list": ("judgement.guard:list_guardrails", "List the guardrails."),
     "add": ("judgement.guard:add_guardrail", "Add or replace a guardrail."),
     "check": ("judgement.guard:check_guardrails", "Check a draft decision against the guardrails."),
     "retire": ("judgement.guard:retire_guardrail", "Disable a guardrail."),
-    "restore": ("judgement.guard:restore_guardrail", "Enable the guardrail of a file again."),
+    "restore": ("judgement.guard:restore_guardrail", "Enable a disabled or replaced guardrail again."),
 }
 IDENTITY_COMMANDS = {
-    "show": ("memory.identity:show_identity", "Show the identity and which lines fit the budget."),
-    "add": ("memory.identity:add_line", "Add a line."),
-    "change": ("memory.identity:change_line", "Change a line."),
-    "remove": ("memory.identity:remove_line", "Remove a line."),
+    "show": ("memory.identity:show_identity", "Show the identity, and which of its lines do not fit into a context."),
+    "add": ("memory.identity:add_line", "Add a line to the identity."),
+    "change": ("memory.identity:change_line", "Change the text of a line."),
+    "remove": ("memory.identity:remove_line", "Remove a line; earlier versions keep it."),
     "propose": ("memory.identity:propose_line", "Propose a line that waits for approval."),
-    "history": ("memory.identity:show_versions", "Show all versions."),
-    "rollback": ("memory.identity:roll_back", "Roll back to a version."),
-    "proposals": ("memory.identity:list_proposals", "List proposals that wait for approval."),
-    "accept": ("memory.identity:accept_proposal", "Accept a proposal."),
-    "reject": ("memory.identity:reject_proposal", "Reject a proposal."),
-    "erase": ("memory.identity:erase_line", "Erase the text of a line permanently."),
+    "history": ("memory.identity:show_versions", "Show all versions of the identity."),
+    "rollback": ("memory.identity:roll_back", "Restore an earlier version of the identity."),
+    "proposals": ("memory.identity:list_proposals", "List proposed lines that wait for approval."),
+    "accept": ("memory.identity:accept_proposal", "Add a proposed line to the identity."),
+    "reject": ("memory.identity:reject_proposal", "Reject a proposed line."),
+    "erase": ("memory.identity:erase_line", "Erase the text of a line permanently, in all versions."),
 }
 TASK_COMMANDS = {
     "list": ("conversations.tasks:list_tasks", "Show the task tree of a session."),
     "path": ("conversations.tasks:show_path", "Show the path from the root goal to the current task."),
     "push": ("conversations.tasks:push_task", "Start a subtask of the current task."),
     "pop": ("conversations.tasks:pop_task", "Finish the current task with its result."),
-    "block": ("conversations.tasks:block_task", "Block the current task."),
+    "block": ("conversations.tasks:block_task", "Mark the current task as blocked."),
     "resume": ("conversations.tasks:resume_task", "Resume a blocked task."),
     "fail": ("conversations.tasks:fail_task", "Mark the current task as failed, or replace it."),
 }
 SESSION_COMMANDS = {
     "list": ("conversations.sessions:list_sessions", "List the sessions."),
     "log": ("conversations.sessions:show_log", "Show all messages of a session."),
-    "view": ("conversations.sessions:show_view", "Show what a model would be sent of a session."),
-    "compact": ("conversations.sessions:compact_session", "Compact a session now."),
-    "compactions": ("conversations.sessions:list_compactions", "List the compaction entries."),
-    "expand": ("conversations.sessions:expand_compaction", "Show the messages of a compaction entry again."),
-    "checkpoint": ("conversations.sessions:checkpoint_session", "Set or list checkpoints."),
-    "branch": ("conversations.sessions:branch_session", "Branch a session."),
+    "view": (
+        "conversations.sessions:show_view",
+        "Show the messages and summaries of a session that a model would receive.",
+    ),
+    "compact": (
+        "conversations.sessions:compact_session",
+        "Replace older messages by summaries now, in what a model receives.",
+    ),
+    "compactions": (
+        "conversations.sessions:list_compactions",
+        "List the summaries that replace messages (compaction entries).",
+    ),
+    "expand": (
+        "conversations.sessions:expand_compaction",
+        "Undo a compaction entry: a model receives its messages again.",
+    ),
+    "checkpoint": (
+        "conversations.sessions:checkpoint_session",
+        "Name the end of a session as a checkpoint, or list the checkpoints.",
+    ),
+    "branch": ("conversations.sessions:branch_session", "Create a session that continues from an existing one."),
     "inject": ("conversations.sessions:inject_messages", "Show messages of one session in another."),
-    "eject": ("conversations.sessions:eject_messages", "Remove or list injected messages."),
-    "stats": ("conversations.sessions:show_compaction_stats", "Show compaction statistics by strategy."),
+    "eject": (
+        "conversations.sessions:eject_messages",
+        "Remove injected messages from a session, or list the injections.",
+    ),
+    "stats": (
+        "conversations.sessions:show_compaction_stats",
+        "Show how often each compaction strategy ran and what it saved.",
+    ),
 }
 BULK_COMMANDS = {
-    "forget": ("memory.bulk:forget_memories", "Delete all memories of a filter permanently."),
-    "retract": ("memory.bulk:retract_facts", "Mark all facts of a filter as never true."),
-    "importance": ("memory.bulk:set_importance", "Set the importance of all memories of a filter."),
-    "core": ("memory.bulk:set_core", "Mark all facts of a filter as core, or remove the mark."),
+    "forget": ("memory.bulk:forget_memories", "Permanently delete all memories that the filters select."),
+    "retract": ("memory.bulk:retract_facts", "Mark all facts that the filters select as never true."),
+    "importance": ("memory.bulk:set_importance", "Set the importance of all memories that the filters select."),
+    "core": ("memory.bulk:set_core", "Mark all facts that the filters select as core, or remove the mark."),
 }
 DOCUMENT_COMMANDS = {
     "list": ("memory.documents:list_documents", "List the ingested documents."),
@@ -141,14 +177,14 @@ DOCUMENT_COMMANDS = {
     "delete": ("memory.documents:delete_document", "Delete a document with its passages permanently."),
 }
 ITEM_COMMANDS = {
-    "list": ("memory.items:list_items", "List or search items: JSON values of programs."),
-    "show": ("memory.items:show_item", "Show an item in full."),
+    "list": ("memory.items:list_items", "List or search items: JSON values that programs store."),
+    "show": ("memory.items:show_item", "Show the value of an item."),
     "delete": ("memory.items:delete_item", "Delete an item with its memories permanently."),
 }
 AGENT_COMMANDS = {
     "list": ("operations.agents:list_agents", "List the agents of this database."),
-    "show": ("operations.agents:show_agent", "Show what an agent holds."),
-    "create": ("operations.agents:create_agent", "Create an agent for `--agent NAME` and API clients."),
+    "show": ("operations.agents:show_agent", "Show how much an agent has stored."),
+    "create": ("operations.agents:create_agent", "Create an agent."),
     "set-model": ("operations.agents:set_agent_model", "Set the default model of an agent."),
     "delete": ("operations.agents:delete_agent", "Delete an agent with all its data and tokens permanently."),
 }
@@ -160,20 +196,26 @@ TOKEN_COMMANDS = {
 HOOK_COMMANDS = {
     "run": ("operations.hook:run_hook", "Answer one event of a coding agent."),
     "install": ("operations.hook:install_hooks", "Add the hooks to the settings of a coding agent."),
-    "uninstall": ("operations.hook:uninstall_hooks", "Remove the hooks from its settings."),
+    "uninstall": ("operations.hook:uninstall_hooks", "Remove the hooks from the settings of a coding agent."),
     "status": ("operations.hook:show_status", "Show where the hooks are installed."),
 }
 BENCH_COMMANDS = {
-    "recall": ("newton.bench.recall:run_benchmark", "Measure how much of the evidence reaches the context."),
+    "recall": (
+        "newton.bench.recall:run_benchmark",
+        "Measure how often the memories that answer a question reach its context.",
+    ),
     "unknown": (
         "newton.bench.unknown:run_benchmark",
-        "Count the memories that enter contexts of questions that memory cannot answer.",
+        "Count the memories in contexts of questions that no memory answers.",
     ),
     "context": ("newton.bench.context:run_benchmark", "Measure the latency of contexts, compared with plain searches."),
     "sessions": ("newton.bench.sessions:run_benchmark", "Measure how often the context of a session is rebuilt."),
-    "lifecycle": ("newton.bench.lifecycle:run_benchmark", "Measure the daily lifecycle job."),
+    "lifecycle": ("newton.bench.lifecycle:run_benchmark", "Measure the duration of the daily job `lifecycle`."),
     "http": ("newton.bench.http:run_benchmark", "Measure the overhead of HTTP and the load limit of a daemon."),
-    "decisions": ("newton.bench.decisions:run_benchmark", "Measure guardrails and calibration."),
+    "decisions": (
+        "newton.bench.decisions:run_benchmark",
+        "Measure the latency of recording decisions, of guardrails and of calibration.",
+    ),
     "soak": ("newton.bench.soak:run_benchmark", "Run the jobs of a day in minutes."),
 }
 
@@ -226,24 +268,24 @@ SYNONYMS = {
 }
 
 COMMAND_GROUPS = (
-    ("identity", "The agent's identity and standing instructions.", IDENTITY_COMMANDS),
-    ("bulk", "Change all memories of a filter, after a preview.", BULK_COMMANDS),
-    ("documents", "Ingested documents.", DOCUMENT_COMMANDS),
-    ("items", "JSON values of programs, each with a namespace and a key.", ITEM_COMMANDS),
-    ("procedures", "Procedures and their track records.", PROCEDURE_COMMANDS),
-    ("censors", "Prohibitions: warn or block.", CENSOR_COMMANDS),
+    ("identity", "Lines on who the agent is and what always applies.", IDENTITY_COMMANDS),
+    ("bulk", "Change all memories that filters select, after a preview.", BULK_COMMANDS),
+    ("documents", "List, show and delete ingested documents.", DOCUMENT_COMMANDS),
+    ("items", "JSON values that programs store under a namespace and a key.", ITEM_COMMANDS),
+    ("procedures", "Procedures (how something is done, in steps) and their track records.", PROCEDURE_COMMANDS),
+    ("censors", "Censors: prohibitions that warn of or block a text.", CENSOR_COMMANDS),
     ("decisions", "List, link, amend and erase decisions.", DECISION_COMMANDS),
-    ("conflicts", "Facts that may exclude each other.", CONFLICT_COMMANDS),
-    ("attributes", "Attributes of facts, single-valued or multi-valued.", ATTRIBUTE_COMMANDS),
-    ("guard", "Guardrails on decisions.", GUARDRAIL_COMMANDS),
-    ("profiles", "Scoring profiles.", PROFILE_COMMANDS),
-    ("sessions", "Sessions: log, view, compaction, branches.", SESSION_COMMANDS),
-    ("tasks", "The task stack of a session.", TASK_COMMANDS),
-    ("jobs", "Scheduled jobs run by `newton serve`: schedule, last result, reason.", JOB_COMMANDS),
+    ("conflicts", "Facts that may contradict each other.", CONFLICT_COMMANDS),
+    ("attributes", "Attributes of facts, with one current value or several.", ATTRIBUTE_COMMANDS),
+    ("guard", "Guardrails: rules checked before a decision is recorded.", GUARDRAIL_COMMANDS),
+    ("profiles", "Profiles: named ways to score memories.", PROFILE_COMMANDS),
+    ("sessions", "Conversations: messages, summaries for a model, branches.", SESSION_COMMANDS),
+    ("tasks", "The tasks and subtasks of a session.", TASK_COMMANDS),
+    ("jobs", "Scheduled jobs that `newton serve` runs.", JOB_COMMANDS),
     ("agents", "List, show, create and delete agents, and set their models.", AGENT_COMMANDS),
-    ("tokens", "Tokens of the daemon's API.", TOKEN_COMMANDS),
-    ("hook", "Hooks of coding agents: Claude Code and Codex.", HOOK_COMMANDS),
-    ("bench", "Measure Newton.", BENCH_COMMANDS),
+    ("tokens", "Access tokens for the API of the daemon.", TOKEN_COMMANDS),
+    ("hook", "Memory for the coding agents Claude Code and Codex, by their hooks.", HOOK_COMMANDS),
+    ("bench", "Benchmarks of Newton.", BENCH_COMMANDS),
 )
 TOP_LEVEL_NAMES = frozenset((*TOP_LEVEL_COMMANDS, *(name for name, _, _ in COMMAND_GROUPS)))
 # Every word that is a command: of `newton` itself, or of one of its groups.
@@ -260,7 +302,7 @@ HELP_GROUPS = {
     ),
     "Decisions": ("decide", "think", "done", "review", "outcomes", "decisions", "guard", "calibration"),
     "Conversations": ("sessions", "tasks", "working-memory"),
-    "Judgement": ("bundles", "why", "replay", "diff", "frames", "profiles", "censors", "growth", "metrics"),
+    "Contexts and rules": ("bundles", "why", "replay", "diff", "frames", "profiles", "censors", "growth", "metrics"),
     "Operations": (
         "serve",
         "mcp",

@@ -1,4 +1,4 @@
-"""Run the commands of local callers in the daemon, with its loaded agents. See `newton.runtime.command_socket`."""
+"""Server in the daemon that runs the commands of local callers. See `newton.runtime.command_socket`."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ REQUEST_SECONDS = 10.0  # timeout for the request of a caller
 
 @dataclass(slots=True, kw_only=True)
 class CallerTerminal:
-    """The standard streams of a caller; output is sent to it."""
+    """Terminal of a caller: output is sent to the caller's process, which prints it."""
 
     writer: asyncio.StreamWriter
     can_ask: bool
@@ -54,7 +54,7 @@ class CallerTerminal:
         return self.width
 
     def ask(self, question: str) -> str:
-        """Raise RunInProcessError: an answer would block the daemon."""
+        """Raise RunInProcessError, because waiting for the answer would block the daemon."""
         raise RunInProcessError
 
     def _send(self, message: Message) -> None:
@@ -64,7 +64,7 @@ class CallerTerminal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonHost:
-    """Opens the agents of the daemon for a caller with the same settings."""
+    """Access to the daemon's agents for one caller, whose settings must equal those of the daemon."""
 
     agents: AgentRegistry
     state: DaemonState
@@ -77,7 +77,7 @@ class DaemonHost:
         # in a thread, because it reads folders
         if differing := await asyncio.to_thread(self.state.list_differences, settings, self.sources):
             names = ", ".join(differing)
-            raise RunInProcessError(f"Not run by the daemon, which was started with another value of: {names}.")
+            raise RunInProcessError(f"The daemon did not run this: it was started with another value of: {names}.")
         scope = self.agents.default.scope
         await find_or_create_agent(scope.db, settings.agent, scope.clock, on_new_agent)
         yield await self.agents.get_current(settings.agent)
@@ -85,7 +85,7 @@ class DaemonHost:
 
 @dataclass(slots=True, kw_only=True)
 class CommandServer:
-    """Accepts callers on the socket of the data folder."""
+    """Server that accepts commands on the Unix domain socket of the data folder."""
 
     agents: AgentRegistry
     state: DaemonState
@@ -95,14 +95,14 @@ class CommandServer:
     _is_stopping: bool = False
 
     async def start(self) -> None:
-        """Listen. Raises SocketUnavailableError."""
+        """Start listening. Raises SocketUnavailableError if the socket cannot be used."""
         self._socket = CommandSocket.listen(self.agents.default.settings.home)
         self._server = await asyncio.start_unix_server(
             self._accept, sock=self._socket.listener, limit=MAX_REQUEST_BYTES
         )
 
     async def stop(self, *, drain_seconds: float) -> None:
-        """Accept no more callers, wait for the running commands, and cancel those that take longer."""
+        """Accept no more callers, wait `drain_seconds` for the running commands, and cancel those still running."""
         self._is_stopping = True
         if self._socket is None or self._server is None:
             return
@@ -159,7 +159,7 @@ class CommandServer:
         await writer.drain()
 
     async def _describe(self, sources: SettingSources) -> Message:
-        """Return the state of the daemon for `newton doctor` of a caller with these settings."""
+        """Return the state of the daemon, and how its settings differ from `sources`, for `newton doctor`."""
         return {
             "version": __version__,
             "process": os.getpid(),
@@ -175,14 +175,14 @@ async def _run_command(context: CommandContext, argv: list[str]) -> int:
 
 
 async def _cancel_on_message(reader: asyncio.StreamReader, command: "asyncio.Task[int]") -> None:
-    """Cancel the command when its caller sends anything, or disconnects."""
+    """Cancel the command as soon as its caller sends any message or disconnects."""
     with suppress(OSError, ValueError):
         await reader.readline()
     command.cancel()
 
 
 def _to_result(command: "asyncio.Task[int]", terminal: CallerTerminal) -> Message:
-    """Return the last message about a command that has ended."""
+    """Return the last message to the caller of an ended command: its exit status, or that the daemon declines it."""
     if command.cancelled():
         return {"exit": EXIT_INTERRUPTED}
     error = command.exception()
@@ -199,7 +199,7 @@ def _decode_sources(fields: Mapping[str, Any]) -> SettingSources:
 
 
 def _is_own_user(writer: asyncio.StreamWriter) -> bool:
-    """Return whether the caller runs as the user of the daemon, who is the operator and needs no token."""
+    """Return True if the caller runs as the same system user as the daemon; this user is the operator."""
     # the transport's own socket object has no getsockopt
     with socket.socket(fileno=os.dup(writer.get_extra_info("socket").fileno())) as connection:
         return is_own_peer(connection)

@@ -1,4 +1,4 @@
-"""Open a conversation with an agent in this process or in a daemon."""
+"""Connection of `newton chat` and `newton ask` to an agent, on this machine or in a daemon."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
@@ -30,11 +30,16 @@ TOKEN_HINT = (
 )
 
 DaemonOption = Annotated[
-    str | None, Parameter(help="URL of a daemon, such as http://127.0.0.1:8700; if omitted, run in this process.")
+    str | None,
+    Parameter(
+        help="URL of a daemon, such as http://127.0.0.1:8700; if omitted, the data folder of this machine is used."
+    ),
 ]
 TokenFileOption = Annotated[
     Path | None,
-    Parameter(help="File with a token for the daemon; default: NEWTON_TOKEN, or the operator's token on this machine."),
+    Parameter(
+        help="File that contains a token for --daemon (default: NEWTON_TOKEN, or the operator's token on this machine)."
+    ),
 ]
 
 
@@ -42,10 +47,10 @@ TokenFileOption = Annotated[
 async def open_chat_backend(
     settings: Settings, daemon: str | None, token_file: Path | None, *, is_agent_explicit: bool
 ) -> AsyncGenerator[ChatBackend]:
-    """Open a local agent, or connect to a daemon and verify the token.
+    """Yield a local agent or, if `daemon` is a URL, a connection to that daemon whose token is verified.
 
-    `is_agent_explicit` is whether the command line names the agent. Raises InputError, ConfigError, or an error that
-    the daemon returns.
+    `is_agent_explicit` is True if the command line names the agent. Raises InputError for an invalid URL or token file,
+    ConfigError without a token, and the errors that the daemon returns.
     """
     if daemon is None:
         if token_file is not None:

@@ -1,4 +1,4 @@
-"""Run a command in the daemon of the data folder, which has all parts loaded. Only the standard library is loaded."""
+"""Client that runs a command in the daemon of the data folder. To start fast, it imports no third-party package."""
 
 import json
 import signal
@@ -24,17 +24,17 @@ GREETING_SECONDS = 2.0  # a daemon that does not greet within this time is too b
 
 
 class CommandConnection:
-    """A connection to a daemon of this version that greeted."""
+    """Connection to a daemon that has sent its greeting and has the same version of Newton."""
 
     def __init__(self, connection: socket.socket, stream: BufferedReader) -> None:
         self._connection, self._stream = connection, stream
 
     def send(self, message: Message) -> None:
-        """Send a message. Raises TypeError for a value that JSON has not, and OSError."""
+        """Send a message. Raises TypeError for a value that JSON cannot hold, OSError if the connection is broken."""
         self._connection.sendall(command_socket.encode(message))
 
     def read(self) -> Message | None:
-        """Return the next message, or None when the daemon has gone."""
+        """Return the next message, or None if the daemon has closed the connection or does not answer in time."""
         try:
             line = self._stream.readline()
         except OSError:
@@ -49,7 +49,8 @@ class CommandConnection:
 def run_in_daemon(argv: Sequence[str]) -> int | None:
     """Run a command line in the daemon and return its exit status.
 
-    Return None, without any output but a notice, if no daemon is to run it: the caller then runs it in its process.
+    Return None if no daemon runs, the daemon declines, or the command needs this process. The caller then runs the
+    command in this process; nothing has been printed except, in some cases, a notice with the reason.
     """
     if not argv or argv[0] in IN_PROCESS_COMMANDS or not HELP_FLAGS.isdisjoint(argv):
         return None
@@ -68,7 +69,7 @@ def run_in_daemon(argv: Sequence[str]) -> int | None:
 
 
 def open_connection(home: Path) -> CommandConnection | None:
-    """Connect to the daemon of a data folder; None if there is none of this version that greets."""
+    """Connect to the daemon of a data folder. Return None if none of this version answers in time."""
     connection = command_socket.connect(home)
     if connection is None:
         return None
@@ -83,7 +84,7 @@ def open_connection(home: Path) -> CommandConnection | None:
 
 
 def encode_sources(sources: SettingSources) -> dict[str, object]:
-    """Return the sources as an object of a message."""
+    """Return the setting sources as a JSON object for a message to the daemon."""
     return {**asdict(sources), "file_values": dict(sources.file_values)}
 
 
@@ -113,7 +114,7 @@ def _run(daemon: CommandConnection, argv: Sequence[str], sources: SettingSources
 
 
 def _print_output(message: Message) -> None:
-    """Print what the command prints. Raises BrokenPipeError."""
+    """Print a part of the command's output. Raises BrokenPipeError if the reader of the output has exited."""
     terminal = current_terminal()
     to_stderr = "stderr" in message
     terminal.write(message["stderr"] if to_stderr else message["stdout"], to_stderr=to_stderr)
@@ -122,7 +123,7 @@ def _print_output(message: Message) -> None:
 
 
 def _print_notice(notice: str | None, argv: Sequence[str]) -> None:
-    """Print why the daemon is not used, except beside JSON, whose reader may parse both streams."""
+    """Print why the daemon did not run the command. With --json, print nothing: a program may parse both streams."""
     if notice and "--json" not in argv:
         say(f"({notice})", to_stderr=True)
 
@@ -140,7 +141,10 @@ def _report_lost_daemon(argv: Sequence[str]) -> int:
 
 @contextmanager
 def _cancel_on_interrupt(daemon: CommandConnection) -> Generator[None]:
-    """Cancel the command on the first Ctrl-C, so that it ends in order; on the second, raise KeyboardInterrupt."""
+    """Tell the daemon on the first Ctrl-C to cancel the command; raise KeyboardInterrupt on the second.
+
+    At the end of the block, close the connection.
+    """
 
     def cancel(*_: object) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,4 +1,4 @@
-"""The state of a running daemon, compared with what a caller would use in its own process."""
+"""Comparison of a daemon's settings and files with those that a caller would use in its own process."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ FileStamps = frozenset[tuple[str, int, int]]  # path, time of change in nanoseco
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonState:
-    """The start conditions of a daemon: settings, variables that libraries read, its folder, and its content files."""
+    """The settings, environment variables of libraries, folder and content files with which a daemon was started."""
 
     settings: Settings
     library_choices: Mapping[str, str]
@@ -29,7 +29,7 @@ class DaemonState:
 
     @classmethod
     def capture(cls, settings: Settings, *, now: datetime) -> "DaemonState":
-        """Capture the state of this process, which runs with `settings`."""
+        """Return the state of this process, a daemon that starts now with `settings`."""
         sources = read_sources()
         return cls(
             settings=settings,
@@ -40,10 +40,10 @@ class DaemonState:
         )
 
     def list_differences(self, settings: Settings, sources: SettingSources) -> list[str]:
-        """Return the names of what differs: settings, variables, and folders whose files have changed since the start.
+        """Return the names of the settings and variables in which a caller differs from the daemon.
 
-        `settings` and `sources` are those of a caller. An empty list means that a command gives the same result in the
-        daemon as in the caller's process.
+        `settings` and `sources` belong to the caller. Content folders whose files have changed since the daemon started
+        are named too. If the list is empty, a command has the same result in the daemon and in the caller's process.
         """
         own, others = (_to_absolute(one, at) for one, at in ((self.settings, self.folder), (settings, sources.folder)))
         differing = [name for name in own if name not in UNCOMPARED_SETTINGS and own[name] != others[name]]

@@ -1,4 +1,4 @@
-"""Convert errors in parsing the command line to errors with a remedy."""
+"""Conversion of command-line parsing errors to errors with a remedy."""
 
 import re
 
@@ -15,7 +15,7 @@ _NUMBER_NAMES = {"int": "a whole number", "float": "a number"}
 
 
 def to_input_error(error: CycloptsError) -> InputError:
-    """Convert an error in parsing the command line to an InputError."""
+    """Convert an error in parsing the command line to an InputError whose hint names the command's --help."""
     error.verbose = False
     command = " ".join(["newton", *(error.command_chain or ())])
     problem, *hints = _HINT_START.split(_describe(error, command), maxsplit=1)

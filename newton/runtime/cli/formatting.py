@@ -1,4 +1,4 @@
-"""Format results as plain text for terminals and pipes."""
+"""Formatting of results as plain text for terminals and pipes."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -52,14 +52,17 @@ def pluralize(number: int, singular: str, plural: str | None = None) -> str:
 
 
 def format_remember_report(report: RememberReport, *, settle_command: str = "newton conflicts settle") -> str:
-    """Format the result of remembering a fact: its id, the facts that it replaced, and those that it may exclude."""
+    """Format the result of storing a fact: its id, the facts that it replaced, and known facts that it may contradict.
+
+    `settle_command` is the command shown for deciding which of two contradicting facts is right.
+    """
     memory_id = short_id(report.result.memory_id)
     lines = [REMEMBER_MESSAGES[report.result.status].format(id=memory_id)]
     lines += [f"  {format_redactions(report.result.redacted)}"] if report.result.redacted else []
     lines += [f"  Replaced: {format_mention(one)}" for one in report.replaced]
-    lines += [f"  Contested: {format_mention(one)}" for one in report.contested]
+    lines += [f"  May contradict: {format_mention(one)}" for one in report.contested]
     lines += (
-        [f"  Both are kept. To settle which holds: `{settle_command} {memory_id} newer|older|both|same`"]
+        [f"  Both are kept. To say which one is right: `{settle_command} {memory_id} newer|older|both|same`"]
         if report.contested
         else []
     )
@@ -67,7 +70,7 @@ def format_remember_report(report: RememberReport, *, settle_command: str = "new
 
 
 def format_redactions(number: int) -> str:
-    """Format how many secrets were not stored.
+    """Format the number of secrets that were removed before a text was stored.
 
     >>> format_redactions(1)
     'Stored without 1 secret, such as a password or a key.'
@@ -84,13 +87,13 @@ def mention_to_json(mention: MemoryMention) -> dict[str, str]:
 
 
 def print_censor_warning(warning: str | None) -> None:
-    """Print that a text matches a censor and was stored all the same."""
+    """Print the warning of a censor (a prohibition) that a stored text matches; print nothing if it is None."""
     if warning:
-        print_notice(f"(It matches a censor and is stored all the same: {warning})")
+        print_notice(f"(The text is forbidden by a censor; it is stored all the same: {warning})")
 
 
 def format_transitions(transitions: Sequence[AppliedTransition]) -> str:
-    """Format state transitions of memories, one per line."""
+    """Format state transitions of memories, each on a line of its own after a line break."""
     return "".join(f"\n  {step.event}: {short_id(step.memory_id)} {micro}" for step, micro in transitions)
 
 
@@ -111,24 +114,24 @@ def print_notice(text: str) -> None:
 
 
 def print_new_agent(name: str) -> None:
-    """Print that an agent was created, unless it is the default one."""
+    """Print that the agent `name` was created, unless it is the default agent."""
     if name != DEFAULT_AGENT:
         print_notice(f"Created agent {name}.")
 
 
 def print_status(text: str) -> None:
-    """Replace the status line of an interactive terminal."""
+    """Replace the current line of standard error by `text`, if standard error is a terminal."""
     if is_interactive():
         say(text, start="\r\x1b[K", end="", to_stderr=True, flush=True)
 
 
 def is_interactive() -> bool:
-    """Return whether standard error is a terminal."""
+    """Return True if standard error is a terminal."""
     return current_terminal().shows_progress()
 
 
 def write_page(path: Path, content: str) -> None:
-    """Write a page to a file. Raises InputError if the file cannot be written."""
+    """Write an HTML page to a file and print its path. Raises InputError if the file cannot be written."""
     try:
         path.write_text(content, encoding="utf-8")
     except OSError as error:
@@ -156,39 +159,44 @@ MISSING_SOURCE_EFFECTS = {
 def print_missing_sources(sources: Mapping[str, str]) -> None:
     for source, reason in sources.items():
         effect = f"; {MISSING_SOURCE_EFFECTS[source]}" if source in MISSING_SOURCE_EFFECTS else ""
-        print_notice(f"({source} missing: {reason}{effect})")
+        print_notice(f"({source} not available: {reason}{effect})")
 
 
 def format_frame(choice: FrameSelection) -> str:
-    """Format the selected frame, the confidence of the selection, and the runner-up."""
+    """Format the frame (kind of input) selected for an input, the confidence of the selection, and the runner-up."""
     if choice["forced"]:
-        return f"frame {choice['name']} (forced)"
-    runner_up = f", then {choice['runner_up']}" if choice["runner_up"] else ""
+        return f"frame {choice['name']} (requested)"
+    runner_up = f", runner-up {choice['runner_up']}" if choice["runner_up"] else ""
     confidence = "unsure" if choice["unsure"] else f"confidence {choice['confidence']:.0%}"
     return f"frame {choice['name']} ({confidence}{runner_up})"
 
 
 def print_hidden_identity_lines(lines: int, *, budget: int | None = None) -> None:
-    """Print how many identity lines a context of `budget` tokens (default: the setting context_tokens) omits."""
+    """Print that `lines` lines of the identity did not fit into a context; print nothing for 0.
+
+    `budget` is the token budget of the context, or None for the setting `context_tokens`.
+    """
     if lines:
         command = f"newton identity --max-tokens {budget}" if budget else "newton identity"
-        print_notice(f"({pluralize(lines, 'line')} of the identity did not fit; `{command}` shows which)")
+        print_notice(
+            f"({pluralize(lines, 'line')} of the identity did not fit into the context; `{command}` shows which)"
+        )
 
 
 def format_conflicts(lines: Sequence[IdentityTenet | IdentityLineView]) -> str:
-    """Format the identity lines that a new line replaces, as a suffix of the new line's text."""
+    """Format the identity lines that a new line replaces, to be appended to the text of the new line."""
     return f" (replaces: {'; '.join(line.text for line in lines)})" if lines else ""
 
 
 def print_proposals(proposals: Sequence[ProposalView]) -> None:
-    """Print the standing instructions found in the input, and the commands that accept or reject them."""
+    """Print instructions of an input that may always apply, and the chat commands that accept or reject them."""
     texts = [format_proposal(proposal) for proposal in proposals]
     if len(texts) == 1:
-        print_notice(f"\n(Always? {texts[0]}. /yes adds it to the identity, /no rejects it.)")
+        print_notice(f"\n(Should this always apply? {texts[0]}. /yes adds it to the identity, /no rejects it.)")
     elif texts:
         lines = "".join(f"\n  {n}. {text}" for n, text in enumerate(texts, 1))
         print_notice(
-            f"\n(Always?{lines}\n/yes adds all of them to the identity, /yes 1 only the first, /no rejects them.)"
+            f"\n(Should these always apply?{lines}\n/yes adds all to the identity, /yes 1 the first, /no rejects all.)"
         )
 
 
@@ -197,15 +205,17 @@ def format_proposal(proposal: ProposalView) -> str:
 
 
 def format_pending_proposals(proposals: Sequence[ProposalView]) -> str:
-    """Format the pending proposals of earlier conversations with the commands that accept them."""
+    """Format the lines proposed for the identity in earlier conversations, with the commands that accept them."""
     if not proposals:
         return "No proposals are pending in other conversations either."
     lines = [f"{n}. {one.text}: `newton identity accept {short_id(one.line_id)}`" for n, one in enumerate(proposals, 1)]
-    return "\n  ".join(["Pending from earlier conversations; `newton identity reject` rejects one:", *lines])
+    return "\n  ".join(
+        ["Accept a proposal of an earlier conversation; `newton identity reject ID` rejects one:", *lines]
+    )
 
 
 def format_bundle_line(context: ContextView) -> str:
-    """Format a context on one line: frame, profile, tokens, best evidence."""
+    """Format one line on a context: its frame (kind of input), scoring profile, tokens and best evidence."""
     best = "" if context.best_evidence is None else f" · best evidence {context.best_evidence:.2f}"
     best = " · no relevant memory" if context.has_nothing_relevant else best
     tokens = f"{context.tokens} of {context.budget} tokens"
@@ -213,7 +223,7 @@ def format_bundle_line(context: ContextView) -> str:
 
 
 def print_empty_filters(bundle: Bundle) -> None:
-    """Print the filters that no memory matches."""
+    """Print the filters of a context that no memory matches; print nothing if there are none."""
     if filters := [_format_filter(name, values) for name, values in bundle.unmatched_filters.items()]:
         print_notice(f"(No memory matches these filters: {'; '.join(filters)})")
 
@@ -225,18 +235,18 @@ def _format_filter(name: str, values: Sequence[str]) -> str:
 
 
 def print_unknown_times(times: Sequence[str]) -> None:
-    """Print the requested times that no memory belongs to."""
+    """Print the times named in an input at which no memory occurred; print nothing if there are none."""
     if times:
         print_notice(f"(No memory of the requested time: {', '.join(times)})")
 
 
 def format_bundle(context: ContextView) -> str:
-    """Format a context by layer, with the score and evidence of each item."""
+    """Format a context by layer (section), with the score and evidence of each item and the best items left out."""
     lines = [
         format_bundle_line(context),
         f"reason: {context.frame['reason']}",
         f"bundle {context.bundle_id}",
-        "each item: score, evidence (0: no match, about 1: a clear one, -: not searched), text",
+        "each item: score, evidence (0: no match, about 1: clear match, -: not searched), text",
     ]
     for name, layer in context.layers.items():
         items = [(n, c) for n, c in enumerate(context.items, 1) if c.layer == name]
@@ -252,7 +262,8 @@ def format_bundle(context: ContextView) -> str:
 
 
 def _format_layer_tokens(name: str, layer: LayerTokens) -> str:
-    """
+    """Format the tokens that a layer (section) of a context uses, its maximum and, if it differs, its share.
+
     >>> _format_layer_tokens("procedures", {"share": 253, "ceiling": 4_000, "used": 374})
     'procedures  374 of at most 4,000 tokens (share 253)'
     """
@@ -265,15 +276,17 @@ def _format_item(item: ItemView) -> str:
 
 
 def format_refresh(turn: TurnView) -> str:
-    """Format whether and why a turn reused or rebuilt its context, and how the context differs from its predecessor."""
+    """Format whether and why a turn reused or rebuilt its context, and how it differs from the context before."""
     lines = [f"{turn.context_source}: {turn.context_reason}"]
     if before := turn.context_summary.continued_from:
-        lines.append(f"continues {short_id(before.bundle_id)}: {before.added} added, {before.evicted} evicted")
+        lines.append(
+            f"updated from context {short_id(before.bundle_id)}: {before.added} added, {before.evicted} removed"
+        )
     return "\n".join(lines)
 
 
 def truncate(text: str, max_chars: int) -> str:
-    """Shorten a text to one line of at most `max_chars`.
+    """Join the lines of a text; cut it to about `max_chars` characters and an ellipsis if it is longer.
 
     >>> truncate("What is\\nthis?", 8)
     'What is …'
@@ -283,7 +296,7 @@ def truncate(text: str, max_chars: int) -> str:
 
 
 def format_bundle_explanation(explanation: BundleExplanation) -> str:
-    """Format the explanation of a context: frame, profile and, by layer, the selected and best rejected items."""
+    """Format the explanation of a context: frame, profile and, by layer (section), the items and the best left out."""
     stored, trace = explanation.stored, explanation.stored.trace
     choice = trace.frame_choice
     as_of = f" · as of {stored.as_of:%Y-%m-%d %H:%M}" if stored.as_of else ""
@@ -300,7 +313,7 @@ def format_bundle_explanation(explanation: BundleExplanation) -> str:
             if name is not None and name in choice.evidence
         ),
         f"profile {stored.profile}: {_format_weights(trace.assembly_input.profile)}",
-        *(f"{source} missing: {reason}" for source, reason in trace.missing.items()),
+        *(f"{source} not available: {reason}" for source, reason in trace.missing.items()),
     ]
     for name, layer in trace.layers.items():
         if layer.used or name in explanation.near_misses:
@@ -334,7 +347,7 @@ def _format_layer(explanation: BundleExplanation, name: str) -> list[str]:
 
 
 def format_candidate_explanation(item: ExplanationView) -> str:
-    """Format why a memory is in a context or not: sources, score by feature, and the layer's best item left out."""
+    """Format why a memory is in a context or not: its state, its score by feature, and the best memory left out."""
     parts = sorted(item.contributions.items(), key=lambda part: -abs(part[1]))
     weights = {name: f" × {weight:g}" for name, weight in item.weights.items()}
     lines = [
@@ -366,11 +379,11 @@ def format_settlement(count: int, keep: Settlement) -> str:
 
 
 def format_open_conflicts(pairs: Sequence[ConflictView], *, settle_command: str) -> str:
-    """Return the conflicts as text, with the command that settles one."""
+    """Format pairs of conflicting facts, the newer one first, and `settle_command`, which settles a conflict."""
     if not pairs:
-        return "No open conflicts."
-    lines = [f"{_format_fact(pair.newer)}\n  before: {_format_fact(pair.older)}" for pair in pairs]
-    return "\n".join([*lines, "", f"Settle one: {settle_command} ID newer|older|both|same"])
+        return "No facts contradict each other."
+    lines = [f"{_format_fact(pair.newer)}\n  older: {_format_fact(pair.older)}" for pair in pairs]
+    return "\n".join([*lines, "", f"Say which fact is right: {settle_command} ID newer|older|both|same"])
 
 
 def _format_fact(fact: ConflictFactView) -> str:

@@ -17,24 +17,29 @@ from newton.settings import Settings, load
 
 PERSON = "the user"  # the author of what a command changes
 
-AgentOption = Annotated[str | None, Parameter("--agent", help="Agent to use. Agents share no data.")]
-JsonOption = Annotated[bool, Parameter("--json", negative=(), help="Print JSON.")]
-FrameOption = Annotated[str | None, Parameter("--frame", help="Frame to use; if omitted, the input decides.")]
-ProfileOption = Annotated[str | None, Parameter("--profile", help="Profile that scores the memories.")]
+AgentOption = Annotated[str | None, Parameter("--agent", help="Name of the agent to use. Agents share no data.")]
+JsonOption = Annotated[bool, Parameter("--json", negative=(), help="Print the result as JSON.")]
+FrameOption = Annotated[
+    str | None,
+    Parameter("--frame", help="Frame (kind of input, such as debug) to use; if omitted, the input selects it."),
+]
+ProfileOption = Annotated[
+    str | None, Parameter("--profile", help="Profile (way of scoring memories) to use; `newton profiles` lists them.")
+]
 ModelOption = Annotated[
-    str | None, Parameter("--model", help="Chat model to use, of those that the model's server offers.")
+    str | None, Parameter("--model", help="Name of the chat model to use; `/model` in `newton chat` lists the names.")
 ]
 MaxTokensOption = Annotated[int | None, Parameter("--max-tokens", help="Maximum tokens of the context.")]
 LimitOption = Annotated[int, Parameter("--limit", help="Maximum number of results.")]
 KindsOption = Annotated[
     list[Kind] | None, Parameter("--kind", negative=(), help="Only memories of this kind; repeatable.")
 ]
-ReasonOption = Annotated[str, Parameter("--reason", help="Reason, stored with the record of the deletion.")]
+ReasonOption = Annotated[str, Parameter("--reason", help="Reason of the deletion, which is recorded.")]
 YesOption = Annotated[bool, Parameter("--yes", negative=(), help="Do not ask for confirmation.")]
 
 
 def load_settings(agent: str | None = None, **flags: object) -> Settings:
-    """Load the settings of the caller. Command-line flags that are not None take precedence."""
+    """Load the settings of the caller. The command-line flags that are not None override other sources."""
     flags["agent"] = agent
     given = {name: value for name, value in flags.items() if value is not None}
     settings = load(given, sources=current_context().sources)
@@ -43,14 +48,15 @@ def load_settings(agent: str | None = None, **flags: object) -> Settings:
 
 
 def check_session_name(session: str | None) -> str | None:
-    """Return the cleaned name of a session. Raises InputError for an invalid name."""
+    """Return the cleaned name of a session, or None for None. Raises InputError for an invalid name."""
     return None if session is None else hygiene.clean_ref(session, what="session")
 
 
 def parse_time(text: str, *, now: datetime, use_end: bool = False) -> datetime:
-    """Parse a day, a time with its zone, or a phrase such as "last week", and return its start or end in UTC.
+    """Parse a day, a time with its zone, or a phrase such as "last week".
 
-    Raises InputError for any other text, and for a time without a zone.
+    Return the start of the day or period or, with `use_end`, its end. Raises InputError for any other text, and for a
+    time without a zone.
     """
     text = text.strip()
     try:
@@ -90,15 +96,17 @@ EndTime = Parameter(converter=_parse_end)
 
 
 def require_yes(question: str, *, yes: bool) -> None:
-    """Unless `yes`, ask the user to confirm. Raises InputError if the user does not, or cannot be asked."""
+    """Ask the user to confirm, unless `yes`. Raises InputError if the user declines or cannot be asked."""
     if yes:
         return
     if not current_terminal().asks():
-        raise InputError("This needs confirmation; nothing was changed.", hint="To confirm, give --yes.")
+        raise InputError(
+            "The command needs confirmation; nothing was changed.", hint="Repeat it with --yes to confirm."
+        )
     ask_to_confirm(question)
 
 
 def ask_to_confirm(question: str) -> None:
-    """Ask a question that the terminal can show. Raises InputError unless the answer is yes."""
+    """Ask the user a yes-or-no question. Raises InputError unless the answer is y or yes."""
     if current_terminal().ask(visible(f"{question} [y/N] ")).strip().lower() not in {"y", "yes"}:
-        raise InputError("Cancelled; nothing was changed.", hint="To confirm, answer with y.")
+        raise InputError("Cancelled; nothing was changed.", hint="Run the command again and answer y to confirm.")

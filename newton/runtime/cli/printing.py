@@ -1,4 +1,4 @@
-"""Print text and JSON without control characters. No other module of the command line prints."""
+"""Printing of text and JSON with control characters escaped. All output of the command line passes through it."""
 
 import json
 import re
@@ -14,7 +14,7 @@ _UNSAFE_IN_JSON = re.compile(f"[{_UNSAFE}]")  # JSON itself escapes the rest
 
 
 def visible(text: str) -> str:
-    r"""Replace terminal control characters by visible escapes; line breaks stay.
+    r"""Replace terminal control characters by visible escapes, such as `\x1b`; keep line breaks.
 
     >>> print(visible("Yes.\x1b]52;c;cm0gLXJm\x07\u202e\r\nNo."))
     Yes.\x1b]52;c;cm0gLXJm\x07\u202e
@@ -33,7 +33,7 @@ def to_json(value: object) -> str:
 
 
 def say(text: str = "", *, start: str = "", end: str = "\n", to_stderr: bool = False, flush: bool = False) -> None:
-    """Print escaped text. `start` and `end` are printed unescaped."""
+    """Print a text with its control characters escaped. `start` and `end` are printed as they are."""
     terminal = current_terminal()
     terminal.write(f"{start}{visible(text)}{end}", to_stderr=to_stderr)
     if flush:
@@ -41,7 +41,7 @@ def say(text: str = "", *, start: str = "", end: str = "\n", to_stderr: bool = F
 
 
 def print_error(error: NewtonError, exit_status: int, *, as_json: bool) -> None:
-    """Print an error on standard error: a line with the problem and one with the remedy, or both as JSON."""
+    """Print an error on standard error: the problem on one line and the remedy on the next, or both as JSON."""
     if as_json:
         body = {"error": {"code": error.code, "detail": error.what, "hint": error.hint}, "status": exit_status}
         say(to_json(body), to_stderr=True)

@@ -1,1 +1,1 @@
-"""Hooks of coding agents. A hook must answer fast, so these modules import only the standard library."""
+"""Hooks: commands that coding agents call at events. They start fast, because they import only the standard library."""

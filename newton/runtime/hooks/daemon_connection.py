@@ -1,4 +1,4 @@
-"""The connection of a hook to the daemon: address, token and HTTP requests."""
+"""The connection of a hook to the daemon: its address, its token and HTTP requests."""
 
 import http.client
 import json
@@ -19,11 +19,11 @@ RETRYABLE_STATUSES = frozenset({401, 403, 408, 425, 429})  # a later hook may su
 
 
 class DaemonUnavailableError(Exception):
-    """No daemon answers, or it cannot serve the request now."""
+    """No daemon answers, or it cannot serve the request now; the same request may succeed later."""
 
 
 class RequestRefusedError(Exception):
-    """The daemon refuses the request; sending it again is of no use. `code` is that of the problem document."""
+    """The daemon has refused the request, and would refuse it again. `code` is Newton's error code."""
 
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(detail)
@@ -31,7 +31,7 @@ class RequestRefusedError(Exception):
 
 
 class DaemonLocation(NamedTuple):
-    """The URL of a daemon, a token for it, and the agent that the operator's token selects."""
+    """The URL of a daemon and a token for it. `agent` is the agent to use with an operator's token, else None."""
 
     url: str
     token: str
@@ -39,22 +39,30 @@ class DaemonLocation(NamedTuple):
 
 
 def find_data_dir(option: str | None, env: Mapping[str, str]) -> Path:
-    """Return the data folder. `newton.toml` is not read: the working folder of a hook is that of any project."""
+    """Return the data folder: the option, the variable NEWTON_DATA_DIR, or the default.
+
+    A `newton.toml` in the working folder is ignored, because a hook runs in the folder of any project.
+    """
     return Path(option or env.get(DATA_DIR_VARIABLE) or DEFAULT_DATA_DIR).expanduser()
 
 
 def find_daemon(data_dir: Path, agent: str, env: Mapping[str, str]) -> DaemonLocation:
-    """Return the daemon of `NEWTON_URL`, or of the data folder, and a token.
+    """Return the URL of the daemon and a token for it.
 
-    Raises DaemonUnavailableError if there is no daemon or no token for it.
+    The URL is that of the variable NEWTON_URL, or of the daemon that runs for the data folder. Raises
+    DaemonUnavailableError if there is no daemon or no token.
     """
     url = env.get(URL_VARIABLE) or _read_address(data_dir)
     parts = urlsplit(url)
     is_local = parts.hostname in LOOPBACK_HOSTS
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise DaemonUnavailableError(f"{url!r} is not the URL of a daemon; set NEWTON_URL as http://127.0.0.1:8700")
+        raise DaemonUnavailableError(
+            f"{url!r} is not the URL of a daemon; set NEWTON_URL to one such as http://127.0.0.1:8700"
+        )
     if parts.scheme == "http" and not is_local:
-        raise DaemonUnavailableError(f"{url} is not encrypted; use https for a daemon on another machine")
+        raise DaemonUnavailableError(
+            f"{url} is not encrypted; set NEWTON_URL to an https URL for a daemon on another machine"
+        )
     token = env.get(TOKEN_VARIABLE, "").strip() or (_read_operator_token(data_dir) if is_local else "")
     if not token:
         raise DaemonUnavailableError("there is no token; set NEWTON_TOKEN (`newton tokens create NAME` prints one)")
@@ -62,7 +70,7 @@ def find_daemon(data_dir: Path, agent: str, env: Mapping[str, str]) -> DaemonLoc
 
 
 class HookConnection:
-    """One connection for the few requests of a hook. `requests` counts them."""
+    """An HTTP connection for the requests of one hook, with a common deadline. `requests` counts the requests."""
 
     def __init__(self, location: DaemonLocation) -> None:
         parts = urlsplit(location.url)
@@ -77,7 +85,11 @@ class HookConnection:
         self.requests = 0
 
     def post(self, path: str, body: JsonObject, *, is_for_agent: bool = True) -> JsonObject:
-        """Send a request and return the response. Raises DaemonUnavailableError and RequestRefusedError."""
+        """Send a POST request with a JSON body and return the JSON response.
+
+        The agent's header is omitted if `is_for_agent` is False. Raises DaemonUnavailableError if the request may
+        succeed later, and RequestRefusedError otherwise.
+        """
         self.requests += 1
         headers = {n: v for n, v in self._headers.items() if is_for_agent or n != "X-Newton-Agent"}
         try:
@@ -92,7 +104,7 @@ class HookConnection:
             raise DaemonUnavailableError(f"the daemon does not answer ({str(error) or type(error).__name__})") from None
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the HTTP connection."""
         self._http.close()
 
 
@@ -121,11 +133,14 @@ def _read_address(data_dir: Path) -> str:
 
 
 def _read_operator_token(data_dir: Path) -> str:
-    """Return the operator's token. Raises DaemonUnavailableError for a file that other users may read."""
+    """Return the operator's token, or "" if its file cannot be read.
+
+    Raises DaemonUnavailableError if other users can read the file.
+    """
     path = data_dir / TOKEN_FILE
     try:
         if path.stat().st_mode & 0o077:
-            raise DaemonUnavailableError(f"other users may read {path}; run `chmod 600 {path}`")
+            raise DaemonUnavailableError(f"other users can read {path}; run `chmod 600 {path}`")
         return path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
         return ""

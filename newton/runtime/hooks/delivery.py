@@ -1,4 +1,4 @@
-"""Hand over what was said and done, and ask for contexts: the requests of one hook to the daemon."""
+"""The requests of one hook to the daemon: store messages and events, and ask for a context."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ MAX_REQUESTS = 2  # of one hook
 
 
 class DeliveryOptions(NamedTuple):
-    """The agent, whether it may be created, the size of contexts in tokens, and the data folder."""
+    """The agent to use, whether it may be created, the maximum tokens of a context, and the data folder."""
 
     agent: str
     may_create_agent: bool
@@ -27,7 +27,10 @@ class DeliveryOptions(NamedTuple):
 
 
 class HookDelivery:
-    """The requests of one hook. Without a `connection`, `unavailable` says why; `notes` are for standard error."""
+    """The requests of one hook to the daemon. `notes` are messages for standard error about failed requests.
+
+    `connection` is None if no daemon can be reached; `unavailable` then gives the reason.
+    """
 
     def __init__(self, options: DeliveryOptions, connection: HookConnection | None, unavailable: str = "") -> None:
         self.options = options
@@ -36,7 +39,10 @@ class HookDelivery:
         self.notes: list[str] = []
 
     def hand_over(self, session: str, messages: Sequence[JsonObject] = (), events: Sequence[JsonObject] = ()) -> None:
-        """Store messages and events in a session, those of it that wait first. What cannot be stored now waits."""
+        """Store messages and events in a session, after those of the session that wait in the spool file.
+
+        If the daemon is unavailable, append the new messages and events to the spool file.
+        """
         waiting = spool.read_batch(self.options.data_dir, agent=self.options.agent, session=session)
         if not (messages or events or waiting):
             return
@@ -55,36 +61,45 @@ class HookDelivery:
                 self._retry_without_waiting(session, messages, events)
 
     def hand_over_waiting(self) -> None:
-        """Store what waits longest, if a request is left for it."""
+        """Store the oldest entries of the spool file, unless an earlier request failed or no request is left."""
         if self.connection is None or self.connection.requests >= MAX_REQUESTS or self.notes:
             return
         if waiting := spool.read_batch(self.options.data_dir, agent=self.options.agent):
             self.hand_over(waiting.session)
 
     def begin_session(self, session: str) -> None:
-        """Create the session, with what waits for it. A new agent is created if the options allow it."""
+        """Create the session in Newton, together with its messages that wait in the spool file, if any.
+
+        Create the agent too if it does not exist and the options allow it.
+        """
         if spool.read_batch(self.options.data_dir, agent=self.options.agent, session=session):
             self.hand_over(session)
             return
         self._try_post("/v1/sessions", {"session": session})
 
     def close_session(self, session: str) -> None:
-        """Close a session: it becomes an episode. One without messages does not exist."""
+        """Close the session, so that Newton stores it as an episode. A session without messages is ignored."""
         try:
             self._post(f"/v1/sessions/{quote(session, safe='')}/close", {})
         except DaemonUnavailableError as error:
-            self.notes.append(f"the session is closed when it is idle: {error}")
+            self.notes.append(f"the session is not closed now; Newton closes it when it is idle: {error}")
         except RequestRefusedError as error:
             if error.code != "not_found":
                 self.notes.append(str(error))
 
     def find_context(self, text: str, session: str, **fields: Any) -> JsonObject | None:
-        """Return the context for a text; None if it cannot be built."""
+        """Return the context for a text as the API's JSON object; None if the request failed.
+
+        `fields` are further fields of the request.
+        """
         body = {"input": text, "session": session, "max_tokens": self.options.max_tokens, **fields}
         return self._try_post("/v1/context", body)
 
     def check_censors(self, text: str) -> JsonObject | None:
-        """Return the censors that match a text; None if they cannot be checked."""
+        """Return the API's answer with the censors (blocking or warning rules) that match a text.
+
+        Return None if the request failed.
+        """
         return self._try_post("/v1/censors/check", {"text": text, "stage": "action"})
 
     def _try_post(self, path: str, body: JsonObject) -> JsonObject | None:
@@ -97,7 +112,11 @@ class HookDelivery:
             return None
 
     def _post(self, path: str, body: JsonObject) -> JsonObject:
-        """Send a request. If the agent does not exist, create it and raise DaemonUnavailableError."""
+        """Send a request and return the JSON response.
+
+        If the agent does not exist and may be created, create it and raise DaemonUnavailableError, because no request
+        is left.
+        """
         if self.connection is None:
             raise DaemonUnavailableError(self.unavailable)
         try:
@@ -106,18 +125,22 @@ class HookDelivery:
             if not (error.code == "not_found" and self.options.may_create_agent and self.connection.requests == 1):
                 raise
             self.connection.post("/v1/agents", {"name": self.options.agent}, is_for_agent=False)
-            raise DaemonUnavailableError(f"the agent {self.options.agent} is new; the next hook uses it") from None
+            raise DaemonUnavailableError(
+                f"the agent {self.options.agent} was just created; the next hook uses it"
+            ) from None
 
     def _retry_without_waiting(
         self, session: str, messages: Sequence[JsonObject], events: Sequence[JsonObject]
     ) -> None:
-        """Store what is new after the daemon has refused it together with what waited."""
+        """Store the new messages and events alone, after the daemon has refused them together with waiting ones."""
         if not (messages or events):
             return
         if self.connection and self.connection.requests < MAX_REQUESTS:
             self.hand_over(session, messages, events)
         else:
-            self._spool(session, messages, events, DaemonUnavailableError("this hook may send no more requests"))
+            self._spool(
+                session, messages, events, DaemonUnavailableError("this hook has used up its number of requests")
+            )
 
     def _spool(
         self, session: str, messages: Sequence[JsonObject], events: Sequence[JsonObject], reason: Exception
@@ -125,6 +148,6 @@ class HookDelivery:
         if not (messages or events):
             self.notes.append(str(reason))
         elif spool.add_entry(self.options.data_dir, SpoolEntry(self.options.agent, session, messages, events)):
-            self.notes.append(f"kept for a later hook: {reason}")
+            self.notes.append(f"not stored yet; a later hook tries again: {reason}")
         else:
-            self.notes.append(f"not stored, and {spool.SPOOL_FILE} takes no more: {reason}")
+            self.notes.append(f"not stored, and {spool.SPOOL_FILE} is full or not writable: {reason}")

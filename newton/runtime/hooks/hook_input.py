@@ -1,4 +1,4 @@
-"""The input of a hook: the JSON object that Claude Code or Codex writes to its standard input. Pure."""
+"""The input of a hook: the JSON object that Claude Code or Codex writes to its standard input. Pure functions."""
 
 import hashlib
 import json
@@ -31,11 +31,11 @@ MIN_ARGUMENT_WORDS = 3  # of a slash command, to be words of the user
 
 
 class InvalidInputError(Exception):
-    """The input of a hook is not what a program sends."""
+    """The input of a hook is not a JSON object with the fields that Claude Code and Codex send."""
 
 
 class HookInput(NamedTuple):
-    """An event of a session. `fields` is the whole input; `project` is the folder of the project."""
+    """An event of a session of a coding agent. `project` is the project's folder, and `fields` the whole input."""
 
     event: str
     program: Program
@@ -45,23 +45,23 @@ class HookInput(NamedTuple):
 
     @property
     def project_key(self) -> str:
-        """The name of the project's folder, and a digest that differs for folders of the same name."""
+        """Return the name of the project's folder and a digest of its path, such as `shop-3f9c2a`."""
         name = re.sub(r"[^\w.-]+", "-", self.project.name)[:60].strip("-.") or "root"
         return f"{name}-{hashlib.sha256(str(self.project).encode('utf-8', 'replace')).hexdigest()[:6]}"
 
     @property
     def session(self) -> str:
-        """The name of the session in Newton. Sessions of one project share the folder, whatever the program."""
+        """Return the name of the session in Newton: `project_key`, a slash, and the program with its session id."""
         own_id = re.sub(r"[^\w.-]+", "-", self.session_id)[:80]
         return f"{self.project_key}/{self.program}-{own_id}"
 
     def text(self, name: str) -> str:
-        """Return a field as text; "" if it is missing or no text."""
+        """Return a field of the input as text; "" if the field is missing or not a text."""
         return clean(as_text(self.fields.get(name)))
 
 
 def parse_input(raw: str, *, program: str | None, project_dir: str | None) -> HookInput:
-    """Parse the input. Raises InvalidInputError with what is wrong."""
+    """Parse the input of a hook. Raises InvalidInputError, whose text says what is wrong."""
     try:
         value = json.loads(raw)
     except (ValueError, RecursionError) as error:
@@ -74,7 +74,7 @@ def parse_input(raw: str, *, program: str | None, project_dir: str | None) -> Ho
         fields |= {"hook_event_name": NOTIFY_EVENT, "session_id": fields.get("thread_id") or fields.get("turn_id")}
     event, session_id = fields.get("hook_event_name"), fields.get("session_id")
     if not isinstance(event, str) or not isinstance(session_id, str) or not session_id:
-        raise InvalidInputError("the input has no `hook_event_name` or no `session_id`")
+        raise InvalidInputError("the input has no text in `hook_event_name` or `session_id`")
     is_codex = program == "codex" or (program is None and _is_from_codex(fields))
     return HookInput(
         event=event,
@@ -86,13 +86,19 @@ def parse_input(raw: str, *, program: str | None, project_dir: str | None) -> Ho
 
 
 def _is_from_codex(fields: JsonObject) -> bool:
-    """Return whether only Codex sends such fields. It keeps its transcripts in `~/.codex`, or none."""
+    """Return whether Codex sent the fields.
+
+    Only Codex sends a `turn_id`, a `transcript_path` that is null, or one in `~/.codex`.
+    """
     path = fields.get("transcript_path", "")
     return "turn_id" in fields or path is None or "/.codex/" in as_text(path)
 
 
 def find_project(cwd: str, project_dir: str | None) -> Path:
-    """Return the folder of the project: as the program names it, else the one above with `.git`, else `cwd`."""
+    """Return the project's folder.
+
+    It is `project_dir` if given, else the nearest folder at or above `cwd` with a `.git`, else `cwd`.
+    """
     if project_dir:
         return Path(project_dir)
     start = Path(cwd).absolute()
@@ -100,9 +106,9 @@ def find_project(cwd: str, project_dir: str | None) -> Path:
 
 
 def find_user_words(prompt: str) -> str:
-    """Return what the user said in a prompt; "" for a prompt of a program.
+    """Return the text of the user in a prompt; "" if a program wrote the prompt.
 
-    Of a slash command these are its arguments, if they are words rather than flags.
+    Of a slash command, return the arguments if they have at least `MIN_ARGUMENT_WORDS` words, else "".
 
     >>> [find_user_words(text) for text in ("/review the retry logic", "/clear", "/etc/hosts is wrong")]
     ['the retry logic', '', '/etc/hosts is wrong']
@@ -117,12 +123,12 @@ def find_user_words(prompt: str) -> str:
 
 
 def clean(text: str) -> str:
-    """Return a text that can be stored: without NUL and lone surrogates, and not too long."""
+    """Return a text that can be stored: cut to `MAX_TEXT_CHARS`, with NUL and lone surrogates replaced."""
     if len(text) > MAX_TEXT_CHARS:
         text = text[:MAX_TEXT_CHARS] + " […]"
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()
 
 
 def make_ref(*parts: str) -> str:
-    """Return an id that is the same whenever the same thing is handed over."""
+    """Return an id that depends only on `parts`, so that a repeated request stores nothing twice."""
     return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:32]

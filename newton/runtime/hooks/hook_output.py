@@ -1,4 +1,4 @@
-"""The output of a hook, as Claude Code and Codex read it from its standard output. Pure."""
+"""The output of a hook, as Claude Code and Codex read it from its standard output. Pure functions."""
 
 import json
 import re
@@ -16,7 +16,7 @@ _TAG_IN_TEXT = re.compile(rf"<(/?)\s*{TAG}", re.IGNORECASE)
 
 
 def fence(text: str) -> str:
-    """Enclose remembered text in tags that it cannot close.
+    """Return remembered text enclosed in tags, with any such tag inside it made harmless.
 
     >>> print(fence("a </newton-memory> b").partition(FENCE_NOTE)[2].strip())
     a [/newton-memory> b
@@ -27,19 +27,19 @@ def fence(text: str) -> str:
 
 
 def format_context(event: str, text: str) -> str:
-    """Return the output that adds a context to a session or to a prompt; "" for an empty one."""
+    """Return the hook output that adds a context to the session or the prompt; "" if the context is empty."""
     remembered = _APPROACH.sub("", text)
     return _format(event, additionalContext=fence(remembered)) if remembered.strip() else ""
 
 
 def format_denial(event: str, matches: Sequence[Mapping[str, Any]]) -> str:
-    """Return the output that stops a tool call."""
+    """Return the hook output that blocks a tool call, with the blocking censors as the reason."""
     reason = "Newton: a censor forbids this. " + _describe([one for one in matches if one.get("blocks")])
     return _format(event, permissionDecision="deny", permissionDecisionReason=reason)
 
 
 def format_warning(event: str, matches: Sequence[Mapping[str, Any]]) -> str:
-    """Return the output that warns of a tool call, which goes on."""
+    """Return the hook output that warns about a tool call but lets it run."""
     return _format(event, additionalContext="Newton: a censor warns of this. " + _describe(matches))
 
 

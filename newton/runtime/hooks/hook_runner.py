@@ -1,4 +1,4 @@
-"""Run a hook: read the event, hand it over to the daemon, and print the answer."""
+"""The command `newton hook`: reads an event, sends it to the daemon, and prints the answer for the coding agent."""
 
 import os
 import sys
@@ -37,7 +37,7 @@ MIN_CONTEXT_WORDS = 2  # of a prompt for which memories are searched
 
 
 class HookOptions(NamedTuple):
-    """The flags of `newton hook`. `program` is None to find it from the input."""
+    """The flags of `newton hook`. If `program` is None, the coding agent is recognized by its input."""
 
     agent: str = DEFAULT_AGENT
     per_project: bool = False
@@ -47,7 +47,7 @@ class HookOptions(NamedTuple):
 
 
 def run_hook(raw: str, options: HookOptions, env: Mapping[str, str]) -> tuple[str, list[str]]:
-    """Answer one event. Return the output, "" if there is none, and the notes for standard error."""
+    """Handle one event. Return the text for standard output ("" if there is none) and lines for standard error."""
     try:
         hook = parse_input(raw, program=options.program, project_dir=env.get(PROJECT_VARIABLE))
     except InvalidInputError as error:
@@ -55,7 +55,7 @@ def run_hook(raw: str, options: HookOptions, env: Mapping[str, str]) -> tuple[st
     handle = HANDLERS.get(hook.event)
     if handle is None:
         is_known = hook.event in IGNORED_EVENTS.split()
-        return "", [] if is_known else [f"the event {hook.event[:60]!r} is not known; ignored"]
+        return "", [] if is_known else [f"the event {hook.event[:60]!r} is unknown, and the hook ignores it"]
     data_dir = find_data_dir(options.data_dir, env)
     agent = hook.project_key if options.per_project else options.agent
     delivery = _open_delivery(DeliveryOptions(agent, options.per_project, options.max_tokens, data_dir), env)
@@ -74,7 +74,7 @@ def _open_delivery(options: DeliveryOptions, env: Mapping[str, str]) -> HookDeli
 
 
 def start_session(hook: HookInput, delivery: HookDelivery) -> str:
-    """Answer the standing context: identity, constraints, what was done last in the project, open decisions."""
+    """Begin a session, and return a context of identity, rules, recent work in the project and open decisions."""
     delivery.begin_session(hook.session)
     text = f"Work in the project {hook.project.name} goes on: what was done last, what was decided, what is open?"
     is_compacted = hook.text("source") == "compact"  # then the agent no longer has the messages
@@ -85,7 +85,7 @@ def start_session(hook: HookInput, delivery: HookDelivery) -> str:
 
 
 def submit_prompt(hook: HookInput, delivery: HookDelivery) -> str:
-    """Store the words of the user and answer the context for them."""
+    """Store the words of the user in a prompt, and return the context for them."""
     text = find_user_words(hook.text("prompt"))
     if not text:
         return ""
@@ -99,7 +99,7 @@ def submit_prompt(hook: HookInput, delivery: HookDelivery) -> str:
 
 
 def check_tool_call(hook: HookInput, delivery: HookDelivery) -> str:
-    """Stop a tool call that a blocking censor forbids."""
+    """Check a tool call against the censors, and return the output that blocks it or warns; "" if none matches."""
     text = tool_events.find_checked_text(hook.text("tool_name"), hook.fields.get("tool_input"))
     check = delivery.check_censors(text) if text.strip() else None
     matches = as_list(check.get("matches")) if check else []
@@ -109,7 +109,7 @@ def check_tool_call(hook: HookInput, delivery: HookDelivery) -> str:
 
 
 def finish_tool_call(hook: HookInput, delivery: HookDelivery) -> str:
-    """Store a tool call and its outcome as events."""
+    """Store a finished tool call and its outcome as events. Return no output."""
     error = hook.text("error")
     if hook.event == "PostToolUseFailure":
         error = error or "no error message"
@@ -122,7 +122,7 @@ def finish_tool_call(hook: HookInput, delivery: HookDelivery) -> str:
 
 
 def finish_turn(hook: HookInput, delivery: HookDelivery) -> str:
-    """Store the final reply of a turn."""
+    """Store the last reply of the coding agent to a prompt. Return no output."""
     delivery.hand_over(hook.session, _list_reply(hook))
     return ""
 
@@ -136,7 +136,7 @@ def _list_reply(hook: HookInput) -> list[JsonObject]:
 
 
 def finish_notified_turn(hook: HookInput, delivery: HookDelivery) -> str:
-    """Store the prompts and the reply of a turn of which Codex notifies."""
+    """Store the prompts and the reply of a turn that Codex reports by its `notify` program. Return no output."""
     prompts = [clean(as_text(one)) for one in as_list(hook.fields.get("input_messages"))]
     text = find_user_words("\n\n".join(prompts))
     prompt = [_to_message("user", text, _prompt_ref(hook, text))] if text else []
@@ -145,7 +145,7 @@ def finish_notified_turn(hook: HookInput, delivery: HookDelivery) -> str:
 
 
 def finish_subagent(hook: HookInput, delivery: HookDelivery) -> str:
-    """Store the result of a subagent as an event."""
+    """Store the result of a subagent as an event. Return no output."""
     result = hook.text("last_assistant_message").strip()[:MAX_RESULT_CHARS]
     if result:
         payload = {"subagent": hook.text("agent_type") or "subagent", "result": result}
@@ -155,7 +155,7 @@ def finish_subagent(hook: HookInput, delivery: HookDelivery) -> str:
 
 
 def hand_over_transcript(hook: HookInput, delivery: HookDelivery) -> str:
-    """Store the messages of the transcript that are not stored yet."""
+    """Store the messages of the session's transcript that are not stored yet. Return no output."""
     found = transcript.read_messages(hook.text("transcript_path") or None, hook.session_id)
     messages = [_to_message(one.role, one.text, one.ref, hook, at=one.at) for one in found]
     delivery.hand_over(hook.session, messages)
@@ -163,7 +163,7 @@ def hand_over_transcript(hook: HookInput, delivery: HookDelivery) -> str:
 
 
 def end_session(hook: HookInput, delivery: HookDelivery) -> str:
-    """Store what is missing and close the session, from which the daemon then learns."""
+    """Store the messages that are not stored yet, and close the session. Return no output."""
     hand_over_transcript(hook, delivery)
     delivery.close_session(hook.session)
     return ""
@@ -184,7 +184,7 @@ HANDLERS: dict[str, Callable[[HookInput, HookDelivery], str]] = {
 
 
 def _says_something(context: JsonObject) -> bool:
-    """Return whether a context has memories, an identity or constraints, and not only a frame."""
+    """Return whether a context contains a memory, an identity line or a censor, and not only general instructions."""
     layers = as_object(context.get("layers"))
     used = [as_object(layers.get(name)).get("used") for name in ("identity", "censors")]
     return bool(context.get("items")) or any(used)
@@ -220,23 +220,26 @@ def parse_flags(flags: Sequence[str]) -> HookOptions:
             continue
         field = VALUE_FLAGS.get(flag)
         if field is None or not (has_value or rest):
-            raise InvalidInputError(f"the flag {flag!r} is not known or has no value; see `newton hook run --help`")
+            raise InvalidInputError(f"the flag {flag!r} is unknown or has no value; see `newton hook run --help`")
         if not has_value:
             value, *rest = rest
         if field == "max_tokens" and not value.isdecimal():
-            raise InvalidInputError(f"--max-tokens {value!r} is not a whole number")
+            raise InvalidInputError(f"the value {value!r} of --max-tokens is not a whole number")
         options = options._replace(**{field: int(value) if field == "max_tokens" else value})
     return options
 
 
 def is_hook_call(arguments: Sequence[str]) -> bool:
-    """Return whether the arguments of `newton hook` call a hook: only flags and the JSON that `notify` appends."""
+    """Return whether the arguments after `newton hook` run a hook: only flags, and the JSON that Codex appends."""
     head = arguments[0] if arguments else ""
     return not head or (head.startswith(("-", "{")) and "--help" not in arguments and "-h" not in arguments)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run a hook with these flags. The status is 0, or 1 for wrong flags: 2 would block the coding agent."""
+    """Run a hook with the arguments after `newton hook`, and return the exit status.
+
+    The status is 0, or 1 for invalid flags; it is never 2, with which a hook would block the coding agent.
+    """
     flags, argument = list(arguments), None
     if flags and flags[-1].startswith("{"):
         argument = flags.pop()
@@ -256,5 +259,5 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def one_line(note: str) -> str:
-    """Return a note as one line of printable characters."""
+    """Return a note as one line of at most 400 printable characters."""
     return "".join(char if char.isprintable() else " " for char in note)[:400]

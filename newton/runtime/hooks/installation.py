@@ -1,4 +1,4 @@
-"""Add the hooks to the settings of a coding agent, and remove them again."""
+"""Installation of the hooks: add them to the settings file of a coding agent, or remove them."""
 
 import difflib
 import json
@@ -40,7 +40,7 @@ _OWN_COMMAND = re.compile(r"\bnewton hook --program (?:claude-code|codex)\b")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingsChange:
-    """The text of a settings file before and after; `before` is None if there is no file."""
+    """A planned change of a settings file: its text before and after. `before` is None if the file does not exist."""
 
     path: Path
     before: str | None
@@ -56,7 +56,10 @@ class SettingsChange:
         return "".join(difflib.unified_diff(*lines, fromfile=str(self.path), tofile=str(self.path)))
 
     def write(self) -> Path | None:
-        """Write the file, keeping a copy of the old one beside it; return the path of the copy."""
+        """Write the new text, and copy an old file to one with the suffix `.newton-backup`.
+
+        Return the path of the copy, or None if there was no file.
+        """
         path = self.path.resolve()  # the file may be a link to one under version control
         path.parent.mkdir(parents=True, exist_ok=True)
         backup = path.with_name(path.name + BACKUP_SUFFIX) if self.before is not None else None
@@ -73,13 +76,13 @@ class SettingsChange:
 
 
 def find_settings_file(program: Program, *, home: Path, project: Path | None) -> Path:
-    """Return the settings file of the user, or of a project."""
+    """Return the coding agent's settings file in the home folder, or in `project` if given."""
     of_user, of_project = SETTINGS_FILES[program]
     return project / of_project if project else home / of_user
 
 
 def build_command(program: Program, flags: Sequence[str]) -> str:
-    """Return the shell command of the hooks. It never imports from the working folder, which is that of any project."""
+    """Return the shell command that runs a hook. Python does not import modules from the working folder."""
     root = Path(newton.__file__).parents[1]
     is_installed = root.name in ("site-packages", "dist-packages")
     words = [sys.executable, "-P", "-m", "newton", "hook", "--program", program, *flags]
@@ -88,9 +91,9 @@ def build_command(program: Program, flags: Sequence[str]) -> str:
 
 
 def plan_installation(path: Path, program: Program, command: str) -> SettingsChange:
-    """Return the change that adds the hooks, in place of earlier ones of Newton.
+    """Return the change that adds the hooks and replaces earlier hooks of Newton.
 
-    Raises InputError for an invalid file.
+    Raises InputError for an invalid settings file.
     """
     before, settings = _read_settings(path)
     hooks = _remove_own(settings.get("hooks", {}))
@@ -103,7 +106,10 @@ def plan_installation(path: Path, program: Program, command: str) -> SettingsCha
 
 
 def plan_removal(path: Path) -> SettingsChange:
-    """Return the change that removes the hooks of Newton and nothing else. Raises InputError for an invalid file."""
+    """Return the change that removes the hooks of Newton and keeps all else.
+
+    Raises InputError for an invalid settings file.
+    """
     before, settings = _read_settings(path)
     if before is None or not find_commands(path):
         return SettingsChange(path=path, before=before, after=before or "")
@@ -113,7 +119,10 @@ def plan_removal(path: Path) -> SettingsChange:
 
 
 def find_commands(path: Path) -> list[str]:
-    """Return the commands of Newton's hooks in a settings file, without repeats. Raises InputError."""
+    """Return the commands of Newton's hooks in a settings file, each once.
+
+    Raises InputError for an invalid settings file.
+    """
     _, settings = _read_settings(path)
     groups = [group for event_groups in settings.get("hooks", {}).values() for group in event_groups]
     commands = [str(handler.get("command", "")) for group in groups for handler in group["hooks"]]
@@ -121,10 +130,11 @@ def find_commands(path: Path) -> list[str]:
 
 
 def find_obstacle(path: Path, program: Program) -> str | None:
-    """Return why the program would not run the hooks although they are installed; None if nothing is known."""
+    """Return a sentence if a setting prevents the coding agent from running installed hooks; None otherwise."""
     if program == "claude-code":
         _, settings = _read_settings(path)
-        return "`disableAllHooks` is true in this file." if settings.get("disableAllHooks") is True else None
+        is_off = settings.get("disableAllHooks") is True
+        return "Hooks are off: `disableAllHooks` is true in this file." if is_off else None
     config = path.with_name("config.toml")
     try:
         features = as_object(tomllib.loads(config.read_text(encoding="utf-8")).get("features"))
@@ -137,13 +147,18 @@ def find_obstacle(path: Path, program: Program) -> str | None:
 
 
 def _read_settings(path: Path) -> tuple[str | None, JsonObject]:
-    """Return the text and the content of a settings file. Raises InputError unless its hooks are as documented."""
+    """Return the text and the parsed content of a settings file, or None and {} if it does not exist.
+
+    Raises InputError if the file cannot be read or its hooks have an unknown format.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return None, {}
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {error}.", hint="Check the file; nothing was changed.") from None
+        raise InputError(
+            f"{path} cannot be read: {error}.", hint="Check its permissions and encoding; nothing was changed."
+        ) from None
     try:
         settings: object = json.loads(text) if text.strip() else JsonObject()
     except (ValueError, RecursionError) as error:
@@ -151,7 +166,7 @@ def _read_settings(path: Path) -> tuple[str | None, JsonObject]:
         raise InputError(f"{path} is not valid JSON: {error}.", hint=hint) from None
     if not _is_valid(settings):
         hint = "Write each event of `hooks` as a list of objects with a list `hooks`; nothing was changed."
-        raise InputError(f"{path} has not the format of settings with hooks.", hint=hint)
+        raise InputError(f"{path} has hooks in an unknown format.", hint=hint)
     return text, as_object(settings)
 
 
@@ -167,7 +182,7 @@ def _is_valid(settings: object) -> bool:
 
 
 def _remove_own(hooks: JsonObject) -> JsonObject:
-    """Return the hooks without those of Newton, and without groups and events that are empty then."""
+    """Return the hooks by event without Newton's hooks, and without groups and events that become empty."""
     kept: JsonObject = {}
     for event, groups in hooks.items():
         left = [_without_own(group) for group in groups]

@@ -1,4 +1,4 @@
-"""Keep what could not be handed over in a file of the data folder, until a later hook hands it over."""
+"""The spool file of the data folder: messages and events of hooks that the daemon could not store yet."""
 
 import fcntl
 import json
@@ -16,7 +16,7 @@ MAX_BATCH_BYTES, MAX_BATCH_ENTRIES = 512 * 1024, 200  # handed over with one req
 
 
 class SpoolEntry(NamedTuple):
-    """Messages and events of a session of an agent."""
+    """Messages and events of one session of an agent, to be stored later."""
 
     agent: str
     session: str
@@ -25,7 +25,7 @@ class SpoolEntry(NamedTuple):
 
 
 class SpooledBatch(NamedTuple):
-    """The oldest entries of one session, and their lines in the file."""
+    """The oldest spooled messages and events of one session, and the lines of the file that contain them."""
 
     agent: str
     session: str
@@ -35,7 +35,7 @@ class SpooledBatch(NamedTuple):
 
 
 def add_entry(data_dir: Path, entry: SpoolEntry) -> bool:
-    """Append an entry; return False if the file is full or cannot be written."""
+    """Append an entry to the spool file; return False if the file is full or cannot be written."""
     line = json.dumps(entry._asdict(), separators=(",", ":")).encode() + b"\n"
     try:
         data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -51,7 +51,10 @@ def add_entry(data_dir: Path, entry: SpoolEntry) -> bool:
 
 
 def read_batch(data_dir: Path, *, agent: str, session: str | None = None) -> SpooledBatch | None:
-    """Return the oldest entries of a session of the agent: of the named one, or of the one that waits longest."""
+    """Return the oldest spooled entries of one session of the agent, at most what fits into one request.
+
+    `session` None stands for the session with the oldest entry. Return None if nothing is spooled.
+    """
     batch: SpooledBatch | None = None
     size = 0
     for line in _read_lines(data_dir):
@@ -71,7 +74,7 @@ def read_batch(data_dir: Path, *, agent: str, session: str | None = None) -> Spo
 
 
 def remove_lines(data_dir: Path, lines: frozenset[bytes]) -> None:
-    """Remove lines that are handed over, and lines that are not entries."""
+    """Remove these lines from the spool file, because they are stored now, and lines that are not valid entries."""
     try:
         with _lock(data_dir):
             kept = [line for line in _read_lines(data_dir) if line not in lines and _parse_entry(line)]
@@ -87,7 +90,7 @@ def remove_lines(data_dir: Path, lines: frozenset[bytes]) -> None:
 
 
 def count_entries(data_dir: Path) -> int:
-    """Return the number of entries that wait."""
+    """Return the number of entries in the spool file."""
     return sum(_parse_entry(line) is not None for line in _read_lines(data_dir))
 
 
@@ -106,7 +109,7 @@ def _parse_entry(line: bytes) -> SpoolEntry | None:
 
 
 def _open_private(path: Path, flag: int) -> BinaryIO:
-    """Open a file for writing that only its owner may read."""
+    """Open a file for writing, creating it readable only by its owner."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | flag, 0o600), "wb")
 
 

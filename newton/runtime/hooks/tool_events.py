@@ -1,4 +1,4 @@
-"""Convert tool calls of coding agents to events, and to the text that censors check. Pure."""
+"""Functions that convert a tool call of a coding agent to events, and to the text that censors check."""
 
 import re
 from collections.abc import Iterator
@@ -25,14 +25,17 @@ _PATCH_OUTCOMES = {"Add": "added", "Update": "edited", "Delete": "deleted"}
 
 
 class ToolEvent(NamedTuple):
-    """The type and the payload of an event."""
+    """The event type of a tool call, such as `file_write`, and its payload."""
 
     type: str
     payload: JsonObject
 
 
 def to_tool_events(tool: str, tool_input: object, response: object, error: str) -> list[ToolEvent]:
-    """Return the events of a finished call. Only of a failed call is output kept: the beginning of the error."""
+    """Return the events for a finished tool call; none for a search or a tool of Newton itself.
+
+    The tool's output is not kept, except the beginning of the error of a failed call.
+    """
     if tool in UNRECORDED_TOOLS or OWN_TOOLS.match(tool):
         return []
     fields = as_object(tool_input) or {"input": tool_input}
@@ -44,7 +47,10 @@ def to_tool_events(tool: str, tool_input: object, response: object, error: str) 
 
 
 def find_checked_text(tool: str, tool_input: object) -> str:
-    """Return the text of a call that censors check: what it would do and write, one value per line."""
+    """Return the text of a tool call that censors check: the tool's name and all input values, one per line.
+
+    Text that the call would only remove is left out.
+    """
     return clean("\n".join([tool, *_iter_values(tool_input)])[:MAX_CHECKED_CHARS])
 
 

@@ -1,4 +1,4 @@
-"""Read the transcript of Claude Code: a JSON object per line, with a uuid and the uuid of its parent."""
+"""Reader of Claude Code's transcript: a file with one JSON object per line."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +13,7 @@ MAX_MESSAGES = 200  # handed over at once
 
 
 class TranscriptEntry(NamedTuple):
-    """A prompt of the user or a part of a reply. `text` of a tool call is "". Parts of a reply share `message_id`."""
+    """A prompt of the user, or a part of a reply. Parts of one reply share `message_id`; a tool call has "" as text."""
 
     role: str
     uuid: str
@@ -23,7 +23,7 @@ class TranscriptEntry(NamedTuple):
 
 
 class TranscriptMessage(NamedTuple):
-    """A prompt, or the last reply to it. `ref` is derived from its text and the uuid of the entry before."""
+    """A prompt, or the last reply to a prompt. `ref` is an id that depends on its text and its place in the session."""
 
     role: str
     text: str
@@ -32,13 +32,16 @@ class TranscriptMessage(NamedTuple):
 
 
 def prompt_ref(prompt: str, path: str | None, session_id: str) -> str:
-    """Return the ref of a prompt that is being submitted. Its own entry may be in the transcript or not."""
+    """Return the id of a prompt that is being submitted, whether or not the transcript contains it already."""
     newest_reply = next((one for one in _read_backwards(path, session_id) if one.role == "assistant"), None)
     return make_ref("user", prompt, newest_reply.uuid if newest_reply else "")
 
 
 def last_reply(text: str, path: str | None, session_id: str) -> TranscriptMessage | None:
-    """Return the final reply of the turn that ends. `text` is what the program says that it is, if it does."""
+    """Return the last reply of the turn that ends; None if there is no reply.
+
+    `text` is the reply as the program reports it; if "", the text is read from the transcript.
+    """
     entries: list[TranscriptEntry] = []
     prompt: TranscriptEntry | None = None
     for entry in _read_backwards(path, session_id):
@@ -51,7 +54,7 @@ def last_reply(text: str, path: str | None, session_id: str) -> TranscriptMessag
 
 
 def read_messages(path: str | None, session_id: str) -> list[TranscriptMessage]:
-    """Return the prompts and the last reply to each, oldest first."""
+    """Return the newest prompts of the session and the last reply to each, oldest first, at most `MAX_MESSAGES`."""
     entries = list(_read_backwards(path, session_id))[::-1]
     messages: list[TranscriptMessage] = []
     newest_reply, prompt_uuid = "", ""
@@ -91,7 +94,7 @@ def _is_read_whole(path: str) -> bool:
 
 
 def _read_backwards(path: str | None, session_id: str) -> Iterator[TranscriptEntry]:
-    """Yield the entries of the session, newest first. An unreadable transcript has none."""
+    """Yield the entries of the session, newest first; none if the transcript cannot be read."""
     for line in reversed(_read_tail(path)) if path else ():
         try:
             fields = as_object(json.loads(line))
@@ -114,7 +117,7 @@ def _read_tail(path: str) -> list[bytes]:
 
 
 def _to_entry(fields: JsonObject) -> TranscriptEntry | None:
-    """Return a line as an entry; None for lines of subagents, of the program itself, and results of tools."""
+    """Return a parsed line as an entry; None for a tool result and for a line of a subagent or the program itself."""
     role, message = fields.get("type"), as_object(fields.get("message"))
     is_own = not any(fields.get(flag) for flag in ("isSidechain", "isMeta", "isCompactSummary"))
     if role not in ("user", "assistant") or not is_own or not message:

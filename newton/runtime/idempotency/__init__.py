@@ -1,1 +1,1 @@
-"""Idempotency keys: a repeated request gets the stored response."""
+"""Idempotency keys: a repeated write request gets the stored response and has no second effect."""

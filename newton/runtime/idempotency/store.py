@@ -1,4 +1,7 @@
-"""Stored responses by idempotency key. The transaction of the write request locks the key and stores the response."""
+"""The store of responses by idempotency key.
+
+A write request locks its key and stores its response in one transaction.
+"""
 
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -14,14 +17,17 @@ RETENTION = timedelta(hours=24)
 
 
 class IdempotentResponse(NamedTuple):
-    """A stored response: status and JSON text. It must not contain user text, because erasure does not cover it."""
+    """A stored response: HTTP status and JSON text.
+
+    It must not contain user text, because erasure does not delete it.
+    """
 
     status: int
     text: str
 
 
 class IdempotentRequest(NamedTuple):
-    """A request with an idempotency key. `request_hash` is the SHA-256 of its content."""
+    """A write request with an idempotency key. `request_hash` is the SHA-256 of its method, URL and body."""
 
     agent_id: UUID
     key: str
@@ -29,18 +35,19 @@ class IdempotentRequest(NamedTuple):
 
 
 async def claim(tx: Tx, request: IdempotentRequest, *, now: datetime) -> IdempotentResponse | None:
-    """Return the stored response of the request, or None after locking the key until the transaction ends.
+    """Return the stored response of a request; if there is none, lock its key until the transaction ends and return
+    None.
 
-    Raises ConflictError when the key was used with another request, and InProgressError while it is locked.
+    Raises ConflictError if another request used the key, and InProgressError while another transaction locks it.
     """
     row = await SQL["try_lock"].fetch_one(tx, agent_id=request.agent_id, key=request.key)
     if row is None or not row["alone"]:
-        raise InProgressError("A request with this Idempotency-Key is in progress.", hint="Retry in a moment.")
+        raise InProgressError("A request with this Idempotency-Key is in progress.", hint="Retry it in a moment.")
     return await find_response(tx, request, now=now)
 
 
 async def find_response(tx: Tx, request: IdempotentRequest, *, now: datetime) -> IdempotentResponse | None:
-    """Return the stored response. Raises ConflictError when the key was used with another request."""
+    """Return the stored response of a request, or None. Raises ConflictError if another request used the key."""
     row = await SQL["find_response"].fetch_one(tx, agent_id=request.agent_id, key=request.key, since=now - RETENTION)
     if row is None:
         return None
@@ -52,7 +59,7 @@ async def find_response(tx: Tx, request: IdempotentRequest, *, now: datetime) ->
 
 
 async def save_response(tx: Tx, request: IdempotentRequest, response: IdempotentResponse, *, now: datetime) -> None:
-    """Store the response for a day, and delete the agent's expired ones."""
+    """Store the response for `RETENTION`, and delete the agent's responses that have expired."""
     await SQL["delete_expired"].execute(tx, agent_id=request.agent_id, before=now - RETENTION)
     row = {**request._asdict(), "status_code": response.status, "response_body": response.text, "created_at": now}
     await SQL["insert_response"].execute(tx, **row)

@@ -1,1 +1,1 @@
-"""Background jobs: schedules, a shared queue with leases, and the worker."""
+"""Background jobs: their schedules, the queue that several workers share by leases, and the worker."""

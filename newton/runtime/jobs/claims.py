@@ -1,4 +1,4 @@
-"""The job queue of all agents: enqueue due runs, claim runs under a lease, renew and release the leases."""
+"""The job queue of all agents: add due runs, claim runs under a lease, and renew and release the leases."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -16,9 +16,10 @@ LEASE_SECONDS = 10.0  # after this time without renewal, another worker takes ov
 
 
 class AgentQueue(NamedTuple):
-    """An agent of this database. `live` counts its pending and running job runs, `dead` those that failed for good.
+    """An agent with counts of its job runs: `live` are pending or running, `dead` have failed for good.
 
-    If it is the memory of a user, `parent` is the agent of that `user`. `model` is the name of its default model.
+    For the separate memory of a user, `parent` and `user` name the parent agent and the user. `model` is the default
+    chat model. `last_at` is the end of the last run.
     """
 
     name: str
@@ -32,7 +33,7 @@ class AgentQueue(NamedTuple):
 
 
 async def enqueue_due(db: Database, schedules: Mapping[str, JobSchedule], *, moment: datetime | None = None) -> None:
-    """Queue the due jobs of all agents, once per slot even with several callers. Missed slots coalesce into one run."""
+    """Queue the due jobs of all agents. Each time slot is queued once; several missed slots become one run."""
     async with db.worker_transaction() as tx:
         row = await SQL["get_now"].fetch_one(tx)
         assert row is not None
@@ -42,7 +43,7 @@ async def enqueue_due(db: Database, schedules: Mapping[str, JobSchedule], *, mom
 
 
 async def mark_dead(db: Database, *, moment: datetime | None = None) -> None:
-    """Mark runs as dead whose leases have expired `MAX_ATTEMPTS` times."""
+    """Mark runs as dead whose lease has expired in the last of `MAX_ATTEMPTS` attempts."""
     async with db.worker_transaction() as tx:
         await SQL["fail_exhausted"].execute(tx, max_attempts=MAX_ATTEMPTS, moment=moment)
 
@@ -50,7 +51,10 @@ async def mark_dead(db: Database, *, moment: datetime | None = None) -> None:
 async def claim_runs(
     db: Database, holder: str, names: Sequence[str], *, limit: int, lease: timedelta, moment: datetime | None = None
 ) -> list[ClaimedRun]:
-    """Claim up to `limit` due runs of these jobs for the holder until the lease expires, longest due first."""
+    """Claim up to `limit` due runs of the named jobs for the holder, those due longest first.
+
+    Each claim has a lease that expires after the time `lease`.
+    """
     claim = {"holder": holder, "seconds": lease.total_seconds(), "moment": moment}
     async with db.worker_transaction() as tx:
         rows = await SQL["claim_due"].fetch_all(tx, names=list(names), max_rows=limit, **claim)
@@ -60,7 +64,7 @@ async def claim_runs(
 async def claim_run(
     db: Database, holder: str, *, agent_id: UUID, job_id: UUID, lease: timedelta, moment: datetime | None = None
 ) -> ClaimedRun | None:
-    """Claim one run, even before it is due; return None when another holder has it."""
+    """Claim one run for the holder, even before it is due; return None if another holder has claimed it."""
     claim = {"holder": holder, "seconds": lease.total_seconds(), "moment": moment}
     async with db.worker_transaction() as tx:
         row = await SQL["claim_one"].fetch_one(tx, agent_id=agent_id, job_id=job_id, **claim)
@@ -70,7 +74,7 @@ async def claim_run(
 async def renew_leases(
     db: Database, holder: str, job_ids: Collection[UUID], *, lease: timedelta, moment: datetime | None = None
 ) -> dict[UUID, int]:
-    """Renew the leases that the holder still has; return the epochs of those runs by job id."""
+    """Renew the leases that the holder still has. Return the epoch (fencing token) of each renewed run by job id."""
     async with db.worker_transaction() as tx:
         rows = await SQL["renew_leases"].fetch_all(
             tx, holder=holder, seconds=lease.total_seconds(), job_ids=list(job_ids), moment=moment
@@ -79,12 +83,12 @@ async def renew_leases(
 
 
 async def release_runs(db: Database, holder: str, *, moment: datetime | None = None) -> None:
-    """Make all runs of the holder due again at once."""
+    """Return all runs of the holder to the queue, due now, without counting the attempt."""
     async with db.worker_transaction() as tx:
         await SQL["release_runs"].execute(tx, holder=holder, moment=moment)
 
 
 async def list_agent_queues(db: Database) -> list[AgentQueue]:
-    """Return the queue counts of each agent, sorted by name."""
+    """Return each agent with the counts of its job runs, sorted by name."""
     async with db.worker_transaction() as tx:
         return [AgentQueue(**row) for row in await SQL["list_agents"].fetch_all(tx)]

@@ -1,4 +1,4 @@
-"""Jobs on decisions: reminders, calibration, the weekly report and ledger verification."""
+"""Jobs on decisions: review reminders, calibration snapshots, the weekly growth report and ledger verification."""
 
 from collections.abc import Sequence
 
@@ -23,11 +23,14 @@ async def remind_reviews(newton: AgentServices) -> JobOutcome:
 
 
 def to_reminder_outcome(due: Sequence[DecisionSummary]) -> JobOutcome:
-    """Return the job outcome with the ids of the overdue decisions, without texts, which may be erased later. Pure."""
+    """Return the job outcome with the ids of overdue decisions.
+
+    Their texts are left out, because they may be erased.
+    """
     if not due:
         return JobOutcome(reason="no decision is past its review date")
     since = min(one.look_again_at for one in due if one.look_again_at)
-    reason = f"{format_count(len(due), 'decision')} past the review date, the first since {since:%Y-%m-%d}"
+    reason = f"{format_count(len(due), 'decision')} past the review date; the oldest date is {since:%Y-%m-%d}"
     return JobOutcome(reason=reason, result={"decisions": [str(one.decision_id) for one in due]})
 
 
@@ -38,7 +41,7 @@ async def take_calibration_snapshot(newton: AgentServices) -> JobOutcome:
         snapshot_count = await snapshots.get_last_review_count(tx, agent_id=scope.agent_id)
     reason = find_snapshot_reason(len(reviewed), snapshot_count)
     if reason is None:
-        return JobOutcome(reason="the last snapshot includes every reviewed decision")
+        return JobOutcome(reason="the last calibration snapshot includes every reviewed decision")
 
     async def write(tx: Tx) -> RunResult:
         await snapshots.take_snapshot(tx, agent_id=scope.agent_id, now=scope.now(), count_tokens=scope.count_tokens)
@@ -48,10 +51,14 @@ async def take_calibration_snapshot(newton: AgentServices) -> JobOutcome:
 
 
 def find_snapshot_reason(reviewed_count: int, snapshot_count: int) -> str | None:
-    """Return the reason to take a calibration snapshot, or None. Pure."""
+    """Return the reason to take a calibration snapshot; None if no decision was reviewed since the last one.
+
+    `snapshot_count` is the number of reviewed decisions that the last snapshot includes.
+    """
     if reviewed_count == snapshot_count:
         return None
-    return f"{format_count(reviewed_count, 'decision')} reviewed; the last snapshot includes {snapshot_count:,}"
+    reviewed = format_count(reviewed_count, "decision")
+    return f"{reviewed} reviewed; the last calibration snapshot includes {snapshot_count:,}"
 
 
 async def report_growth(newton: AgentServices) -> JobOutcome:
@@ -60,23 +67,23 @@ async def report_growth(newton: AgentServices) -> JobOutcome:
 
 
 def to_growth_outcome(metrics: GrowthMetrics, assessment: GrowthAssessment) -> JobOutcome:
-    """Return the figures of the week, without texts that may name procedures. Pure."""
+    """Return the job outcome with the week's figures. Sentences are only counted, because they may name procedures."""
     counts = {name: len(sentences) for name, sentences in assessment._asdict().items()}
     week = {name: getattr(metrics, name).now for name in ("made", "judged", "overdue", "learnt", "confirmed")}
     result: RunResult = {**counts, **{name: value for name, value in week.items() if value is not None}}
     summary = ", ".join(format_count(number, name.removesuffix("s")) for name, number in counts.items())
-    return JobOutcome(reason=f"report of the last week: {summary}; `newton growth` shows them", result=result)
+    return JobOutcome(reason=f"report of the last week: {summary}; `newton growth` shows the report", result=result)
 
 
 async def verify_ledger(newton: AgentServices) -> JobOutcome:
-    """Verify the decision ledger. Raises ConflictError for a broken chain, which no retry repairs."""
+    """Verify the hash chain of the decision log. Raises ConflictError for a broken chain, which no retry repairs."""
     head = await newton.decisions("job verify").verify_chain()
     if isinstance(head, BrokenLink):
         raise ConflictError(
-            f"The ledger of decisions is broken at record {head.seq}: {head.reason}.",
+            f"The log of decisions is damaged at record {head.seq}: {head.reason}.",
             hint="Restore the database from a backup, and record the decisions made since then again.",
         )
     if not head.seq:
-        return JobOutcome(reason="no decision was made yet")
-    reason = f"{format_count(head.seq, 'record')} verified, none was changed"
+        return JobOutcome(reason="no decision is recorded yet")
+    reason = f"{format_count(head.seq, 'record')} of the decision log verified; none was changed"
     return JobOutcome(reason=reason, result={"records": head.seq})

@@ -1,4 +1,4 @@
-"""A background job: a schedule and a function that returns its outcome."""
+"""The definition of a background job: its schedule, and a function that runs it and returns the outcome."""
 
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
@@ -19,7 +19,7 @@ class Job(NamedTuple):
 
 
 def format_count(number: int, singular: str, plural: str | None = None) -> str:
-    """Return the number and the noun in the right form.
+    """Return a number with thousands separators and the noun in singular or plural.
 
     >>> format_count(1, "fact"), format_count(2_000, "memory", "memories")
     ('1 fact', '2,000 memories')

@@ -1,4 +1,4 @@
-"""Jobs on memories: embeddings, summaries, lifecycle transitions, extraction by the model."""
+"""Jobs on memories: embeddings, summaries, lifecycle rules, and extraction of memories by the model."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -23,16 +23,16 @@ MAX_REEMBEDDED_PER_RUN = 5_000  # memories; takes some minutes with the bundled 
 NO_MODEL = "no chat model is configured"
 
 LIFECYCLE_DESCRIPTIONS: dict[LifecycleScope, str] = {
-    "fact": "Applies lifecycle transitions to facts.",
+    "fact": "Changes the states of facts by their sources and age.",
     "episode": "Summarizes and archives old episodes.",
-    "procedure": "Applies lifecycle transitions to procedures by their success rates.",
-    "censor": "Retires and restores censors by their accuracy.",
-    "caps": "Archives memories above the limit of their kind, and restores them when it allows.",
+    "procedure": "Changes the states of procedures by their success rates.",
+    "censor": "Retires and restores censors (rules that block or warn) by their accuracy.",
+    "caps": "Archives memories beyond the limit of their kind, and restores them when there is room again.",
 }
 
 
 async def embed_memories(newton: AgentServices) -> JobOutcome:
-    """Embed the pending memories. If the model is unavailable, they stay pending until the next slot."""
+    """Embed all pending memories. If the embedding model is unavailable, they stay pending until the next run."""
     drained = await newton.maintenance("job embed").process_pending(limit=None)
     async with newton.scope.transaction() as tx:
         backlog = await outbox.read_backlog(tx, agent_id=newton.scope.agent_id)
@@ -40,7 +40,7 @@ async def embed_memories(newton: AgentServices) -> JobOutcome:
 
 
 def to_embed_outcome(drained: DrainResult, backlog: OutboxBacklog) -> JobOutcome:
-    """Return the job outcome after embedding pending memories. Pure."""
+    """Return the outcome of the job `embed` from its counts and the number of memories that are still pending."""
     attempts = drained.embedded + drained.failed
     left = {"waiting": backlog.waiting, "given_up": backlog.given_up}
     result: RunResult | None = {"embedded": drained.embedded, "refused": drained.failed, **left} if attempts else None
@@ -53,12 +53,12 @@ def to_embed_outcome(drained: DrainResult, backlog: OutboxBacklog) -> JobOutcome
 
 
 async def reembed_memories(newton: AgentServices) -> JobOutcome:
-    """Embed a limited number of memories again with the configured model."""
+    """Compute the vectors of up to `MAX_REEMBEDDED_PER_RUN` memories again with the newly configured model."""
     scope, configured = newton.scope, newton.configured_embedder
     if configured is None or scope.embedder is configured:
-        return JobOutcome(reason="the configured model has computed every vector")
+        return JobOutcome(reason="every vector is of the configured embedding model")
     done = await reembed(scope.db, configured, agent_id=scope.agent_id, now=scope.now(), limit=MAX_REEMBEDDED_PER_RUN)
-    reason = "the configured model has changed" + (f"; {done.stopped_by}" if done.stopped_by else "")
+    reason = "the configured embedding model has changed" + (f"; {done.stopped_by}" if done.stopped_by else "")
     return JobOutcome(reason=reason, result={"memories": done.embedded, "taken_over": int(done.is_active)})
 
 
@@ -80,7 +80,7 @@ async def generalize_facts(newton: AgentServices) -> JobOutcome:
 
 
 def lifecycle_job(kind: LifecycleScope, schedule: JobSchedule) -> Job:
-    """Return the job that applies the lifecycle rules to memories of one kind."""
+    """Return the job that archives, restores or changes the state of memories of one kind by the lifecycle rules."""
 
     async def run(newton: AgentServices) -> JobOutcome:
         return to_lifecycle_outcome(await newton.maintenance(f"job {name}").apply_transitions(kind))
@@ -90,16 +90,16 @@ def lifecycle_job(kind: LifecycleScope, schedule: JobSchedule) -> Job:
 
 
 def to_lifecycle_outcome(transitions: Sequence[PlannedTransition]) -> JobOutcome:
-    """Count the transitions by event. The reason of each is stored with its memory. Pure."""
+    """Return the job outcome with the number of state transitions by event, such as `archived`."""
     events = Counter(step.event for step in transitions)
     if not events:
-        return JobOutcome(reason="no transition is due")
+        return JobOutcome(reason="no memory is due for a change of its state")
     counts = ", ".join(f"{number:,} {event}" for event, number in events.most_common())
     return JobOutcome(reason=f"{format_count(len(transitions), 'transition')}: {counts}", result=dict(events))
 
 
 async def learn_from_sessions(newton: AgentServices) -> JobOutcome:
-    """Close idle sessions, and extract facts from conversations, also from those that other processes recorded."""
+    """Close idle sessions, and extract facts from all conversations that are not processed yet."""
     try:
         return to_learning_outcome(await newton.maintenance("job extract").learn())
     except TokenQuotaError:
@@ -107,7 +107,7 @@ async def learn_from_sessions(newton: AgentServices) -> JobOutcome:
 
 
 def to_learning_outcome(report: LearningReport) -> JobOutcome:
-    """Return the job outcome with the numbers of what was extracted. Pure."""
+    """Return the job outcome with the numbers of episodes, conversations and extracted memories."""
     extracted = report.extraction
     if not report.episodes and not extracted.conversations:
         return JobOutcome(reason="no session is idle, and every conversation is processed")

@@ -1,4 +1,4 @@
-"""The job queue of one agent: enqueue, finish, fail and retry. Times come from the database clock."""
+"""The job queue of one agent: add, finish, fail and retry runs. Times come from the database clock."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -16,14 +16,14 @@ from newton.ids import new_id
 SQL = load("newton.runtime.jobs", "queue.sql")
 
 MAX_ATTEMPTS = 8
-CONTINUES_ELSEWHERE = "The other worker continues the run; nothing is lost."
+CONTINUES_ELSEWHERE = "The other worker repeats the run. You need to do nothing."
 
 RunState = Literal["queued", "running", "done", "dead"]
 RunResult: TypeAlias = Mapping[str, int | float | str | Sequence[str] | Mapping[str, int]]
 
 
 class ClaimedRun(NamedTuple):
-    """A run leased to one holder. Only the holder with the current epoch can end the run."""
+    """A run that one worker (`holder`) has claimed. Only the holder with the current epoch can end the run."""
 
     agent_id: UUID
     agent: str
@@ -37,8 +37,11 @@ class ClaimedRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOutcome:
-    """The result of a run, and the reason. `result` contains numbers and ids, never memory texts. It is None when
-    nothing was done. `write` runs in the transaction that ends the run and returns further results."""
+    """The result of a run and the reason for it. `result` has numbers and ids but no text of memories, and is None if
+    nothing was done.
+
+    `write` is called in the transaction that ends the run, and returns entries to add to `result`.
+    """
 
     reason: str
     result: RunResult | None = None
@@ -46,7 +49,7 @@ class JobOutcome:
 
 
 class JobFailure(NamedTuple):
-    """The error of a run, the delay before the next attempt, and whether the attempt counts."""
+    """The error of a run and the delay before the next attempt. `is_attempt` is False if the attempt does not count."""
 
     error: str
     retry_after: timedelta
@@ -55,7 +58,10 @@ class JobFailure(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRun:
-    """A run as stored in the queue."""
+    """A run as stored in the queue.
+
+    `slot` is the scheduled time of the run, and `due_at` the time of its next attempt.
+    """
 
     job_id: UUID
     name: str
@@ -71,32 +77,38 @@ class JobRun:
 
     @property
     def duration(self) -> timedelta | None:
-        """Return the duration of the last attempt; None while it has not ended."""
+        """Return the duration of the last attempt; None if it has not started or not ended."""
         return self.finished_at - self.started_at if self.finished_at and self.started_at else None
 
 
 class LeaseLostError(ConflictError):
-    """Another worker has claimed the run; the effects of this attempt are rolled back."""
+    """Another worker has claimed the run, so the changes of this attempt are rolled back."""
 
 
 async def enqueue(tx: Tx, name: str, *, agent_id: UUID, moment: datetime | None = None) -> UUID:
-    """Request a run now and return its id. A pending run becomes due now; of a running one only the id is returned."""
+    """Request a run of the named job now and return its id. A waiting run becomes due now; a running one is kept.
+
+    Raises ConflictError if the current run ends at the same moment.
+    """
     row = await SQL["enqueue"].fetch_one(tx, agent_id=agent_id, job_id=new_id(), name=name, moment=moment)
     row = row or await SQL["run_sooner"].fetch_one(tx, agent_id=agent_id, name=name, moment=moment)
     if row is None:
-        raise ConflictError(f"The run of {name} has just ended.", hint="Request another run.")
+        raise ConflictError(f"The run of the job {name} has just ended.", hint="Request another run.")
     return row["job_id"]
 
 
 async def enqueue_if_idle(tx: Tx, name: str, *, agent_id: UUID) -> None:
-    """Queue the job unless a run of it is pending or running."""
+    """Queue the named job unless a run of it is pending or running."""
     await SQL["enqueue"].fetch_one(tx, agent_id=agent_id, job_id=new_id(), name=name, moment=None)
 
 
 async def finish(
     db: Database, claimed: ClaimedRun, outcome: JobOutcome, *, moment: datetime | None = None
 ) -> JobOutcome:
-    """End a run and apply its writes in one transaction. Raises LeaseLostError if the lease is lost."""
+    """Mark a run as done and apply the writes of its outcome, in one transaction; return the complete outcome.
+
+    Raises LeaseLostError if another worker has claimed the run.
+    """
     async with db.transaction(claimed.agent_id) as tx:
         if outcome.write:
             outcome = replace(outcome, result={**(outcome.result or {}), **await outcome.write(tx)}, write=None)
@@ -108,7 +120,9 @@ async def finish(
             moment=moment,
         )
         if row is None:
-            raise LeaseLostError(f"{claimed.name} was taken over by another worker.", hint=CONTINUES_ELSEWHERE)
+            raise LeaseLostError(
+                f"Another worker has taken over the run of the job {claimed.name}.", hint=CONTINUES_ELSEWHERE
+            )
         await SQL["delete_idle_runs"].execute(tx, agent_id=claimed.agent_id, name=claimed.name, slot=claimed.slot)
         if outcome.result is not None:
             payload = {"job": claimed.name, "result": outcome.result}
@@ -119,8 +133,10 @@ async def finish(
 async def fail(
     db: Database, claimed: ClaimedRun, failure: JobFailure, *, moment: datetime | None = None
 ) -> RunState | None:
-    """Schedule the next attempt of a run, or mark it as dead after the last one. Return the new state, or None when
-    another worker has claimed the run."""
+    """Schedule the next attempt of a failed run, or mark the run as dead after the last attempt.
+
+    Return the new state, or None if another worker has claimed the run.
+    """
     async with db.transaction(claimed.agent_id) as tx:
         row = await SQL["fail_run"].fetch_one(
             tx,
@@ -135,23 +151,26 @@ async def fail(
 
 
 async def latest_runs(tx: Tx, *, agent_id: UUID) -> dict[str, JobRun]:
-    """Return the last run of each job by name."""
+    """Return the last run of each job by the name of the job."""
     return {row["name"]: _to_job_run(row) for row in await SQL["list_latest"].fetch_all(tx, agent_id=agent_id)}
 
 
 async def list_dead(tx: Tx, *, agent_id: UUID) -> list[JobRun]:
-    """Return the dead runs, latest first."""
+    """Return the runs that failed for good and whose job has not succeeded since, latest first."""
     return [_to_job_run(row) for row in await SQL["list_dead"].fetch_all(tx, agent_id=agent_id)]
 
 
 async def retry_dead(tx: Tx, name: str | None, *, agent_id: UUID, moment: datetime | None = None) -> list[str]:
-    """Requeue the dead runs of one job, or of all jobs if `name` is None. Return the names of the requeued jobs."""
+    """Queue the dead runs of the named job again, or those of all jobs if `name` is None.
+
+    Return the names of the jobs.
+    """
     rows = await SQL["retry_dead"].fetch_all(tx, agent_id=agent_id, name=name, moment=moment)
     return sorted(row["name"] for row in rows)
 
 
 async def delete_old_runs(tx: Tx, *, agent_id: UUID, before: datetime) -> int:
-    """Delete runs that ended before the time, except the last of each job; return their number."""
+    """Delete the runs that ended before a time, except the last run of each job. Return their number."""
     row = await SQL["delete_old_runs"].fetch_one(tx, agent_id=agent_id, before=before)
     return row["runs"] if row else 0
 

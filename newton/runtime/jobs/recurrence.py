@@ -1,4 +1,4 @@
-"""Job schedules: slots at equal intervals in UTC, independent of daylight saving time. Pure functions."""
+"""Job schedules: time slots at equal intervals in UTC, independent of daylight saving time. Pure functions."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -12,23 +12,24 @@ WEEKDAYS: tuple[Weekday, ...] = get_args(Weekday)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSchedule:
-    """A time slot at each multiple of `every` plus `offset`. `description` is the schedule in words."""
+    """A schedule with a time slot at each multiple of `every` plus `offset`. `description` states it in words."""
 
     every: timedelta
     offset: timedelta = timedelta()
     description: str
 
     def last_slot(self, now: datetime) -> datetime:
-        """Return the last slot at or before `now`."""
+        """Return the time of the last slot at or before `now`."""
         return FIRST_SLOT + (now - FIRST_SLOT - self.offset) // self.every * self.every + self.offset
 
     def next_slot(self, now: datetime) -> datetime:
-        """Return the first slot after `now`."""
+        """Return the time of the first slot after `now`."""
         return self.last_slot(now) + self.every
 
 
 def every_minutes(minutes: int) -> JobSchedule:
-    """
+    """Return a schedule with a slot at each multiple of `minutes`.
+
     >>> every_minutes(5).last_slot(datetime(2026, 3, 1, 10, 13, tzinfo=UTC)).isoformat()
     '2026-03-01T10:10:00+00:00'
     """
@@ -41,7 +42,8 @@ def daily(hour: int, minute: int = 0) -> JobSchedule:
 
 
 def weekly(weekday: Weekday, hour: int) -> JobSchedule:
-    """
+    """Return a schedule with one slot per week: on the weekday at the full hour, in UTC.
+
     >>> weekly("Sunday", 6).next_slot(datetime(2026, 3, 1, 10, 13, tzinfo=UTC)).isoformat()
     '2026-03-08T06:00:00+00:00'
     """

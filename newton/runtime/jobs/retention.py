@@ -1,4 +1,4 @@
-"""Retention jobs: deletion of old data, and a check for overdue vacuums."""
+"""Jobs of data retention: delete old data, and report tables that PostgreSQL should have vacuumed."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -31,7 +31,7 @@ async def apply_retention(newton: AgentServices) -> JobOutcome:
 
 
 def describe_retention(bundle_retention_days: int, working_set_idle_days: int) -> str:
-    """Return the retention periods. If `bundle_retention_days` is 0, bundles are kept forever. Pure."""
+    """Return the retention periods as text. If `bundle_retention_days` is 0, stored contexts are kept forever."""
     contexts = f"{bundle_retention_days} days" if bundle_retention_days else "no limit"
     return (
         f"retention: contexts {contexts}, working memory {working_set_idle_days} days, runs {RUN_RETENTION.days} days"
@@ -39,7 +39,7 @@ def describe_retention(bundle_retention_days: int, working_set_idle_days: int) -
 
 
 class TableStats(NamedTuple):
-    """Live and dead rows of a table according to the database's statistics."""
+    """The estimated numbers of live and dead rows of a table, and the time of its last vacuum."""
 
     name: str
     live: int
@@ -56,7 +56,7 @@ async def check_vacuum(newton: AgentServices) -> JobOutcome:
 
 
 def to_vacuum_outcome(tables: Sequence[TableStats]) -> JobOutcome:
-    """Return the job outcome with the tables that need a manual vacuum because of their dead rows. Pure."""
+    """Return the job outcome with the tables whose share of dead rows requires a manual vacuum."""
     bad = [one for one in tables if one.dead >= MIN_DEAD_ROWS and one.dead >= MIN_DEAD_SHARE * (one.live + one.dead)]
     if not bad:
         return JobOutcome(reason="no table needs a manual vacuum")

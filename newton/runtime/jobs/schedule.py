@@ -1,4 +1,4 @@
-"""The table of scheduled jobs, and their execution for an agent of the daemon."""
+"""The table of scheduled jobs, and the function with which the daemon runs a job for an agent."""
 
 from newton.concurrency import with_timeout
 from newton.errors import NotFoundError
@@ -12,12 +12,17 @@ from newton.runtime.jobs.worker import RunFunction
 _TABLE = (
     Job(
         "embed",
-        "Embeds pending memories, and compares new facts with known ones.",
+        "Embeds pending memories, and compares new facts with stored ones.",
         every_minutes(2),
         memories.embed_memories,
     ),
     Job("summarize", "Updates the summaries of sessions.", every_minutes(10), memories.summarize_sessions),
-    Job("judge", "Decides by the model how open pairs of facts relate.", every_minutes(2), memories.judge_conflicts),
+    Job(
+        "judge",
+        "Asks the model how two similar facts relate, for example whether one updates the other.",
+        every_minutes(2),
+        memories.judge_conflicts,
+    ),
     Job(
         memories.EXTRACT,
         "Stores idle sessions as episodes, and extracts memories from conversations.",
@@ -27,32 +32,37 @@ _TABLE = (
     Job("summarize-lines", "Summarizes long messages with the model.", every_minutes(60), memories.summarize_lines),
     Job(
         memories.REEMBED,
-        "Embeds all memories again after a change of the model.",
+        "Embeds all memories again after a change of the embedding model.",
         every_minutes(10),
         memories.reembed_memories,
     ),
-    Job("generalize", "Summarizes attributes with too many facts.", daily(3, 10), memories.generalize_facts),
+    Job("generalize", "Merges the facts of an attribute that has too many.", daily(3, 10), memories.generalize_facts),
     *(memories.lifecycle_job(kind, daily(3, 20)) for kind in memories.LIFECYCLE_DESCRIPTIONS),
-    Job("remind", "Lists decisions that await an outcome.", daily(7), decisions.remind_reviews),
-    Job("calibrate", "Takes a snapshot of confidence calibration.", daily(4), decisions.take_calibration_snapshot),
+    Job("remind", "Lists decisions whose review is due.", daily(7), decisions.remind_reviews),
+    Job(
+        "calibrate",
+        "Stores how well the confidences of decisions match their outcomes.",
+        daily(4),
+        decisions.take_calibration_snapshot,
+    ),
     Job("growth", "Reports the agent's growth metrics.", weekly("Monday", 6), decisions.report_growth),
-    Job("verify", "Verifies the ledger of decisions.", daily(4, 30), decisions.verify_ledger),
-    Job("retain", "Deletes old contexts, working sets and runs.", daily(3, 40), retention.apply_retention),
-    Job("check-vacuum", "Lists tables that need a vacuum.", weekly("Sunday", 5), retention.check_vacuum),
+    Job("verify", "Verifies that no record of the decision log was changed.", daily(4, 30), decisions.verify_ledger),
+    Job("retain", "Deletes old contexts, working memory and job runs.", daily(3, 40), retention.apply_retention),
+    Job("check-vacuum", "Lists database tables that need a vacuum.", weekly("Sunday", 5), retention.check_vacuum),
 )
 JOBS: dict[str, Job] = {job.name: job for job in _TABLE}
 SCHEDULES = {job.name: job.schedule for job in JOBS.values()}
 
 
 def get_job(name: str) -> Job:
-    """Return the job of that name. Raises NotFoundError for an unknown name."""
+    """Return the job with this name. Raises NotFoundError for an unknown name."""
     if name not in JOBS:
-        raise NotFoundError(f"There is no job {name!r}.", hint=f"There are: {', '.join(JOBS)}.")
+        raise NotFoundError(f"There is no job {name!r}.", hint=f"The jobs are: {', '.join(JOBS)}.")
     return JOBS[name]
 
 
 def build_runner(agents: AgentRegistry) -> RunFunction:
-    """Return a function that runs a job for its agent within the job's timeout."""
+    """Return a function that runs a claimed job for its agent, within the timeout of the job."""
 
     async def run(claimed: ClaimedRun) -> JobOutcome:
         job, newton = get_job(claimed.name), await agents.get(claimed.agent)

@@ -1,4 +1,4 @@
-"""Status of an agent's jobs, and requests for a run."""
+"""The status of the jobs of an agent, and requests to run a job now."""
 
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from newton.runtime.wiring import AgentServices
 
 
 class JobStatus(NamedTuple):
-    """A job, its last run, and when it is due: at the next attempt of a queued run, or else at the next slot."""
+    """A job with its last run and its next time: the next attempt of a queued run, or else the next slot."""
 
     job: Job
     last_run: JobRun | None
@@ -20,7 +20,7 @@ class JobStatus(NamedTuple):
 
     @property
     def last_run_fields(self) -> dict[str, Any]:
-        """Return the last run as JSON fields."""
+        """Return the fields of the last run for JSON; all are None if the job has never run."""
         last = self.last_run
         return {
             "state": last and last.state,
@@ -45,6 +45,9 @@ async def list_job_statuses(newton: AgentServices) -> list[JobStatus]:
 
 
 async def request_run(newton: AgentServices, name: str) -> UUID:
-    """Request a run now and return its id, or that of a pending or running run. Raises NotFoundError."""
+    """Queue a run of the named job now; return its id, or the id of a pending or running run.
+
+    Raises NotFoundError for an unknown job.
+    """
     async with newton.scope.transaction() as tx:
         return await queue.enqueue(tx, get_job(name).name, agent_id=newton.scope.agent_id)

@@ -1,4 +1,4 @@
-"""The worker: enqueues due jobs, claims runs, renews their leases, and finishes or releases them."""
+"""The job worker: queues due jobs, claims runs, renews their leases, and records how they end."""
 
 import asyncio
 import os
@@ -35,7 +35,7 @@ RunTask = asyncio.Task[BaseException | JobOutcome]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerTimings:
-    """Intervals in seconds, and the maximum number of concurrent runs."""
+    """Intervals of a job worker, in seconds, and its maximum number of concurrent runs."""
 
     lease: float = claims.LEASE_SECONDS
     renew: float = 3
@@ -48,7 +48,10 @@ class WorkerTimings:
 
 @dataclass(slots=True)
 class JobWorker:
-    """Claims and executes runs as `holder`. Each run has its own task, so that a failure affects no other run."""
+    """A worker that claims runs as `holder`.
+
+    It executes each in a task of its own, so a failure affects no other run.
+    """
 
     db: Database
     run: RunFunction
@@ -58,8 +61,10 @@ class JobWorker:
     slot_freed: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def work(self, schedules: Mapping[str, JobSchedule], stop: asyncio.Event) -> None:
-        """Execute runs until `stop` is set, also after outages. Then claim no more runs, wait for the running ones,
-        and release those that do not end in time."""
+        """Claim and execute runs until `stop` is set, also after a database outage.
+
+        Then wait up to the `drain` time for running jobs, and return the rest to the queue.
+        """
         async with task_group() as tasks:
             renew_task = tasks.create_task(self._renew_forever())
             claim_task = tasks.create_task(self._claim_forever(schedules, tasks))
@@ -73,14 +78,14 @@ class JobWorker:
             await with_timeout(claims.release_runs(self.db, self.holder), seconds=1)
 
     async def run_once(self, *, agent_id: UUID, job_id: UUID) -> JobOutcome:
-        """Run one job now and return its outcome. Cancellation releases the run.
+        """Run one job now and return its outcome. If the call is cancelled, return the run to the queue.
 
-        Raises the error of the job, and ConflictError when another worker has claimed the run.
+        Raises the exception of a failed job, and ConflictError if another worker has claimed the run.
         """
         lease = timedelta(seconds=self.timings.lease)
         claimed = await claims.claim_run(self.db, self.holder, agent_id=agent_id, job_id=job_id, lease=lease)
         if claimed is None:
-            raise ConflictError("The job is already running.", hint="See its status with `newton jobs`.")
+            raise ConflictError("Another worker already runs the job.", hint="See its status with `newton jobs`.")
         async with task_group() as tasks:
             renew_task = tasks.create_task(self._renew_forever())
             task = self._start(claimed, tasks)
@@ -92,14 +97,14 @@ class JobWorker:
                 raise
             await self._cancel(renew_task)
         if task.cancelled():
-            raise LeaseLostError("Another worker took over the run.", hint=CONTINUES_ELSEWHERE)
+            raise LeaseLostError("Another worker has taken over the run of the job.", hint=CONTINUES_ELSEWHERE)
         outcome = task.result()
         if isinstance(outcome, BaseException):
             raise outcome
         return outcome
 
     async def _claim_forever(self, schedules: Mapping[str, JobSchedule], tasks: asyncio.TaskGroup) -> None:
-        """Claim runs in a loop. The interval between slot checks is measured by the monotonic clock."""
+        """Claim runs and start them in a loop. Between two polls, wait until a run ends, at most the `poll` time."""
         checked_at = float("-inf")
         lease = timedelta(seconds=self.timings.lease)
         while True:
@@ -127,7 +132,7 @@ class JobWorker:
         self.slot_freed.set()
 
     async def _execute(self, claimed: ClaimedRun) -> BaseException | JobOutcome:
-        """Run the job, record its end, and return its outcome or error."""
+        """Run a job, store its end in the queue, and return its outcome or exception."""
         outcome = await _capture(self._run_and_finish(claimed))
         if isinstance(outcome, JobOutcome | LeaseLostError):
             return outcome
@@ -137,7 +142,7 @@ class JobWorker:
         return outcome
 
     def _to_job_failure(self, error: BaseException, attempts: int) -> JobFailure:
-        """Return the failure to record. If the database was lost, the run does not count as an attempt."""
+        """Return the failure to record for an exception. A lost database does not count as an attempt."""
         if isinstance(error, DatabaseError):
             return JobFailure(error.what, timedelta(seconds=self.timings.reconnect * random.random()), is_attempt=False)
         return JobFailure(_error_text(error), backoff_delay(attempts, random.random()))
@@ -147,7 +152,7 @@ class JobWorker:
             return await queue.finish(self.db, claimed, await self.run(claimed))
 
     async def _renew_forever(self) -> None:
-        """Renew leases in a loop and cancel runs that another holder has taken over."""
+        """Renew the leases of running jobs in a loop, and cancel runs that another worker has taken over."""
         while True:
             await asyncio.sleep(self.timings.renew)
             current, lease = dict(self.running), timedelta(seconds=self.timings.lease)
@@ -161,7 +166,7 @@ class JobWorker:
 
     @asynccontextmanager
     async def _pause_on_database_error(self) -> AsyncGenerator[None]:
-        """Pause after a database error before the next attempt."""
+        """Catch a database error in the block, log it, and pause before the next attempt."""
         try:
             yield
         except DatabaseError as error:
@@ -175,13 +180,16 @@ class JobWorker:
 
 
 async def _capture(work: Awaitable[T]) -> T | BaseException:
-    """Return the result of the work or the exception it raised, so that the worker continues."""
+    """Return the result of an awaitable, or the exception that it raised."""
     (result,) = await asyncio.gather(work, return_exceptions=True)
     return result
 
 
 def _error_text(error: BaseException) -> str:
-    """Return the error text to store. The message of an unexpected error is omitted, because it may quote a memory."""
+    """Return the text to store for an exception.
+
+    Only the messages of NewtonError and of timeouts are quoted, because others may contain a memory.
+    """
     if isinstance(error, NewtonError):
         return error.what
     if isinstance(error, TimeoutError):

@@ -1,1 +1,1 @@
-"""MCP server over stdio and HTTP."""
+"""The MCP server, over standard input and output or over HTTP."""

@@ -1,4 +1,4 @@
-"""MCP server: lists and calls the tools. Imported on the first MCP request, because the SDK loads slowly."""
+"""The MCP server, which lists and calls Newton's tools. Imported late, because the MCP SDK loads slowly."""
 
 import json
 from collections.abc import Callable
@@ -38,7 +38,7 @@ RequestContext = ServerRequestContext[Any, Any]
 
 
 class McpCaller(Protocol):
-    """The caller of a request: the services of its agent, and the scopes of its token."""
+    """The caller of an MCP request: the services of its agent, and the permissions (scopes) of its token."""
 
     @property
     def newton(self) -> AgentServices: ...
@@ -46,7 +46,7 @@ class McpCaller(Protocol):
 
 
 def build_server(get_caller: Callable[[RequestContext], McpCaller]) -> Server[Any]:
-    """Return a server that gets the caller of each request from `get_caller`."""
+    """Return an MCP server that calls `get_caller` to find the caller of each request."""
 
     async def list_tools(context: RequestContext, params: PaginatedRequestParams | None) -> ListToolsResult:
         caller = get_caller(context)
@@ -67,7 +67,7 @@ def build_server(get_caller: Callable[[RequestContext], McpCaller]) -> Server[An
 
 
 async def answer_call(caller: McpCaller, params: CallToolRequestParams) -> CallToolResult:
-    """Run a tool call. An unexpected exception is returned as an error without internal details."""
+    """Run a tool call and return its result. An unexpected exception becomes an error without internal details."""
     try:
         result = await _authorize_and_run(caller, params)
     except NewtonError as error:
@@ -92,7 +92,7 @@ async def _authorize_and_run(caller: McpCaller, params: CallToolRequestParams) -
 
 
 def build_session_manager(key: str) -> StreamableHTTPSessionManager:
-    """Return the stateless HTTP server. It reads a request's McpCaller from the ASGI scope under `key`."""
+    """Return the stateless MCP server for HTTP. It reads the McpCaller of a request from the ASGI scope at `key`."""
 
     def get_caller(context: RequestContext) -> McpCaller:
         assert context.request, "the transport is HTTP"
@@ -102,7 +102,7 @@ def build_session_manager(key: str) -> StreamableHTTPSessionManager:
 
 
 async def serve_stdio(caller: McpCaller) -> None:
-    """Serve MCP over standard input and output until they are closed."""
+    """Serve MCP over standard input and output until the input is closed."""
     server = build_server(lambda context: caller)
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())

@@ -1,4 +1,4 @@
-"""MCP over HTTP at /mcp, with the tokens of the HTTP API."""
+"""The MCP server over HTTP at /mcp, with the same tokens as the HTTP API."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -17,12 +17,11 @@ from newton.runtime.api.auth import BEARER, get_caller
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-PATH = "/mcp"
 CALLER_KEY = "newton.caller"  # key of the AuthenticatedCaller in the ASGI scope of a request
 
 
 class HttpTransport:
-    """ASGI application of the MCP server. The first request imports the SDK, which takes over a second to load."""
+    """The ASGI application of the MCP server. The first request imports the MCP SDK, which takes over a second."""
 
     def __init__(self) -> None:
         self._open_lock = asyncio.Lock()
@@ -36,14 +35,14 @@ class HttpTransport:
             agent, user = request.headers.get("X-Newton-Agent"), request.headers.get("X-Newton-User")
             scope[CALLER_KEY] = await get_caller(request, await BEARER(request), agent, user)
             if self._is_closed:
-                raise DaemonStoppedError("The daemon is shutting down.", hint="Retry when it runs again.")
+                raise DaemonStoppedError("The daemon is shutting down.", hint="Retry when the daemon runs again.")
         except NewtonError as error:
             await problems.error_response(error, scope["path"])(scope, receive, send)
             return
         await (await self._get_manager()).handle_request(scope, receive, send)
 
     async def close(self) -> None:
-        """Stop the session manager. Later requests are answered with an error that asks to retry."""
+        """Stop the MCP server. Later requests get an error that asks the client to retry."""
         self._is_closed = True
         if self._manager_task:
             self._manager_task.cancel()
@@ -64,10 +63,10 @@ class HttpTransport:
 
 @asynccontextmanager
 async def mount_mcp(app: FastAPI) -> AsyncGenerator[None]:
-    """Serve MCP at /mcp while the `with` block runs."""
+    """Add the route /mcp to the application, and stop the MCP server after the `with` block."""
     transport = HttpTransport()
     # a stateless server answers GET and DELETE with 405, as the specification requires
-    app.router.routes.append(Route(PATH, transport, methods=["POST"], include_in_schema=False))
+    app.router.routes.append(Route(problems.MCP_PATH, transport, methods=["POST"], include_in_schema=False))
     try:
         yield
     finally:

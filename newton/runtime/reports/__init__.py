@@ -1,1 +1,1 @@
-"""Reports: text for a terminal, and HTML pages with SVG plots."""
+"""Reports as text for a terminal, as JSON, and as HTML pages with SVG plots."""

@@ -1,4 +1,4 @@
-"""Calibration report as plain text of 80 columns. Pure."""
+"""The calibration report as plain text, at most 80 columns wide."""
 
 import textwrap
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ BAR_WIDTH = 16
 
 
 def render_calibration(report: CalibrationReport) -> str:
-    """Return the report; no line is longer than WIDTH."""
+    """Return the calibration report as text. No line is longer than `WIDTH`."""
     if report.scores is None or report.bias is None:
         return "\n".join(_wrap(phrases.NO_REVIEWED_DECISIONS))
     parts = [
@@ -34,7 +34,7 @@ def render_calibration(report: CalibrationReport) -> str:
 
 
 def render_diagram(bins: Sequence[CalibrationBin]) -> list[str]:
-    """Return the reliability diagram: one line per bin, with stated confidence and observed success rate."""
+    """Return the lines of the reliability diagram: per bin, the stated confidence and the observed success rate."""
     scale = "".join(f"{mark:<10}" for mark in ("0 %", "25 %", "50 %", "75 %")) + "100 %"
     return [
         "Observed success rate by stated confidence",

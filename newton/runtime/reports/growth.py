@@ -1,4 +1,4 @@
-"""The growth report as Markdown, as an HTML page, and as JSON. Pure."""
+"""The growth report, on how an agent developed, as Markdown, as an HTML page, and as JSON."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,10 @@ CODE_SPAN = re.compile(r"`([^`]+)`")
 
 
 class MetricRow(NamedTuple):
-    """The label of a metric, its field in `GrowthMetrics`, and the unit of its sample size (empty for a count)."""
+    """A row of a table: the label of a metric, its field in `GrowthMetrics`, and the unit of its sample size.
+
+    `unit` is empty for a metric that is a count.
+    """
 
     label: str
     metric: str
@@ -37,23 +40,23 @@ SECTIONS: dict[str, tuple[MetricRow, ...]] = {
         MetricRow("reviewed", "judged"),
         MetricRow("success rate", "accuracy", "reviewed"),
         MetricRow("Brier score", "brier", "reviewed"),
-        MetricRow("trend of the Brier score, per 100 decisions", "slope", "reviewed so far"),
-        MetricRow("bias", "bias", "reviewed"),
-        MetricRow("overdue at the end", "overdue"),
+        MetricRow("trend of the Brier score, per 100 decisions (less is better)", "slope", "reviewed so far"),
+        MetricRow("bias of the stated confidence", "bias", "reviewed"),
+        MetricRow("overdue for review at the end of the period", "overdue"),
     ),
     "Repeated mistakes": (
-        MetricRow("similar to a known failure", "near"),
-        MetricRow("answered the failure", "answered"),
-        MetricRow("were shown the failure, did not answer it", "shown"),
+        MetricRow("decisions similar to an earlier failure", "near"),
+        MetricRow("of these, refer to the failure", "answered"),
+        MetricRow("of these, were shown the failure, but do not refer to it", "shown"),
         MetricRow(
             f"repeated a mistake (target: under {phrases.format_percent(MAX_REPEAT_RATE)})", "repeated", "with vectors"
         ),
     ),
     "Censors": (
-        MetricRow("matched", "met"),
+        MetricRow("matches", "met"),
         MetricRow("false positives", "false_positives"),
         MetricRow(f"precision (target: over {phrases.format_percent(MIN_CENSOR_PRECISION)})", "precision", "matches"),
-        MetricRow("escalated", "escalated"),
+        MetricRow("escalated from warning to blocking", "escalated"),
         MetricRow("retired", "retired"),
     ),
     "Procedures": (
@@ -74,7 +77,7 @@ PROCEDURE_HEAD = ("procedure", "uses", "success", "uses before", "success before
 
 
 def render_markdown(growth: GrowthReport, assessment: GrowthAssessment, *, agent: str) -> str:
-    """Return the report on `agent` as Markdown."""
+    """Return the growth report on the named agent as Markdown."""
     title = phrases.clip_name(f"Growth of {agent}", max_chars=120)
     parts = [f"# {title}", _format_periods(growth), *_explain_too_few(growth)]
     for title, sentences in _assessment_sections(assessment):
@@ -90,7 +93,7 @@ def render_markdown(growth: GrowthReport, assessment: GrowthAssessment, *, agent
 
 
 def render_html(growth: GrowthReport, assessment: GrowthAssessment, *, agent: str) -> str:
-    """Return the report as an HTML page, with a plot of the trend if there is one."""
+    """Return the growth report on the named agent as an HTML page, with a plot of the trend if there is one."""
     cards = [
         html_page.render_card(title, _render_list(sentences)) for title, sentences in _assessment_sections(assessment)
     ]
@@ -110,7 +113,7 @@ def render_html(growth: GrowthReport, assessment: GrowthAssessment, *, agent: st
 
 
 def report_to_json(growth: GrowthReport, assessment: GrowthAssessment) -> dict[str, object]:
-    """Return the report for JSON. `enough` is false for a metric with too few samples."""
+    """Return the growth report as JSON values. `enough` is false for a metric with too few samples."""
     figures: dict[str, PeriodMetric] = {
         row.metric: getattr(growth.metrics, row.metric) for rows in SECTIONS.values() for row in rows
     }
@@ -137,7 +140,7 @@ def report_to_json(growth: GrowthReport, assessment: GrowthAssessment) -> dict[s
 
 
 def _explain_too_few(growth: GrowthReport) -> list[str]:
-    """Explain the term 'too few' if the report contains it."""
+    """Return a sentence that explains the words "too few", if the tables contain them."""
     cells = [cell for rows in SECTIONS.values() for row in _make_rows(growth, rows) for cell in row]
     needed = f"{MIN_SAMPLES} cases for a share or score, {MIN_REVIEWS_FOR_BIAS} reviews for a bias"
     text = f"'Too few' means: fewer than {needed}, {2 * WINDOW_SIZE} reviews for a trend."
@@ -151,7 +154,7 @@ def _format_periods(growth: GrowthReport) -> str:
 
 
 def _assessment_sections(assessment: GrowthAssessment) -> Iterable[tuple[str, Sequence[str]]]:
-    """Yield the titles and sentences of the non-empty sections, or a note when all are empty."""
+    """Yield the title and sentences of each section that has sentences; if none has any, a note that says so."""
     for title, sentences in zip(("Strengths", "Concerns", "Recommendations"), assessment, strict=True):
         if sentences:
             yield title, sentences
@@ -186,7 +189,7 @@ def _format_cell(metric: PeriodMetric, value: float | None, n: int) -> str:
 
 
 def _section_lists(growth: GrowthReport, title: str) -> list[tuple[str, list[str]]]:
-    """Return the captions and lists below a table."""
+    """Return the lists below the table of a section, each as a caption and lines."""
     match title:
         case "Decisions":
             return _overdue_list(growth)
@@ -206,7 +209,7 @@ def _overdue_list(growth: GrowthReport) -> list[tuple[str, list[str]]]:
         f"`{short_id(one.decision_id)}` due {one.look_again_at:%Y-%m-%d}: {_format_description(one.description)}"
         for one in growth.overdue
     ]
-    return [*bias, *([("Open the longest:", due)] if due else [])]
+    return [*bias, *([("Decisions that are overdue the longest:", due)] if due else [])]
 
 
 def _repeated_mistakes(growth: GrowthReport) -> list[tuple[str, list[str]]]:
@@ -216,7 +219,7 @@ def _repeated_mistakes(growth: GrowthReport) -> list[tuple[str, list[str]]]:
         lists.append((f"Decisions that were not compared, because they have no vector: {repeats.missing:,}.", []))
     if repeats.repeated:
         lines = [_format_repeat(one) for one in repeats.repeated[-MAX_LISTED:]]
-        lists.append((f"Neither shown nor answered the failure{_format_truncation(len(repeats.repeated))}:", lines))
+        lists.append((f"Decisions that repeat a failure{_format_truncation(len(repeats.repeated))}:", lines))
     return lists
 
 

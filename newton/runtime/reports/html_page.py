@@ -1,4 +1,4 @@
-"""Calibration report as a self-contained HTML page without scripts, and functions to build such pages. Pure."""
+"""The calibration report as an HTML page without scripts, and functions that build such pages."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -40,12 +40,12 @@ code { font-size: .85em } .scroll + p { margin-top: .75rem }
 
 
 def render_calibration(report: CalibrationReport, *, agent: str) -> str:
-    """Return the calibration page of `agent`."""
+    """Return the calibration report on the named agent as an HTML page."""
     return render_document(f"Calibration of {agent}", _render_sections(report))
 
 
 def render_document(title: str, content: str) -> str:
-    """Return an HTML page; `content` is markup."""
+    """Return an HTML page with a title. `content` is HTML markup."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -77,7 +77,7 @@ def _render_sections(report: CalibrationReport) -> str:
 
 
 def render_card(title: str, content: str) -> str:
-    """Return a titled section; `content` is markup."""
+    """Return an HTML section with a title. `content` is HTML markup."""
     return f"<section><h2>{escape(title)}</h2>{content}</section>"
 
 
@@ -91,7 +91,7 @@ def _render_trend_section(report: CalibrationReport) -> str:
 
 
 def render_trend(trend: CalibrationTrend | None, n: int) -> str:
-    """Return a plot of the Brier score and the bias over time, or a note that `n` reviews are too few for one."""
+    """Return a plot of the Brier score and the bias over time; a note if `n` reviews are too few for a trend."""
     if trend is None:
         return f"<p>{escape(phrases.describe_missing_trend(n))}</p>"
     return (
@@ -127,7 +127,7 @@ def _render_correction(report: CalibrationReport) -> str:
 
 
 def render_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numeric_columns: set[int]) -> str:
-    """Return a table of text cells; `numeric_columns` are right-aligned."""
+    """Return an HTML table of text cells. Columns with an index in `numeric_columns` are right-aligned."""
 
     def cells(row: Sequence[str], tag: str) -> str:
         classes = (' class="number"' if column in numeric_columns else "" for column in range(len(row)))

@@ -1,4 +1,4 @@
-"""The report of the quality metrics as JSON, with advice for missed targets."""
+"""The quality metrics of contexts as JSON, with advice for missed targets."""
 
 from collections.abc import Mapping
 
@@ -6,14 +6,17 @@ from newton.cognition.metrics.metrics import MetricGroup, QualityMetric, Quality
 
 # Advice by metric and by the side on which it misses its target.
 ADVICE_BY_VERDICT: Mapping[tuple[str, str], str] = {
-    ("context relevance", "low"): "Many items are unlikely to be relevant to their inputs. A frame of your own"
-    " (NEWTON_FRAMES_DIR) with a higher `relevance_floor` leaves them out, but loses some answers.",
-    ("budget utilisation", "low"): "The memory has too little to fill the budgets: lower NEWTON_CONTEXT_TOKENS,"
+    ("context relevance", "low"): "Many memories in contexts are unlikely to be relevant to their inputs. A frame of"
+    " your own (NEWTON_FRAMES_DIR) with a higher `relevance_floor` leaves them out, but may leave out answers too.",
+    ("budget utilisation", "low"): "The memory is too small to fill the contexts: lower NEWTON_CONTEXT_TOKENS,"
     " or store more (`newton remember`, `newton ingest`).",
     ("budget utilisation", "high"): "Contexts are full and omit memories: raise NEWTON_CONTEXT_TOKENS.",
     ("refresh rate", "high"): "Contexts are rebuilt at most turns: keep one topic per conversation (`/frame NAME`"
     " fixes the frame), and start another with `newton chat`.",
-    ("recall precision", "low"): "Replies use few of the items: forget or retract useless memories, or lower"
+    (
+        "recall precision",
+        "low",
+    ): "Replies use few memories of their contexts: forget or retract useless memories, or lower"
     " NEWTON_CONTEXT_TOKENS.",
     ("cold start, p95", "high"): "Contexts are built slowly: `newton bench context` measures each stage, `newton"
     " doctor` finds problems; NEWTON_SOURCE_TIMEOUT_SECONDS is the timeout of each source.",
@@ -23,7 +26,7 @@ ADVICE_BY_VERDICT: Mapping[tuple[str, str], str] = {
 
 
 def metrics_to_json(report: QualityReport) -> dict[str, object]:
-    """Return the report as JSON values."""
+    """Return the report on the quality metrics as JSON values."""
     period = report.period
     return {
         "since": period.since.isoformat(),

@@ -1,4 +1,4 @@
-"""Phrases for calibration metrics, shared by the terminal and HTML reports. Pure."""
+"""Phrases about calibration, shared by the reports for the terminal and in HTML."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from newton.brain.calibration.scores import CalibrationScores
 from newton.brain.calibration.trend import WINDOW_SIZE, CalibrationDrift, TrendSlope
 
 METHOD_NAMES = {"none": "None", "platt": "Platt scaling", "isotonic": "Isotonic regression"}
-NO_REVIEWED_DECISIONS = "No decision was reviewed yet. Calibration begins with the first recorded outcome."
+NO_REVIEWED_DECISIONS = "No decision is reviewed yet. The report needs at least one recorded outcome."
 GROUP_TITLES = {"category": "By category", "stakes": "By stakes", "frame": "By frame", "reason": "By kind of reason"}
 
 
@@ -38,21 +38,36 @@ def describe_sample(scores: CalibrationScores) -> str:
 
 
 def list_groups(report: CalibrationReport) -> list[tuple[str, Sequence[CalibrationGroup]]]:
-    """Return the groups of decisions with a title for each grouping. Omit groupings without named groups."""
+    """Return the groups of decisions for each criterion, such as the category, with a title.
+
+    A criterion that no decision has is left out.
+    """
     named = {key: groups for key, groups in report.groups.items() if any(one.name != UNNAMED for one in groups)}
     return [(GROUP_TITLES[key], groups) for key, groups in named.items()]
 
 
 def list_scores(scores: CalibrationScores) -> list[tuple[str, str, str]]:
-    """Return the name, value and meaning of each score."""
+    """Return the name, the value and the meaning of each score, as text."""
     skill, base_rate = scores.brier_skill_vs_base, format_percent(scores.base_rate)
-    skill_meaning = "undefined: all outcomes are equal" if skill is None else "share of the base rate's error avoided"
+    skill_meaning = (
+        "undefined: all outcomes are equal"
+        if skill is None
+        else f"error avoided, relative to always stating {base_rate}"
+    )
     return [
-        ("Brier", f"{scores.brier:.3f}", f"0 is perfect; always stating {base_rate}: {scores.uncertainty:.3f}"),
+        (
+            "Brier",
+            f"{scores.brier:.3f}",
+            f"0 is perfect; always stating {base_rate} would score {scores.uncertainty:.3f}",
+        ),
         ("Skill", "-" if skill is None else format_percent(skill), skill_meaning),
-        ("Log loss", f"{scores.log_loss:.3f}", "penalizes confident errors most"),
-        ("ECE", f"{scores.ece10:.3f}", f"mean gap of stated and observed; equal-mass {scores.ece10_equal_mass:.3f}"),
-        ("Largest gap", f"{scores.mce10:.3f}", "of stated and observed in one bin"),
+        ("Log loss", f"{scores.log_loss:.3f}", "penalizes confident errors most (less is better)"),
+        (
+            "ECE",
+            f"{scores.ece10:.3f}",
+            f"mean gap of stated and observed; bins of equal size {scores.ece10_equal_mass:.3f}",
+        ),
+        ("Largest gap", f"{scores.mce10:.3f}", "between stated and observed in one bin"),
         ("Reliability", f"{scores.reliability:.4f}", "squared gap of stated and observed (less is better)"),
         ("Resolution", f"{scores.resolution:.4f}", f"separation (more is better), at most {scores.uncertainty:.3f}"),
         ("Spread", f"{scores.sharpness_var**0.5:.3f}", "standard deviation of the stated confidence"),
@@ -97,6 +112,6 @@ def describe_recalibration(report: CalibrationReport) -> str:
 
 
 def list_corrections(recalibration: RecalibrationResult) -> list[tuple[str, str]]:
-    """Return pairs of stated and corrected confidence."""
+    """Return pairs of stated and corrected confidence, as text."""
     stated = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
     return [(format_percent(value), format_percent(recalibration.correct(value))) for value in stated]

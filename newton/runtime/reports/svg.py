@@ -1,4 +1,4 @@
-"""Plots as inline SVG. The style of the page sets the colours, for light and dark mode. Pure."""
+"""Plots as inline SVG. The style sheet of the page sets the colours, for light and dark mode."""
 
 from collections.abc import Sequence
 from html import escape
@@ -15,7 +15,7 @@ MIN_MARK_GAP = 0.12  # minimum distance of two tick labels, as a share of the he
 
 
 def draw_reliability(bins: Sequence[CalibrationBin]) -> str:
-    """Draw the reliability diagram, with Wilson intervals and counts. The diagonal is perfect calibration."""
+    """Draw the reliability diagram with Wilson intervals and counts. The diagonal stands for perfect calibration."""
     side, max_count = PLOT_WIDTH, max(one.n for one in bins)
     grid = "".join(
         f'<path class="grid" d="M{at * side:.0f} 0V{side}M0 {at * side:.0f}H{side}"/>'
@@ -31,7 +31,7 @@ def draw_reliability(bins: Sequence[CalibrationBin]) -> str:
 
 
 def draw_sharpness(bins: Sequence[CalibrationBin]) -> str:
-    """Draw the histogram of stated confidence."""
+    """Draw the histogram of stated confidences."""
     max_count, width, bars = max(one.n for one in bins), PLOT_WIDTH / BIN_COUNT, ""
     for one in bins:
         left, height = one.low * PLOT_WIDTH, PLOT_HEIGHT * one.n / max_count
@@ -45,7 +45,7 @@ def draw_sharpness(bins: Sequence[CalibrationBin]) -> str:
 
 
 def draw_trend(windows: Sequence[TrendWindow]) -> str:
-    """Draw the Brier score and bias of each window, in order of time."""
+    """Draw the Brier score and the bias of each window of reviews, in order of time."""
     values = [value for window in windows for value in (window.brier, window.bias)]
     low, high = min(0.0, *values), max(0.05, *values)
     marks = (0.0, high) if -low < MIN_MARK_GAP * (high - low) else (low, 0.0, high)

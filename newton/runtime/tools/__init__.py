@@ -1,1 +1,1 @@
-"""The tools that MCP and the chat share, and the JSON models that they share with HTTP."""
+"""The tools of the MCP server and the chat, and JSON models that these share with the HTTP API."""

@@ -1,4 +1,4 @@
-"""Opaque cursors: positions in lists as texts."""
+"""Cursors for pages of lists: a position, encoded as opaque text."""
 
 import base64
 import binascii
@@ -7,7 +7,8 @@ from newton.errors import InputError
 
 
 def encode_cursor(position: str) -> str:
-    """
+    """Return the cursor for a position.
+
     >>> decode_cursor(encode_cursor("42"))
     '42'
     """
@@ -15,7 +16,7 @@ def encode_cursor(position: str) -> str:
 
 
 def decode_cursor(cursor: str) -> str:
-    """Return the position of a cursor. Raises InputError for an invalid one."""
+    """Return the position that a cursor encodes. Raises InputError for an invalid cursor."""
     try:
         return base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):

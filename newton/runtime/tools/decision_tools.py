@@ -43,7 +43,7 @@ async def compute_calibration(caller: ToolCaller, args: decision_inputs.Calibrat
     reviewed, category = await caller.decisions.list_reviewed_decisions(), args.category
     categories = sorted({one.category for one in reviewed})
     if category is not None and category not in categories:
-        hint = f"Known categories: {', '.join(categories) or 'none'}."
+        hint = f"Categories with reviewed decisions: {', '.join(categories) or 'none'}."
         raise InputError(f"No reviewed decision has the category {category!r}.", hint=hint)
     return ToolResult(to_json(build_calibration(one for one in reviewed if category in (None, one.category))))
 

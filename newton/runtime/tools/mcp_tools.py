@@ -1,4 +1,4 @@
-"""Tools of the MCP server and of the chat. A tool has an input model, a declared effect and a handler."""
+"""The table of the tools of the MCP server and the chat, and their execution."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
@@ -22,7 +22,10 @@ EFFECT_SCOPES: Mapping[ToolEffect, TokenScope] = {"nothing": "read", "adds": "wr
 
 
 class McpTool(NamedTuple):
-    """A tool. Its description is the docstring of the input model."""
+    """A tool: its input model, its effect on stored data, and its handler.
+
+    Its description is the docstring of the input model.
+    """
 
     input_model: type[ToolInput]
     effect: ToolEffect
@@ -43,12 +46,12 @@ async def run_tool(
 ) -> ToolResult:
     """Run a tool call and return its result or its error. Raises only DatabaseError.
 
-    `origin` is the interface of the caller, and `trust` the highest trust of what the tool stores.
+    `origin` is the interface of the caller; `trust` is the highest trust of what the tool stores.
     """
     try:
         tool = TOOLS.get(name)
         if tool is None:
-            raise NotFoundError(f"There is no tool {name!r}.", hint=f"There are: {', '.join(TOOLS)}.")
+            raise NotFoundError(f"There is no tool {name!r}.", hint=f"The tools are: {', '.join(TOOLS)}.")
         caller = ToolCaller(newton=newton, origin=origin, trust=trust)
         return await tool.run(caller, parse_input(tool.input_model, json.dumps(arguments)))
     except DatabaseError:
@@ -62,7 +65,7 @@ def to_error_result(error: NewtonError) -> ToolResult:
 
 
 def _agent_tool(name: str) -> Callable[[ToolCaller, ToolInput], Awaitable[ToolResult]]:
-    """Return the handler of a tool that a model of the agent may call too."""
+    """Return the handler of a tool that the agent's own model can call too."""
 
     async def run(caller: ToolCaller, tool_input: ToolInput) -> ToolResult:
         return await caller.toolset.execute(name, tool_input.model_dump_json())
@@ -81,7 +84,10 @@ def _writer(
     *,
     is_idempotent: bool = False,
 ) -> McpTool:
-    """Return a tool that stores something, unless a censor blocks it; a person is only warned."""
+    """Return a tool that stores something, unless a censor blocks it.
+
+    If a person calls the tool, a censor only warns.
+    """
 
     async def run_checked(caller: ToolCaller, tool_input: ToolInput) -> ToolResult:
         gate = caller.newton.action_gate(caller.origin)

@@ -1,4 +1,4 @@
-"""Tools on memories: the context, deletion and curation of facts, entities, and the working memory."""
+"""Tools on memories: contexts, lists, deletion, changes of facts, entities, and the working memory."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -50,7 +50,7 @@ async def build_context(caller: ToolCaller, args: inputs.HostContextInput) -> To
 
 
 async def _find_begun_session(caller: ToolCaller, name: str | None) -> UUID | None:
-    """Return the id of a session; None before its first message or task, when a host may already ask for a context."""
+    """Return the id of a session; None if it does not exist, because a client may ask for a context first."""
     try:
         return None if name is None else await caller.find_session(name)
     except NotFoundError:
@@ -70,7 +70,7 @@ async def list_memories(caller: ToolCaller, args: ListMemoriesInput) -> ToolResu
 
 
 async def forget(caller: ToolCaller, args: inputs.ForgetInput) -> ToolResult:
-    """Return the plan and its token; with the token, delete the memory."""
+    """Return the memories to delete and the token that confirms it or, if the call has this token, delete them."""
     if args.token is None:
         plan, token = await caller.curation.plan_forget(args.memory_id)
         response = ForgetPlanResponse(

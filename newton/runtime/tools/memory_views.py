@@ -1,4 +1,4 @@
-"""Lists of memories as HTTP, the tools and the command line answer them."""
+"""Lists of memories and entities as JSON models, for HTTP, the tools and the command line."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -47,28 +47,32 @@ SEPARATOR = "|"  # of the parts of a cursor
 
 
 class MemoryListItem(ViewModel):
-    """A memory in a list. It has the fields that the request selects; without `fields`, all of them."""
+    """A memory in a list. It has the fields that the request selects; by default all."""
 
     memory_id: UUID | None = None
     kind: Kind | None = None
     state: str | None = Field(None, examples=["CONFIRMED"])
-    quarantined: bool | None = Field(None, description="Found only on request, until it is confirmed.")
-    text: str | None = Field(None, description="The text on one line; of a long one, its summary.")
-    micro: str | None = Field(None, description="The text in about 20 tokens.")
+    quarantined: bool | None = Field(
+        None, description="Whether the memory is left out of searches until it is confirmed."
+    )
+    text: str | None = Field(None, description="The text on one line. A long text is replaced by its summary.")
+    micro: str | None = Field(None, description="The text, shortened to about 20 tokens.")
     subject: str | None = None
     attribute: str | None = None
     importance: float | None = Field(
-        None, description="From 0 to 10: set by a person, or derived from the record.", examples=[2]
+        None, description="From 0 to 10: set by a person, or else computed by Newton.", examples=[2]
     )
     is_importance_set: bool | None = Field(None, description="Whether a person set the importance.")
-    is_core: bool | None = Field(None, description="Whether it is a core fact.")
+    is_core: bool | None = Field(
+        None, description="Whether the memory is a core fact, which only a person may supersede."
+    )
     confidence: float | None = None
     outcome: Outcome | None = None
     confirmations: int | None = None
-    uses: int | None = Field(None, description="How often it was in a context or a search result.")
+    uses: int | None = Field(None, description="How often the memory was in a context or a search result.")
     trust: Trust | None = None
     origin: str | None = Field(None, examples=["cli"])
-    session: str | None = Field(None, description="The session in which it was said, or of which it was made.")
+    session: str | None = Field(None, description="The session from which the memory comes.")
     ref: str | None = None
     occurred_at: datetime | None = None
     created_at: datetime | None = None
@@ -77,7 +81,7 @@ class MemoryListItem(ViewModel):
 
 
 class MemoryListResponse(ViewModel):
-    """One page of the memories. `next` is the cursor of the next page; it is null on the last page."""
+    """One page of a list of memories. `next` is the cursor for the next page; it is null on the last page."""
 
     items: list[MemoryListItem]
     next: str | None = Field(None, examples=["MDE5YTlmN2M"])
@@ -89,7 +93,10 @@ class MemoryListResponse(ViewModel):
 async def list_memories(
     newton: AgentServices, origin: str, query: ListMemoriesInput, *, fields: Sequence[MemoryField] = ()
 ) -> MemoryListResponse:
-    """Return one page of the memories, each with the given fields, or with all. Raises InputError for a bad cursor."""
+    """Return one page of a list of memories. Raises InputError for an invalid cursor.
+
+    `fields` selects the fields of each memory; if empty, all are returned.
+    """
     ordered = ListOrder(query.sort, query.order)
     page = await newton.memory_lists(origin).list_memories(
         query, ordered, after=_decode_position(query.cursor, ordered), limit=query.limit
@@ -100,7 +107,7 @@ async def list_memories(
 
 
 def to_list_item(memory: ListedMemory, fields: Sequence[MemoryField] = ()) -> MemoryListItem:
-    """Return a memory with the given fields, or with all."""
+    """Return a memory as a list item with the selected fields, or with all fields if `fields` is empty."""
     values = {name: memory.summary if name == "text" else getattr(memory, name) for name in fields or MEMORY_FIELDS}
     return MemoryListItem.model_validate(values)
 
@@ -132,19 +139,22 @@ class BulkSampleItem(ViewModel):
 
 
 class BulkChangeResponse(ViewModel):
-    """The memories that a change affected, or in a preview would affect, a sample of them, and the confirming token."""
+    """The numbers of memories that a change has affected or, in a preview, would affect.
+
+    A preview also has a sample of the memories, and the `token` that confirms the change.
+    """
 
     action: BulkAction
     is_done: bool
     count: int = Field(description="The number of memories that the filter selects.")
-    counts: dict[str, int] = Field(description="The number of these by kind.")
-    derived: int = Field(description="The number of memories derived from them, which `include_derived` deletes too.")
-    sample: list[BulkSampleItem] = Field(description="The first of them; empty once the change is done.")
+    counts: dict[str, int] = Field(description="The number of the selected memories by kind.")
+    derived: int = Field(description="The number of memories derived from these, which `include_derived` deletes too.")
+    sample: list[BulkSampleItem] = Field(description="The first selected memories; empty when the change is done.")
     token: str | None
 
 
 def to_bulk_result(plan: BulkPlan, *, is_done: bool) -> BulkChangeResponse:
-    """Return the result of a change, without texts, or its preview."""
+    """Return the preview of a change or, if `is_done`, its result, which contains no text of memories."""
     sample = () if is_done else plan.memories[:MAX_SAMPLE]
     return BulkChangeResponse(
         action=plan.change.action,
@@ -168,7 +178,7 @@ class EntityMention(ViewModel):
 
 
 class EntityDetail(EntityInfo):
-    """A person or thing in full, with the latest memories that mention it, and its relations."""
+    """A person or thing with its properties and relations, and the latest memories that mention it."""
 
     state: str
     properties: dict[str, JsonValue]

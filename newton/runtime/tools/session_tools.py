@@ -60,9 +60,10 @@ async def _answer(tasks: TaskService, task: Task) -> ToolResult:
 
 
 async def note_exchange(caller: ToolCaller, args: inputs.NoteExchangeInput) -> ToolResult:
-    """Store the messages. The host reports what the user said, so the trust of the caller limits theirs.
+    """Store a message of the user and the reply to it, as the client reports them.
 
-    What was said cannot be taken back by not recording it, so a censor only warns; its match with the reply counts.
+    The trust of the message is at most the caller's. A matching censor only warns, because the messages were sent
+    already; a match with the reply is counted.
     """
     warning = await _check_exchange(caller, args)
     now = caller.newton.scope.now()
@@ -77,7 +78,7 @@ async def note_exchange(caller: ToolCaller, args: inputs.NoteExchangeInput) -> T
 
 
 async def _check_exchange(caller: ToolCaller, args: inputs.NoteExchangeInput) -> str | None:
-    """Return the warning of a censor that matches the reply or the message of the user, or None."""
+    """Return the warning of a censor that matches the reply or the user's message; None if none matches."""
     gate = caller.newton.action_gate(caller.origin)
     checks = [await gate.check(args.assistant, "action")] if args.assistant else []
     checks.append(await gate.check(args.user, "input"))

@@ -1,4 +1,4 @@
-"""The caller of a tool: the services of its agent, with the origin and trust of what it writes."""
+"""The caller of a tool: the services of its agent, with the origin and trust of what it stores."""
 
 from dataclasses import dataclass, replace
 from uuid import UUID
@@ -18,7 +18,7 @@ from newton.runtime.wiring import AgentServices
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCaller:
-    """The services that tools use. `trust` is the highest trust that the texts of the caller may get."""
+    """The services that tools use. `trust` is the highest trust that texts from the caller can get."""
 
     newton: AgentServices
     origin: str
@@ -30,7 +30,7 @@ class ToolCaller:
 
     @property
     def toolset(self) -> AgentToolset:
-        """Return the tools that a model of the agent may call too."""
+        """Return the tools that the agent's own model can call too."""
         return replace(self.newton.toolset(self.origin), max_trust=self.trust).with_trust(())
 
     @property
@@ -54,11 +54,14 @@ class ToolCaller:
         return ProcedureService(scope=self.scope)
 
     async def find_session(self, name: str) -> UUID:
-        """Return the id of a session. Raises NotFoundError."""
+        """Return the id of the named session. Raises NotFoundError if it does not exist."""
         async with self.newton.scope.transaction() as tx:
             return await sessions.get_session_id(tx, agent_id=self.newton.scope.agent_id, ref=name)
 
     async def tasks(self, session: str | None) -> TaskService:
-        """Return the task stack of a session, or of the session of the last pushed task. Raises NotFoundError."""
+        """Return the task stack of the named session; without a name, of the session of the last started task.
+
+        Raises NotFoundError if the session does not exist.
+        """
         tasks = self.newton.tasks(self.origin)
         return tasks if session is None else tasks.for_session(await self.find_session(session))

@@ -1,4 +1,4 @@
-"""The JSON models of lists and records, the same in HTTP responses and in the results of tools."""
+"""JSON models of lists and records, shared by HTTP responses and the results of tools."""
 
 from datetime import datetime
 from typing import Self
@@ -19,26 +19,29 @@ from newton.heart.procedures import ProcedureVersion
 
 
 class ViewModel(BaseModel):
-    """Base of the view models: those of this module, of the chat, and of HTTP response bodies."""
+    """The base class of the models of this module, of the chat, and of HTTP response bodies."""
 
     model_config = ConfigDict(frozen=True)
 
     @classmethod
     def from_source(cls, source: object, **fields: object) -> Self:
-        """Return the model with `fields`. Every other field is copied from the attribute of `source` with its name."""
+        """Return a model with `fields`.
+
+        All other fields are copied from the attributes of `source` with the same names.
+        """
         names = (name for name in cls.model_fields if name not in fields and hasattr(source, name))
         return cls.model_validate({name: getattr(source, name) for name in names} | fields)
 
 
 class MemoryMentionInfo(ViewModel):
-    """A memory that a result names."""
+    """A memory that a result refers to."""
 
     memory_id: UUID
     text: str
 
 
 class DecisionInfo(ViewModel):
-    """A decision in a list; `description` is null when its text was erased."""
+    """A decision in a list. `description` is null if its text was erased."""
 
     decision_id: UUID
     state: str
@@ -56,7 +59,7 @@ class DecisionInfo(ViewModel):
 
 
 class OutcomeInfo(ViewModel):
-    """A reviewed decision. `description` and `lesson` are null when the text was erased."""
+    """A reviewed decision. `description` and `lesson` are null if the text was erased."""
 
     decision_id: UUID
     description: str | None
@@ -69,7 +72,7 @@ class OutcomeInfo(ViewModel):
 
 
 class BundleInfo(ViewModel):
-    """A bundle in a list."""
+    """A bundle (a stored context) in a list."""
 
     bundle_id: UUID
     created_at: datetime
@@ -82,7 +85,7 @@ class BundleInfo(ViewModel):
 
 
 class SessionInfo(ViewModel):
-    """A session. For a branch, the parent fields name the session and the position where it began."""
+    """A session. If it is a branch, the parent fields name the session and the position at which it began."""
 
     session_id: UUID
     session: str
@@ -92,7 +95,7 @@ class SessionInfo(ViewModel):
 
 
 class MessageInfo(ViewModel):
-    """A stored message."""
+    """A stored message of a session."""
 
     position: int
     role: Role
@@ -134,7 +137,7 @@ class TaskInfo(ViewModel):
 
 
 class CensorInfo(ViewModel):
-    """A censor and how often it matched. A proposed censor has no effect until a person approves it."""
+    """A censor with the number of its matches. A proposed censor has no effect until a person approves it."""
 
     memory_id: UUID
     state: str
@@ -150,7 +153,7 @@ class CensorInfo(ViewModel):
 
 
 class ProcedureInfo(ViewModel):
-    """A procedure and its track record: the rate of successful uses, and its lower bound (Wilson score, 95 %)."""
+    """A procedure with the rate of its successful uses, and the lower bound of this rate (Wilson score, 95 %)."""
 
     memory_id: UUID
     name: str
@@ -166,7 +169,7 @@ class ProcedureInfo(ViewModel):
 
 
 class ProcedureDetail(ProcedureInfo):
-    """A procedure in full."""
+    """A procedure with its triggers, goals, steps and details."""
 
     triggers: list[str]
     goals: list[str]
@@ -183,14 +186,14 @@ class TenetInfo(ViewModel):
 
 
 class IdentityResponse(ViewModel):
-    """The current version of the identity, and its lines by priority."""
+    """The current version of the identity, and its lines, most important first."""
 
     version: int
     lines: list[TenetInfo]
 
 
 class EntityInfo(ViewModel):
-    """A person or thing. `salience` is high for what is mentioned often and lately."""
+    """A person or thing. `salience` is high if it is mentioned often and recently."""
 
     memory_id: UUID
     name: str
@@ -201,7 +204,10 @@ class EntityInfo(ViewModel):
 
 
 class RelationInfo(ViewModel):
-    """A relation between two entities; `weight` in [0, 1) grows with the evidence, `depth` is the distance."""
+    """A relation between two entities.
+
+    `weight`, from 0 to below 1, grows with the evidence; `depth` is the distance.
+    """
 
     source: str
     type: str
@@ -211,7 +217,7 @@ class RelationInfo(ViewModel):
 
 
 class GuardrailInfo(ViewModel):
-    """A guardrail. Its CEL expression is true when a decision violates the rule."""
+    """A guardrail: a rule on decisions. Its CEL expression is true for a decision that violates the rule."""
 
     name: str
     is_active: bool
@@ -223,7 +229,7 @@ class GuardrailInfo(ViewModel):
 
 
 class WorkingMemoryItem(ViewModel):
-    """A memory of the working memory. `detail` is null if it is left out; `reason` says why."""
+    """A memory of the working memory. `detail` is null if it was left out of the context; `reason` says why."""
 
     memory_id: UUID
     kind: str
@@ -235,7 +241,7 @@ class WorkingMemoryItem(ViewModel):
 
 
 class WorkingMemoryResponse(ViewModel):
-    """A context from the working memory, with the memories in it and those left out."""
+    """A context built from the working memory, with the memories in it and those left out."""
 
     profile: str
     text: str
@@ -246,12 +252,12 @@ class WorkingMemoryResponse(ViewModel):
 
 
 class ForgetPlanResponse(ViewModel):
-    """The memories that `forget` would delete, and the token that confirms it."""
+    """The memories that `forget` would delete, and the `token` that confirms the deletion."""
 
     memory_id: str
     kind: str
     text: str
-    derived: list[str] = Field(description="The memories derived from it, which `include_derived` deletes too.")
+    derived: list[str] = Field(description="The memories derived from this one, which `include_derived` deletes too.")
     token: str
     next_step: str
 

@@ -1,4 +1,4 @@
-"""Contexts from the working memory of a session, as HTTP and the tools answer them."""
+"""Contexts from the working memory of a session, for HTTP and the tools."""
 
 from newton.agent.inputs import WorkingMemoryInput
 from newton.cognition.assembly.scored_candidate import ScoredCandidate
@@ -7,7 +7,10 @@ from newton.runtime.wiring import AgentServices
 
 
 async def build_working_context(newton: AgentServices, query: WorkingMemoryInput) -> WorkingMemoryResponse:
-    """Build the context. Raises NotFoundError for an unknown session or strategy."""
+    """Build a context from the working memory of a session.
+
+    Raises NotFoundError for an unknown session or profile.
+    """
     memory = await newton.working_memory(query.session)
     context = await memory.create_context(query.profile, query.max_tokens)
     return WorkingMemoryResponse(

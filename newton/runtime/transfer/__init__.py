@@ -1,1 +1,1 @@
-"""Import and export of memories as files."""
+"""Import of memories from files, and export of an agent to a file."""

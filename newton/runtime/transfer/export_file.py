@@ -1,4 +1,4 @@
-"""Export of one agent to an NDJSON file with a checksum, and its atomic restore."""
+"""Export of one agent to an NDJSON file with a checksum, and its restore in one transaction."""
 
 import asyncio
 import base64
@@ -37,12 +37,12 @@ EXCLUDED_TABLES = {
 
 BATCH_ROWS, BATCH_BYTES = 500, 4_000_000
 MAX_HEADER_BYTES, MAX_LINE_BYTES = 100_000, 256 * 1024 * 1024
-UPDATE_HINT = "Use the version of Newton that wrote the file, or update this one."
+UPDATE_HINT = "Use the version of Newton that wrote the file, or update this installation."
 ROW_PREFIX, ROW_SEPARATOR, ROW_SUFFIX = b'{"table":"', b'","row":', b"}\n"
 
 
 class ArchiveHeader(BaseModel):
-    """The first line: the agent, the time of export, and the line count of each table."""
+    """The first line of an export: the agent, the time of the export, and the line count of each table."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -54,7 +54,7 @@ class ArchiveHeader(BaseModel):
 
 
 class ArchiveTrailer(BaseModel):
-    """The last line. `sha256` covers all bytes before it."""
+    """The last line of an export. `lines` and `sha256` cover all lines before it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -64,7 +64,7 @@ class ArchiveTrailer(BaseModel):
 
 
 class VectorRow(BaseModel):
-    """The vector of a memory: half-precision floats in pgvector's binary format, encoded in base64."""
+    """A line with the vector of a memory: half-precision floats in pgvector's binary format, in base64."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -75,7 +75,7 @@ class VectorRow(BaseModel):
 
 
 class ArchiveWriter:
-    """Writes lines and computes the SHA-256 of all of them."""
+    """A writer that counts the lines of an export and computes their SHA-256."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file, self.lines, self.hash = file, 0, hashlib.sha256()
@@ -93,14 +93,17 @@ class ArchiveWriter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentArchive:
-    """Exports one agent from a database, or restores one into it."""
+    """Export and restore of one agent of a database."""
 
     scope: AgentScope
     agent: str
     chain_heads: ChainHeadFiles
 
     async def export(self, file: IO[bytes], *, progress: Callable[[int], None] = lambda lines: None) -> ArchiveHeader:
-        """Write the agent from one database snapshot, which excludes concurrent writes."""
+        """Write the agent to a file from one database snapshot, and return the header of the file.
+
+        `progress` is called repeatedly with the number of lines written since its last call.
+        """
         async with self.scope.transaction(snapshot=True) as tx:
             tables = await _archived_tables(tx)
             counts = {table: await self._count_rows(tx, table) for table in tables}
@@ -141,9 +144,9 @@ class AgentArchive:
             yield row["line"]
 
     async def restore(self, file: IO[bytes], *, progress: Callable[[int], None] = lambda lines: None) -> ArchiveHeader:
-        """Restore the agent from the file in one transaction.
+        """Restore the agent from a file in one transaction, and return the header of the file.
 
-        Raises InputError for a damaged file, before any change, and ConflictError for an agent that has memories.
+        Raises InputError for a damaged file, before any change, and ConflictError if the agent already has memories.
         """
         header, agent_id = await asyncio.to_thread(verify_archive, file), self.scope.agent_id
         async with self.scope.transaction() as tx:
@@ -151,7 +154,7 @@ class AgentArchive:
             if row and row["begun"]:
                 raise ConflictError(
                     f"The agent {self.agent!r} already has memories.",
-                    hint="Name a new one with --agent, or erase this one with"
+                    hint="Name a new agent with --agent, or erase this one with"
                     f" `newton erase --agent {shlex.quote(self.agent)} --everything`.",
                 )
             with reject_invalid_rows("The file contains rows that this database rejects"):
@@ -202,7 +205,7 @@ async def _archived_tables(tx: Tx) -> list[str]:
 
 
 def verify_archive(file: IO[bytes]) -> ArchiveHeader:
-    """Verify the file, rewind it to its beginning and return its header. Raises InputError for a damaged file."""
+    """Verify the checksum of an export, rewind the file and return its header. Raises InputError for a damaged file."""
     file.seek(0)
     checksum, lines, last = hashlib.sha256(), -1, b""
     header = _parse_header(file.readline(MAX_LINE_BYTES))
@@ -238,7 +241,7 @@ def _damaged_error(reason: str) -> InputError:
 
 
 def is_archive(first_line: bytes) -> bool:
-    """Return True if the line begins an export, even a damaged one, and False if it begins an import file."""
+    """Return True if a first line belongs to an export, even a damaged one; False for a file to import."""
     try:
         header = json.loads(first_line)
     except ValueError:
@@ -247,7 +250,7 @@ def is_archive(first_line: bytes) -> bool:
 
 
 def _iter_rows(file: IO[bytes]) -> Iterator[tuple[str, bytes]]:
-    """Yield the table and the JSON of each row."""
+    """Yield the table name and the JSON text of each row of an export."""
     file.readline(MAX_LINE_BYTES)
     while line := file.readline(MAX_LINE_BYTES):
         table, separator, row = line.removeprefix(ROW_PREFIX).partition(ROW_SEPARATOR)

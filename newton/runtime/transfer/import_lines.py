@@ -1,4 +1,4 @@
-"""The line types of an import file, and the items that they are converted to."""
+"""Models of the line types of an import file, and the items to store that they are converted to."""
 
 import json
 from datetime import datetime
@@ -30,14 +30,14 @@ from newton.providers.chat import ToolCall
 
 
 class MessageItem(NamedTuple):
-    """A message in the named session."""
+    """A message to store in the named session."""
 
     session: str
     message: Message
 
 
 class EventItem(NamedTuple):
-    """An event, optionally in the named session."""
+    """An event to store; `session` names the session that it belongs to, or is None."""
 
     ref: str
     event: EventData
@@ -45,7 +45,7 @@ class EventItem(NamedTuple):
 
 
 class DocumentItem(NamedTuple):
-    """A document and its parsed text."""
+    """A document to store, with its parsed text."""
 
     ref: str
     title: str
@@ -80,7 +80,7 @@ class ImportLine(ImportModel):
 
 
 class ToolCallInput(ImportModel):
-    """A tool call. Its arguments are a JSON value or JSON text."""
+    """A tool call of a message. `arguments` may be a JSON object or JSON text."""
 
     id: Ref
     name: Name
@@ -97,7 +97,7 @@ class MessageFields(BaseModel):
     role: Role
     content: MessageContent = Field("", examples=["The staging server is restarted every Monday."])
     name: Name | None = Field(None, examples=["Ana"])
-    calls: list[ToolCallInput] = Field([], description="The tool calls of an assistant.")
+    calls: list[ToolCallInput] = Field([], description="The tool calls of an assistant message.")
     answers: Ref | None = Field(None, description="The id of the tool call that a tool message answers.")
 
     @model_validator(mode="after")
@@ -192,9 +192,9 @@ class DecisionImportLine(ImportLine):
     reviewed_at: Timestamp | None = None
 
     def to_item(self, ref: str, occurrence: int) -> ImportItem:
-        """Convert the line. An outcome without a time gets the decision's time."""
+        """Convert the line to a decision. An outcome without `reviewed_at` gets the time of the decision."""
         if self.outcome is None and (self.lesson or self.reviewed_at):
-            raise InputError("there is no 'outcome'.", hint="A lesson and a review time require an outcome.")
+            raise InputError("there is no 'outcome'.", hint="A 'lesson' and a 'reviewed_at' require an 'outcome'.")
         lists = {"alternatives": tuple(self.alternatives), "tags": tuple(self.tags)}
         own = self.model_dump(exclude={"type", "ref", "reasons", "outcome", "lesson", "reviewed_at", *lists})
         reasons = tuple(DecisionReason(reason.kind, reason.text) for reason in self.reasons)
@@ -215,7 +215,7 @@ class ProcedureImportLine(ImportLine):
     details: CleanText | None = None
 
     def to_item(self, ref: str, occurrence: int) -> ImportItem:
-        """Convert the line. Procedures are identified by name; a ref is ignored."""
+        """Convert the line to a procedure. Procedures are identified by name, so `ref` is ignored."""
         own = self.model_dump(include={"name", "description", "domain", "details"}, exclude_none=True)
         return SkillFile(triggers=tuple(self.triggers), goals=tuple(self.goals), core=tuple(self.steps), **own)
 

@@ -1,4 +1,4 @@
-"""Import of NDJSON files: stores each line as a memory, idempotently."""
+"""The importer of NDJSON files. It stores each line as a memory; a repeated import stores nothing twice."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +32,7 @@ ProgressCallback = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class LineRejection:
-    """A rejected line and the reason."""
+    """The number of a rejected line, from 1, and the reason."""
 
     line: int
     reason: str
@@ -40,8 +40,10 @@ class LineRejection:
 
 @dataclass(slots=True, kw_only=True)
 class ImportReport:
-    """The counts of an import. `redacted` counts the secrets that were removed from its lines. `embedder_error` is set
-    when the embedder failed."""
+    """The counts of an import. `redacted` counts secrets that were removed from the lines.
+
+    `embedder_error` is the reason if the embedder failed, else None.
+    """
 
     new: int = 0
     unchanged: int = 0
@@ -54,7 +56,7 @@ class ImportReport:
 
 @dataclass(slots=True)
 class EmbedSignal:
-    """Signals from the writer to the embedder: more work, and the end of writing."""
+    """The signals of the task that writes memories to the task that embeds them: new work, and the end of writing."""
 
     work_available: asyncio.Event = field(default_factory=asyncio.Event)
     is_finished: bool = False
@@ -62,9 +64,9 @@ class EmbedSignal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NdjsonImporter:
-    """Imports into one agent. Each batch is one transaction, so a repeated import completes an interrupted one.
+    """An importer for one agent. Each batch is one transaction, so a repeated import completes an interrupted one.
 
-    `domains` are the domains of the frames; a censor of another domain is rejected.
+    `domains` are the subject domains that the frames define; a censor with another domain is rejected.
     """
 
     scope: AgentScope
@@ -74,7 +76,10 @@ class NdjsonImporter:
     sizes: SummarySizes = DEFAULT_SIZES
 
     async def run(self, path: Path, *, progress: ProgressCallback = lambda lines: None) -> ImportReport:
-        """Import each valid line once. `progress` is called after each step with its number of lines."""
+        """Import each valid line that is not stored yet, and return the counts.
+
+        `progress` is called after each step with the number of lines that the step has processed.
+        """
         report, signal = ImportReport(), EmbedSignal()
         async with task_group() as tasks:
             tasks.create_task(self._drain_outbox(report, signal, progress))
@@ -107,7 +112,7 @@ class NdjsonImporter:
         signal.work_available.set()
 
     def _validate_domain(self, item: ImportItem | NewtonError) -> ImportItem | NewtonError:
-        """Return the item, or the error of a censor with a domain that no frame names."""
+        """Return the item, or an InputError if it is a censor for a domain that no frame defines."""
         try:
             if isinstance(item, CensorRule):
                 censors.validate_domain(item, self.domains)
@@ -116,7 +121,10 @@ class NdjsonImporter:
         return item
 
     async def _write_batch(self, batch: Sequence[NumberedItem], report: ImportReport) -> None:
-        """Write the batch in one transaction. If a line is rejected, bisect the batch to leave out only that line."""
+        """Write the batch in one transaction. If an item is invalid, write the halves of the batch separately.
+
+        This is repeated until only the invalid item is left out and reported.
+        """
         items = [item for _, item in batch]
         try:
             new = await self.scope.db.run_with_retry(self.scope.agent_id, lambda tx: self._write_items(tx, items))
@@ -134,7 +142,7 @@ class NdjsonImporter:
         report.redacted += count_redactions(*map(repr, items))  # of any field
 
     async def _record_chain_head(self, batch: Sequence[NumberedItem]) -> None:
-        """Save the head of the decision ledger's hash chain if the batch has decisions."""
+        """Save the last hash of the decision log if the batch contains decisions."""
         if any(isinstance(item, NewDecision) for _, item in batch):
             saved = await asyncio.to_thread(self.chain_heads.load_or_none, self.scope.agent_id)
             async with self.scope.transaction() as tx:
@@ -149,7 +157,7 @@ class NdjsonImporter:
         return new
 
     async def _close_sessions(self, session_refs: set[str], report: ImportReport, progress: ProgressCallback) -> None:
-        """Close each session that the import file mentions."""
+        """Close each session named in the import file, so that its messages become episodes."""
         ctx = self.scope.at(ORIGIN).write_context("agent")
         for ref in sorted(session_refs):
             async with self.scope.transaction() as tx:
@@ -158,7 +166,7 @@ class NdjsonImporter:
             progress(0)
 
     async def _drain_outbox(self, report: ImportReport, signal: EmbedSignal, progress: ProgressCallback) -> None:
-        """Embed new memories while the writer runs, until none is pending or the embedder fails."""
+        """Embed new memories while another task writes, until none is left or the embedder fails."""
         while self.outbox is not None and report.embedder_error is None:
             is_last = signal.is_finished
             drained = await self.outbox.drain(on_progress=lambda count: progress(0))

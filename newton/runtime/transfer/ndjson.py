@@ -1,4 +1,4 @@
-"""Parser of import files: one JSON object per line."""
+"""The parser of import files, which have one JSON object per line."""
 
 import codecs
 import json
@@ -18,7 +18,10 @@ KNOWN_TYPES = f"Known types: {', '.join(LINE_TYPES)}."
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, int, ImportItem | NewtonError]]:
-    """Yield the number (from 1), the size in bytes, and the item or the error of each non-blank line."""
+    """Yield the number (from 1), the size in bytes, and the item of each non-blank line.
+
+    For an invalid line, the size is 0 and the item an error.
+    """
     occurrences: Counter[bytes] = Counter()
     for number, raw in _raw_lines(path):
         if isinstance(raw, NewtonError):
@@ -33,7 +36,10 @@ def read_lines(path: Path) -> Iterator[tuple[int, int, ImportItem | NewtonError]
 
 
 def parse_line(raw: bytes, *, occurrence: int = 0) -> ImportItem:
-    """Parse a line. `occurrence` is the number of identical lines before it. Raises InputError for an invalid line."""
+    """Parse a line and return its item. `occurrence` is the number of identical lines before it.
+
+    Raises InputError for an invalid line.
+    """
     try:
         line = LINE_ADAPTER.validate_python(json.loads(raw.decode("utf-8")))
         # a line without a ref is identified by its content, so that a repeated import is idempotent
@@ -43,14 +49,14 @@ def parse_line(raw: bytes, *, occurrence: int = 0) -> ImportItem:
     except ValidationError as error:
         raise _to_input_error(error) from None
     except (ValueError, RecursionError) as error:  # invalid JSON, or a number too long to parse
-        raise InputError(f"not JSON: {error}.", hint="Each line is one JSON object.") from None
+        raise InputError(f"not JSON: {error}.", hint="Write one JSON object on each line.") from None
 
 
 def _to_input_error(error: ValidationError) -> InputError:
     first = error.errors(include_url=False)[0]
     if first["type"] == "union_tag_invalid":
         tag = (first.get("ctx") or {}).get("tag")
-        return InputError(f"type {tag!r} cannot be imported.", hint=KNOWN_TYPES)
+        return InputError(f"lines of type {tag!r} cannot be imported.", hint=KNOWN_TYPES)
     if first["type"] == "union_tag_not_found":
         return InputError("the object has no 'type'.", hint=KNOWN_TYPES)
     field = ".".join(str(part) for part in first["loc"] if part not in LINE_TYPES)
@@ -60,7 +66,7 @@ def _to_input_error(error: ValidationError) -> InputError:
 
 
 def _raw_lines(path: Path) -> Iterator[tuple[int, bytes | NewtonError]]:
-    """Yield each line with its number, and an error instead of an overlong line. Memory use is constant."""
+    """Yield the number and the bytes of each line; for a line over `MAX_LINE_BYTES`, an error in place of its bytes."""
     try:
         file = path.open("rb")
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Writes the items of an import. Each kind of item has a store that writes it."""
+"""Functions that store the items of an import, one for each kind of item."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import groupby
@@ -31,9 +31,9 @@ from newton.runtime.transfer.import_lines import DocumentItem, EventItem, Import
 async def write_items(
     tx: Tx, items: Sequence[ImportItem], *, ctx: LifecycleContext, sizes: SummarySizes = DEFAULT_SIZES
 ) -> int:
-    """Write the items in the caller's transaction and return the number of new ones.
+    """Store the items in the caller's transaction and return the number of items that are new.
 
-    Raises InputError and ConflictError for an item that cannot be stored.
+    Raises InputError or ConflictError for an item that cannot be stored.
     """
     new = 0
     for item_type, write in WRITERS.items():

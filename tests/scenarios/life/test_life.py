@@ -31,7 +31,7 @@ from tests.system.served import OPERATOR, serving
 
 STORY = load_story()
 MATTERS = list_matters(STORY)
-MISSED_WITHOUT_MODEL, STALE_WITHOUT_MODEL = 27, 4  # of 60 matters; the statement parser favours precision
+MISSED_WITHOUT_MODEL, STALE_WITHOUT_MODEL = 9, 5  # of 60 matters; the statement classifier favours precision
 
 
 @pytest.fixture(scope="module")
@@ -166,7 +166,7 @@ def check_figures(figures: Mapping[str, QualityMetric], *, with_model: bool) -> 
     assert figures["cold start, p95"].n > 50
     assert values["context relevance"] > 0.35
     assert values["budget utilisation"] > 0.03
-    assert values["facts confirmed"] > (0.13 if with_model else 0.16), f"{len(again)} statements are told again"
+    assert values["facts confirmed"] > (0.13 if with_model else 0.12), f"{len(again)} statements are told again"
     if with_model:
         assert values["refresh rate"] < 0.65
         assert values["recall precision"] > 0.005

@@ -1,1 +1,1 @@
-"""Chat completions in OpenAI's format: what a client sends, which model answers, and the response."""
+"""Chat completions in OpenAI's format: the request, the choice of the model, and the response."""

@@ -1,4 +1,4 @@
-"""Content parts of messages: short texts by which images, audio and files are remembered. Pure."""
+"""Functions on the content parts of messages. Images, audio and files are remembered as short texts."""
 
 import base64
 import binascii
@@ -23,12 +23,12 @@ _JPEG_BARE = frozenset({0x01, *range(0xD0, 0xD9)})
 
 
 def describe_parts(parts: Sequence[Mapping[str, Any]]) -> str:
-    """Return the text of a message: its text parts, and a reference such as `[image: 1024x768 png]` for each other."""
+    """Return the text of a message: its text parts, and a text such as `[image: 1024x768 png]` for each other part."""
     return "\n".join(_text_of(part) if _is_text(part) else f"[{_describe(part)}]" for part in parts)
 
 
 def clean_parts(parts: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
-    """Return the parts as they are sent to the model: unchanged but for secrets in texts."""
+    """Return the content parts to send to the model: secrets are removed from texts, all else is unchanged."""
     return tuple({**part, "text": redact_secrets(_text_of(part))} if _is_text(part) else part for part in parts)
 
 
@@ -37,7 +37,10 @@ def has_attachments(parts: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def hash_attachments(parts: Sequence[Mapping[str, Any]]) -> str:
-    """Return a hash of what is no text. Of a URL without data only its reference counts: signatures in it change."""
+    """Return a hash of the parts that are not text.
+
+    Of a URL, credentials, query and fragment are left out, because signatures in them change.
+    """
     sources = [_source_of(part) for part in parts if not _is_text(part)]
     return digest(*(source if _is_data(source) else _strip_url(source) for source in sources)).hex()
 
@@ -66,12 +69,18 @@ def _describe(part: Mapping[str, Any]) -> str:
 
 
 def _source_of(part: Mapping[str, Any]) -> str:
-    """Return the data or the address of a part: a data URL, another URL, bare base64, or the id of a file."""
+    """Return the data or the address of a part: a data URL, another URL, bare base64, or the id of a file.
+
+    Return "" if the part has none.
+    """
     return next((found for name in ("url", "data", "file_data", "file_id") if (found := _field(part, name))), "")
 
 
 def _field(part: Mapping[str, Any], name: str) -> str:
-    """Return a text of a part: each type keeps it in an object of its own name, or as a text of that name."""
+    """Return a text field of a content part, or "".
+
+    OpenAI's part types keep their fields in an object, or a single text, under the name of the type.
+    """
     inner = part.get(_type_of(part))
     if inner is None:
         inner = part.get("image_url", part)
@@ -103,7 +112,7 @@ def _decode_start(encoded: str) -> bytes:
 
 
 def _read_image_size(data: bytes) -> tuple[int, int] | None:
-    """Return the width and height that the header of an image states: of PNG, GIF, JPEG and WEBP."""
+    """Return the width and height in the header of a PNG, GIF, JPEG or WEBP image; None if there is no such header."""
     try:
         if data.startswith(_PNG):
             return struct.unpack(">II", data[16:24])

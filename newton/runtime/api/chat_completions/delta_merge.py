@@ -1,4 +1,4 @@
-"""Merge the deltas of a streamed reply into one message. Pure."""
+"""Merge of the deltas of a streamed reply into one message."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -7,7 +7,7 @@ CONSTANT_FIELDS = frozenset({"role", "type", "id", "index", "format", "name"})  
 
 
 def merge_delta(target: dict[str, Any], delta: Mapping[str, Any]) -> None:
-    """Add a delta to a message: texts are continued, objects merged, lists extended or merged by `index`.
+    """Add a delta to the message `target`: append texts, merge objects, and merge lists by `index` or extend them.
 
     >>> message = {"reasoning": "First"}
     >>> merge_delta(message, {"reasoning": ", count.", "role": "assistant"})

@@ -1,4 +1,4 @@
-"""The model that a request names: an agent, a model of the model's server, or both."""
+"""The field `model` of a request: the name of an agent, of a model, or AGENT/MODEL."""
 
 from typing import NamedTuple
 
@@ -14,14 +14,14 @@ SERVER_OWNER = "model-server"  # the owner of models that are not Newton's
 
 
 class ModelChoice(NamedTuple):
-    """The agent whose memory is used, and the model that answers; None if no model is configured."""
+    """The agent whose memory is used, and the model that answers; `model` is None if no model is configured."""
 
     newton: AgentServices
     model: ChatModel | None
 
 
 async def choose_model(name: str, caller: AuthenticatedCaller, registry: AgentRegistry) -> ModelChoice:
-    """Return the agent and the model for the name in a request.
+    """Return the agent and the model that the field `model` of a request names.
 
     Only the operator's token can name another agent. Raises ModelNotFoundError for an unknown name.
     """
@@ -31,9 +31,9 @@ async def choose_model(name: str, caller: AuthenticatedCaller, registry: AgentRe
 
 
 async def list_model_names(caller: AuthenticatedCaller, registry: AgentRegistry) -> dict[str, str]:
-    """Return the names that a request may use, each with its owner.
+    """Return the values that a request may send as `model`, each with its owner for OpenAI's model list.
 
-    They are `newton`, the agents of the token, the upstreams, and the models of their servers.
+    They are `newton`, the agents that the token can use, the configured model servers, and their models.
     """
     own = caller.token_agent
     agents = await agent_store.list_names(own.scope.db) if caller.is_operator else [own.settings.agent]
@@ -54,7 +54,7 @@ async def _list_served(newton: AgentServices) -> list[str]:
 async def choose_agent(
     name: str, caller: AuthenticatedCaller, registry: AgentRegistry
 ) -> tuple[AgentServices, str | None]:
-    """Return the agent for the name in a request, and the name of a model if there is one in it."""
+    """Return the agent that the field `model` of a request names, and the rest as the name of a model or None."""
     first, _, rest = name.partition("/")
     for agent, model_name in ((name, None), (first, rest or None)):
         if agent in (OWN_MODEL, caller.token_agent.settings.agent):

@@ -1,4 +1,4 @@
-"""The request of a chat completion: what Newton reads of it, and what the model gets unchanged."""
+"""The request of a chat completion: fields that Newton reads, and fields that the model gets unchanged."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, cast
@@ -20,7 +20,7 @@ FIELDS_WITHOUT_OWN_TOOLS = frozenset({"functions", "function_call", "prediction"
 
 
 class OpenAIRequestModel(BaseModel):
-    """Base of request models; unknown fields are ignored."""
+    """The base class of request models in OpenAI's format; unknown fields are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -36,7 +36,10 @@ class ToolCallParam(OpenAIRequestModel):
 
 
 class ChatMessageParam(OpenAIRequestModel):
-    """A message. Of a user, parts that are no text go to the model and are remembered as references."""
+    """A message of the conversation.
+
+    Images and files of a user are sent to the model, and remembered as short texts.
+    """
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | tuple[dict[str, Any], ...] | None = None
@@ -47,19 +50,24 @@ class ChatMessageParam(OpenAIRequestModel):
 
     @property
     def text(self) -> str:
-        """Return the text, with references to what is no text."""
+        """Return the text of the message, with a short text in place of each image or file."""
         if self.content is None or isinstance(self.content, str):
             return self.content or self.refusal or ""
         return content_parts.describe_parts(self.content)
 
     def to_incoming_message(self) -> IncomingMessage:
-        """Return the message as it is matched and stored. Raises InputError for a tool result without its call."""
+        """Return the message in the form in which it is matched and stored.
+
+        Raises InputError for a tool message without `tool_call_id`.
+        """
         if self.role == "assistant":
             calls = tuple(ToolCall(one.id, one.function.name, one.function.arguments) for one in self.tool_calls or ())
             return IncomingMessage("assistant", self.text, calls)
         if self.role == "tool":
             if not self.tool_call_id:
-                raise InputError("A tool message has no tool_call_id.", hint="Send the id of the tool call.")
+                raise InputError(
+                    "A tool message has no tool_call_id.", hint="Send the id of the tool call that it answers."
+                )
             return IncomingMessage("tool", self.text, tool_call_id=self.tool_call_id)
         if not isinstance(self.content, tuple) or not content_parts.has_attachments(self.content):
             return IncomingMessage("user", self.text)
@@ -72,7 +80,7 @@ class ChatMessageParam(OpenAIRequestModel):
 
 
 class ToolFunction(BaseModel):
-    """The definition of a tool, which is passed to the model unchanged."""
+    """The definition of a function of the caller. It is passed to the model unchanged."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -85,7 +93,7 @@ class ToolParam(OpenAIRequestModel):
 
 
 def _name_user(value: object) -> object:
-    """Return the id of a user that some programs send as an object."""
+    """Return the `id` of a user that a program sends as an object; any other value unchanged."""
     return cast("Mapping[str, object]", value).get("id") if isinstance(value, Mapping) else value
 
 
@@ -93,9 +101,9 @@ UserName = Annotated[str | None, BeforeValidator(_name_user)]
 
 
 class ChatCompletionRequest(BaseModel):
-    """A conversation, whose last message is answered.
+    """A conversation, whose last message is to be answered.
 
-    Fields that are not listed here go to the model unchanged, such as the temperature or a seed.
+    Fields that are not listed here, such as `temperature` or `seed`, are passed to the model unchanged.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -107,21 +115,24 @@ class ChatCompletionRequest(BaseModel):
         OWN_MODEL,
         min_length=1,
         max_length=400,
-        description="`newton` or an agent for the agent's default model, a model that the model's server offers, or"
-        " AGENT/MODEL.",
+        description="`newton` or the name of an agent for its default model, the name of a model, or AGENT/MODEL.",
         examples=[OWN_MODEL],
     )
     stream: bool | None = False
     stream_options: dict[str, Any] | None = None
-    n: int | None = Field(None, ge=1, le=128, description="Number of choices. Only the first one is remembered.")
-    max_tokens: int | None = Field(None, description="Maximum tokens of the reply, for models that know this name.")
+    n: int | None = Field(
+        None, ge=1, le=128, description="Number of replies to generate. Only the first one is remembered."
+    )
+    max_tokens: int | None = Field(
+        None, description="Maximum tokens of the reply, for models that do not know `max_completion_tokens`."
+    )
     max_completion_tokens: int | None = Field(None, description="Maximum tokens of the reply.")
     response_format: dict[str, Any] | None = None
     tools: tuple[ToolParam, ...] | None = Field(None, max_length=128)
     tool_choice: str | dict[str, Any] | None = None
-    store: bool | None = Field(None, description="`false`: nothing of this request is stored.")
-    user: UserName = Field(None, description="The user whose memory is used, if the token serves several.")
-    safety_identifier: str | None = Field(None, description="The user, if `user` is omitted.")
+    store: bool | None = Field(None, description="If `false`, nothing of this request is stored.")
+    user: UserName = Field(None, description="The user whose memory is used, if the token serves several users.")
+    safety_identifier: str | None = Field(None, description="Used in place of `user` if that is omitted.")
 
     @property
     def request_options(self) -> RequestOptions:
@@ -141,7 +152,10 @@ class ChatCompletionRequest(BaseModel):
 
     @property
     def wants_plain_text(self) -> bool:
-        """Return whether one free text is wanted, in which a model may use Newton's tools first."""
+        """Return whether the request wants one reply in plain text.
+
+        Only then does Newton offer its own tools to the model.
+        """
         format_type = (self.response_format or {}).get("type", "text")
         fields = FIELDS_WITHOUT_OWN_TOOLS & (self.model_extra or {}).keys()
         return format_type == "text" and self.n in (None, 1) and self.tool_choice in (None, "auto") and not fields
@@ -160,5 +174,5 @@ class ChatCompletionRequest(BaseModel):
 
 
 def to_message_parts(message: IncomingMessage) -> MessageParts | None:
-    """Return the content of a message that has more than text."""
+    """Return the content parts of a message, to be sent to the model; None for a message of text alone."""
     return MessageParts(redact_secrets(message.text), message.parts) if message.parts else None

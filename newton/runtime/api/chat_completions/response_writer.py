@@ -1,4 +1,4 @@
-"""Write one reply in OpenAI's format, whole or in chunks."""
+"""The response of a chat completion in OpenAI's format: one JSON object, or a stream of chunks."""
 
 import json
 from collections import Counter
@@ -20,7 +20,7 @@ from newton.runtime.api.chat_completions.request_models import ChatCompletionReq
 TurnPiece: TypeAlias = ReplyPiece | TurnResult  # None, in a stream of them, is a heartbeat
 JSON_OR_STREAM: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "The reply: whole, or with `stream` as server-sent events.",
+        "description": "The reply: one JSON object, or server-sent events if `stream` is true.",
         "content": {"application/json": {}, "text/event-stream": {}},
     }
 }
@@ -29,7 +29,7 @@ PASSED_FINISH_REASONS = ("content_filter", "function_call")  # of the model's se
 
 @dataclass(slots=True)
 class _MergedChoice:
-    """The deltas of one choice, merged."""
+    """One reply (a "choice" of OpenAI's format), merged from its deltas."""
 
     message: dict[str, Any] = field(default_factory=dict[str, Any])
     logprobs: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -42,14 +42,14 @@ class _MergedChoice:
 
 
 class ResponseWriter:
-    """Writes one reply in OpenAI's format."""
+    """A writer of one chat completion in OpenAI's format."""
 
     def __init__(self, body: ChatCompletionRequest, *, created_at: datetime, debug: bool) -> None:
         self._body, self._debug = body, debug
         self._id, self._created = f"chatcmpl-{new_id().hex}", int(created_at.timestamp())
 
     async def build_whole(self, pieces: AsyncGenerator[TurnPiece | None]) -> dict[str, object] | None:
-        """Return the whole reply as one response; None when the client has disconnected."""
+        """Return the whole reply as one JSON object; None if the client has disconnected."""
         result: TurnResult | None = None
         choices: dict[int, _MergedChoice] = {0: _MergedChoice()}
         async with aclosing(pieces):
@@ -70,7 +70,10 @@ class ResponseWriter:
     async def stream_events(
         self, first: TurnPiece | None, pieces: AsyncGenerator[TurnPiece | None]
     ) -> AsyncGenerator[str]:
-        """Yield the reply as server-sent events, beginning with a piece that has been read already."""
+        """Yield the reply as server-sent events.
+
+        `first` is a piece that the caller has already read from `pieces`.
+        """
         yield self._format_chunk({"role": "assistant", "content": ""})
         async with aclosing(pieces):
             try:
@@ -127,7 +130,7 @@ class ResponseWriter:
 
 
 def build_usage(result: TurnResult) -> dict[str, Any]:
-    """Return the usage of all calls of the model in a turn, with the details that its server reports."""
+    """Return the token usage of all model calls of a turn, with the details that the model server reports."""
     read, written = result.tokens
     details: dict[str, Counter[str]] = {}
     for reply in result.replies:
@@ -178,7 +181,7 @@ def _finish_reason(result: TurnResult) -> str:
 
 
 def build_newton_fields(result: TurnResult) -> dict[str, object]:
-    """Return the field with which Newton extends OpenAI's response."""
+    """Return the fields of `newton`, an object that Newton adds to OpenAI's response."""
     return {
         "degraded": result.degraded,
         "from_memory": result.quoted,

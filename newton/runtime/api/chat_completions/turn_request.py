@@ -1,4 +1,4 @@
-"""The turn that a request asks for: whose memory it uses, which model answers, and whether it is remembered."""
+"""Conversion of a chat request to a turn: whose memory it uses, which model answers, and what is stored."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -38,14 +38,14 @@ RememberHeader = Annotated[
     Literal["yes", "no"] | None,
     Header(
         alias="X-Newton-Remember",
-        description="`no`: nothing of this request is stored. `yes`: it is stored, whatever `store` says and even if it"
-        " looks like a request that a program sends by itself.",
+        description="With `no`, nothing of this request is stored. With `yes`, it is stored even if `store` is false or"
+        " it looks like a request that a chat program sends by itself, such as for a title.",
     ),
 ]
 
 
 class TurnTarget(NamedTuple):
-    """The caller with the memory that is used, and the model that answers; None if no model is configured."""
+    """The caller, with the memory to use, and the model that answers; `model` is None if none is configured."""
 
     caller: AuthenticatedCaller
     model: ChatModel | None
@@ -58,9 +58,9 @@ class TurnTarget(NamedTuple):
 async def select_target(
     body: ChatCompletionRequest | ResponseRequest, caller: AuthenticatedCaller, request: Request
 ) -> TurnTarget:
-    """Return the memory and the model for a request.
+    """Return the memory and the model that a request selects by its user and its model name.
 
-    Raises ModelNotFoundError for an unknown model, and as `AuthenticatedCaller.for_user`.
+    Raises ModelNotFoundError for an unknown model, and the errors of `AuthenticatedCaller.for_user`.
     """
     registry: AgentRegistry = request.app.state.agents
     if user := body.user or body.safety_identifier:
@@ -71,7 +71,10 @@ async def select_target(
 
 
 def find_task(body: ChatCompletionRequest, request: Request, remember: Literal["yes", "no"] | None) -> str | None:
-    """Return the kind of the request if a program has sent it by itself, and count it."""
+    """Return the name of the task, such as a title, if a chat program sent the request by itself; else None.
+
+    Count the request in the metrics.
+    """
     if remember == "yes" or body.messages[-1].role != "user":
         return None
     texts = [message.text for message in body.messages if message.role not in ("system", "developer")]
@@ -85,15 +88,15 @@ def find_task(body: ChatCompletionRequest, request: Request, remember: Literal["
 def to_private_input(
     body: ChatCompletionRequest, newton: AgentServices, *, task: str | None, previous: PreviousResponse | None = None
 ) -> TurnInput:
-    """Return the turn of a request of which nothing is stored.
+    """Return the turn for a request of which nothing is stored.
 
-    A UI task uses no memory, but feedback on a reply uses the memory of the question. Raises InputError if there is no
-    message of a user.
+    A request that a chat program sent by itself (`task`) uses no memory. The exception is feedback on a reply: it uses
+    the memories for the user's question. Raises InputError if there is no message of a user.
     """
     sent = body.incoming_messages
     questions = [one.text for one in sent if one.role == "user"] or [previous.last_input if previous else ""]
     if not questions[-1]:
-        raise InputError("There is no message of a user.", hint="Send one.", param="messages")
+        raise InputError("There is no message of a user.", hint="Send a message with the role user.", param="messages")
     answered = questions[-2:-1] if task in FEEDBACK_TASKS else () if task else questions[-1:]
     private = PrivateConversation(
         view=to_private_view(sent, scope=newton.scope),
@@ -117,9 +120,9 @@ def to_private_input(
 
 
 def mark_feedback(history: HistoryMatch, tasks: Sequence[UiTask]) -> HistoryMatch:
-    """Return the match with what programs have said in the conversation marked as notices, so that it is no memory.
+    """Return the match with messages that a chat program wrote marked as notices, which do not become memories.
 
-    The last message is kept as it is.
+    The last message is not marked.
     """
     *before, last = history.new_messages or [None]
     texts = [one.content if one else "" for one in before]
@@ -133,7 +136,7 @@ def mark_feedback(history: HistoryMatch, tasks: Sequence[UiTask]) -> HistoryMatc
 
 
 def to_turn_input(body: ChatCompletionRequest, history: HistoryMatch) -> TurnInput:
-    """Return the last user message and the tool results after it."""
+    """Return the turn that answers the last user message and the tool results after it."""
     sent = body.incoming_messages
     new = list(history.new_messages)
     ends_with_user = bool(new) and sent[-1].role == "user"
@@ -171,25 +174,25 @@ def _to_caller_options(
 
 
 def sign_reply(history: HistoryMatch, reply: str, calls: Sequence[ToolCall]) -> str:
-    """Return the fingerprint of the reply to the last message."""
+    """Return the fingerprint (a hash that includes the conversation so far) of the reply to the last message."""
     return fingerprint(history.fingerprint, IncomingMessage("assistant", reply, tuple(calls)))
 
 
 def is_remembered(body: ChatCompletionRequest | ResponseRequest, remember: Literal["yes", "no"] | None) -> bool:
-    """Return whether a request is remembered: the header X-Newton-Remember decides, then the field `store`."""
+    """Return whether a request is to be stored: by the header X-Newton-Remember, or else by the field `store`."""
     return remember == "yes" if remember else body.store is not False
 
 
 async def match_history(
     body: ChatCompletionRequest, target: TurnTarget, request: Request, *, session: str | None
 ) -> HistoryMatch:
-    """Match the conversation with the sessions of the agent; see `HistoryMatcher.match`."""
+    """Find the session of the agent that the conversation of a request continues; see `HistoryMatcher.match`."""
     name = clean_ref(session, what="session") if session else default_session_name(request, target.caller.user)
     matcher = target.newton.history_matcher(ORIGIN)
     return await matcher.match(body.incoming_messages, session_ref=name, explicit_ref=session is not None)
 
 
 def default_session_name(request: Request, user: str | None) -> str:
-    """Return the name of the session of requests that name none: one for each token and user."""
+    """Return the session name for requests that name none. It differs by token and user."""
     owner = request.headers.get("Authorization", "") + (f"\0{user}" if user else "")
     return f"{SESSION_PREFIX}-{hashlib.sha256(owner.encode()).hexdigest()[:12]}"

@@ -1,4 +1,4 @@
-"""Run the turn of a request in a format of OpenAI, and send its reply: whole, or as events while it is generated."""
+"""Execution of a turn for a request in OpenAI's format, and its response: one JSON object, or a stream of events."""
 
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any, Protocol
@@ -15,21 +15,24 @@ CLIENT_CLOSED_REQUEST = 499  # for the log: the client has disconnected
 
 
 class TurnWriter(Protocol):
-    """Writes the pieces of a turn in the format of a protocol. A piece of None is a heartbeat."""
+    """A writer of the pieces of a turn in the format of a protocol. The piece None is a heartbeat."""
 
     async def build_whole(self, pieces: AsyncGenerator[TurnPiece | None]) -> Mapping[str, Any] | None:
-        """Return the whole reply; None when the client has disconnected."""
+        """Return the whole reply as one JSON object; None if the client has disconnected."""
         ...
 
     def stream_events(self, first: TurnPiece | None, pieces: AsyncGenerator[TurnPiece | None]) -> AsyncGenerator[str]:
-        """Yield the reply as server-sent events, beginning with a piece that has been read already."""
+        """Yield the reply as server-sent events.
+
+        `first` is a piece that the caller has already read from `pieces`.
+        """
         ...
 
 
 async def respond(
     writer: TurnWriter, turn_input: TurnInput, target: TurnTarget, request: Request, *, is_streamed: bool
 ) -> Response:
-    """Run the turn and return the response. Raises the errors of the turn before its first piece."""
+    """Run the turn and return its response. Raises the errors of the turn until the first piece of a stream is sent."""
     turn = target.newton.turn_runner(target.model, origin=ORIGIN).run(turn_input)
     pieces = TurnStream[TurnPiece]().read_pieces(
         turn, target.caller, request, is_private=turn_input.private is not None

@@ -1,1 +1,1 @@
-"""ASGI middleware: request log, request limits and admission control."""
+"""ASGI middleware: the request log, limits on requests, and admission control."""

@@ -1,4 +1,4 @@
-"""Admission control: limits concurrent requests. Others wait in a short queue, served round-robin by caller."""
+"""Admission control: a limit of concurrent requests, and a short queue that serves the callers round-robin."""
 
 import asyncio
 from collections import Counter, OrderedDict, deque
@@ -35,12 +35,15 @@ OVERLOADED_ERROR = OverloadedError(
 RESPONSE_TIMEOUT_ERROR = TimeoutExceededError(
     f"The request took longer than {RESPONSE_SECONDS:g} seconds.", hint="Request fewer items at a time, or retry later."
 )
-STALLED_ERROR = TimeoutExceededError(f"No progress for {RESPONSE_SECONDS:g} seconds.", hint="Retry later.")
+STALLED_ERROR = TimeoutExceededError(f"The request made no progress for {RESPONSE_SECONDS:g} s.", hint="Retry later.")
 
 
 @asynccontextmanager
 async def stall_timeout() -> AsyncGenerator[Callable[[object], None]]:
-    """Yield a callback that extends the deadline. Raises TimeoutExceededError when it is not called in time."""
+    """Yield a callback that reports progress and ignores its argument.
+
+    Raises TimeoutExceededError if it is not called for `RESPONSE_SECONDS`.
+    """
     try:
         async with idle_timeout(seconds=RESPONSE_SECONDS) as on_progress:
             yield on_progress
@@ -50,7 +53,7 @@ async def stall_timeout() -> AsyncGenerator[Callable[[object], None]]:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class FairLimiter:
-    """A limit of concurrent requests. Waiting callers are admitted round-robin."""
+    """A limit of concurrent requests, in total and per caller, with a queue. Waiting callers take turns."""
 
     max_running: int = MAX_RUNNING
     max_running_per_caller: int = MAX_RUNNING_PER_CALLER
@@ -63,7 +66,10 @@ class FairLimiter:
 
     @asynccontextmanager
     async def slot(self, caller_key: str, *, timeout_seconds: float = WAIT_SECONDS) -> AsyncGenerator[None]:
-        """Occupy a slot for the `with` block. Raises OverloadedError when the queue is full or the wait times out."""
+        """Occupy one of the slots for the `with` block, after waiting in the queue if all are taken.
+
+        Raises OverloadedError if the queue is full or the wait takes too long.
+        """
         if self._has_free_slot(caller_key):
             self._running[caller_key] += 1
         else:
@@ -114,7 +120,10 @@ class FairLimiter:
 
 
 class AdmissionMiddleware:
-    """Queues requests fairly and times them out. Long-running requests have their own limit and are not queued."""
+    """A middleware that limits concurrent requests and their duration.
+
+    Long-running requests, such as turns and event streams, have separate limits, no queue and no timeout.
+    """
 
     def __init__(self, app: ASGIApp, limiter: FairLimiter) -> None:
         self.app, self.limiter = app, limiter
@@ -159,7 +168,10 @@ def _limit_key(path: str) -> str:
 
 
 def caller_key(scope: Scope) -> str:
-    """Return the key of the caller's quota. The token is not yet verified: an invalid one has its own quota."""
+    """Return the key that identifies the caller of a request for its limits.
+
+    The key contains the token, which is not verified yet, so a request with an invalid token has limits of its own.
+    """
     headers = Headers(scope=scope)
     scheme, _, token = headers.get("authorization", "").strip().partition(" ")
     return f"{scheme.lower()} {token.strip()} {headers.get('x-newton-agent', '').strip()}"

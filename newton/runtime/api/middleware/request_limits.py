@@ -1,4 +1,4 @@
-"""Request limits: origin, host name, body size, nesting depth and characters."""
+"""Limits on requests: allowed origins and host names, the size of bodies, the nesting of JSON, and characters."""
 
 import asyncio
 import json
@@ -39,9 +39,12 @@ NDJSON_MEDIA_TYPES = frozenset({"application/x-ndjson", "application/ndjson"})
 STREAMED_PATHS = frozenset({"/v1/import"})  # read by the endpoint, after authentication
 
 BODY_TOO_LARGE = TooLargeError(
-    f"The body exceeds {MAX_BODY_BYTES:,} bytes.", hint="Send it in parts, or import a file with `newton import`."
+    f"The body exceeds {MAX_BODY_BYTES:,} bytes.",
+    hint="Send the content in parts, or import a file with `newton import`.",
 )
-NUL_CHARACTER = InputError("The request contains a NUL character.", hint="PostgreSQL cannot store it; remove it.")
+NUL_CHARACTER = InputError(
+    "The request contains a NUL character.", hint="Remove the character; PostgreSQL cannot store it."
+)
 
 _STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
@@ -49,7 +52,10 @@ _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 class OriginCheckMiddleware:
-    """Rejects requests from foreign web origins and for unknown host names, which prevents DNS rebinding."""
+    """A middleware that rejects requests from foreign web origins and for unknown host names.
+
+    This prevents DNS rebinding.
+    """
 
     def __init__(self, app: ASGIApp, hosts: Set[str]) -> None:
         self.app, self.hosts = app, hosts
@@ -70,7 +76,10 @@ class OriginCheckMiddleware:
 
 
 class BodyMemory:
-    """The memory of a body. It counts toward the caller's quota, or before authentication toward a common one."""
+    """The memory that one request body occupies. It counts toward a quota of the caller.
+
+    Before authentication, it counts toward a quota that all unauthenticated requests share.
+    """
 
     def __init__(self, bytes_by_caller: Counter[str]) -> None:
         self._bytes_by_caller, self._caller_key, self._size = bytes_by_caller, "", 0
@@ -81,7 +90,7 @@ class BodyMemory:
         return own + size <= limit and total + size <= MAX_TOTAL_BYTES
 
     def needs_authentication(self, size: int) -> bool:
-        """Return True when the body, with `size` more bytes, is too large for an unauthenticated request."""
+        """Return True if the body, with `size` more bytes, is too large for an unauthenticated request."""
         is_large = self._size + size > MAX_UNAUTHENTICATED_REQUEST_BYTES
         return not self._caller_key and (is_large or not self.has_room(size))
 
@@ -90,7 +99,7 @@ class BodyMemory:
         self._size += size
 
     def assign_to(self, caller_key: str) -> None:
-        """Count the memory toward the caller's quota."""
+        """Count the memory toward the quota of an authenticated caller from now on."""
         size = self._size
         self.release()
         self._caller_key = caller_key
@@ -103,8 +112,10 @@ class BodyMemory:
 
 
 class BodyMiddleware:
-    """Reads each body before admission, so that a slow client occupies no slot. A large body needs a valid token.
-    Endpoints in `STREAMED_PATHS` read their bodies themselves."""
+    """A middleware that reads and checks each body before admission control, so that a slow client takes no slot.
+
+    A large body requires a valid token. Endpoints in `STREAMED_PATHS` read their bodies themselves.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -127,7 +138,10 @@ class BodyMiddleware:
             memory.release()
 
     async def _read_checked_body(self, scope: Scope, receive: Receive, memory: BodyMemory) -> bytes | None:
-        """Return the checked body; None when the client has disconnected. Raises NewtonError for an invalid body."""
+        """Return the checked body; None if the client has disconnected.
+
+        Raises NewtonError for a body that is invalid, too large or too slow.
+        """
         headers = Headers(scope=scope)
         if "\0" in scope["path"] or b"%00" in scope["query_string"]:
             raise NUL_CHARACTER
@@ -164,14 +178,17 @@ class BodyMiddleware:
                 await authenticate(request, await BEARER(request), request.headers.get("X-Newton-Agent"))
                 memory.assign_to(caller_key(scope))
             if not memory.has_room(len(chunk)):
-                raise OverloadedError("Too many large bodies at once.", hint="Retry in a moment.")
+                raise OverloadedError("Too many large request bodies at once.", hint="Retry in a moment.")
             memory.reserve(len(chunk))
             pieces.append(chunk)
         return b"".join(pieces)
 
 
 async def save_to_file(request: Request, target: IO[bytes]) -> None:
-    """Stream a body to a file. The timeout applies to each pause, not to the whole body."""
+    """Write the body of a request to a file while it arrives.
+
+    Raises TimeoutExceededError if no data arrives for `READ_TIMEOUT_SECONDS`, and TooLargeError above `MAX_FILE_BYTES`.
+    """
     pieces, size = request.stream(), 0
     try:
         while piece := await with_timeout(anext(pieces, b""), seconds=READ_TIMEOUT_SECONDS):
@@ -210,7 +227,7 @@ def is_nested_deeper(body: bytes, max_depth: int) -> bool:
 
 
 def check_body(body: bytes) -> None:
-    """Raise InputError for JSON that PostgreSQL cannot store or that is nested too deeply."""
+    """Raise InputError for text that PostgreSQL cannot store, and for JSON that is invalid or too deeply nested."""
     if body.count(b"[") + body.count(b"{") > MAX_JSON_DEPTH and is_nested_deeper(body, MAX_JSON_DEPTH):
         raise InputError(f"The body is nested deeper than {MAX_JSON_DEPTH} levels.", hint="Reduce the nesting.")
     if b"\0" in body or (b"\\u0000" in body and _NUL.search(body)):
@@ -220,13 +237,13 @@ def check_body(body: bytes) -> None:
         if _SURROGATE_ESCAPE.search(body):
             json.dumps(json.loads(body), ensure_ascii=False).encode()
     except UnicodeError:
-        raise InputError("The body contains an unpaired surrogate.", hint="Send valid UTF-8.") from None
+        raise InputError("The body contains an unpaired Unicode surrogate.", hint="Send valid UTF-8.") from None
     except (ValueError, RecursionError):
         raise InputError("The body is not JSON.", hint="`/openapi.json` describes the endpoint.") from None
 
 
 def _replay_body(body: bytes, receive: Receive) -> Receive:
-    """Return an ASGI `receive` that returns first the whole body, then the server's messages, such as a disconnect."""
+    """Return an ASGI `receive` function that returns the whole body first, then the messages of the server."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:
@@ -236,7 +253,8 @@ def _replay_body(body: bytes, receive: Receive) -> Receive:
 
 
 def _host_name(url: str) -> str | None:
-    """
+    """Return the host name in a URL; None if there is none.
+
     >>> _host_name("http://localhost:3000"), _host_name("//[::1]:8700"), _host_name("null"), _host_name("//[")
     ('localhost', '::1', None, None)
     """
@@ -247,4 +265,6 @@ def _host_name(url: str) -> str | None:
 
 
 def _origin_error(what: str) -> OriginNotAllowedError:
-    return OriginNotAllowedError(what, hint="If the name is yours, run `newton serve --allow-host NAME`.")
+    return OriginNotAllowedError(
+        what, hint="If the host is yours, start the daemon with `newton serve --allow-host NAME`."
+    )

@@ -27,7 +27,7 @@ log: structlog.stdlib.BoundLogger = structlog.get_logger("newton")
 
 
 class RequestLogMiddleware:
-    """The outermost middleware; it also logs rejected requests."""
+    """The outermost middleware: it logs and counts every request, and adds the response headers."""
 
     def __init__(self, app: ASGIApp, metrics: PrometheusMetrics) -> None:
         self.app, self.metrics = app, metrics
@@ -60,14 +60,14 @@ class RequestLogMiddleware:
 
 
 def add_response_headers(headers: MutableHeaders, request_id: UUID) -> None:
-    """Add the request id and the security headers."""
+    """Add the request id and the security headers to the headers of a response."""
     headers["X-Request-Id"] = str(request_id)
     for name, value in SECURITY_HEADERS.items():
         headers.setdefault(name, value)
 
 
 def _known_method(scope: Scope) -> str:
-    """Return the HTTP method, or 'other' for an unknown one: every name would create a metric series."""
+    """Return the HTTP method, or "other" for an unknown one, because each name creates a series of metrics."""
     return scope["method"] if scope["method"] in KNOWN_METHODS else "other"
 
 
@@ -77,5 +77,5 @@ def _agent_id_text(scope: Scope) -> str | None:
 
 
 def _route_pattern(scope: Scope) -> str:
-    """Return the route's pattern instead of the path, which may contain user text, such as session names."""
+    """Return the pattern of the route; the path itself may contain user text, such as session names."""
     return getattr(scope.get("route"), "path_format", UNROUTED_PATH)

@@ -1,1 +1,1 @@
-"""The Responses API of OpenAI, translated to chat completions and back."""
+"""OpenAI's Responses API, translated to chat completions and back."""

@@ -1,4 +1,4 @@
-"""Translate a request of the Responses API to one of chat completions. Pure."""
+"""Translation of a request of the Responses API to a request of chat completions."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -25,7 +25,7 @@ SHARED_FIELDS = (
 )
 IGNORED_FIELDS = frozenset({"n", "messages"})  # not of this protocol, and of a meaning that would break the reply
 UNSUPPORTED_FIELDS = {
-    "background": "Send the request without it and read the stream.",
+    "background": "Omit `background`, and read the reply as a stream.",
     "conversation": "Send `previous_response_id`, or the header X-Newton-Session.",
     "prompt": "Send `instructions` and `input`.",
 }
@@ -33,9 +33,10 @@ LOGPROBS = "message.output_text.logprobs"
 
 
 def to_chat_request(body: ResponseRequest, items: Sequence[InputItem]) -> ChatCompletionRequest:
-    """Return the same request as a chat completion. `items` are those of the body without references.
+    """Return the equivalent request of chat completions.
 
-    Raises InputError for what the protocol of chat completions cannot express.
+    `items` are the input items of the body, with references already replaced. Raises InputError for options that chat
+    completions do not have.
     """
     for name, hint in UNSUPPORTED_FIELDS.items():
         if getattr(body, name):
@@ -43,7 +44,7 @@ def to_chat_request(body: ResponseRequest, items: Sequence[InputItem]) -> ChatCo
     instructions = [{"role": "system", "content": body.instructions}] if body.instructions else []
     messages = [*instructions, *to_chat_messages(items)]
     if len(messages) == len(instructions):
-        raise InputError("The input is empty.", hint="Send a message.", param="input")
+        raise InputError("The input is empty.", hint="Send at least one message.", param="input")
     fields = {
         **{name: value for name, value in (body.model_extra or {}).items() if name not in IGNORED_FIELDS},
         **{name: getattr(body, name) for name in SHARED_FIELDS},
@@ -61,7 +62,7 @@ def to_chat_request(body: ResponseRequest, items: Sequence[InputItem]) -> ChatCo
 
 
 def to_chat_messages(items: Iterable[InputItem]) -> list[ChatMessageFields]:
-    """Return the items as chat messages. The parts of one reply, its text and its calls, become one message."""
+    """Return the input items as chat messages. Consecutive texts and calls of the assistant become one message."""
     messages: list[ChatMessageFields] = []
     for index, item in enumerate(items):
         match item:
@@ -92,13 +93,15 @@ def _merge_into_reply(
 
 
 def _join_texts(content: str | ContentParts, param: str) -> str:
-    """Return the text of a reply, which has only texts and refusals."""
+    """Return the texts of an assistant message as one text. Raises InputError for content other than text."""
     if isinstance(content, str):
         return content
     kinds = {str(part.get("type")) for part in content} - TEXT_TYPES - {"refusal"}
     if kinds:
         raise InputError(
-            f"A reply has no content of the type {min(kinds)}.", hint="Send output_text or refusal.", param=param
+            f"An assistant message cannot have content of the type {min(kinds)}.",
+            hint="Send output_text or refusal.",
+            param=param,
         )
     return "\n".join(str(part.get("text") or part.get("refusal") or "") for part in content)
 
@@ -126,7 +129,9 @@ def _to_chat_part(part: Mapping[str, Any], param: str) -> dict[str, Any]:
             return {"type": "input_audio", "input_audio": part["input_audio"]}
         case kind:
             hint = "Send input_text, input_image with an image_url, input_file with file_data, or input_audio."
-            raise InputError(f"This content of the type {kind} is not supported.", hint=hint, param=param)
+            raise InputError(
+                f"Content of the type {kind} is not supported here or is incomplete.", hint=hint, param=param
+            )
 
 
 def _to_tool_fields(body: ResponseRequest) -> dict[str, Any]:
@@ -168,4 +173,4 @@ def _to_response_format(body: ResponseRequest) -> dict[str, Any] | None:
             return {"type": "json_schema", "json_schema": schema}
         case _:
             hint = "Send the type text, json_object, or json_schema with `name` and `schema`."
-            raise InputError("This format of the text is not supported.", hint=hint, param="text.format")
+            raise InputError("This format of the reply is not supported.", hint=hint, param="text.format")

@@ -1,4 +1,4 @@
-"""Write one response, whole or as a stream of events."""
+"""The output of a response: one JSON object, or a stream of events."""
 
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
@@ -27,7 +27,10 @@ from newton.runtime.api.responses.response_object import (
 
 @dataclass(slots=True, kw_only=True)
 class EventWriter:
-    """Writes one response. `store`, if the response is stored, is called before a client sees that it is complete."""
+    """A writer of one response. `store` is None if the response is not to be stored.
+
+    `store` is called before the client gets the completed response.
+    """
 
     body: ResponseRequest
     head: ResponseHead
@@ -41,7 +44,7 @@ class EventWriter:
         self._output = OutputStream(self.head.response_id, summarizes_reasoning=summarizes)
 
     async def build_whole(self, pieces: AsyncGenerator[TurnPiece | None]) -> dict[str, Any] | None:
-        """Return the response; None when the client has disconnected."""
+        """Return the response as one JSON object; None if the client has disconnected."""
         response: dict[str, Any] | None = None
         async with aclosing(pieces):
             async for piece in pieces:
@@ -52,7 +55,10 @@ class EventWriter:
     async def stream_events(
         self, first: TurnPiece | None, pieces: AsyncGenerator[TurnPiece | None]
     ) -> AsyncGenerator[str]:
-        """Yield the events, beginning with a piece that has been read already."""
+        """Yield the response as server-sent events.
+
+        `first` is a piece that the caller has already read from `pieces`.
+        """
         begun = build_response(self.body, self.head, [], None)
         yield self._format([{"type": f"response.{name}", "response": begun} for name in ("created", "in_progress")])
         async with aclosing(pieces):

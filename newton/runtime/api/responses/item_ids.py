@@ -1,4 +1,4 @@
-"""Ids of responses and of their output items. An item's id contains that of its response, so none is stored. Pure."""
+"""Ids of responses and of their output items. The id of an item is derived from the id of its response."""
 
 import re
 from typing import Literal, NamedTuple
@@ -13,7 +13,7 @@ _ITEM_ID = re.compile("(msg|fc|rs)_([0-9a-f]{32})([0-9a-f]{4})")
 
 
 class ItemPlace(NamedTuple):
-    """The place of an output item: its response, and its number among the items of its kind."""
+    """The place of an output item: the kind of item, its response, and its number among the items of this kind."""
 
     kind: str
     response_id: UUID
@@ -25,7 +25,7 @@ def format_response_id(response_id: UUID) -> str:
 
 
 def parse_response_id(text: str) -> UUID | None:
-    """Return the id in a text; None if it is not one of a response."""
+    """Return the UUID in the id of a response; None if the text is not such an id."""
     match = _RESPONSE_ID.fullmatch(text)
     return UUID(match[1]) if match else None
 
@@ -40,7 +40,7 @@ def format_item_id(kind: ItemKind, response_id: UUID, number: int) -> str:
 
 
 def parse_item_id(text: str, *, param: str) -> ItemPlace:
-    """Return the place of an item. Raises InputError if the id is not one of an output item."""
+    """Return the place of the output item with this id. Raises InputError if the text is not such an id."""
     match = _ITEM_ID.fullmatch(text)
     if match is None:
         what = f"There is no item {text[:80]!r}."

@@ -1,4 +1,4 @@
-"""Replace references to items of stored responses by the items."""
+"""Replacement of references to output items of stored responses by these items."""
 
 from collections.abc import Mapping, Sequence
 from uuid import UUID
@@ -17,7 +17,7 @@ from newton.runtime.api.responses.request_models import (
 
 
 async def resolve_references(items: Sequence[InputItem], responses: ResponseService) -> list[InputItem]:
-    """Return the items with those of stored responses in place of references. Raises InputError for an unknown one."""
+    """Return the items, with each reference replaced by the stored item. Raises InputError for an unknown reference."""
     places = {
         index: parse_item_id(item.id, param=_param(index))
         for index, item in enumerate(items)
@@ -39,7 +39,7 @@ def _find_item(place: ItemPlace, stored: Mapping[UUID, StoredResponse], *, param
     if response and place.kind == "fc" and place.number < len(response.calls):
         call = response.calls[place.number]
         return FunctionCallItem(type="function_call", call_id=call.id, name=call.name, arguments=call.arguments)
-    raise InputError("The item is not stored.", hint="Send the item in place of a reference to it.", param=param)
+    raise InputError("The referenced item is not stored.", hint="Send the item in place of the reference.", param=param)
 
 
 def _param(index: int) -> str:

@@ -1,4 +1,4 @@
-"""The output of a response as it grows: its items, and the events that announce each step."""
+"""The output items of a response while it is generated, and the events that announce each change."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ REASONING_FIELDS = ("reasoning_content", "reasoning")  # names differ by server
 
 
 class _PartForm(NamedTuple):
-    """The field and event names of one type of content part."""
+    """The names of fields and events for one type of content part."""
 
     text_field: str = "text"
     list_field: str = "content"
@@ -40,7 +40,7 @@ _FORMS = {
 
 @dataclass(slots=True)
 class _OpenItem:
-    """An item that is not complete: its fields, its place in the output, and the places of its parts by type."""
+    """An output item that is not complete: its fields, its index in the output, and the index of each part by type."""
 
     fields: dict[str, Any]
     output_index: int
@@ -49,9 +49,9 @@ class _OpenItem:
 
 @dataclass(slots=True)
 class OutputStream:
-    """Output items of one response. Its message stays open while further reasoning comes between rounds of tools.
+    """The output items of one response. Its methods return the events for a client.
 
-    With `summarizes_reasoning`, the reasoning of the model takes the form of a summary.
+    With `summarizes_reasoning`, the reasoning of the model is sent as a summary.
     """
 
     response_id: UUID
@@ -62,13 +62,13 @@ class OutputStream:
     _reasoning_count: int = 0
 
     def add_text(self, text: str) -> Iterator[ResponseEvent]:
-        """Add a piece of the reply."""
+        """Append a piece of the reply, and yield its events."""
         yield from self._close_reasoning("completed")
         yield from self._open_message()
         yield from self._extend(self._message, TEXT, text)
 
     def add_delta(self, delta: ReplyDelta) -> Iterator[ResponseEvent]:
-        """Add reasoning, a refusal, or log probabilities of the text; ignore anything else."""
+        """Append reasoning, a refusal or log probabilities, and yield the events; ignore other deltas."""
         reasoning = next((text for name in REASONING_FIELDS if (text := _text_of(delta.delta, name))), "")
         if reasoning:
             yield from self._open_reasoning()
@@ -82,7 +82,7 @@ class OutputStream:
             part["logprobs"] += _to_logprobs(delta.logprobs.get("content"))
 
     def finish(self, calls: Sequence[ToolCall], status: ItemStatus) -> Iterator[ResponseEvent]:
-        """Close the items and add the calls."""
+        """Close the open items with the status, add the tool calls, and yield the events."""
         yield from self._close_reasoning(status)
         yield from self._close_message(status)
         for number, call in enumerate(calls):
@@ -156,13 +156,13 @@ class OutputStream:
 
 
 def build_call_item(call: ToolCall, item_id: str) -> dict[str, Any]:
-    """Return a call as an output item."""
+    """Return a tool call as a completed output item."""
     fields = {"call_id": call.id, "name": call.name, "arguments": call.arguments}
     return {"id": item_id, "type": "function_call", "status": "completed", **fields}
 
 
 def build_message_item(text: str, item_id: str, status: ItemStatus) -> dict[str, Any]:
-    """Return a text as an output item."""
+    """Return the text of a reply as an output item."""
     content = [{**_empty_part(TEXT), "text": text}]
     return {"id": item_id, "type": "message", "role": "assistant", "status": status, "content": content}
 
@@ -187,7 +187,7 @@ def _text_of(delta: Mapping[str, object], name: str) -> str:
 
 
 def _to_logprobs(tokens: object) -> list[dict[str, Any]]:
-    """Return the log probabilities of chat completions, whose optional fields are required here."""
+    """Return log probabilities in the form of the Responses API, in which all fields are required."""
     listed = cast("list[Any]", tokens) if isinstance(tokens, list) else []
     return [
         {**one, "bytes": one.get("bytes") or [], "top_logprobs": _to_logprobs(one.get("top_logprobs"))}

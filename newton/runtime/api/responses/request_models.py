@@ -1,4 +1,4 @@
-"""The request of a response: the items of its input, and its options."""
+"""The request of the Responses API: its input items and its options."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, cast
@@ -15,7 +15,7 @@ ContentParts = tuple[dict[str, Any], ...]
 
 
 class ResponseMessageItem(OpenAIRequestModel):
-    """A message, which may be the output of an earlier response."""
+    """A message; one of the assistant may be the output of an earlier response."""
 
     type: Literal["message"] = "message"
     role: Literal["user", "assistant", "system", "developer"]
@@ -23,7 +23,7 @@ class ResponseMessageItem(OpenAIRequestModel):
 
 
 class FunctionCallItem(OpenAIRequestModel):
-    """A call of a function by the model."""
+    """A function call that the model made."""
 
     type: Literal["function_call"]
     call_id: str = Field(min_length=1, max_length=200)
@@ -32,7 +32,7 @@ class FunctionCallItem(OpenAIRequestModel):
 
 
 class FunctionOutputItem(OpenAIRequestModel):
-    """The result of a call."""
+    """The result of a function call."""
 
     type: Literal["function_call_output"]
     call_id: str = Field(min_length=1, max_length=200)
@@ -40,13 +40,13 @@ class FunctionOutputItem(OpenAIRequestModel):
 
 
 class ReasoningItem(OpenAIRequestModel):
-    """The reasoning of an earlier response; it is accepted and not used."""
+    """The reasoning of an earlier response. It is accepted and ignored."""
 
     type: Literal["reasoning"]
 
 
 class ReferenceItem(OpenAIRequestModel):
-    """A reference to an output item of a stored response."""
+    """A reference to an output item of a stored response, by its id."""
 
     type: Literal["item_reference"] | None = None
     id: str = Field(min_length=1, max_length=200)
@@ -57,7 +57,7 @@ def _to_fields(value: object) -> Mapping[str, object]:
 
 
 def _name_item_type(item: object) -> str:
-    """Return the tag of an item. The space keeps it out of the names of fields in errors."""
+    """Return the type of an input item, followed by " item", so that errors do not show it as a field name."""
     fields = _to_fields(item)
     kind = fields.get("type") or ("message" if "role" in fields else "item_reference")
     return f"{kind} item"
@@ -79,7 +79,7 @@ InputItem = Annotated[
 
 
 class FunctionToolParam(BaseModel):
-    """A function that the model may call; its further fields are passed to the model unchanged."""
+    """A function that the model may call. Further fields are passed to the model unchanged."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
@@ -91,7 +91,7 @@ class FunctionToolParam(BaseModel):
 
 
 def _require_function(tool: object) -> object:
-    """Raise PydanticCustomError for a built-in tool."""
+    """Return the tool unchanged. Raises PydanticCustomError for a built-in tool, such as a web search."""
     if _to_fields(tool).get("type") != "function":
         raise PydanticCustomError(
             "unsupported_tool",
@@ -110,16 +110,16 @@ class ReasoningOptions(OpenAIRequestModel):
 
 
 class TextOptions(OpenAIRequestModel):
-    """The form of the text: plain, JSON, or JSON of a schema."""
+    """The format of the reply: plain text, JSON, or JSON that matches a schema."""
 
     format: dict[str, Any] | None = None
     verbosity: str | None = None
 
 
 class ResponseRequest(BaseModel):
-    """An input to answer: the whole conversation, or what follows a stored response.
+    """An input to answer: a whole conversation, or messages that follow a stored response.
 
-    Fields that are not listed here go to the model unchanged, such as `seed`.
+    Fields that are not listed here, such as `seed`, are passed to the model unchanged.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -128,20 +128,22 @@ class ResponseRequest(BaseModel):
         Annotated[str, Field(min_length=1), Tag("str")]
         | Annotated[tuple[InputItem, ...], Field(min_length=1, max_length=MAX_ITEMS), Tag("list")],
         Discriminator(lambda value: "str" if isinstance(value, str) else "list"),
-    ] = Field(description="A message of a user, or items.", examples=["Who reviews my migration?"])
+    ] = Field(
+        description="The text of a user message, or a list of input items.", examples=["Who reviews my migration?"]
+    )
     model: str = Field(
         OWN_MODEL,
         min_length=1,
         max_length=400,
-        description="`newton` or an agent for the agent's default model, a model that the model's server offers, or"
-        " AGENT/MODEL.",
+        description="`newton` or the name of an agent for its default model, the name of a model, or AGENT/MODEL.",
         examples=[OWN_MODEL],
     )
     instructions: str | None = Field(None, description="A system message for this response only.")
     previous_response_id: str | None = Field(None, description="The stored response that this one continues.")
     store: bool | None = Field(
         default=True,
-        description="Whether the response can be continued and retrieved by its id; `false`: nothing is stored at all.",
+        description="Whether to store the response, so that it can be continued and retrieved by its id. If `false`,"
+        " nothing of this request is stored.",
     )
     stream: bool | None = False
     max_output_tokens: int | None = Field(None, ge=1)
@@ -160,18 +162,20 @@ class ResponseRequest(BaseModel):
     service_tier: str | None = None
     safety_identifier: str | None = None
     prompt_cache_key: str | None = None
-    user: UserName = Field(None, description="The user whose memory is used, if the token serves several.")
-    truncation: str | None = Field(None, description="Accepted; Newton shortens long conversations itself.")
+    user: UserName = Field(None, description="The user whose memory is used, if the token serves several users.")
+    truncation: str | None = Field(None, description="Accepted and ignored: Newton shortens long conversations itself.")
     stream_options: dict[str, Any] | None = None
     background: bool | None = Field(None, description="Only `false` is supported.")
     conversation: str | dict[str, Any] | None = Field(None, description="Not supported.")
     prompt: dict[str, Any] | None = Field(None, description="Not supported.")
-    max_tool_calls: int | None = Field(None, description="Accepted; it limits built-in tools, which Newton has not.")
+    max_tool_calls: int | None = Field(
+        None, description="Accepted and ignored: it limits built-in tools, which Newton does not have."
+    )
     context_management: tuple[dict[str, Any], ...] | None = Field(
-        None, description="Accepted; Newton shortens long conversations itself."
+        None, description="Accepted and ignored: Newton shortens long conversations itself."
     )
 
     @property
     def items(self) -> tuple[InputItem, ...]:
-        """Return the items of the input."""
+        """Return the input items; a text becomes one user message."""
         return (ResponseMessageItem(role="user", content=self.input),) if isinstance(self.input, str) else self.input

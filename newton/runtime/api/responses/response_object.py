@@ -1,4 +1,4 @@
-"""Response objects of the Responses API. Pure."""
+"""Construction of the response objects of OpenAI's Responses API."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -28,7 +28,7 @@ ERROR_CODES: tuple[tuple[type[NewtonError], str], ...] = (
 
 
 class ResponseHead(NamedTuple):
-    """The id of a response, when it was created, which one it continues, and whether it is stored."""
+    """The id and creation time of a response, the id of the response that it continues, and whether it is stored."""
 
     response_id: UUID
     created_at: datetime
@@ -37,7 +37,7 @@ class ResponseHead(NamedTuple):
 
 
 class ResponseOutcome(NamedTuple):
-    """The final status of a response. `error` is the message of a failure."""
+    """The final status of a response. `error` has the code and message of a failure, else None."""
 
     status: ResponseStatus
     incomplete_reason: IncompleteReason | None = None
@@ -49,7 +49,7 @@ class ResponseOutcome(NamedTuple):
 
 
 def judge_result(result: TurnResult) -> ResponseOutcome:
-    """Return how a turn ended."""
+    """Return the final status of the response for a turn that ended without an exception."""
     server_finish = result.replies[-1].server_finish if result.replies else None
     if result.forbidden or (server_finish == "content_filter" and not result.quoted):
         return ResponseOutcome("incomplete", "content_filter")
@@ -61,7 +61,7 @@ def judge_result(result: TurnResult) -> ResponseOutcome:
 
 
 def to_failure(error: NewtonError) -> ResponseOutcome:
-    """Return the outcome of a turn that raised an error."""
+    """Return the status "failed" with the error that the turn raised."""
     code = next((code for kind, code in ERROR_CODES if isinstance(error, kind)), "server_error")
     return ResponseOutcome("failed", error={"code": code, "message": f"{error.what} {error.hint}"})
 
@@ -69,7 +69,7 @@ def to_failure(error: NewtonError) -> ResponseOutcome:
 def build_response(
     body: ResponseRequest, head: ResponseHead, output: Sequence[Mapping[str, Any]], outcome: ResponseOutcome | None
 ) -> dict[str, Any]:
-    """Return a response without usage. Without an outcome it is in progress."""
+    """Return the response object, without token usage. If `outcome` is None, its status is "in_progress"."""
     return {
         **_build_common(head, output, outcome),
         **{name: getattr(body, name) for name in ECHOED_FIELDS},
@@ -85,7 +85,10 @@ def build_response(
 
 
 def build_stored_response(stored: StoredResponse) -> dict[str, Any]:
-    """Return a stored response. Its instructions and tools are not stored."""
+    """Return the response object for a stored response.
+
+    Instructions and tools are missing, because they are not stored.
+    """
     record = stored.record
     outcome = ResponseOutcome(record.status, record.incomplete_reason)
     if record.status == "failed":
@@ -115,7 +118,7 @@ def build_stored_response(stored: StoredResponse) -> dict[str, Any]:
 
 
 def build_response_usage(result: TurnResult) -> dict[str, Any]:
-    """Return the usage of a turn. Details that the model's server does not report are 0."""
+    """Return the token usage of a turn. Details that the model server does not report are 0."""
     usage: Mapping[str, Any] = build_usage(result)
     read, written = usage.get("prompt_tokens_details", {}), usage.get("completion_tokens_details", {})
     return {
@@ -128,7 +131,7 @@ def build_response_usage(result: TurnResult) -> dict[str, Any]:
 
 
 def to_record(response: Mapping[str, Any], head: ResponseHead, *, completed_at: datetime) -> ResponseRecord:
-    """Return what is stored of a response that has ended."""
+    """Return the fields of a finished response that are stored."""
     details = response["incomplete_details"]
     return ResponseRecord(
         response_id=head.response_id,

@@ -1,1 +1,1 @@
-"""One router module per resource."""
+"""The HTTP endpoints, with one router module per resource."""

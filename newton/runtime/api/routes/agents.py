@@ -1,4 +1,4 @@
-"""Routes of agents: list, create, describe and delete. All but the token in use need the operator's token."""
+"""Endpoints that list, create, describe and delete agents, and one that describes the token in use."""
 
 from datetime import datetime
 from typing import Annotated
@@ -21,26 +21,26 @@ router = APIRouter(prefix="/v1", tags=["agents"])
 
 
 class CreateAgentRequest(RequestModel):
-    """The name of the agent."""
+    """The name of the agent to create."""
 
     name: Name = Field(examples=["work"])
 
 
 class AgentModelRequest(RequestModel):
-    """The default model of an agent; null for the configured one."""
+    """The default model of an agent. Null stands for the model in the configuration."""
 
     model: Name | None = Field(examples=["fast"])
 
 
 class AgentModelInfo(ResponseModel):
-    """The default model of an agent; null for the configured one."""
+    """The default model of an agent. Null stands for the model in the configuration."""
 
     name: str = Field(examples=["work"])
     model: str | None
 
 
 class AgentInfo(ResponseModel):
-    """An agent."""
+    """The id and the name of an agent."""
 
     agent_id: UUID
     name: str = Field(examples=["work"])
@@ -49,8 +49,8 @@ class AgentInfo(ResponseModel):
 class AgentQueueInfo(ResponseModel):
     """An agent with the numbers of its queued and failed job runs.
 
-    If it is the memory of a user, `parent` is the agent of that `user`; else both are null. `model` is its default
-    model; null for the configured one.
+    If the agent is the separate memory of a user, `parent` names the agent that serves the user `user`; else both are
+    null. `model` is its default model; null stands for the model in the configuration.
     """
 
     name: str
@@ -63,7 +63,7 @@ class AgentQueueInfo(ResponseModel):
 
 
 class MemoryCount(ResponseModel):
-    """The number of memories of a kind in a state."""
+    """The number of memories of one kind in one state."""
 
     kind: Kind
     state: str
@@ -72,12 +72,15 @@ class MemoryCount(ResponseModel):
 
 
 class AgentOverviewResponse(ResponseModel):
-    """The contents of an agent. `users` is the number of its users with a memory of their own."""
+    """The numbers of memories, sessions and messages of an agent, and their size.
+
+    `users` is the number of users with a separate memory.
+    """
 
     agent_id: UUID
     name: str
     created_at: datetime
-    last_activity_at: datetime | None = Field(description="The last message, memory or use of a memory.")
+    last_activity_at: datetime | None = Field(description="The time of the last message, memory or use of a memory.")
     memories: int
     counts: list[MemoryCount]
     sessions: int
@@ -87,7 +90,7 @@ class AgentOverviewResponse(ResponseModel):
 
 
 class DeleteAgentResponse(ResponseModel):
-    """The agent that was deleted, or in a preview would be, with the token that confirms it."""
+    """The deleted agent. In a preview, the agent that would be deleted, and the `token` that confirms the deletion."""
 
     is_deleted: bool
     agent: AgentOverviewResponse
@@ -95,7 +98,7 @@ class DeleteAgentResponse(ResponseModel):
 
 
 class TokenInfo(ResponseModel):
-    """The agent and the scope of the token, and the chat model. `model` is null when no chat model is configured."""
+    """The agent and the scope of a token, and the agent's chat model. `model` is null if none is configured."""
 
     agent: str
     scope: TokenScope
@@ -104,16 +107,19 @@ class TokenInfo(ResponseModel):
 
 @router.get("/agents")
 async def list_agents(caller: AdminAccess) -> ItemList[AgentQueueInfo]:
-    """List the agents of the database with their job runs. Needs the operator's token."""
-    caller.require_operator("Only the operator lists agents.")
+    """List the agents of the database with the numbers of their job runs. Needs the operator's token."""
+    caller.require_operator("Only the operator's token can list agents.")
     agents = await list_agent_queues(caller.newton.scope.db)
     return ItemList(items=[AgentQueueInfo.from_source(one, queued_runs=one.live, dead_runs=one.dead) for one in agents])
 
 
 @router.post("/agents", status_code=201)
 async def create_agent(body: CreateAgentRequest, request: Request, caller: AdminAccess) -> AgentInfo:
-    """Create an agent that `X-Newton-Agent` can select. An existing agent is unchanged. Needs the operator's token."""
-    caller.require_operator("Only the operator creates agents.")
+    """Create an agent, which `X-Newton-Agent` can then select. Needs the operator's token.
+
+    An existing agent is not changed.
+    """
+    caller.require_operator("Only the operator's token can create agents.")
     agents: AgentRegistry = request.app.state.agents
     newton = await agents.create(hygiene.clean_ref(body.name, what="agent"))
     return AgentInfo(agent_id=newton.scope.agent_id, name=newton.settings.agent)
@@ -121,8 +127,8 @@ async def create_agent(body: CreateAgentRequest, request: Request, caller: Admin
 
 @router.get("/agents/{name}")
 async def get_agent(name: str, caller: AdminAccess) -> AgentOverviewResponse:
-    """Return what an agent holds. Needs the operator's token."""
-    caller.require_operator("Only the operator sees other agents.")
+    """Return how many memories, sessions and messages an agent stores. Needs the operator's token."""
+    caller.require_operator("Only the operator's token can describe an agent.")
     return _to_overview(await AgentInventory(scope=caller.newton.scope).describe(name))
 
 
@@ -132,15 +138,15 @@ async def delete_agent(
     request: Request,
     caller: AdminAccess,
     token: Annotated[
-        str | None, Query(max_length=100, description="The token of the preview; it confirms the deletion.")
+        str | None, Query(max_length=100, description="The token that the preview returned. It confirms the deletion.")
     ] = None,
 ) -> DeleteAgentResponse:
     """Permanently delete an agent with its tokens and the memories of its users. Needs the operator's token.
 
-    Without `token`, nothing is deleted: the response is a preview, with the token that confirms it. The agent that the
-    daemon runs with cannot be deleted.
+    Without `token`, nothing is deleted: the response is a preview with the token that confirms the deletion. The
+    default agent of the daemon cannot be deleted.
     """
-    caller.require_operator("Only the operator deletes agents.")
+    caller.require_operator("Only the operator's token can delete agents.")
     agents: AgentRegistry = request.app.state.agents
     inventory = AgentInventory(scope=agents.default.scope)
     if token is None:
@@ -161,7 +167,7 @@ def _to_overview(overview: AgentOverview) -> AgentOverviewResponse:
 @router.put("/agents/{name}/model")
 async def set_agent_model(name: str, body: AgentModelRequest, request: Request, caller: AdminAccess) -> AgentModelInfo:
     """Set the default model of an agent. Needs the operator's token."""
-    caller.require_operator("Only the operator sets the model of an agent.")
+    caller.require_operator("Only the operator's token can set the model of an agent.")
     agents: AgentRegistry = request.app.state.agents
     newton = await agents.set_model(await agents.get(hygiene.clean_ref(name, what="agent")), body.model)
     return AgentModelInfo(name=newton.settings.agent, model=newton.default_model)
@@ -169,6 +175,6 @@ async def set_agent_model(name: str, body: AgentModelRequest, request: Request, 
 
 @router.get("/token")
 async def get_token_info(caller: ReadAccess) -> TokenInfo:
-    """Return the agent and the scope of the token, and the chat model."""
+    """Return the agent and the scope of the token, and the agent's chat model."""
     model = caller.token_agent.chat_model
     return TokenInfo(agent=caller.token_agent.settings.agent, scope=caller.scope, model=model.name if model else None)

@@ -1,4 +1,4 @@
-"""Routes of bundles. A bundle is a stored context with its inputs and candidates."""
+"""Endpoints of bundles. A bundle is a stored context with its inputs and the memories considered for it."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -24,7 +24,10 @@ class ReplayDifference(ResponseModel):
 
 
 class ReplayResponse(ResponseModel):
-    """A rebuilt bundle. `changes_since` lists later changes of memories; they do not affect the bundle."""
+    """A rebuilt bundle and its differences from the stored one.
+
+    `changes_since` lists later changes of its memories, which the rebuilt bundle ignores.
+    """
 
     bundle_id: UUID
     created_at: datetime
@@ -39,7 +42,7 @@ class ReplayResponse(ResponseModel):
 
 @router.get("")
 async def list_bundles(caller: ReadAccess, limit: Limit = 20, cursor: Cursor = None) -> CursorPage[BundleInfo]:
-    """List bundles, newest first."""
+    """List the stored contexts (bundles), newest first."""
     before = pagination.decode_id_cursor(cursor)
     found = await caller.newton.bundles().list_recent(limit + 1, before=before)
     return pagination.build_page(found, limit, BundleInfo.from_source, lambda one: one.bundle_id)
@@ -47,7 +50,7 @@ async def list_bundles(caller: ReadAccess, limit: Limit = 20, cursor: Cursor = N
 
 @router.get("/{bundle_id}")
 async def get_bundle(bundle_id: PathId, caller: ReadAccess) -> dict[str, Any]:
-    """Return a bundle with all candidates, and the reason why each candidate was selected or rejected."""
+    """Return a bundle with all memories considered for it, and why each was selected or rejected."""
     return (await caller.newton.bundles().explain(bundle_id)).as_json()
 
 
@@ -56,23 +59,27 @@ async def explain_bundle(
     bundle_id: PathId,
     caller: ReadAccess,
     item: Annotated[
-        str, Query(max_length=1_000, description="The number of the memory in the context, its id, ref or words.")
+        str,
+        Query(
+            max_length=1_000,
+            description="The memory: its number in the context, its id, its `ref`, or words of its text.",
+        ),
     ],
 ) -> ExplanationView:
-    """Explain why a memory is or is not in a context."""
+    """Explain why a memory is or is not in a stored context."""
     explanation = await caller.newton.bundles().explain(bundle_id)
     return to_explanation_view(explanation, explanation.find_item(item))
 
 
 @router.get("/{bundle_id}/diff/{other_id}")
 async def diff_bundles(bundle_id: PathId, other_id: PathId, caller: ReadAccess) -> dict[str, Any]:
-    """Return the differences between two bundles."""
+    """Return the differences between two stored contexts (bundles)."""
     return (await caller.newton.bundles().diff(bundle_id, other_id)).as_json()
 
 
 @router.post("/{bundle_id}/replay")
 async def replay_bundle(bundle_id: PathId, caller: ReadAccess) -> ReplayResponse:
-    """Rebuild a bundle from its stored inputs and compare it with the stored bundle. Stores nothing."""
+    """Build a stored context again from its stored inputs, and compare the result with it. Stores nothing."""
     result = await caller.newton.bundles().replay(bundle_id)
     differences = [ReplayDifference(field=one.what, reason=one.why) for one in result.differences]
     return ReplayResponse.from_source(result, differences=differences, changes_since=list(result.since))

@@ -1,4 +1,4 @@
-"""Routes of censors: prohibitions that warn or block. To retire one or to report a false positive needs admin."""
+"""Endpoints of censors, which are rules that warn of a text or block it."""
 
 from uuid import UUID
 
@@ -20,30 +20,30 @@ router = APIRouter(prefix="/v1/censors", tags=["censors"])
 
 
 class AddCensorResponse(ResponseModel):
-    """`is_new` is false if the censor is in force already."""
+    """The result of adding a censor. `is_new` is false if the censor is in force already."""
 
     is_new: bool
 
 
 class CensorChangeResponse(ResponseModel):
-    """The changed censor. `changed` is false if there was nothing to change."""
+    """The id of the censor. `changed` is false if the censor was already as requested."""
 
     censor_id: UUID
     changed: bool = True
 
 
 class RelaxRequest(RequestModel):
-    reason: CleanText = Field(description="Why the censor need not block; recorded.")
+    reason: CleanText = Field(description="Why the censor need not block. The reason is recorded.")
 
 
 class CensorCheckRequest(RequestModel):
     text: CleanText = Field(examples=["push to main without review"])
     stage: CensorStage = Field("action", description="The stage of a turn that the text belongs to.")
-    dry_run: bool = Field(default=False, description="Do not count the match.")
+    dry_run: bool = Field(default=False, description="Check without counting the matches.")
 
 
 class MatchedCensor(ResponseModel):
-    """A censor that matches the text."""
+    """A censor that matches the text, and whether it blocks or only warns."""
 
     memory_id: UUID
     blocks: bool
@@ -52,7 +52,7 @@ class MatchedCensor(ResponseModel):
 
 
 class CensorCheckResponse(ResponseModel):
-    """The matching censors. `unchecked` is the reason why censors that match by meaning were not checked."""
+    """The matching censors. `unchecked` says why censors that match by meaning were not checked; null if they were."""
 
     blocked: bool
     matches: list[MatchedCensor]
@@ -61,13 +61,13 @@ class CensorCheckResponse(ResponseModel):
 
 @router.get("")
 async def list_censors(caller: ReadAccess) -> ItemList[CensorInfo]:
-    """List the censors and how often each matched. Retired censors come last."""
+    """List the censors with the numbers of their matches. Retired censors come last."""
     return ItemList(items=[to_censor_info(one) for one in await caller.newton.censors(ORIGIN).list_censors()])
 
 
 @router.post("", status_code=201, response_model=AddCensorResponse)
 async def add_censor(body: AddCensorInput, act: WriteAction) -> Response:
-    """Add a censor, or change its action from warn to block."""
+    """Add a censor, or change the action of an existing one from `warn` to `block`."""
 
     async def work(newton: AgentServices) -> AddCensorResponse:
         return AddCensorResponse(is_new=await newton.censors(ORIGIN).add(CensorRule(**body.model_dump())))
@@ -107,7 +107,7 @@ async def retire_censor(censor_id: CensorId, act: AdminAction) -> Response:
 
 @router.post("/{censor_id}/false-positive", response_model=CensorChangeResponse)
 async def report_false_positive(censor_id: CensorId, act: AdminAction) -> Response:
-    """Report the last match of a censor as a false positive. Too many of them retire the censor."""
+    """Report the last match of a censor as a false positive. A censor with too many of them is retired."""
 
     async def work(newton: AgentServices) -> CensorChangeResponse:
         await newton.censors(ORIGIN).report_false_positive(censor_id.hex)
@@ -118,7 +118,7 @@ async def report_false_positive(censor_id: CensorId, act: AdminAction) -> Respon
 
 @router.post("/{censor_id}/relax", response_model=CensorChangeResponse)
 async def relax_censor(censor_id: CensorId, body: RelaxRequest, act: AdminAction) -> Response:
-    """Let a blocking censor only warn. Its earlier matches no longer count towards the number at which it blocks."""
+    """Let a blocking censor only warn from now on. Earlier matches no longer count toward its blocking threshold."""
 
     async def work(newton: AgentServices) -> CensorChangeResponse:
         changed = await newton.censors(ORIGIN).relax(censor_id.hex, body.reason)

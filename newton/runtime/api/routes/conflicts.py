@@ -1,4 +1,4 @@
-"""Routes of conflicts: facts that may exclude each other."""
+"""Endpoints of conflicts between facts that may contradict each other."""
 
 from fastapi import APIRouter
 from fastapi.responses import Response
@@ -17,9 +17,9 @@ router = APIRouter(prefix="/v1/conflicts", tags=["conflicts"])
 
 
 class SettleResponse(ResponseModel):
-    """The settled conflicts."""
+    """The conflicts that were settled."""
 
-    items: list[ConflictView] = Field(description="The conflicts as they were before.")
+    items: list[ConflictView] = Field(description="The settled conflicts, as they were before.")
 
 
 @router.get("")
@@ -31,7 +31,7 @@ async def list_conflicts(caller: ReadAccess) -> ItemList[ConflictView]:
 
 @router.post("/{memory_id}/settle", response_model=SettleResponse)
 async def settle_conflict(memory_id: MemoryId, body: SettlementInput, act: WriteAction) -> Response:
-    """Settle the open conflicts of a fact by the word of a person."""
+    """Settle the open conflicts of a fact: keep the newer, the older or both facts, or merge them."""
 
     async def work(newton: AgentServices) -> SettleResponse:
         pairs = await newton.conflicts(ORIGIN).settle(memory_id.hex, body.keep)

@@ -1,4 +1,4 @@
-"""Routes of contexts and of the working memory of a session."""
+"""Endpoints that build a context for an input, or from the working memory of a session."""
 
 import json
 from collections.abc import Sequence
@@ -33,12 +33,12 @@ class ContextRequest(ContextInput):
 
     session: Ref | None = Field(
         None,
-        description="The session to which the input belongs. Sessions in the same folder, which is the part of the name"
-        " before the first slash, come first.",
+        description="The session to which the input belongs. The folder of a session is its name up to the first slash;"
+        " memories from sessions of the same folder are preferred.",
         examples=["planning"],
     )
     omit_session_messages: bool = Field(
-        default=False, description="Leave out the messages of the session, because the caller has them."
+        default=False, description="Leave out the messages of the session, for a caller that has them already."
     )
     profile: Name | None = Field(None, description="The name of the scoring profile.")
     as_of: Timestamp | None = Field(None, description="Build the context as of this time in the past.")
@@ -54,7 +54,7 @@ class ContextRequest(ContextInput):
 
 @router.post("/context", response_model=ContextResponse)
 async def build_context(body: ContextRequest, caller: ReadAccess) -> Response:
-    """Build the context for an input. The context is stored as a bundle; the input does not become a memory."""
+    """Build the context for an input, and store it as a bundle. The input does not become a memory."""
     newton = caller.newton
     bundle = await newton.context_builder.build(await _to_context_query(caller, body))
     if body.as_of is None:  # a context of the past does not count as a use of its memories
@@ -67,7 +67,7 @@ async def build_context(body: ContextRequest, caller: ReadAccess) -> Response:
 async def get_working_memory(
     caller: ReadAccess, query: Annotated[WorkingMemoryInput, Query()]
 ) -> WorkingMemoryResponse:
-    """Build a context from the working memory of a session, without a search or a model."""
+    """Build a context from the working memory of a session (the memories it used lately), without a search."""
     return await build_working_context(caller.newton, query)
 
 
@@ -98,7 +98,7 @@ async def _to_context_query(caller: AuthenticatedCaller, body: ContextRequest) -
 
 
 async def _find_sessions(newton: AgentServices, name: str | None) -> tuple[UUID | None, Sequence[UUID]]:
-    """Return the id of the session and those of its folder."""
+    """Return the id of the session and the ids of the sessions in its folder; None and () without a name."""
     if name is None:
         return None, ()
     async with newton.scope.transaction() as tx:

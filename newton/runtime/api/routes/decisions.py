@@ -1,4 +1,4 @@
-"""Routes of decisions: preview, record, list and review."""
+"""Endpoints that preview, record, list and review decisions."""
 
 from dataclasses import replace
 from typing import Annotated, Any
@@ -37,7 +37,7 @@ router = APIRouter(prefix="/v1/decisions", tags=["decisions"])
 
 
 class DecisionRequest(DecisionInput):
-    """A decision that is not yet carried out."""
+    """A decision that is not carried out yet."""
 
     model_config = with_example(
         description="Use Redis for the cache",
@@ -49,14 +49,19 @@ class DecisionRequest(DecisionInput):
     )
 
     tags: tuple[CleanText, ...] = ()
-    look_again_at: Timestamp | None = Field(None, description="When the result should be known.")
+    look_again_at: Timestamp | None = Field(None, description="The time at which the result should be known.")
     reviewed_by: Name | None = Field(None, description="Who reviewed the decision before it was made.")
     frame: Name | None = Field(None, description="The frame that sets the default stakes and category.")
-    ref: Ref | None = Field(None, description="Your own id. Only one decision is recorded for a `ref`.")
+    ref: Ref | None = Field(
+        None, description="An id of your own. A second decision with the same `ref` is not recorded."
+    )
     supersedes: list[IdRef] = Field([], max_length=20, description="The earlier decisions that this one replaces.")
 
     def resolve(self, newton: AgentServices) -> DecisionDraft:
-        """Return the decision to record, with the frame's defaults. Raises NotFoundError for an unknown frame."""
+        """Return the decision to record, with missing stakes and category from its frame.
+
+        Raises NotFoundError for an unknown frame.
+        """
         frame = get_frame(newton.frames, self.frame) if self.frame else None
         own = {name: getattr(self, name) for name in ("tags", "look_again_at", "reviewed_by", "ref")}
         draft = replace(self.to_draft(newton.scope.now()), **own)
@@ -68,7 +73,7 @@ class DecisionRequest(DecisionInput):
 
 
 class SimilarDecision(ResponseModel):
-    """A similar past decision."""
+    """A similar past decision, and its outcome if it was reviewed."""
 
     decision_id: UUID
     outcome: str | None
@@ -76,7 +81,7 @@ class SimilarDecision(ResponseModel):
 
 
 class BaseRate(ResponseModel):
-    """The success rate of the reviewed decisions in the category. `success_rate` is null if no decision is reviewed."""
+    """The success rate of reviewed decisions in the category. `success_rate` is null if none is reviewed."""
 
     category: str
     reviewed: int
@@ -84,7 +89,7 @@ class BaseRate(ResponseModel):
 
 
 class GuardrailVerdict(ResponseModel):
-    """The result of one guardrail."""
+    """The result of checking one guardrail."""
 
     name: str
     verdict: str
@@ -92,14 +97,17 @@ class GuardrailVerdict(ResponseModel):
 
 
 class CensorMatch(ResponseModel):
-    """A censor that matched."""
+    """A censor that matches the decision, and whether it blocks or only warns."""
 
     memory_id: UUID
     blocks: bool
 
 
 class DecisionPreviewResponse(ResponseModel):
-    """The quality of a decision, similar past decisions, the base rate, and the results of censors and guardrails."""
+    """The results of checking a decision: its quality, similar decisions, base rate, censors and guardrails.
+
+    `missing` names the checks that could not be made, and why.
+    """
 
     blocked: bool
     quality: float
@@ -112,14 +120,17 @@ class DecisionPreviewResponse(ResponseModel):
 
 
 class RecordDecisionResponse(DecisionPreviewResponse):
-    """The recorded decision. `is_new` is false if a decision with this `ref` was already recorded."""
+    """The recorded decision and the results of its checks.
+
+    `is_new` is false if a decision with this `ref` is recorded already.
+    """
 
     decision_id: UUID
     is_new: bool
 
 
 class DecisionQuery(RequestModel):
-    """Filters of decisions. `due` selects open decisions whose `look_again_at` has passed."""
+    """Filters of the list of decisions. `due` selects open decisions whose `look_again_at` has passed."""
 
     due: bool = False
     open: bool = False
@@ -143,7 +154,7 @@ class ReviewResponse(ResponseModel):
 
 
 class DecisionChangeResponse(ResponseModel):
-    """The changed decision."""
+    """The id of the changed decision."""
 
     decision_id: UUID
 

@@ -1,4 +1,4 @@
-"""Route of the event stream. A client resumes the stream with the header Last-Event-ID."""
+"""The endpoint of the event stream. A client resumes the stream with the header Last-Event-ID."""
 
 import asyncio
 import json
@@ -25,7 +25,12 @@ STREAM_RESPONSES = describe_event_stream(
 
 LastEventId = Annotated[
     int | None,
-    Header(alias="Last-Event-ID", ge=0, lt=2**63, description="The last event received; omitted, only new ones."),
+    Header(
+        alias="Last-Event-ID",
+        ge=0,
+        lt=2**63,
+        description="The id of the last received event. Default: send only new events.",
+    ),
 ]
 AfterQuery = Annotated[
     int | None, Query(ge=0, lt=2**63, description="The same as Last-Event-ID, for clients that cannot send a header.")
@@ -46,7 +51,7 @@ async def stream_events(
     if number > latest:
         raise ConflictError(
             f"Event {number} does not exist; the last one is {latest}.",
-            hint="Connect without Last-Event-ID and reload your data: a backup may have been restored.",
+            hint="A backup may have been restored. Connect without Last-Event-ID, and reload your data.",
         )
     return StreamingResponse(_stream(caller, broadcaster, number), media_type="text/event-stream")
 
@@ -69,7 +74,7 @@ async def _stream(caller: AuthenticatedCaller, broadcaster: EventBroadcaster, nu
 
 
 async def _read_events_after(caller: AuthenticatedCaller, number: int) -> list[AgentEvent] | None:
-    """Return the events after event `number`; None when the token has become invalid."""
+    """Return the events after event `number`; None if the token is no longer valid."""
     newton = caller.newton
     if not await caller.is_token_valid():
         return None

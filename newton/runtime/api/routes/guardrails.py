@@ -1,4 +1,4 @@
-"""Routes of guardrails: CEL rules on decisions."""
+"""Endpoints of guardrails, which are rules on decisions, written as CEL expressions."""
 
 from fastapi import APIRouter
 
@@ -12,7 +12,7 @@ router = APIRouter(prefix="/v1/guardrails", tags=["guardrails"])
 
 
 class GuardrailCheckResponse(ResponseModel):
-    """The result of every active guardrail."""
+    """The results of all active guardrails. `blocked` is true if one of them blocks the decision."""
 
     blocked: bool
     guardrails: list[GuardrailVerdict]

@@ -1,4 +1,4 @@
-"""Routes of liveness, readiness and Prometheus metrics."""
+"""Endpoints for liveness, readiness and Prometheus metrics."""
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
@@ -30,7 +30,7 @@ async def get_readiness(request: Request) -> JSONResponse:
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 async def get_metrics(request: Request, caller: ReadAccess) -> Response:
-    """Return request metrics and the quality metrics of each loaded agent. Needs the operator's token."""
-    caller.require_operator("The metrics cover all agents.")
+    """Return request metrics, and the quality metrics of each loaded agent. Needs the operator's token."""
+    caller.require_operator("Only the operator's token can read the metrics, because they cover all agents.")
     metrics: PrometheusMetrics = request.app.state.metrics
     return Response(await metrics.render(), media_type=CONTENT_TYPE_LATEST)

@@ -1,4 +1,7 @@
-"""Routes of the identity. Every change but a proposal needs the scope admin, because a person must decide."""
+"""Endpoints of the identity: lines of text that say who the agent is and which instructions always apply.
+
+All changes except proposals need the scope `admin`, because a person must decide about them.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -29,14 +32,14 @@ PERSON_ORIGIN = "chat"  # an admin token acts for a person
 
 
 class AcceptProposalResponse(ResponseModel):
-    """The accepted identity line, and the lines that it replaced."""
+    """The id of the accepted line, and the ids of the lines that it replaced."""
 
     line_id: UUID
     replaced: list[UUID]
 
 
 class ProposeIdentityResponse(ResponseModel):
-    """`is_new` is false if the identity has the line already."""
+    """The result of a proposal. `is_new` is false if the identity already has the line."""
 
     is_new: bool
 
@@ -46,49 +49,49 @@ class RejectProposalResponse(ResponseModel):
 
 
 class AddLineRequest(RequestModel):
-    """A line of the identity."""
+    """A line to add to the identity."""
 
     model_config = with_example(section="instruction", text="Answer in metric units")
 
     section: IdentityPart
     text: CleanText
-    reason: CleanText | None = Field(None, description="Stored with the version.")
+    reason: CleanText | None = Field(None, description="The reason, stored with the new version.")
     allow_conflict: bool = Field(default=False, description="Add the line even if it contradicts an existing one.")
 
 
 class ChangeLineRequest(RequestModel):
-    """The new text of a line."""
+    """The new text of an identity line."""
 
     model_config = with_example(text="Answer in metric units, with one decimal")
 
     text: CleanText
     section: IdentityPart | None = Field(None, description="Move the line to this section.")
-    reason: CleanText | None = Field(None, description="Stored with the version.")
+    reason: CleanText | None = Field(None, description="The reason, stored with the new version.")
 
 
 class RollBackRequest(RequestModel):
-    """The version to restore."""
+    """The version of the identity to restore."""
 
     model_config = with_example(version=3)
 
     version: int = Field(ge=0, le=1_000_000_000)
-    reason: CleanText | None = Field(None, description="Stored with the new version.")
+    reason: CleanText | None = Field(None, description="The reason, stored with the new version.")
 
 
 class IdentityChangeResponse(ResponseModel):
-    """`changed` is false if the identity was as requested already."""
+    """The result of a change. `changed` is false if the identity was already as requested."""
 
     changed: bool
 
 
 class RemoveLineResponse(ResponseModel):
-    """The removed line."""
+    """The id of the removed line."""
 
     line_id: UUID
 
 
 class VersionLine(ResponseModel):
-    """A line that a version added or removed; `text` is null if it was erased."""
+    """A line that a version added or removed. `text` is null if it was erased."""
 
     line_id: UUID
     section: IdentityPart
@@ -96,7 +99,10 @@ class VersionLine(ResponseModel):
 
 
 class IdentityVersionInfo(ResponseModel):
-    """A version of the identity, with the difference to the one before. A rollback names the version it restored."""
+    """A version of the identity, with the lines added and removed since the version before.
+
+    `restored_version` is the version that a rollback restored, else null.
+    """
 
     version: int
     created_at: datetime
@@ -111,19 +117,22 @@ class IdentityVersionInfo(ResponseModel):
 
 @router.get("")
 async def get_identity(caller: ReadAccess) -> IdentityResponse:
-    """Return the lines of the identity by priority."""
+    """Return the lines of the identity, most important first."""
     return to_identity_response(await caller.newton.identity(ORIGIN).get())
 
 
 @router.get("/proposals")
 async def list_identity_proposals(caller: ReadAccess) -> ItemList[ProposalView]:
-    """List the proposals: standing instructions found in conversations, which wait for a person's approval."""
+    """List the proposed identity lines that wait for a person's approval.
+
+    They are standing instructions found in conversations, or were proposed by a client.
+    """
     return ItemList(items=await find_proposals(caller.newton.identity(ORIGIN)))
 
 
 @router.post("/proposals", status_code=201, response_model=ProposeIdentityResponse)
 async def propose_identity_line(body: ProposeIdentityInput, act: WriteAction) -> Response:
-    """Propose a line for the identity. A person accepts or rejects it."""
+    """Propose a line for the identity, which a person then accepts or rejects."""
 
     async def work(newton: AgentServices) -> ProposeIdentityResponse:
         return ProposeIdentityResponse(is_new=await newton.identity(ORIGIN).propose(body.section, body.text))
@@ -168,7 +177,7 @@ async def add_identity_line(body: AddLineRequest, act: AdminAction) -> Response:
 
 @router.patch("/lines/{line_id}", response_model=IdentityChangeResponse)
 async def change_identity_line(line_id: PathId, body: ChangeLineRequest, act: AdminAction) -> Response:
-    """Change the text of a line, or move it to another section."""
+    """Change the text of an identity line, or move the line to another section."""
 
     async def work(newton: AgentServices) -> IdentityChangeResponse:
         service = newton.identity(PERSON_ORIGIN)
@@ -183,9 +192,9 @@ async def change_identity_line(line_id: PathId, body: ChangeLineRequest, act: Ad
 async def remove_identity_line(
     line_id: PathId,
     act: AdminAction,
-    reason: Annotated[str | None, Query(max_length=500, description="Stored with the version.")] = None,
+    reason: Annotated[str | None, Query(max_length=500, description="The reason, stored with the new version.")] = None,
 ) -> Response:
-    """Remove a line. Earlier versions keep it, so a rollback restores it."""
+    """Remove a line from the identity. Earlier versions keep it, so a rollback restores it."""
 
     async def work(newton: AgentServices) -> RemoveLineResponse:
         tenet = await newton.identity(PERSON_ORIGIN).remove(line_id, reason=reason)

@@ -1,4 +1,4 @@
-"""Routes of items: JSON values with a namespace and a key."""
+"""Endpoints of items, which are JSON values stored under a namespace and a key."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -19,27 +19,29 @@ router = APIRouter(prefix="/v1/items", tags=["items"])
 
 
 class PutItemRequest(PutItemInput):
-    """An item."""
+    """An item to store."""
 
     model_config = with_example(namespace=["users", "ana"], key="food", value={"text": "Ana likes pizza."})
 
 
 class PutItemResponse(ResponseModel):
-    """The stored item. `memory_id` is the memory of its text; null if it is not indexed."""
+    """The stored item. `memory_id` is the memory with its text; null if the item is not indexed."""
 
     item_id: UUID
     memory_id: UUID | None
     status: Literal["new", "updated"] = Field(examples=["new"])
     created_at: datetime
     updated_at: datetime
-    redacted: int = Field(default=0, description="Secrets that were removed from the value before it was stored.")
+    redacted: int = Field(
+        default=0, description="The number of secrets that were removed from the value before it was stored."
+    )
     warning: str | None = Field(
-        default=None, description="The censor that the text matches. The item is stored all the same."
+        default=None, description="A warning if the text matches a censor. The item is stored nevertheless."
     )
 
 
 class ItemResponse(ResponseModel):
-    """An item. `memory_id` is the memory of its text; null if it is not indexed."""
+    """A stored item. `memory_id` is the memory with its text; null if the item is not indexed."""
 
     item_id: UUID
     namespace: tuple[str, ...]
@@ -51,29 +53,29 @@ class ItemResponse(ResponseModel):
 
 
 class FoundItem(ItemResponse):
-    """An item with its score."""
+    """An item found by a search, with its score."""
 
     score: float | None = Field(
-        description="The cosine similarity of its text to the query; without vectors, the share of the words of the "
-        "query that the text has. Null without a query or a text."
+        description="The cosine similarity of the item's text and the query or, without vectors, the share of the"
+        " query's words in the text. Null without a query or a text."
     )
 
 
 class SearchItemsRequest(SearchItemsInput):
-    """A search of items."""
+    """A search for items."""
 
     model_config = with_example(namespace=["users", "ana"], query="What does Ana eat?", limit=5)
 
 
 class SearchItemsResponse(ResponseModel):
-    """A page of items. `missing` names the searches that were unavailable, and why."""
+    """A page of the found items. `missing` names the kinds of search that were unavailable, and why."""
 
     items: list[FoundItem]
     missing: dict[str, str]
 
 
 class DeleteItemResponse(ResponseModel):
-    """The deleted item, and the ids of the memories that were deleted with it."""
+    """The id of the deleted item, and the ids of the memories deleted with it."""
 
     item_id: UUID
     items: list[UUID]
@@ -81,7 +83,7 @@ class DeleteItemResponse(ResponseModel):
 
 @router.put("", response_model=PutItemResponse)
 async def put_item(body: PutItemRequest, act: WriteAction) -> Response:
-    """Store an item, or replace the value of a known one. Its text is kept as a memory and supersedes the former one.
+    """Store an item, or replace the value of an existing item. Its text becomes a memory and supersedes the old text.
 
     An item whose `source` is a tool or the web is not stored if a censor blocks its text.
     """
@@ -105,7 +107,7 @@ async def put_item(body: PutItemRequest, act: WriteAction) -> Response:
 
 @router.get("")
 async def get_item(caller: ReadAccess, query: Annotated[ItemAddressInput, Query()]) -> ItemResponse:
-    """Return one item by its namespace, whose parts are repeated parameters, and its key."""
+    """Return one item by its key and its namespace. Send one `namespace` parameter for each part of the namespace."""
     return ItemResponse.from_source(await caller.newton.items(ORIGIN).get(query.address))
 
 
@@ -133,5 +135,5 @@ async def search_items(body: SearchItemsRequest, caller: ReadAccess) -> SearchIt
 
 @router.get("/namespaces")
 async def list_namespaces(caller: ReadAccess, query: Annotated[NamespacesInput, Query()]) -> ItemList[tuple[str, ...]]:
-    """List the namespaces that have items. `*` in a prefix or suffix stands for any one part."""
+    """List the namespaces that contain items. `*` in a prefix or suffix stands for any one part."""
     return ItemList(items=await caller.newton.items(ORIGIN).list_namespaces(query))

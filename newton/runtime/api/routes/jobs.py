@@ -1,4 +1,4 @@
-"""Routes of scheduled jobs."""
+"""Endpoints of the scheduled background jobs."""
 
 from datetime import datetime
 from typing import Any
@@ -15,7 +15,7 @@ router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
 
 class JobInfo(ResponseModel):
-    """A job and its last run. `reason` explains the run's result; `next_run_at` is when the job is due."""
+    """A job and its last run. `reason` explains the result of the run; `next_run_at` is the time of the next run."""
 
     name: str = Field(examples=["embed"])
     description: str
@@ -30,14 +30,14 @@ class JobInfo(ResponseModel):
 
 
 class JobRunResponse(ResponseModel):
-    """The requested run, or the run that was already queued or running."""
+    """The id of the requested run, or of the run that was already queued or running."""
 
     job_id: UUID
 
 
 @router.get("")
 async def list_jobs(caller: ReadAccess) -> ItemList[JobInfo]:
-    """List the jobs with their schedule and their last run."""
+    """List the jobs with their schedules and their last runs."""
     return ItemList(items=[_to_job_info(one) for one in await list_job_statuses(caller.newton)])
 
 

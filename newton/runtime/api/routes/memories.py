@@ -1,4 +1,4 @@
-"""Routes of single memories."""
+"""Endpoints of single memories: store, read, edit, confirm, supersede, retract and delete."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -30,7 +30,7 @@ router = APIRouter(prefix="/v1/memories", tags=["memories"])
 
 
 class RememberRequest(RememberInput):
-    """A fact."""
+    """A fact to store."""
 
     model_config = with_example(content="Ana lives in Porto.", subject="Ana", attribute="lives in", confidence=0.9)
 
@@ -40,25 +40,28 @@ class RememberRequest(RememberInput):
 
 
 class RememberResponse(ResponseModel):
-    """The memory that contains the fact, whether the fact was new, and what the fact changed."""
+    """The memory that contains the fact, whether the fact was new, and its effects on other facts."""
 
     memory_id: UUID
     status: Literal["new", "confirmed", "unchanged"] = Field(examples=["new"])
     started_at: datetime = Field(
         description="Time at which the request began. Pass it as `since` to `POST /v1/memories/process`."
     )
-    replaced: list[MemoryMentionInfo] = Field(default=[], description="Known facts that the fact superseded.")
+    replaced: list[MemoryMentionInfo] = Field(default=[], description="Stored facts that the new fact superseded.")
     contested: list[MemoryMentionInfo] = Field(
-        default=[], description="Current facts that may exclude the fact; `GET /v1/conflicts` lists them for a person."
+        default=[],
+        description="Current facts that may contradict the new fact. `GET /v1/conflicts` lists such conflicts.",
     )
-    redacted: int = Field(default=0, description="Secrets that were removed from the text before it was stored.")
+    redacted: int = Field(
+        default=0, description="The number of secrets that were removed from the text before it was stored."
+    )
     warning: str | None = Field(
-        default=None, description="The censor that the text matches. The fact is stored all the same."
+        default=None, description="A warning if the text matches a censor. The fact is stored nevertheless."
     )
 
 
 class MemoryLinkInfo(ResponseModel):
-    """A link to another memory."""
+    """A link to another memory. `micro` is the shortest form of the other memory's text."""
 
     type: str = Field(examples=["supersedes"])
     memory_id: UUID
@@ -68,7 +71,7 @@ class MemoryLinkInfo(ResponseModel):
 
 
 class StateChangeInfo(ResponseModel):
-    """A state transition of a memory."""
+    """A change of the state of a memory."""
 
     changed_at: datetime
     from_state: str
@@ -76,22 +79,22 @@ class StateChangeInfo(ResponseModel):
     event: str
     reason: str
     origin: str
-    replaced_by: MemoryMentionInfo | None = Field(None, description="The fact that took its place.")
+    replaced_by: MemoryMentionInfo | None = Field(None, description="The fact that superseded the memory.")
 
 
 class MemoryEditInfo(ResponseModel):
-    """A change of one field by a person. A value of null is an unset field."""
+    """A change of one field by a person. Null stands for a field that is not set."""
 
     edited_at: datetime
     field: EditableField
     old_value: str | None
     new_value: str | None
     origin: str
-    author: str = Field(description="The name of the token, the operator, or the trust of the caller.")
+    author: str = Field(description="Who made the edit: `token` and its name, `operator`, or the trust of the caller.")
 
 
 class MemoryResponse(ResponseModel):
-    """A memory with its full text, source, links, state transitions and edits."""
+    """A memory with its full text, source, links, state changes and edits."""
 
     memory_id: UUID
     kind: Kind
@@ -99,7 +102,7 @@ class MemoryResponse(ResponseModel):
     micro: str
     summary: str
     full_text: str
-    remaining_chars: int = Field(description="The number of characters of the text behind `full_text`.")
+    remaining_chars: int = Field(description="The number of characters of the text that follow after `full_text`.")
     confidence: float | None
     importance: float | None = Field(description="From 0 to 10 if a person set it; null if it is derived.")
     outcome: Outcome | None
@@ -119,13 +122,13 @@ class MemoryResponse(ResponseModel):
 
 
 class EditMemoryRequest(EditMemoryInput):
-    """The new values of a memory. A field that is omitted stays as it is."""
+    """The new values of fields of a memory. Omitted fields are not changed."""
 
     model_config = with_example(importance=8)
 
 
 class EditResponse(ResponseModel):
-    """The memory after the edit. `changed` names the fields whose value is another one now."""
+    """The memory after the edit. `changed` names the fields that have a new value."""
 
     memory_id: UUID
     state: str
@@ -136,40 +139,40 @@ class EditResponse(ResponseModel):
 
 
 class SupersedeRequest(RequestModel):
-    """The fact that is true instead."""
+    """The fact that is true from now on in place of the old one."""
 
     content: CleanText = Field(examples=["Ana lives in Bergen."])
     at: Timestamp | None = Field(None, description="When the fact became true. Default: now.")
 
 
 class ConfirmResponse(ResponseModel):
-    """The confirmed fact. `counted` is false for a repetition: only one confirmation per origin and day counts."""
+    """The confirmed fact. `counted` is false if the same origin has already confirmed it on this day."""
 
     memory_id: UUID
     counted: bool
 
 
 class SupersedeResponse(ResponseModel):
-    """The old and the new fact."""
+    """The ids of the old and the new fact."""
 
     memory_id: UUID
     superseded_by: UUID
 
 
 class RetractResponse(ResponseModel):
-    """The retracted fact."""
+    """The id of the retracted fact."""
 
     memory_id: UUID
 
 
 class OutcomeRequest(RequestModel):
-    """An outcome for an episode: whether what was attempted in it succeeded."""
+    """The outcome of an episode: whether the attempt that it describes succeeded."""
 
     outcome: Verdict = Field(examples=["success"])
 
 
 class OutcomeResponse(ResponseModel):
-    """The episode with its outcome."""
+    """The id of the episode, and its outcome."""
 
     memory_id: UUID
     outcome: Verdict
@@ -186,7 +189,7 @@ class ProcessPendingRequest(RequestModel):
 
 
 class ChangedMemory(ResponseModel):
-    """A state transition, and the short text of the memory."""
+    """A change of the state of a memory. `micro` is the shortest form of its text."""
 
     memory_id: UUID
     event: str
@@ -198,7 +201,7 @@ class ChangedMemory(ResponseModel):
 
 @router.post("", status_code=201, response_model=RememberResponse)
 async def remember_fact(body: RememberRequest, act: WriteAction) -> Response:
-    """Store a fact, or confirm a known one. It is compared with known facts and may supersede or contradict some.
+    """Store a fact, or confirm a stored one. The fact may supersede or contradict facts that are stored.
 
     A fact whose `source` is a tool or the web is not stored if a censor blocks its text.
     """
@@ -225,7 +228,10 @@ async def remember_fact(body: RememberRequest, act: WriteAction) -> Response:
 
 
 async def _add_effects(newton: AgentServices, stored: RememberResponse, *, warning: str | None) -> RememberResponse:
-    """Return the response with what the fact affects; a fact that has been forgotten meanwhile affects none."""
+    """Return the response with the facts that the new fact replaced or contradicts.
+
+    If the fact has been deleted meanwhile, return the response unchanged.
+    """
     try:
         effects = await newton.curation(ORIGIN).find_effects(stored.memory_id)
     except NotFoundError:
@@ -241,7 +247,10 @@ async def _add_effects(newton: AgentServices, stored: RememberResponse, *, warni
 
 @router.post("/process")
 async def process_memories(body: ProcessPendingRequest, caller: WriteAccess) -> ItemList[ChangedMemory]:
-    """Index, embed and deduplicate new memories now instead of by a job. Returns the state changes since `since`."""
+    """Index, embed and deduplicate new memories now, without waiting for a job.
+
+    Returns the changes of states since the time `since`.
+    """
     await caller.newton.maintenance(ORIGIN).process_pending()
     changes = await caller.newton.curation(ORIGIN).list_changes(body.since)
     return ItemList(items=[ChangedMemory.from_source(step, micro=micro) for step, micro in changes])
@@ -254,7 +263,7 @@ async def get_memory(
     offset: Annotated[int, Query(ge=0, description="The first character of `full_text` to return.")] = 0,
     limit: Annotated[int | None, Query(ge=1, description="Maximum characters of `full_text`. Default: all.")] = None,
 ) -> MemoryResponse:
-    """Return a memory with its full text, or a page of it."""
+    """Return a memory with its full text, or with a part of the text."""
     detail, changes, fact = await caller.newton.curation(ORIGIN).get(memory_id.hex)
     links = [MemoryLinkInfo.from_source(one, type=one.link, memory_id=one.other_id) for one in detail.relatives]
     history = [
@@ -279,7 +288,7 @@ async def get_memory(
 
 @router.patch("/{memory_id}", response_model=EditResponse)
 async def edit_memory(memory_id: MemoryId, body: EditMemoryRequest, act: WriteAction) -> Response:
-    """Edit the importance, the core mark or the subject of a memory. Its text is changed by `supersede` only."""
+    """Edit the importance, the core mark or the subject of a memory. Use `supersede` to change the text."""
 
     async def work(newton: AgentServices) -> EditResponse:
         edited = await newton.memory_editor(ORIGIN, act.caller.author).edit(memory_id.hex, body)
@@ -293,9 +302,13 @@ async def forget_memory(
     memory_id: MemoryId,
     act: AdminAction,
     *,
-    confirm: Annotated[Literal["forget"], Query(description="Must be `forget`, because it cannot be undone.")],
-    include_derived: Annotated[bool, Query(description="Also delete memories derived from it.")] = False,
-    reason: Annotated[str, Query(max_length=500, description="The reason, stored with the id.")] = "asked for",
+    confirm: Annotated[
+        Literal["forget"], Query(description="Must be `forget`, because the deletion cannot be undone.")
+    ],
+    include_derived: Annotated[
+        bool, Query(description="Also delete the memories that were derived from this one.")
+    ] = False,
+    reason: Annotated[str, Query(max_length=500, description="The reason, which is kept with the id.")] = "asked for",
 ) -> Response:
     """Permanently delete a memory. Only its id, the time of deletion and the reason are kept."""
 
@@ -319,7 +332,7 @@ async def confirm_memory(memory_id: MemoryId, act: WriteAction) -> Response:
 
 @router.post("/{memory_id}/outcome", response_model=OutcomeResponse)
 async def set_outcome(memory_id: MemoryId, body: OutcomeRequest, act: WriteAction) -> Response:
-    """Set the outcome of an episode: whether what was attempted in it succeeded."""
+    """Set the outcome of an episode: whether the attempt that it describes succeeded."""
 
     async def work(newton: AgentServices) -> OutcomeResponse:
         await newton.curation(ORIGIN).set_outcome(memory_id.hex, body.outcome)

@@ -1,4 +1,4 @@
-"""Routes of frames and procedures: what ships with Newton or comes from your files."""
+"""Endpoints of frames and procedures, which ship with Newton or are files of the operator."""
 
 from fastapi import APIRouter
 from fastapi.responses import Response
@@ -15,7 +15,7 @@ router = APIRouter(prefix="/v1")
 
 
 class ProcedureOutcomeResponse(ResponseModel):
-    """The recorded result of the last use."""
+    """The recorded result of a use of the procedure."""
 
     name: str
     result: str
@@ -23,7 +23,7 @@ class ProcedureOutcomeResponse(ResponseModel):
 
 @router.get("/frames", tags=["frames"])
 async def list_frames(caller: ReadAccess) -> ItemList[Frame]:
-    """List the frames: their questions, priorities and token shares."""
+    """List the frames (kinds of thinking, chosen for an input) with their questions, priorities and token shares."""
     return ItemList(items=list(caller.newton.frames.values()))
 
 
@@ -43,7 +43,7 @@ async def get_procedure(name: str, caller: ReadAccess) -> ProcedureDetail:
     "/procedures/{name}/outcomes", status_code=201, tags=["procedures"], response_model=ProcedureOutcomeResponse
 )
 async def record_procedure_outcome(name: str, body: ProcedureResultInput, act: WriteAction) -> Response:
-    """Record how the last use of a procedure ended. If no use is recorded, this is one."""
+    """Record whether the last use of a procedure succeeded. If no use is recorded, count this as a use."""
 
     async def work(newton: AgentServices) -> ProcedureOutcomeResponse:
         await newton.procedures(ORIGIN).record_result(name, body.result)

@@ -1,4 +1,4 @@
-"""The route of searches in the memory."""
+"""The endpoint that searches the memory."""
 
 from datetime import datetime
 from uuid import UUID
@@ -16,18 +16,20 @@ router = APIRouter(prefix="/v1", tags=["memories"])
 
 
 class RecallRequest(RecallInput):
-    """A search."""
+    """A search in the memory."""
 
     model_config = with_example(query="Where does Ana live?", limit=5)
 
     limit: int = Field(10, ge=1, le=1_000)
     kinds: list[Kind] | None = Field(None, min_length=1, description="Search only memories of these kinds.")
-    include_quarantined: bool = Field(default=False, description="Include tool output and text from the web.")
+    include_quarantined: bool = Field(
+        default=False, description="Include quarantined memories, such as tool output and text from the web."
+    )
     as_of: Timestamp | None = Field(None, description="Search the memory as it was at this time.")
 
 
 class RecallItem(ResponseModel):
-    """A memory and its scores. `evidence` is 0 for no match and about 1 for a clear match."""
+    """A found memory and its scores. `evidence` is 0 for no match and about 1 for a clear match."""
 
     memory_id: UUID
     kind: Kind
@@ -43,7 +45,7 @@ class RecallItem(ResponseModel):
 
 
 class RecallResponse(ResponseModel):
-    """The results, best first. `missing` names the sources that were unavailable, and why."""
+    """The found memories, best first. `missing` names the kinds of search that were unavailable, and why."""
 
     items: list[RecallItem]
     missing: dict[str, str]
@@ -51,7 +53,7 @@ class RecallResponse(ResponseModel):
 
 @router.post("/recall")
 async def recall_memories(body: RecallRequest, caller: ReadAccess) -> RecallResponse:
-    """Search the memory."""
+    """Search the memory by meaning and by words."""
     recalled = await caller.newton.memories(ORIGIN).recall(
         body.query,
         kinds=body.kinds or RECALLABLE_KINDS,

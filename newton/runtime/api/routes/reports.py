@@ -1,4 +1,4 @@
-"""Routes of reports: calibration, the quality of contexts, and growth."""
+"""Endpoints of reports on calibration, on the quality of contexts, and on growth."""
 
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -22,9 +22,12 @@ router = APIRouter(prefix="/v1", tags=["reports"])
 async def get_calibration(
     caller: ReadAccess,
     category: Annotated[str | None, Query(max_length=200)] = None,
-    since: Annotated[datetime | None, Query(description="Only decisions made from this time on.")] = None,
+    since: Annotated[datetime | None, Query(description="Include only decisions made at or after this time.")] = None,
 ) -> dict[str, Any]:
-    """Return Brier score, reliability, bias, trend and correction of stated confidence. Null means too few cases."""
+    """Return how well the stated confidences of decisions match their outcomes: Brier score, reliability, bias, trend.
+
+    Null stands for a score with too few decisions.
+    """
     reviewed = await caller.newton.decisions(ORIGIN).list_reviewed_decisions()
     start = since.replace(tzinfo=since.tzinfo or UTC) if since else None
     return to_json(build_calibration(filter_decisions(reviewed, category=category, since=start)))
@@ -38,6 +41,6 @@ async def get_quality_metrics(caller: ReadAccess, query: Annotated[MetricsInput,
 
 @router.get("/growth")
 async def get_growth(caller: ReadAccess, query: Annotated[GrowthInput, Query()]) -> dict[str, Any]:
-    """Return how the agent developed, compared with the period before."""
+    """Return how decisions, censors, procedures and facts developed, compared with the period before."""
     report = await caller.newton.growth().report_weeks(query.weeks)
     return report_to_json(report, assess(report))

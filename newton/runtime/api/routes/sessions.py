@@ -1,4 +1,4 @@
-"""Routes of sessions: messages, the view that a model sees, compaction, checkpoints and branches."""
+"""Endpoints of sessions: messages, the view (the messages that a model is sent), compaction and branches."""
 
 from datetime import datetime
 from typing import Annotated, Any, Self
@@ -33,12 +33,17 @@ router = APIRouter(prefix="/v1/sessions", tags=["sessions"])
 
 
 ViewTokens = Annotated[
-    int | None, Field(ge=1, le=MAX_CONTEXT_TOKENS, description="Maximum tokens. Default: what fits the context window.")
+    int | None,
+    Field(
+        ge=1,
+        le=MAX_CONTEXT_TOKENS,
+        description="Maximum tokens of the messages. Default: as many as fit into the context window.",
+    ),
 ]
 
 
 class CreateSessionRequest(RequestModel):
-    """The name of the session."""
+    """The name of the session to create."""
 
     session: Ref = Field(examples=["planning"])
 
@@ -48,28 +53,32 @@ class CreateSessionResponse(ResponseModel):
 
 
 class MessageInput(RequestModel, MessageFields):
-    """A message. `ref` is your own id: a message with a `ref` that the session already has is ignored."""
+    """A message. `ref` is an id of your own: a message whose `ref` the session already has is ignored."""
 
     ref: Ref | None = Field(None, examples=["m1"])
     at: Timestamp | None = Field(None, description="When the message was sent. Default: now.")
 
 
 class EventInput(RequestModel):
-    """Something that an agent did. `ref` is your own id: an event with a `ref` that the session has is ignored."""
+    """An action of an agent, or what it observed.
+
+    `ref` is an id of your own: an event whose `ref` the session already has is ignored.
+    """
 
     ref: Ref = Field(examples=["call_1"])
     event_type: str = Field(
-        description="file_read, file_write, shell_exec, error, or a type of your own.", examples=["shell_exec"]
+        description="One of file_read, file_write, shell_exec and error, or a type of your own.",
+        examples=["shell_exec"],
     )
     payload: dict[str, JsonValue] = Field(examples=[{"command": "make test", "exit_code": 0}])
-    at: Timestamp | None = Field(None, description="When it occurred. Default: now.")
+    at: Timestamp | None = Field(None, description="When the event occurred. Default: now.")
 
     def to_event(self, *, now: datetime) -> NewEvent:
         return NewEvent(ref=self.ref, event=validate_event(self.event_type, self.at or now, self.payload))
 
 
 class AppendMessagesRequest(RequestModel):
-    """Messages, events, or both. The output of a tool in an event is quarantined."""
+    """Messages, events, or both. Output of tools in events is stored as quarantined."""
 
     messages: list[MessageInput] = Field([], max_length=1_000)
     events: list[EventInput] = Field([], max_length=1_000)
@@ -77,7 +86,7 @@ class AppendMessagesRequest(RequestModel):
     @model_validator(mode="after")
     def _check_content(self) -> Self:
         if not (self.messages or self.events):
-            raise PydanticCustomError("empty", "there are no messages and no events")
+            raise PydanticCustomError("empty", "the request has no messages and no events")
         return self
 
 
@@ -86,11 +95,13 @@ class AppendMessagesResponse(ResponseModel):
 
     positions: list[int]
     events: int
-    redacted: int = Field(0, description="Secrets that were removed from the messages before they were stored.")
+    redacted: int = Field(
+        0, description="The number of secrets that were removed from the messages before they were stored."
+    )
 
 
 class SessionViewResponse(ResponseModel):
-    """The messages that a model would be sent, their token count, and the token count of the whole log."""
+    """The messages that a model would be sent. `tokens` counts these, `log_tokens` all messages of the session."""
 
     tokens: int
     log_tokens: int
@@ -102,7 +113,7 @@ class CompactRequest(RequestModel):
 
 
 class CompactResponse(ResponseModel):
-    """The token counts of the view before and after the compaction, and of the whole log."""
+    """The token counts of the view before and after the compaction, and of all messages of the session."""
 
     tokens_before: int
     tokens_after: int
@@ -110,7 +121,7 @@ class CompactResponse(ResponseModel):
 
 
 class CompactionInfo(ResponseModel):
-    """A compaction. Its text replaces older messages in the view."""
+    """A compaction: a shorter text that replaces older messages in the view."""
 
     compaction_id: UUID
     kind: str
@@ -153,7 +164,9 @@ class CheckpointPosition(ResponseModel):
 
 class CreateBranchRequest(RequestModel):
     session: Ref = Field(description="The name of the new session.", examples=["planning-with-redis"])
-    from_position: str | None = Field(None, description="A checkpoint name or a message number. Default: the end.")
+    from_position: str | None = Field(
+        None, description="The name of a checkpoint or the number of a message. Default: the end of the session."
+    )
 
 
 class CloseSessionResponse(ResponseModel):
@@ -162,7 +175,7 @@ class CloseSessionResponse(ResponseModel):
 
 @router.get("")
 async def list_sessions(caller: ReadAccess, limit: Limit = 50, cursor: Cursor = None) -> CursorPage[SessionInfo]:
-    """List the sessions, newest last."""
+    """List the sessions, oldest first."""
     after = pagination.decode_id_cursor(cursor)
     branches = await caller.newton.sessions(ORIGIN).list_sessions()
     ids = [one.session_id for one in branches]
@@ -184,7 +197,7 @@ async def create_session(body: CreateSessionRequest, act: WriteAction) -> Respon
 
 @router.post("/{session:path}/messages", status_code=201, response_model=AppendMessagesResponse)
 async def append_messages(session: str, body: AppendMessagesRequest, act: WriteAction) -> Response:
-    """Append messages and events to a session, which is created if it does not exist."""
+    """Append messages and events to a session. A session that does not exist is created."""
 
     async def work(newton: AgentServices) -> AppendMessagesResponse:
         now, service, name = newton.scope.now(), newton.sessions(ORIGIN), hygiene.clean_ref(session, what="session")
@@ -204,7 +217,7 @@ async def append_messages(session: str, body: AppendMessagesRequest, act: WriteA
 async def list_messages(
     session: str, caller: ReadAccess, limit: Limit = 100, cursor: Cursor = None
 ) -> CursorPage[MessageInfo]:
-    """List all messages of the session with their full text."""
+    """List all messages of a session with their full text."""
     first = pagination.decode_number_cursor(cursor)
     stored = await caller.newton.sessions(ORIGIN).read_log(session, first=first, last=first + limit)
     return pagination.build_page(stored, limit, to_message_info, lambda one: one.position + 1)
@@ -214,7 +227,7 @@ async def list_messages(
 async def get_session_view(
     session: str, caller: ReadAccess, max_tokens: Annotated[ViewTokens, Query()] = None
 ) -> SessionViewResponse:
-    """Return the messages that a model would be sent now; summaries replace older ones. Changes nothing."""
+    """Return the messages that a model would be sent now, with summaries in place of older ones. Changes nothing."""
     view = await caller.newton.sessions(ORIGIN).preview(session, max_tokens=max_tokens)
     messages = [to_openai_message(one) for one in to_chat_messages(view.view)]
     return SessionViewResponse(tokens=view.tokens, log_tokens=view.logged, messages=messages)
@@ -229,14 +242,14 @@ async def compact_session(session: str, body: CompactRequest, caller: WriteAcces
 
 @router.get("/{session:path}/compactions")
 async def list_compactions(session: str, caller: ReadAccess) -> ItemList[CompactionInfo]:
-    """List the compactions, including those that were undone."""
+    """List the compactions of a session, including those that were undone."""
     entries = await caller.newton.sessions(ORIGIN).list_entries(session)
     return ItemList(items=[_to_compaction_info(one) for one in entries])
 
 
 @router.post("/{session:path}/restore", response_model=RestoreCompactionResponse)
 async def restore_compaction(session: str, body: RestoreCompactionRequest, act: WriteAction) -> Response:
-    """Undo a compaction: the view contains the original messages again."""
+    """Undo a compaction, so that the view contains the original messages again."""
 
     async def work(newton: AgentServices) -> RestoreCompactionResponse:
         restored = await newton.sessions(ORIGIN).restore(session, body.compaction_id)
@@ -261,14 +274,14 @@ async def close_session(session: str, act: WriteAction) -> Response:
 
 @router.get("/{session:path}/checkpoints")
 async def list_checkpoints(session: str, caller: ReadAccess) -> ItemList[CheckpointInfo]:
-    """List the checkpoints."""
+    """List the checkpoints of a session."""
     found = await caller.newton.sessions(ORIGIN).list_checkpoints(session)
     return ItemList(items=[CheckpointInfo(name=one.name, position=one.position, created_at=one.at) for one in found])
 
 
 @router.post("/{session:path}/checkpoints", status_code=201, response_model=CheckpointPosition)
 async def create_checkpoint(session: str, body: CreateCheckpointRequest, act: WriteAction) -> Response:
-    """Name the position after the last message."""
+    """Create a checkpoint: a name for the position after the last message."""
 
     async def work(newton: AgentServices) -> CheckpointPosition:
         checkpoint = await newton.sessions(ORIGIN).create_checkpoint(session, body.name)
@@ -279,7 +292,7 @@ async def create_checkpoint(session: str, body: CreateCheckpointRequest, act: Wr
 
 @router.post("/{session:path}/branches", status_code=201, response_model=CreateSessionResponse)
 async def create_branch(session: str, body: CreateBranchRequest, act: WriteAction) -> Response:
-    """Create a session that continues from this one. This session is not changed."""
+    """Create a session that continues from a position in this one. This session is not changed."""
 
     async def work(newton: AgentServices) -> CreateSessionResponse:
         session_id = await newton.sessions(ORIGIN).create_branch(session, body.session, at=body.from_position)

@@ -1,4 +1,4 @@
-"""Routes of the task stack of a session."""
+"""Endpoints of the task stack of a session: tasks in progress, each inside the task before it."""
 
 from collections.abc import Awaitable, Callable
 from typing import Annotated
@@ -20,17 +20,17 @@ from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 
-SessionQuery = Annotated[str | None, Query(description="The session. Default: that of the last pushed task.")]
+SessionQuery = Annotated[str | None, Query(description="The session. Default: the session of the last started task.")]
 
 
 class _SessionRequest(RequestModel):
     session: Ref | None = Field(
-        None, description="The session. Default: that of the last pushed task.", examples=["planning"]
+        None, description="The session. Default: the session of the last started task.", examples=["planning"]
     )
 
 
 class PushTaskRequest(_SessionRequest, PushTaskInput):
-    """A new task."""
+    """The goal of a task to start."""
 
     goal: CleanText = Field(examples=["Find out why the build is slow"])
 
@@ -61,7 +61,7 @@ async def list_tasks(caller: ReadAccess, session: SessionQuery = None) -> ItemLi
 
 @router.post("", status_code=201, response_model=TaskChange)
 async def push_task(body: PushTaskRequest, act: WriteAction) -> Response:
-    """Start a task inside the current one. The session is created if the request names one that does not exist."""
+    """Start a task inside the current task. If the request names a session that does not exist, create it."""
 
     async def work(newton: AgentServices) -> TaskChange:
         name = body.session
@@ -86,7 +86,7 @@ async def block_task(body: BlockTaskRequest, act: WriteAction) -> Response:
 
 @router.post("/fail", response_model=TaskChange)
 async def fail_task(body: FailTaskRequest, act: WriteAction) -> Response:
-    """Mark the current task as failed, and start the replacement if the request has one."""
+    """Mark the current task as failed. Start a replacement if the request has one."""
 
     async def fail(tasks: TaskService) -> Task:
         return (await tasks.fail(body.reason, instead=body.replacement_goal))[0]

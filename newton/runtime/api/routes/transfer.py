@@ -1,4 +1,4 @@
-"""Routes of transfer: import of NDJSON lines or of a whole exported agent, and the export of an agent."""
+"""Endpoints that import memories from NDJSON lines, and export or import a whole agent."""
 
 import tempfile
 from collections.abc import Callable, Generator
@@ -29,23 +29,25 @@ EXAMPLE_LINE = (
 REQUEST_BODY = {
     "requestBody": {
         "required": True,
-        "description": "One JSON object per line; `newton import --help` shows every type. A repeated line changes"
-        " nothing, so a file can be sent in parts and a part can be retried. Or the output of `GET /v1/export`.",
+        "description": "One JSON object per line; `newton import --help` shows every type. A line imported before"
+        " changes nothing, so a file can be sent in parts and a part again. Or the output of `GET /v1/export`.",
         "content": {"application/x-ndjson": {"schema": {"type": "string", "examples": [EXAMPLE_LINE]}}},
     }
 }
 
 
 class RejectedLine(ResponseModel):
-    """The number of a rejected line, and the reason."""
+    """The number of a rejected line, from 1, and the reason."""
 
     line: int
     reason: str
 
 
 class ImportResponse(ResponseModel):
-    """The result of an import. `redacted` secrets were removed from the lines; `embedder_error` states why texts could
-    not be embedded."""
+    """The counts of an import. `redacted` is the number of secrets that were removed from the lines.
+
+    `embedder_error` says why texts could not be embedded; null if they were.
+    """
 
     new: int
     unchanged: int
@@ -57,7 +59,7 @@ class ImportResponse(ResponseModel):
 
 
 class ImportedAgent(ResponseModel):
-    """An imported agent: the number of its memories, and when it was exported."""
+    """An imported agent: the number of its memories, and the time of its export."""
 
     memories: int
     exported_at: datetime
@@ -67,7 +69,7 @@ class ImportedAgent(ResponseModel):
 async def import_memories(request: Request, caller: AdminAccess) -> ImportResponse | ImportedAgent:
     """Import every valid line once, and report the numbers of the rejected lines.
 
-    An export is imported completely or not at all, and only into an empty agent.
+    A file of `GET /v1/export` is imported completely or not at all, and only into an empty agent.
     """
     with tempfile.TemporaryDirectory(prefix="newton-") as folder:
         path = Path(folder) / "upload.ndjson"
@@ -109,9 +111,9 @@ CHUNK_BYTES = 256 * 1024
     },
 )
 async def export_agent(caller: AdminAccess) -> StreamingResponse:
-    """Export the agent to a file that `POST /v1/import` and `newton import` can read.
+    """Export the agent as a file that `POST /v1/import` and `newton import` can read.
 
-    The export is first written to a temporary file, so that a slow client keeps no transaction open.
+    The daemon first writes the export to a temporary file, so that a slow client keeps no transaction open.
     """
     with ExitStack() as stack:
         file = stack.enter_context(tempfile.TemporaryFile())

@@ -1,4 +1,4 @@
-"""Route of turns: a message and its streamed reply."""
+"""The endpoint of turns: it sends a message of the user and streams the reply."""
 
 import json
 from collections.abc import AsyncGenerator, Mapping
@@ -34,30 +34,37 @@ STREAM_RESPONSES = describe_event_stream(
 
 
 class PrivateMessageInput(RequestModel):
-    """An earlier message that is not stored."""
+    """An earlier message of a private conversation, which is not stored."""
 
     role: Literal["user", "assistant"]
     text: str
 
 
 class TurnRequest(RequestModel):
-    """The message of the user."""
+    """The message of the user, and options of the reply."""
 
     input: str = Field(examples=["What is the ferry called?"])
-    frame: Name | None = Field(None, description="The frame. Default: the best match for the message.")
-    model: Name | None = Field(None, description="An upstream, or a model that a server offers. Default: the agent's.")
+    frame: Name | None = Field(
+        None, description="The frame (kind of thinking). Default: the best match for the message."
+    )
+    model: Name | None = Field(
+        None, description="The name of a model server or of a model. Default: the agent's model."
+    )
     include_context: bool = Field(default=False, description="Include the full context in the result.")
     private: list[PrivateMessageInput] | None = Field(
         None,
         max_length=1_000,
-        description="If given, nothing of this turn is stored. The list holds the earlier private messages of the"
-        " conversation, oldest first, which the caller keeps.",
+        description="If given, nothing of this turn is stored. The list contains the earlier private messages of the"
+        " conversation, oldest first; the caller must keep them.",
     )
 
 
 @router.post("/sessions/{session:path}/turns", response_class=StreamingResponse, responses=STREAM_RESPONSES)
 async def run_turn(session: str, body: TurnRequest, request: Request, caller: WriteAccess) -> StreamingResponse:
-    """Send a message in a session and stream the reply. A disconnect stops the reply; its text so far is stored."""
+    """Send a message in a session and stream the reply.
+
+    If the client disconnects, the turn stops, and the reply so far is stored.
+    """
     name, text = clean_ref(session, what="session"), clean_text(body.input, what="message")
     if body.frame:
         get_frame(caller.newton.frames, body.frame)

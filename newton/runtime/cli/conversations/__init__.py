@@ -1,1 +1,1 @@
-"""Commands on sessions, tasks and working memory."""
+"""Commands on sessions (conversations), their tasks and their working memory."""

@@ -1,4 +1,4 @@
-"""`newton sessions`: the log, view, compaction and branches of conversations."""
+"""Commands `newton sessions`: messages of conversations, their summaries for a model (compaction), and branches."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated
@@ -40,12 +40,12 @@ STRATEGY_MESSAGES = {
     "goal_merge": "older summaries were merged",
 }
 
-MaxTokensOption = Annotated[int | None, Parameter(help="Maximum tokens (default: the budget of a conversation).")]
+MaxTokensOption = Annotated[int | None, Parameter(help="Maximum tokens (default: the setting conversation_tokens).")]
 SessionArgument = Annotated[str, Parameter(help="Name of the session.")]
 
 
 async def list_sessions(*, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """List the sessions by last use, with the number of messages and the first input.
+    """List the sessions (conversations), the last used one last, with the number of messages and the first input.
 
     Example: newton sessions
     """
@@ -76,8 +76,8 @@ async def show_view(
 ) -> None:
     """Show what a model would now receive of a session: recent messages, and summaries of older ones.
 
-    Nothing is stored. Newton's notices are not sent to a model. With --json, the messages have the format of the OpenAI
-    chat API and are followed by their token counts.
+    Nothing is stored. Notices that Newton wrote itself are left out. With --json, the messages have the format of the
+    OpenAI chat API and are followed by their token counts.
 
     Example: newton sessions view planning --max-tokens 8000
     """
@@ -104,7 +104,9 @@ async def show_view(
 async def compact_session(
     session: SessionArgument, *, max_tokens: MaxTokensOption = None, agent: AgentOption = None
 ) -> None:
-    """Compact a session now if a strategy applies. The log does not change; `newton sessions expand` undoes it.
+    """Replace older messages by summaries in what a model receives of a session, if that is due.
+
+    The stored messages do not change. `newton sessions expand` undoes a summary.
 
     Example: newton sessions compact planning --max-tokens 8000
     """
@@ -112,13 +114,13 @@ async def compact_session(
         service = newton.sessions("cli", print_progress)
         before, after = await service.compact(clean_ref(session, what="session"), max_tokens=max_tokens)
     if saved := before.tokens - after.tokens:
-        say(f"The view of {session} has {after.tokens:,} tokens now, {saved:,} fewer.")
+        say(f"A model now receives {after.tokens:,} tokens of the session {session}, {saved:,} fewer.")
     else:
-        say(f"No compaction of {session} is due: its view has {after.tokens:,} tokens.")
+        say(f"No compaction is due: a model receives {after.tokens:,} tokens of the session {session}.")
 
 
 async def list_compactions(session: SessionArgument, *, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """List the compaction entries of a session: messages, strategy and saved tokens.
+    """List the compaction entries of a session: texts that a model receives in place of a range of messages.
 
     Example: newton sessions compactions planning
     """
@@ -127,7 +129,10 @@ async def list_compactions(session: SessionArgument, *, agent: AgentOption = Non
     if json:
         formatting.print_json(list(map(_entry_to_json, entries)))
     else:
-        say("\n".join(map(_format_entry, entries, _nesting_depths(entries))) or "No compaction entries.")
+        say(
+            "\n".join(map(_format_entry, entries, _nesting_depths(entries)))
+            or "No messages of this session have been compacted."
+        )
 
 
 async def expand_compaction(
@@ -136,16 +141,17 @@ async def expand_compaction(
     *,
     agent: AgentOption = None,
 ) -> None:
-    """Undo a compaction entry: a model receives its messages in full again, and they are not compacted any more.
+    """Undo a compaction entry: a model receives its messages in full again, and they are never compacted again.
 
     Example: newton sessions expand planning 3f9c2a71
     """
     async with open_agent(load_settings(agent)) as newton:
         restored = await newton.sessions("cli").restore(clean_ref(session, what="session"), compaction)
     if restored:
-        say(f"{formatting.pluralize(restored, 'entry', 'entries')} expanded. The messages are shown again.")
+        many = formatting.pluralize(restored, "entry", "entries")
+        say(f"{many} expanded. A model receives the messages in full again.")
     else:
-        say("Already expanded; nothing changed.")
+        say("The compaction entry is expanded already; nothing changed.")
 
 
 async def checkpoint_session(
@@ -156,7 +162,7 @@ async def checkpoint_session(
     *,
     agent: AgentOption = None,
 ) -> None:
-    """Set a checkpoint at the end of a session, from which a branch can start later; without NAME, list all.
+    """Set a checkpoint (a named position) at the end of a session; without NAME, list all. Branches can start there.
 
     Example: newton sessions checkpoint planning before-redis
     """
@@ -197,7 +203,7 @@ async def inject_messages(
     last: Annotated[int, Parameter(help="Position of the last message.")],
     agent: AgentOption = None,
 ) -> None:
-    """Show messages of one session in another, after its last message. `newton sessions eject` undoes it.
+    """Show messages of one session at the end of another session. `newton sessions eject` undoes it.
 
     Example: newton sessions inject planning --from planning-with-redis --first 12 --last 14
     """
@@ -212,7 +218,8 @@ async def inject_messages(
 async def eject_messages(
     session: SessionArgument,
     injection: Annotated[
-        str | None, Parameter(help="End of the id of an injection; if omitted, all injections are listed.")
+        str | None,
+        Parameter(help="End of the id that `newton sessions inject` printed; if omitted, all injections are listed."),
     ] = None,
     *,
     agent: AgentOption = None,
@@ -237,7 +244,7 @@ async def show_compaction_stats(
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show the runs, saved tokens and duration of each compaction strategy.
+    """Show for each compaction strategy (way to shorten) its number of runs, the tokens it saved and its duration.
 
     Example: newton sessions stats
     """
@@ -257,7 +264,7 @@ async def show_compaction_stats(
 
 
 def print_progress(event: CompactionEvent) -> None:
-    """Print the progress of a compaction in an interactive terminal."""
+    """Print the progress of a compaction (summarizing old messages), if standard error is a terminal."""
     if not formatting.is_interactive():
         return
     match event:
@@ -278,7 +285,7 @@ def print_progress(event: CompactionEvent) -> None:
 
 
 def format_checkpoints(checkpoints: Sequence[SessionCheckpoint], session: str) -> str:
-    """Format the checkpoints, one per line."""
+    """Format the checkpoints of a session, one per line."""
     lines = [f"{one.name}: after message {one.position} of {session}." for one in checkpoints]
     return "\n".join(lines) or f"{session} has no checkpoint."
 
@@ -307,7 +314,7 @@ def _format_view(preview: ViewPreview) -> Iterator[str]:
     for item in preview.view:
         positions = f"{item.first}" if item.first == item.last else f"{item.first}-{item.last}"
         yield f"{positions:>9}  {item.tokens:>6,}  {_format_speaker(item)}{item.text}{_format_tool_calls(item)}"
-    yield f"\n{preview.tokens:,} of {preview.room:,} tokens; the full log has {preview.logged:,}."
+    yield f"\n{preview.tokens:,} of {preview.room:,} tokens; all stored messages have {preview.logged:,}."
     counts = {"summarized": preview.shorter, "omitted": preview.left_out, "truncated": preview.cut}
     if parts := [f"{formatting.pluralize(number, 'message')} {how}" for how, number in counts.items() if number]:
         yield f"To fit: {', '.join(parts)}."

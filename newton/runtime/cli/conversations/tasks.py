@@ -1,4 +1,4 @@
-"""`newton tasks`: the task stack of a session."""
+"""Commands `newton tasks`: the tasks and subtasks of a session."""
 
 from collections.abc import Iterator, Mapping
 from typing import Annotated
@@ -59,7 +59,7 @@ async def push_task(
     new: Annotated[bool, Parameter(negative=(), help="Create the session given by --session.")] = False,
     agent: AgentOption = None,
 ) -> None:
-    """Start a subtask of the current task.
+    """Start a subtask of the current task, or a first task if there is none.
 
     Example: newton tasks push "Find out why the build is slow" --session planning
     """
@@ -77,7 +77,7 @@ async def pop_task(
     session: SessionOption = None,
     agent: AgentOption = None,
 ) -> None:
-    """Complete the current task. In the session's view, one line replaces the task's messages; the log keeps them.
+    """Complete the current task. A model then receives one line in place of its messages; they stay stored.
 
     Example: newton tasks pop "The cache was off; it takes 40 s now"
     """
@@ -94,7 +94,7 @@ async def block_task(
     session: SessionOption = None,
     agent: AgentOption = None,
 ) -> None:
-    """Block the current task.
+    """Mark the current task as blocked; its parent becomes the current task.
 
     Example: newton tasks block "Mira has the key and is away until Monday"
     """
@@ -115,7 +115,7 @@ async def resume_task(
     session: SessionOption = None,
     agent: AgentOption = None,
 ) -> None:
-    """Resume a blocked task.
+    """Resume a blocked task, which becomes the current task.
 
     Example: newton tasks resume 4
     """
@@ -145,7 +145,10 @@ async def fail_task(
 
 
 async def _open_tasks(newton: AgentServices, session: str | None, *, create: bool = False) -> TaskService:
-    """Open the task stack of a session. An unknown name may be mistyped: it is an error unless `create`."""
+    """Open the tasks of a session; None is the session of the last pushed task.
+
+    Raises NotFoundError for an unknown session, whose name may be mistyped, unless `create`.
+    """
     name = check_session_name(session)
     if name is None:
         if create:
@@ -158,12 +161,12 @@ async def _open_tasks(newton: AgentServices, session: str | None, *, create: boo
             session_id = await sessions.get_session_id(tx, agent_id=newton.scope.agent_id, ref=name)
             return newton.tasks("cli").for_session(session_id)
         except NotFoundError as error:
-            hint = "`newton sessions` lists them; `newton tasks push GOAL --session NAME --new` creates one."
+            hint = "`newton sessions` lists all sessions; `newton tasks push GOAL --session NAME --new` creates one."
             raise NotFoundError(error.what, hint=hint) from None
 
 
 async def run_task_command(commands: TaskCommands, text: str) -> str:
-    """Run the command `/task …` of a conversation and return its output. Raises InputError."""
+    """Run the chat command `/task TEXT` and return the task tree as text. Raises InputError for an unknown action."""
     action, _, rest = text.partition(" ")
     match action:
         case "push":
@@ -187,7 +190,7 @@ async def run_task_command(commands: TaskCommands, text: str) -> str:
 
 
 def draw_tree(tree: TaskTree) -> Iterator[str]:
-    """Draw the tree, with one line for each task and one for the task's note."""
+    """Yield the lines of the task tree: one for each task, and one for its note if it has one."""
     current = tree.current
     for root in tree.children(None):
         for task in (root, *tree.descendants(root.task_id)):
@@ -201,7 +204,7 @@ def draw_tree(tree: TaskTree) -> Iterator[str]:
 
 
 def format_path(path: tuple[Task, ...]) -> list[str]:
-    """Format the path from the root goal to the current task."""
+    """Return one line for each task on the path from the root goal to the current task."""
     if not path:
         return ["No current task. `newton tasks` lists all tasks."]
     return [

@@ -1,4 +1,4 @@
-"""`newton working-memory`: the working memory of a session, rendered as a context."""
+"""Command `newton working-memory`: the memories that a session stored, showed or read, as a context."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -22,9 +22,13 @@ from newton.runtime.cli.printing import say
 async def show_working_memory(
     *,
     session: Annotated[str | None, Parameter(help="Name of the session (default: the last active one).")] = None,
-    profile: Annotated[str, Parameter(help="Profile that selects the items.")] = DEFAULT_STRATEGY,
+    profile: Annotated[
+        str, Parameter(help="Profile (way of scoring memories) that selects the items.")
+    ] = DEFAULT_STRATEGY,
     max_tokens: Annotated[int | None, Parameter(help="Maximum tokens (default: the full capacity).")] = None,
-    decay_hours: Annotated[float | None, Parameter(help="Time constant of the profile's decay in hours.")] = None,
+    decay_hours: Annotated[
+        float | None, Parameter(help="Time constant of the profile's recency decay, in hours.")
+    ] = None,
     why: Annotated[bool, Parameter(negative=(), help="Show why each memory is selected or not.")] = False,
     stats: Annotated[
         bool, Parameter(negative=(), help="Show the age of the items and the use of each profile.")
@@ -32,9 +36,9 @@ async def show_working_memory(
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show the working memory of a session, rendered as a context, without a search or a model call.
+    """Show the working memory of a session as a context, without a search or a model call.
 
-    Working memory contains the memories that were stored, shown or read in the session, up to a maximum of tokens.
+    Working memory contains the memories that the session stored, showed or read, up to a maximum number of tokens.
 
     Example: newton working-memory --session planning --profile important --max-tokens 500
     """
@@ -64,8 +68,8 @@ def _print_stats(stats: WorkingSetStats, *, json: bool) -> None:
         formatting.print_json({**fields, "profiles": list(map(_profile_stats_to_json, stats.strategies))})
         return
     say(f"{formatting.pluralize(stats.items, 'item')}, {stats.tokens:,} of {stats.capacity:,} tokens")
-    say(f"hours since added, quartiles: {_format_hours(stats.hours_since_added)}")
-    say(f"hours since used, quartiles:  {_format_hours(stats.hours_since_accessed)}")
+    say(f"hours since the items were added, quartiles: {_format_hours(stats.hours_since_added)}")
+    say(f"hours since they were last used, quartiles: {_format_hours(stats.hours_since_accessed)}")
     for one in stats.strategies:
         age = f", mean age {one.hours / one.items:.2f} hours" if one.items else ""
         contexts, items = formatting.pluralize(one.contexts, "context"), formatting.pluralize(one.items, "item")
@@ -119,7 +123,7 @@ def _format_reason(selection: ScoredCandidate, profile: Profile) -> list[str]:
     sign = "×" if profile.combine == "product" and profile.expression is None else "+"
     parts = compute_contributions(selection.scored.features, profile).items()
     score = f" {sign} ".join(f"{name} {value:.4g}" for name, value in parts)
-    verdict = f"in, as {selection.detail}" if selection.detail else "out"
+    verdict = f"selected, as {selection.detail}" if selection.detail else "left out"
     return [
         f"{selection.scored.score:.4f}  {format_list_line(selection.scored.found, selection.text)}",
         f"        {short_id(selection.memory_id)} {verdict} ({selection.reason}): {score}",

@@ -1,4 +1,4 @@
-"""`newton decide`: preview and record a decision."""
+"""Command `newton decide`: preview and record a decision."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -49,15 +49,16 @@ async def record_decision(
     ] = None,
     frame: Annotated[str | None, Parameter(help="Frame that provides default stakes and category.")] = None,
     ref: Annotated[
-        str | None, Parameter(help="Idempotency key: a decision with the same ref is recorded once.")
+        str | None, Parameter(help="Idempotency key of your own: a decision with the same ref is recorded only once.")
     ] = None,
     dry_run: Annotated[bool, Parameter(negative=(), help="Preview only; record nothing.")] = False,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Record a decision before it is carried out, and show similar decisions, censors, guardrails and the base rate.
+    """Record a decision before it is carried out.
 
-    Without --confidence, a terminal prompts for each field.
+    The command shows similar decisions, the success rate of the category, and the censors (prohibitions) and guardrails
+    (rules for decisions) that apply. Without --confidence, it asks for each field in a terminal.
 
     Example: newton decide "Use Redis for the cache" --confidence 0.8 --reason "analysis:reads outnumber writes"
     """
@@ -100,16 +101,16 @@ async def record_decision(
 
 
 def parse_reason(argument: str) -> DecisionReason:
-    """Parse KIND:TEXT. Raises InputError."""
+    """Parse a reason written as KIND:TEXT. Raises InputError for an unknown kind or another format."""
     kind, colon, text = argument.partition(":")
     if not colon or kind.strip() not in REASON_KINDS or not text.strip():
         hint = did_you_mean(kind.strip(), REASON_KINDS) or f"Write KIND:TEXT; kinds: {', '.join(REASON_KINDS)}."
-        raise InputError(f"{argument!r} is not a reason.", hint=hint)
+        raise InputError(f"{argument!r} is not a valid reason.", hint=hint)
     return DecisionReason(cast("ReasonKind", kind.strip()), text.strip())
 
 
 def format_preview(preview: DecisionPreview) -> Iterator[str]:
-    """Format similar decisions, the base rate, and the censors and guardrails that apply."""
+    """Yield lines with similar decisions, the category's success rate, and the prohibitions and rules that apply."""
     record, category = preview.track_record, preview.draft.category
     if preview.precedents:
         yield "Similar decisions:"
@@ -179,7 +180,11 @@ def _preview_to_json(preview: DecisionPreview) -> dict[str, object]:
 
 
 async def _prompt_for_fields(service: DecisionService, draft: DecisionDraft) -> DecisionDraft:
-    """Prompt for the missing fields. Print the preview before asking for reasons; ask for the confidence last."""
+    """Ask for the missing fields of a decision and for permission to record it; return the complete draft.
+
+    The preview is printed before the reasons are asked for; the confidence is asked for last. Raises InputError if the
+    user does not want to record the decision.
+    """
     draft = replace(
         draft,
         category=_ask(f"Category? [{draft.category}] ", draft.category),
@@ -206,7 +211,7 @@ async def _prompt_for_fields(service: DecisionService, draft: DecisionDraft) -> 
 
 
 def _ask(question: str, default: str | None = None) -> str:
-    """Return the user's answer, or `default` if the answer is empty; without a default, ask again."""
+    """Return the user's answer, or `default` for an empty one. Without a default, ask until there is an answer."""
     while not (answer := current_terminal().ask(visible(question)).strip()) and default is None:
         pass
     return answer or default or ""

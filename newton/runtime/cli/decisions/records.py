@@ -1,4 +1,4 @@
-"""`newton decisions`, `think`, `done` and `review`: list, change and review decisions."""
+"""Commands that list, amend, link, review and erase decisions, such as `newton decisions` and `newton review`."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -36,7 +36,7 @@ from newton.runtime.tools.views import OutcomeInfo
 MAX_LIMIT = 1_000_000
 
 DecisionArgument = Annotated[
-    str, Parameter(help="Id of the decision, or its end as `newton decisions list` prints it.")
+    str, Parameter(help="Id of the decision, or the end of the id as `newton decisions list` prints it.")
 ]
 
 
@@ -46,13 +46,13 @@ async def add_thought(
     *,
     agent: AgentOption = None,
 ) -> None:
-    """Add a thought to an open decision.
+    """Add a thought, a step of deliberation, to a decision without an outcome.
 
     Example: newton think 3f9c2a71 "What if the cache is cold?"
     """
     async with open_agent(load_settings(agent)) as newton:
         await newton.decisions("cli").add_thought(decision, text)
-    say("Added.")
+    say("Thought added.")
 
 
 async def mark_done(
@@ -66,7 +66,7 @@ async def mark_done(
     """
     async with open_agent(load_settings(agent)) as newton:
         await newton.decisions("cli").mark_done(decision)
-    say("Marked as done. Record the outcome with `newton review`.")
+    say("The decision is marked as done. Record the outcome with `newton review`.")
 
 
 async def list_outcomes(
@@ -82,7 +82,7 @@ async def list_outcomes(
     Example: newton outcomes --category architecture
     """
     if not 1 <= limit <= MAX_LIMIT:
-        raise InputError(f"A limit of {limit} is out of range.", hint=f"Give 1 to {MAX_LIMIT:,}.")
+        raise InputError(f"A limit of {limit} is out of range.", hint=f"Give a number from 1 to {MAX_LIMIT:,}.")
     async with open_agent(load_settings(agent)) as newton:
         found = await newton.decisions("cli").list_outcomes(
             category=_check_name(category, "category"), outcome=outcome, limit=limit
@@ -103,7 +103,7 @@ async def review_decision(
     outcome: Annotated[Verdict | None, Parameter(help="Outcome of the decision.")] = None,
     *,
     verify: Annotated[
-        bool, Parameter(negative=(), help="Instead of OUTCOME, run the verifier of the decision's category.")
+        bool, Parameter(negative=(), help="Instead of giving OUTCOME, run the program that verifies this category.")
     ] = False,
     lesson: Annotated[str | None, Parameter(help="Lesson learnt.")] = None,
     at: Annotated[datetime | None, StartTime, Parameter(help="When the outcome was known (default: now).")] = None,
@@ -144,7 +144,7 @@ async def list_decisions(
     Example: newton decisions list --due
     """
     if not 1 <= limit <= MAX_LIMIT:
-        raise InputError(f"A limit of {limit} is out of range.", hint=f"Give 1 to {MAX_LIMIT:,}.")
+        raise InputError(f"A limit of {limit} is out of range.", hint=f"Give a number from 1 to {MAX_LIMIT:,}.")
     category, tag = _check_name(category, "category"), _check_name(tag, "tag")
     filters = DecisionFilter(
         due=due, open=open, category=category, stakes=stakes, outcome=outcome, tag=tag, limit=limit
@@ -195,7 +195,7 @@ async def amend_decision(
     amendment = DecisionAmendment(text=text, tags=tags, category=category, look_again_at=review_due)
     async with open_agent(load_settings(agent)) as newton:
         await newton.decisions("cli").amend(decision, amendment)
-    say("Amended.")
+    say("Decision amended.")
 
 
 async def link_decisions(
@@ -207,12 +207,14 @@ async def link_decisions(
     contradicts: Annotated[bool, Parameter(negative=(), help="The first decision contradicts the second.")] = False,
     agent: AgentOption = None,
 ) -> None:
-    """Link a decision to another one. Without a flag, the link is `relates`.
+    """Link a decision to another one. Without a flag, the type of the link is `relates`.
 
     Example: newton decisions link 3f9c2a71 0b7d114e --depends-on
     """
     if supersedes + depends_on + contradicts > 1:
-        raise InputError("A link has one type.", hint="Give one flag; run the command again for another link.")
+        raise InputError(
+            "More than one type of link is given.", hint="Give one flag; run the command again for another link."
+        )
     async with open_agent(load_settings(agent)) as newton:
         service = newton.decisions("cli")
         if supersedes:
@@ -220,20 +222,20 @@ async def link_decisions(
         else:
             name: ManualLink = "depends_on" if depends_on else "contradicts" if contradicts else "relates"
             await service.link(decision, name, other)
-    say("Linked.")
+    say("Decisions linked.")
 
 
 async def erase_decision(
     decision: DecisionArgument, *, reason: ReasonOption, yes: YesOption = False, agent: AgentOption = None
 ) -> None:
-    """Permanently erase the text of a decision. Its record and outcome remain in the ledger.
+    """Permanently erase the text of a decision. Its record (without text) and its outcome remain.
 
     Example: newton decisions erase 3f9c2a71 --reason "it names a person"
     """
     require_yes("Permanently erase the text of this decision?", yes=yes)
     async with open_agent(load_settings(agent)) as newton:
         erased = await newton.decisions("cli").erase(decision, reason=reason)
-    say("Erased." if erased else "Already erased; nothing changed.")
+    say("Text of the decision erased." if erased else "The text is erased already; nothing changed.")
 
 
 def _check_name(name: str | None, what: str) -> str | None:
@@ -288,7 +290,7 @@ def _format_note(note: DecisionNote) -> str:
 def draw_links(
     decision_id: UUID, links: tuple[DecisionLink, ...], *, depth: int = 2, visited: frozenset[UUID] = frozenset()
 ) -> list[str]:
-    """Draw the linked decisions as a tree of `depth` levels."""
+    """Return the lines of a tree, `depth` levels deep, of decisions linked to `decision_id`; skip `visited` ones."""
     lines: list[str] = []
     around = [edge for edge in links if decision_id in (edge.memory_id, edge.other_id)]
     near = [edge for edge in around if not {edge.memory_id, edge.other_id} - {decision_id} & visited]

@@ -1,1 +1,1 @@
-"""Commands on calibration, guardrails, censors and metrics."""
+"""Commands on calibration, prohibitions, decision rules, the growth report and quality metrics."""

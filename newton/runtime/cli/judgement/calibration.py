@@ -1,4 +1,4 @@
-"""`newton calibration`: calibration of the stated confidence."""
+"""Command `newton calibration`: comparison of the confidence stated in decisions with their outcomes."""
 
 from datetime import datetime
 from pathlib import Path
@@ -28,9 +28,10 @@ async def show_calibration(
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show how well calibrated stated confidence is: Brier score, reliability, bias, trend, correction.
+    """Compare the confidence stated in decisions with their outcomes.
 
-    Only reviewed decisions are counted.
+    The report has the Brier score, reliability, bias, trend and a correction of stated confidence. Only reviewed
+    decisions are counted.
 
     Example: newton calibration --since 2026-01-01 --html calibration.html
     """

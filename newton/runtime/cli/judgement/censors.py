@@ -1,4 +1,4 @@
-"""`newton censors`: censors, which warn of or block what is forbidden."""
+"""Commands `newton censors`: prohibitions that warn of or block a text."""
 
 from typing import Annotated
 
@@ -12,11 +12,13 @@ from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 
-CensorArgument = Annotated[str, Parameter(help="Id of the censor, or its end as `newton censors list` prints it.")]
+CensorArgument = Annotated[
+    str, Parameter(help="Id of the censor, or the end of the id as `newton censors list` prints it.")
+]
 
 
 async def list_censors(*, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """List the censors and how often each matched. Retired censors come last.
+    """List the censors (prohibitions) and how often each matched. Retired censors come last.
 
     Example: newton censors list
     """
@@ -34,21 +36,23 @@ async def list_censors(*, agent: AgentOption = None, json: JsonOption = False) -
 async def add_censor(
     trigger: Annotated[str, Parameter(help="Phrase, RE2 regular expression, or description of what is forbidden.")],
     *,
-    reason: Annotated[str, Parameter(help="Why it is forbidden.")],
+    reason: Annotated[str, Parameter(help="Why the trigger is forbidden.")],
     match_mode: Annotated[
         MatchMode, Parameter(help="Match the trigger as a phrase, as a regular expression, or by meaning.")
     ] = "phrase",
-    action: Annotated[CensorAction, Parameter(help="Action on a match.")] = "warn",
+    action: Annotated[CensorAction, Parameter(help="Action on a match: warn or block.")] = "warn",
     domain: Annotated[
         str | None,
-        Parameter(help="Domain of a frame. The censor is shown under its frames, and when it matches the input."),
+        Parameter(
+            help="Domain of frames, such as architecture: show the censor with these frames too, not only on a match."
+        ),
     ] = None,
     threshold: Annotated[int, Parameter(help="Number of matches after which a warning becomes a block.")] = (
         DEFAULT_THRESHOLD
     ),
     agent: AgentOption = None,
 ) -> None:
-    """Add a censor. A warning is shown to the model; a block stops the turn.
+    """Add a censor, a prohibition. A warning is shown to the model; a block stops the turn.
 
     Example: newton censors add "push to main" --reason "releases go through review" --action block
     """
@@ -63,18 +67,20 @@ async def add_censor(
     async with open_agent(load_settings(agent), on_new_agent=formatting.print_new_agent) as newton:
         is_new = await newton.censors("cli").add(rule)
         await newton.maintenance("cli").process_pending()
-    say("Added." if is_new else "Already active; nothing changed.")
+    say("Censor added." if is_new else "The censor is active already; nothing changed.")
 
 
 async def check_text(
     text: Annotated[str, Parameter(help="Text to check.")],
     *,
-    stage: Annotated[CensorStage, Parameter(help="Stage of a turn that the text belongs to.")] = "action",
+    stage: Annotated[
+        CensorStage, Parameter(help="Kind of text: an input, an action (tool call) or an output (reply).")
+    ] = "action",
     dry_run: Annotated[bool, Parameter(negative=(), help="Do not count the match.")] = False,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Check a text against the censors. The exit status is 1 if a censor blocks the text.
+    """Check a text against the censors (prohibitions). The exit status is 1 if a censor blocks the text.
 
     Example: newton censors check "push to main without review"
     """
@@ -95,51 +101,51 @@ async def check_text(
 
 
 async def report_false_positive(censor: CensorArgument, *, agent: AgentOption = None) -> None:
-    """Report the last match of a censor as a false positive.
+    """Report the last match of a censor (a prohibition) as a false positive.
 
-    A censor that blocks because of its matches warns again when too few of them are correct. A censor with too many
-    false positives is retired.
+    A censor that blocks only because it matched often goes back to warning if too few of its matches were correct. A
+    censor with too many false positives is retired.
 
     Example: newton censors false-positive 3f9c2a71
     """
     async with open_agent(load_settings(agent)) as newton:
         await newton.censors("cli").report_false_positive(censor)
-    say("Recorded.")
+    say("False positive recorded.")
 
 
 async def relax_censor(
     censor: CensorArgument,
     *,
-    reason: Annotated[str, Parameter(help="Why it need not block; recorded.")] = "a person relaxed it",
+    reason: Annotated[str, Parameter(help="Why the censor need not block; it is recorded.")] = "a person relaxed it",
     agent: AgentOption = None,
 ) -> None:
-    """Let a blocking censor only warn. Its earlier matches no longer count towards the number at which it blocks.
+    """Make a blocking censor (a prohibition) only warn. Its count of matches starts again at zero.
 
     Example: newton censors relax 3f9c2a71 --reason "the logs are archived now"
     """
     async with open_agent(load_settings(agent)) as newton:
         is_relaxed = await newton.censors("cli").relax(censor, clean_text(reason, what="reason"))
-    say("Relaxed: it warns from now on." if is_relaxed else "The censor does not block; nothing changed.")
+    say("Relaxed: the censor only warns from now on." if is_relaxed else "The censor does not block; nothing changed.")
 
 
 async def approve_censor(censor: CensorArgument, *, agent: AgentOption = None) -> None:
-    """Approve a censor that an agent or a model proposed. A proposed censor is inactive until it is approved.
+    """Approve a censor (a prohibition) that an agent or a model proposed. It is inactive until then.
 
     Example: newton censors approve 3f9c2a71
     """
     async with open_agent(load_settings(agent)) as newton:
         was_pending = await newton.censors("cli").approve(censor)
-    say("Approved." if was_pending else "The censor needs no approval; nothing changed.")
+    say("Censor approved." if was_pending else "The censor needs no approval; nothing changed.")
 
 
 async def retire_censor(censor: CensorArgument, *, agent: AgentOption = None) -> None:
-    """Retire a censor: it no longer matches.
+    """Retire a censor (a prohibition): it no longer matches any text.
 
     Example: newton censors retire 3f9c2a71
     """
     async with open_agent(load_settings(agent)) as newton:
         await newton.censors("cli").retire(censor)
-    say("Retired.")
+    say("Censor retired.")
 
 
 def _format_censor(censor: CensorSummary) -> str:

@@ -1,4 +1,4 @@
-"""`newton growth`: how the agent developed, compared with the period before."""
+"""Command `newton growth`: report on how the agent developed, compared with the period before."""
 
 from datetime import datetime
 from pathlib import Path
@@ -27,7 +27,7 @@ async def report_growth(
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Report how the agent developed: decisions, repeated mistakes, censors, procedures, facts.
+    """Report how the agent developed: decisions, repeated mistakes, prohibitions, procedures, facts.
 
     Each metric is shown with its value in the period before and its sample size.
 

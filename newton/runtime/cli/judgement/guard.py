@@ -1,4 +1,4 @@
-"""`newton guard`: rules that are checked before a decision is recorded."""
+"""Commands `newton guard`: guardrails, which are rules checked before a decision is recorded."""
 
 from typing import Annotated
 
@@ -19,15 +19,15 @@ from newton.runtime.cli.printing import say
 GuardrailName = Annotated[str, Parameter(help="Name of the guardrail.")]
 
 ADD_MESSAGES = {
-    "added": "Added.",
+    "added": "Guardrail added.",
     "replaced": "Replaced the guardrail of this name.",
-    "unchanged": "Already active; nothing changed.",
+    "unchanged": "The guardrail is active already; nothing changed.",
 }
 VERDICT_LABELS = {"passed": "passed", "warned": "WARNED", "blocked": "BLOCKED", "not_evaluated": "BLOCKED"}
 
 
 async def list_guardrails(*, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """List the guardrails with their expressions and messages.
+    """List the guardrails (rules for decisions) with their expressions and messages.
 
     Example: newton guard list
     """
@@ -49,11 +49,13 @@ async def add_guardrail(
     ],
     *,
     message: Annotated[str, Parameter(help="Message that says what to do instead.")],
-    severity: Annotated[Severity, Parameter(help="Effect of a violation.")] = "block",
+    severity: Annotated[
+        Severity, Parameter(help="Effect of a violation: a warning, or that the decision is not recorded.")
+    ] = "block",
     description: Annotated[str, Parameter(help="Purpose of the rule.")] = "",
     agent: AgentOption = None,
 ) -> None:
-    """Add or replace a guardrail of this agent.
+    """Add or replace a guardrail, a rule for the decisions of this agent.
 
     The CEL expression is true if a decision VIOLATES the rule. Its variables are description, context, alternatives,
     reasons (their kinds), reason_kinds (without duplicates), tags, category, stakes, confidence, frame, expected,
@@ -71,7 +73,7 @@ async def add_guardrail(
 
 
 async def check_guardrails(
-    description: Annotated[str, Parameter(help="What would be decided.")] = "",
+    description: Annotated[str, Parameter(help="Decision to check, in one line.")] = "",
     *,
     confidence: Annotated[float, Parameter(help="Probability of success, from 0 to 1.")],
     stakes: Annotated[Stakes, Parameter(help="Impact of the decision.")] = "medium",
@@ -80,7 +82,7 @@ async def check_guardrails(
     alternative: Annotated[tuple[str, ...], Parameter(help="Alternative considered; repeatable.", negative=())] = (),
     tag: Annotated[tuple[str, ...], Parameter(help="Tag; repeatable.", negative=())] = (),
     context: Annotated[str | None, Parameter(help="Situation in which the decision is made.")] = None,
-    frame: Annotated[str | None, Parameter(help="Frame of the decision.")] = None,
+    frame: Annotated[str | None, Parameter(help="Frame (kind of input) in which the decision is made.")] = None,
     expected: Annotated[str | None, Parameter(help="Expected outcome.")] = None,
     reviewed_by: Annotated[str | None, Parameter(help="Person who reviewed the draft.")] = None,
     agent: AgentOption = None,
@@ -115,13 +117,13 @@ async def check_guardrails(
 
 
 async def retire_guardrail(name: GuardrailName, *, agent: AgentOption = None) -> None:
-    """Disable a guardrail for this agent, even one that is bundled with Newton.
+    """Disable a guardrail for this agent. A guardrail that comes with Newton can be disabled too.
 
     Example: newton guard retire one-kind-of-reason
     """
     async with open_agent(load_settings(agent)) as newton:
         await newton.guardrails("cli").retire(name)
-    say("Retired.")
+    say("Guardrail disabled.")
 
 
 async def restore_guardrail(name: GuardrailName, *, agent: AgentOption = None) -> None:
@@ -131,7 +133,7 @@ async def restore_guardrail(name: GuardrailName, *, agent: AgentOption = None) -
     """
     async with open_agent(load_settings(agent)) as newton:
         changed = await newton.guardrails("cli").restore(name)
-    say("Restored." if changed else "Already active; nothing changed.")
+    say("Guardrail restored." if changed else "The guardrail is active already; nothing changed.")
 
 
 def _format_guardrail(guardrail: GuardrailStatus) -> str:

@@ -1,4 +1,4 @@
-"""`newton metrics`: quality of the contexts compared with targets."""
+"""Command `newton metrics`: quality of the contexts compared with targets."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated
@@ -19,7 +19,7 @@ async def show_metrics(
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Show quality metrics of the contexts: relevance, budget use, refreshes, share of items used in replies, speed.
+    """Show quality metrics of the contexts: relevance, budget use, rebuilds, share of items used in replies, speed.
 
     Each metric is shown with its target and its sample size.
 
@@ -34,7 +34,7 @@ async def show_metrics(
 
 
 def format_metrics(report: QualityReport) -> Iterator[str]:
-    """Format the report as text."""
+    """Yield the lines of the report: all metrics, tables by kind of input, profile and day, and advice."""
     period = report.period
     yield f"{period.since:%Y-%m-%d} to {period.until:%Y-%m-%d} · {formatting.pluralize(len(period.turns), 'turn')}\n"
     yield f"{'metric':<23}{'value':>8}  {'target':<10}{'verdict':<9}sample"
@@ -65,7 +65,7 @@ def _format_table(grouping: str, groups: Sequence[MetricGroup], report: QualityR
 
 
 def _format_value(metric: QualityMetric) -> str:
-    """Format the value with its unit.
+    """Format the value of a metric with its unit, or a dash if there is no value.
 
     >>> _format_value(QualityMetric(name="", value=0.456, n=1, sample_unit=""))
     '46 %'

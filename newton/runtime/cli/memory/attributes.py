@@ -1,4 +1,4 @@
-"""`newton attributes`: the cardinality of fact attributes."""
+"""Commands `newton attributes`: whether an attribute of facts has one current value or several."""
 
 from typing import Annotated
 
@@ -12,7 +12,9 @@ from newton.runtime.cli.printing import say
 
 
 async def list_attributes(*, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """List the attributes of facts. A newer value of a single-valued attribute supersedes the older one.
+    """List the attributes of facts, such as 'lives in'.
+
+    A newer value of a single-valued attribute supersedes the older value; a multi-valued attribute keeps all values.
 
     Example: newton attributes list
     """
@@ -36,12 +38,12 @@ async def set_cardinality(
     multi: Annotated[bool, Parameter(negative=(), help="The attribute has any number of current values.")] = False,
     agent: AgentOption = None,
 ) -> None:
-    """Declare an attribute single-valued or multi-valued. Stored facts do not change.
+    """Declare that an attribute has one current value, or several. Stored facts do not change.
 
     Example: newton attributes set "favourite team" --single
     """
     if single == multi:
-        raise InputError("The cardinality is missing or ambiguous.", hint="Give --single or --multi.")
+        raise InputError("Neither or both of --single and --multi are given.", hint="Give one of them.")
     async with open_agent(load_settings(agent), on_new_agent=formatting.print_new_agent) as newton:
         await newton.curation("cli").set_cardinality(name, single_valued=single)
     say(f"{name} is {'single' if single else 'multi'}-valued. Stored facts did not change.")

@@ -1,4 +1,4 @@
-"""`newton bulk`: changes of all memories that a filter selects."""
+"""Commands `newton bulk`: changes of all memories that a filter selects."""
 
 from typing import Annotated
 
@@ -18,13 +18,14 @@ from newton.runtime.tools.memory_views import to_bulk_result
 
 MAX_SHOWN, MAX_SHOWN_CHARS = 5, 90  # memories of a preview, and characters of each
 ConfirmOption = Annotated[
-    str | None, Parameter("--confirm", help="Code of the preview: change exactly these memories without a question.")
+    str | None,
+    Parameter("--confirm", help="Code of the preview: change exactly the previewed memories, without asking."),
 ]
 QUESTIONS: dict[BulkAction, str] = {
     "forget": "Permanently delete {many}?",
     "retract": "Retract {many}?",
     "set_importance": "Set the importance of {many}?",
-    "set_core": "Change the core mark of {many}?",
+    "set_core": "Mark {many} as core, or remove the mark?",
 }
 RESULTS: dict[BulkAction, str] = {
     "forget": "Forgotten: {many}.",
@@ -37,13 +38,13 @@ RESULTS: dict[BulkAction, str] = {
 async def forget_memories(
     *,
     select: FilterOptions = NO_FILTER,
-    include_derived: Annotated[bool, Parameter(negative=(), help="Also delete memories derived from them.")] = False,
+    include_derived: Annotated[bool, Parameter(negative=(), help="Also delete memories derived from these.")] = False,
     reason: ReasonOption = "requested",
     confirm: ConfirmOption = None,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Permanently delete all memories of a filter, at most 1,000. Only ids, the time and the reason are kept.
+    """Permanently delete all memories that the filters select, at most 1,000. Only ids, time and reason are kept.
 
     In a terminal, it shows what it would delete and asks. Otherwise the first call prints a code, and nothing is
     deleted until the command is repeated with --confirm CODE.
@@ -61,7 +62,7 @@ async def retract_facts(
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Mark all facts of a filter as never true. The facts that they superseded become current again.
+    """Mark all facts that the filters select as never true. Facts that they superseded become current again.
 
     Example: newton bulk retract --kind fact --session "draft talk"
     """
@@ -70,7 +71,8 @@ async def retract_facts(
 
 async def set_importance(
     importance: Annotated[
-        float | None, Parameter(help="From 0 to 10. If it is omitted, the importance is derived from the record again.")
+        float | None,
+        Parameter(help="Importance from 0 to 10; if omitted, it is computed from confirmations and use again."),
     ] = None,
     /,
     *,
@@ -79,7 +81,7 @@ async def set_importance(
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Set the importance of all memories of a filter.
+    """Set the importance of all memories that the filters select.
 
     Example: newton bulk importance 8 --kind fact --subject "the staging server"
     """
@@ -94,7 +96,7 @@ async def set_core(
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Mark all facts of a filter as core, or remove the mark.
+    """Mark all facts that the filters select as core (established), or remove the mark.
 
     Example: newton bulk core --kind fact --text "allergy"
     """
@@ -136,7 +138,9 @@ def _print_preview(plan: BulkPlan, *, json: bool) -> None:
         return
     if not plan.memories:
         raise InputError("No memory matches these filters.", hint="`newton list` with the same filters shows them.")
-    say(f"{_format_preview(plan)}\nNothing is changed yet. Repeat the command with --confirm {plan.token} to do it.")
+    say(
+        f"{_format_preview(plan)}\nNothing is changed yet. To change it, repeat the command with --confirm {plan.token}"
+    )
 
 
 def _format_preview(plan: BulkPlan) -> str:

@@ -1,4 +1,4 @@
-"""`newton conflicts`: pairs of facts that may exclude each other, and their settlement."""
+"""Commands `newton conflicts`: list facts that may contradict each other, and say which are right."""
 
 from typing import Annotated
 
@@ -13,7 +13,9 @@ from newton.runtime.cli.printing import say
 
 
 async def list_conflicts(*, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """List pairs of facts that may exclude each other. Both are shown together until somebody settles the conflict.
+    """List pairs of facts that may contradict each other.
+
+    A context shows both facts together until `newton conflicts settle` says which is right.
 
     Example: newton conflicts
     """
@@ -26,15 +28,17 @@ async def list_conflicts(*, agent: AgentOption = None, json: JsonOption = False)
 
 
 async def settle_conflict(
-    memory: Annotated[str, Parameter(help="Id of one of the two facts, or its end as `newton conflicts` prints it.")],
+    memory: Annotated[
+        str, Parameter(help="Id of one of the two facts, or the end of the id as `newton conflicts` prints it.")
+    ],
     keep: Annotated[
         Settlement,
-        Parameter(help="newer: it replaces the older one; older: the newer one is wrong; both: both are true; same."),
+        Parameter(help="newer: it replaces the older; older: the newer is wrong; both: both are true; same: merge."),
     ],
     *,
     agent: AgentOption = None,
 ) -> None:
-    """Settle the conflicts of a fact: keep the newer one, the older one or both, or merge them.
+    """Settle the conflicts of a fact: keep the newer fact, the older one or both, or merge them.
 
     Example: newton conflicts settle 3f9c2a71 newer
     """

@@ -71,10 +71,10 @@ async def show_history(memory: MemoryArgument, *, agent: AgentOption = None, jso
 async def confirm_fact(
     memory: MemoryArgument,
     *,
-    core: Annotated[bool, Parameter(negative=(), help="Mark the fact as a core fact.")] = False,
+    core: Annotated[bool, Parameter(negative=(), help="Also mark the fact as core (established).")] = False,
     agent: AgentOption = None,
 ) -> None:
-    """Confirm that a fact is true. Three independent confirmations, or --core, make it a core fact.
+    """Confirm that a fact is true. Three independent confirmations, or --core, make it a core (established) fact.
 
     Example: newton confirm 3f9c2a71
     """
@@ -84,7 +84,7 @@ async def confirm_fact(
         if core:
             await curation.mark_core(memory)
         changes = await curation.list_changes(started_at)
-    result = "Confirmed." if counted else "Already confirmed today; nothing changed."
+    result = "Fact confirmed." if counted else "The fact was confirmed today already; nothing changed."
     say(("Marked as a core fact." if core else result) + formatting.format_transitions(changes))
 
 
@@ -116,12 +116,12 @@ async def retract_fact(memory: MemoryArgument, *, agent: AgentOption = None) -> 
         curation, started_at = newton.curation("cli"), newton.scope.now()
         await curation.retract(memory)
         changes = await curation.list_changes(started_at)
-    say("Retracted." + formatting.format_transitions(changes))
+    say("Fact retracted." + formatting.format_transitions(changes))
 
 
 async def set_outcome(
     memory: MemoryArgument,
-    outcome: Annotated[Verdict, Parameter(help="How it ended.")],
+    outcome: Annotated[Verdict, Parameter(help="Outcome of the episode.")],
     *,
     agent: AgentOption = None,
 ) -> None:
@@ -138,12 +138,12 @@ async def forget_memories(
     memories: Annotated[list[str], Parameter(help="Memory ids, or their ends as `newton recall` prints them.")],
     /,
     *,
-    include_derived: Annotated[bool, Parameter(negative=(), help="Also delete memories derived from them.")] = False,
+    include_derived: Annotated[bool, Parameter(negative=(), help="Also delete memories derived from these.")] = False,
     reason: ReasonOption = "requested",
     yes: YesOption = False,
     agent: AgentOption = None,
 ) -> None:
-    """Permanently delete memories. Only the id, the time and the reason are kept.
+    """Permanently delete memories. Only their ids, the time and the reason are kept.
 
     Example: newton forget 3f9c2a71 --reason "it is about somebody else"
     """

@@ -1,4 +1,4 @@
-"""`newton documents`: the ingested documents."""
+"""Commands `newton documents`: list, show and delete the ingested documents."""
 
 from dataclasses import asdict
 from datetime import datetime
@@ -19,7 +19,7 @@ DocumentArgument = Annotated[
 
 
 async def list_documents(*, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """List the ingested documents with the number of their passages.
+    """List the ingested documents with the number of their passages, the parts that search finds.
 
     Example: newton documents
     """
@@ -60,7 +60,7 @@ async def delete_document(
     yes: YesOption = False,
     agent: AgentOption = None,
 ) -> None:
-    """Permanently delete a document with its passages and what was derived from them. The file is not touched.
+    """Permanently delete a document with its passages and the memories derived from them. The file is kept.
 
     Example: newton documents delete 3f9c2a71 --reason "it is outdated"
     """

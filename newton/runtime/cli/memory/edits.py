@@ -1,4 +1,4 @@
-"""`newton edit`: the editable fields of one memory."""
+"""Command `newton edit`: change the importance or subject of a memory, or mark a fact as core (established)."""
 
 from typing import Annotated
 
@@ -19,17 +19,17 @@ from newton.runtime.tools.memory_views import to_list_item
 async def edit_memory(
     memory: Annotated[str, Parameter(help="Id of the memory, or the end of the id as `newton list` prints it.")],
     *,
-    importance: Annotated[float | None, Parameter(help="Importance from 0 to 10, instead of the derived one.")] = None,
+    importance: Annotated[float | None, Parameter(help="Importance from 0 to 10, instead of the computed one.")] = None,
     derive_importance: Annotated[
-        bool, Parameter(negative=(), help="Derive the importance from the record again.")
+        bool, Parameter(negative=(), help="Compute the importance from confirmations and use again.")
     ] = False,
-    core: Annotated[bool | None, Parameter(help="Mark the fact as core, or remove the mark.")] = None,
+    core: Annotated[bool | None, Parameter(help="Mark the fact as core (established), or remove the mark.")] = None,
     subject: Annotated[str | None, Parameter(help="Person or thing that the fact is about.")] = None,
     remove_subject: Annotated[bool, Parameter(negative=(), help="Remove the subject.")] = False,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Set the importance, the core mark or the subject of a memory. `newton history` shows all edits.
+    """Set the importance or the subject of a memory, or mark a fact as core. `newton history` shows all edits.
 
     Nothing else can be edited: `newton supersede` replaces the text of a fact, `newton retract` and `newton confirm`
     change its state, and trust and origin never change.
@@ -44,7 +44,7 @@ async def edit_memory(
     fields |= {"subject": subject} if subject is not None or remove_subject else {}
     fields |= {"core": core} if core is not None else {}
     if not fields:
-        raise InputError("Nothing to edit is given.", hint="Give --importance, --core or --subject.")
+        raise InputError("The command names nothing to change.", hint="Give --importance, --core or --subject.")
     changes = parse_options(EditMemoryInput, fields)
     async with open_agent(load_settings(agent)) as newton:
         result = await newton.memory_editor("cli", PERSON).edit(memory, changes)

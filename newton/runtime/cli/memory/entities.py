@@ -1,4 +1,4 @@
-"""`newton entities`: known entities and their relations."""
+"""Command `newton entities`: known people and things (entities) and their relations."""
 
 from typing import Annotated
 
@@ -18,12 +18,12 @@ async def show_entities(
         str | None, Parameter(help="Name of an entity; if omitted, the most mentioned entities are listed.")
     ] = None,
     *,
-    depth: Annotated[int, Parameter(help="Maximum number of relations between NAME and an entity.")] = 1,
+    depth: Annotated[int, Parameter(help="Maximum number of relations on the way from NAME to another entity.")] = 1,
     limit: LimitOption = 20,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """List the most mentioned entities, or the relations of one entity, found by its name without a model.
+    """List the most mentioned people and things (entities), or the relations of one of them.
 
     Example: newton entities "Ana Berg" --depth 2
     """
@@ -53,5 +53,6 @@ async def show_entities(
         )
         return
     say(
-        "\n".join(lines) or "No entities or relations yet. `newton jobs run lifecycle` extracts them from stored texts."
+        "\n".join(lines)
+        or "No entities or relations are known. `newton jobs run lifecycle` finds them in stored texts."
     )

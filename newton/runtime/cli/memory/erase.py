@@ -1,4 +1,4 @@
-"""`newton erase`: permanently erase a person's data or a whole agent."""
+"""Command `newton erase`: permanently erase a person's data or a whole agent."""
 
 import shlex
 from collections import Counter
@@ -18,9 +18,9 @@ MAX_SHOWN_MEMORIES = 10
 
 async def erase_subject_or_agent(
     *,
-    subject: Annotated[str | None, Parameter(help="Name of the person.")] = None,
+    subject: Annotated[str | None, Parameter(help="Name of the person whose data is erased.")] = None,
     everything: Annotated[bool, Parameter(negative=(), help="Erase the whole agent given by --agent.")] = False,
-    confirm: Annotated[str | None, Parameter(help="Code printed by the preview.")] = None,
+    confirm: Annotated[str | None, Parameter(help="Code that the preview printed.")] = None,
     reason: ReasonOption = "requested",
     yes: YesOption = False,
     agent: AgentOption = None,
@@ -35,7 +35,9 @@ async def erase_subject_or_agent(
     Example: newton erase --subject "Ana Berg"
     """
     if (subject is None) == (not everything) or (everything and agent is None):
-        raise InputError("Nothing to erase is given.", hint="Give --subject NAME, or --agent NAME --everything.")
+        raise InputError(
+            "Either a person or an agent must be given.", hint="Give --subject NAME, or --agent NAME --everything."
+        )
     if subject is not None and yes and confirm is None:
         raise InputError(
             "Nothing was erased: a preview is required first.",

@@ -1,4 +1,4 @@
-"""`newton export`: write an agent to an NDJSON file."""
+"""Command `newton export`: write an agent with all its data to an NDJSON file."""
 
 import sys
 from pathlib import Path
@@ -17,13 +17,13 @@ from newton.runtime.wiring import AgentServices
 
 
 async def export_agent(
-    file: Annotated[Path, Parameter(allow_leading_hyphen=True, help="Target file; - is standard output.")],
+    file: Annotated[Path, Parameter(allow_leading_hyphen=True, help="File to write; - is standard output.")],
     *,
     force: Annotated[bool, Parameter(negative=(), help="Overwrite an existing file.")] = False,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Export a consistent snapshot of an agent to an NDJSON file.
+    """Export an agent with all its data, as of one moment, to an NDJSON file.
 
     `newton import FILE` restores it into a new agent in any database. The file is not encrypted.
 
@@ -43,7 +43,10 @@ async def export_agent(
 
 
 async def _write_export(newton: AgentServices, file: Path) -> ArchiveHeader:
-    """Write the file atomically, readable only by its owner. Raises InputError if the file cannot be written."""
+    """Write the export file atomically, readable only by its owner, and return its header.
+
+    Raises InputError if the file cannot be written.
+    """
     partial = file.with_name(f"{file.name}.part")
     try:
         partial.touch(mode=0o600)

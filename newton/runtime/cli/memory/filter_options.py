@@ -1,4 +1,4 @@
-"""The options that select memories, shared by `newton list` and `newton bulk`."""
+"""Options that select memories, shared by `newton list` and `newton bulk`."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,43 +19,52 @@ Input = TypeVar("Input", bound=ToolInput)
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class FilterOptions:
-    """The memories to select. An option that is not given does not restrict them."""
+    """Options that select memories. An omitted option does not restrict the selection."""
 
     kind: Annotated[
         tuple[Kind, ...],
-        Parameter(negative=(), help="Only this kind; repeatable. Default: all but procedures and entities."),
+        Parameter(
+            negative=(), help="Only memories of this kind; repeatable. Default: all but procedures and entities."
+        ),
     ] = ()
     state: Annotated[
         tuple[str, ...],
         Parameter(
             negative=(),
-            help="Only this state, such as NEW or CORE, or group: current (the default), past, quarantined, all;"
-            " repeatable.",
+            help="Only memories in this state, such as NEW or CORE, or in this group: current (default), past,"
+            " quarantined, all; repeatable.",
         ),
     ] = ()
     subject: Annotated[str | None, Parameter(help="Only facts about this person or thing.")] = None
     text: Annotated[str | None, Parameter(help="Only memories that contain all these words.")] = None
-    session: Annotated[str | None, Parameter(help="Only what was said in this session, and what was made of it.")] = (
+    session: Annotated[str | None, Parameter(help="Only messages of this session and memories derived from them.")] = (
         None
     )
-    source: Annotated[str | None, Parameter(help="Only what was made from the memory with this id.")] = None
+    source: Annotated[str | None, Parameter(help="Only memories derived from the memory with this id.")] = None
     origin: Annotated[
-        tuple[str, ...], Parameter(negative=(), help="Only what came through this interface, such as cli; repeatable.")
+        tuple[str, ...],
+        Parameter(negative=(), help="Only memories stored through this interface, such as cli; repeatable."),
     ] = ()
     trust: Annotated[
-        tuple[Trust, ...], Parameter(negative=(), help="Only what an author of this trust tier said; repeatable.")
+        tuple[Trust, ...], Parameter(negative=(), help="Only memories whose author has this trust tier; repeatable.")
     ] = ()
     since: Annotated[
-        datetime | None, StartTime, Parameter(help="Only what occurred since: a day, a time or words.")
+        datetime | None,
+        StartTime,
+        Parameter(help="Only memories of events since: a day, a time or words such as 'last week'."),
     ] = None
-    until: Annotated[datetime | None, EndTime, Parameter(help="Only what occurred until: a day, a time or words.")] = (
-        None
-    )
-    created_since: Annotated[datetime | None, StartTime, Parameter(help="Only what was stored since then.")] = None
-    created_until: Annotated[datetime | None, EndTime, Parameter(help="Only what was stored until then.")] = None
+    until: Annotated[
+        datetime | None, EndTime, Parameter(help="Only memories of events until: a day, a time or words.")
+    ] = None
+    created_since: Annotated[
+        datetime | None, StartTime, Parameter(help="Only memories stored since: a day, a time or words.")
+    ] = None
+    created_until: Annotated[
+        datetime | None, EndTime, Parameter(help="Only memories stored until: a day, a time or words.")
+    ] = None
 
     def to_fields(self) -> dict[str, object]:
-        """Return the given options as fields of the input model."""
+        """Return the options that are set, by the names of the fields of MemoryFilterInput; times are ISO 8601 text."""
         fields = {
             "kinds": self.kind,
             "states": self.state,
@@ -82,7 +91,7 @@ OPTION_NAMES = {"kinds": "kind", "states": "state", "origins": "origin", "trusts
 
 
 def parse_options(model: type[Input], fields: dict[str, Any]) -> Input:
-    """Return the input model of the options. Raises InputError, which names the option."""
+    """Validate options as an instance of `model`. Raises InputError, which names the first invalid option."""
     try:
         return model(**fields)
     except ValidationError as error:

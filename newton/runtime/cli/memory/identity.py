@@ -1,4 +1,4 @@
-"""`newton identity`: the identity lines of the agent, their versions, and proposed lines."""
+"""Commands `newton identity`: lines on who the agent is and what always applies, their versions, and proposals."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated
@@ -24,9 +24,14 @@ from newton.runtime.cli.options import (
 )
 from newton.runtime.cli.printing import say
 
-LineArgument = Annotated[str, Parameter(help="Id of the line, or its end as `newton identity` prints it.")]
+LineArgument = Annotated[str, Parameter(help="Id of the line, or the end of the id as `newton identity` prints it.")]
+ProposalArgument = Annotated[
+    str, Parameter(help="Id of the proposed line, or the end of the id as `newton identity proposals` prints it.")
+]
 TextArgument = Annotated[str, Parameter(help="Text of the line.")]
-VersionReasonOption = Annotated[str | None, Parameter("--reason", help="Reason, stored with the version.")]
+VersionReasonOption = Annotated[
+    str | None, Parameter("--reason", help="Reason of the change, which is stored with the new version.")
+]
 
 NO_LINES_MESSAGE = 'The identity is empty. Add a line: `newton identity add instruction "Answer in metric units"`'
 ERASED_TEXT = "[erased]"
@@ -35,7 +40,7 @@ ERASED_TEXT = "[erased]"
 async def show_identity(
     *, max_tokens: MaxTokensOption = None, agent: AgentOption = None, json: JsonOption = False
 ) -> None:
-    """Show the identity, which comes first in every context, and the lines that do not fit into a context.
+    """Show the lines of the agent's identity, which come first in every context, and mark those that do not fit.
 
     Example: newton identity
     """
@@ -67,13 +72,13 @@ async def add_line(
     ] = False,
     agent: AgentOption = None,
 ) -> None:
-    """Add a line to the identity.
+    """Add a line to the agent's identity, which is part of every context.
 
     Example: newton identity add boundary "Never give legal advice"
     """
     async with open_agent(load_settings(agent), on_new_agent=formatting.print_new_agent) as newton:
         is_new = await newton.identity("cli").add(section, text, reason=reason, allow_conflict=allow_conflict)
-    say("Added." if is_new else "Already there; nothing changed.")
+    say("Line added." if is_new else "The identity has this line already; nothing changed.")
 
 
 async def propose_line(
@@ -82,13 +87,17 @@ async def propose_line(
     *,
     agent: AgentOption = None,
 ) -> None:
-    """Propose a line of the identity, which waits until a person accepts or rejects it.
+    """Propose a line for the agent's identity, which waits until a person accepts or rejects it.
 
     Example: newton identity propose instruction "Answer in metric units"
     """
     async with open_agent(load_settings(agent), on_new_agent=formatting.print_new_agent) as newton:
         is_new = await newton.identity("cli").propose(section, text, trust="user")
-    say("Proposed. `newton identity proposals` lists the proposals." if is_new else "Already there; nothing changed.")
+    say(
+        "Line proposed. `newton identity proposals` lists the proposals."
+        if is_new
+        else "The line is in the identity or proposed already; nothing changed."
+    )
 
 
 async def change_line(
@@ -99,17 +108,17 @@ async def change_line(
     reason: VersionReasonOption = None,
     agent: AgentOption = None,
 ) -> None:
-    """Change the text of a line.
+    """Change the text of an identity line.
 
     Example: newton identity change 3f9c2a71 "Never give legal or tax advice"
     """
     async with open_agent(load_settings(agent)) as newton:
         changed = await newton.identity("cli").change(line, text, part=section, reason=reason)
-    say("Changed." if changed else "The line has this text already; nothing changed.")
+    say("Line changed." if changed else "The line has this text already; nothing changed.")
 
 
 async def remove_line(line: LineArgument, *, reason: VersionReasonOption = None, agent: AgentOption = None) -> None:
-    """Remove a line. Earlier versions of the identity keep the line, so a rollback restores it.
+    """Remove a line from the agent's identity. Earlier versions keep it, so a rollback restores it.
 
     Example: newton identity remove 3f9c2a71 --reason "we moved to imperial units"
     """
@@ -119,7 +128,7 @@ async def remove_line(line: LineArgument, *, reason: VersionReasonOption = None,
 
 
 async def show_versions(*, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """Show all versions of the identity with their time, author, reason and changes.
+    """Show all versions of the agent's identity with their time, author, reason and changes.
 
     Example: newton identity history
     """
@@ -142,7 +151,7 @@ async def roll_back(
     reason: VersionReasonOption = None,
     agent: AgentOption = None,
 ) -> None:
-    """Restore an earlier version of the identity as a new version. A rollback can therefore be undone.
+    """Restore an earlier version of the agent's identity as a new version. A rollback can therefore be undone.
 
     Example: newton identity rollback 3
     """
@@ -170,18 +179,18 @@ async def list_proposals(*, agent: AgentOption = None, json: JsonOption = False)
         say("No proposals.")
 
 
-async def accept_proposal(proposal: LineArgument, *, agent: AgentOption = None) -> None:
-    """Add a proposed line to the identity. It replaces the lines that contradict it.
+async def accept_proposal(proposal: ProposalArgument, *, agent: AgentOption = None) -> None:
+    """Add a proposed line to the agent's identity. It replaces the lines that contradict it.
 
     Example: newton identity accept 3f9c2a71
     """
     async with open_agent(load_settings(agent)) as newton:
         tenet, replaced = await newton.identity("cli").accept(proposal)
-    say(f"Added: {tenet.text}{formatting.format_conflicts(replaced)}")
+    say(f"Added to the identity: {tenet.text}{formatting.format_conflicts(replaced)}")
 
 
-async def reject_proposal(proposal: LineArgument, *, agent: AgentOption = None) -> None:
-    """Reject a proposed line.
+async def reject_proposal(proposal: ProposalArgument, *, agent: AgentOption = None) -> None:
+    """Reject a line that was proposed for the agent's identity.
 
     Example: newton identity reject 3f9c2a71
     """
@@ -200,7 +209,7 @@ async def erase_line(
     require_yes("Permanently erase the text of this line?", yes=yes)
     async with open_agent(load_settings(agent)) as newton:
         await newton.identity("cli").erase(line, reason=reason)
-    say("Erased. Messages that contain the text remain; `newton forget` deletes them.")
+    say("Text of the line erased. Messages that contain the text remain; `newton forget` deletes them.")
 
 
 def _format_identity(section: IdentitySection, max_tokens: int, total: int) -> list[str]:
@@ -210,7 +219,9 @@ def _format_identity(section: IdentitySection, max_tokens: int, total: int) -> l
     for tenet in (*section.shown, *section.omitted):
         lines += [f"\n{tenet.part}"] if tenet.part != part else []
         part = tenet.part
-        lines.append(f"  {short_id(tenet.tenet_id)}  {tenet.text}{'  (no room)' if tenet in section.omitted else ''}")
+        lines.append(
+            f"  {short_id(tenet.tenet_id)}  {tenet.text}{'  (does not fit)' if tenet in section.omitted else ''}"
+        )
     if section.omitted:
         many = formatting.pluralize(len(section.omitted), "line does", "lines do")
         lines.append(f"\n{many} not fit: shorten or remove lines, or give a larger --max-tokens.")

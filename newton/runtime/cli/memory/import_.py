@@ -1,4 +1,4 @@
-"""`newton import`: import memories, or restore an exported agent, from an NDJSON file."""
+"""Command `newton import`: import memories, or restore an exported agent, from an NDJSON file."""
 
 import stat
 import sys
@@ -23,7 +23,10 @@ CHUNK_BYTES = 1024 * 1024
 
 
 async def import_file(
-    file: Annotated[Path, Parameter(help="NDJSON file.")], *, agent: AgentOption = None, json: JsonOption = False
+    file: Annotated[Path, Parameter(help="NDJSON file to import.")],
+    *,
+    agent: AgentOption = None,
+    json: JsonOption = False,
 ) -> int:
     """Import an NDJSON file with one object per line. Importing the same file again changes nothing.
 
@@ -89,7 +92,10 @@ async def import_file(
 
 
 def _count_lines(file: Path) -> int | None:
-    """Return the number of lines of a file, or None for a pipe, because a pipe can be read only once."""
+    """Return the number of lines of a file, or None for a pipe, which can be read only once.
+
+    Raises InputError if the file cannot be read.
+    """
     try:
         if not stat.S_ISREG(file.stat().st_mode):
             return None
@@ -105,7 +111,7 @@ def _is_agent_export(file: Path) -> bool:
 
 
 async def _import_agent(file: Path, lines: int, *, agent: str | None, json: bool) -> int:
-    """Restore an exported agent."""
+    """Restore the agent in an export file of `lines` lines, as `agent` if it is given, and return the exit status."""
     with file.open("rb") as archive:
         name = agent or verify_archive(archive).agent
         async with open_newton(
@@ -141,7 +147,8 @@ def _print_report(report: ImportReport) -> None:
         say(formatting.format_redactions(report.redacted))
     if report.embedder_error:
         formatting.print_notice(
-            f"(Not embedded: {report.embedder_error}. Search works by words only. To embed, import the file again.)"
+            f"(The memories are not embedded: {report.embedder_error}. Search finds them by their words only. To embed"
+            " them, import the file again.)"
         )
     for rejection in report.rejections[:MAX_SHOWN_REJECTIONS]:
         formatting.print_notice(f"line {rejection.line}: {rejection.reason}")

@@ -1,4 +1,4 @@
-"""`newton ingest`: store documents as passages."""
+"""Command `newton ingest`: store documents as passages, the parts that search finds."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,10 +18,11 @@ MAX_SHOWN_LINKS = 5
 
 
 async def ingest_documents(
-    path: Annotated[str, Parameter(help="File or folder.")],
+    path: Annotated[str, Parameter(help="Document, or folder of documents.")],
     *,
     trust: Annotated[
-        Literal["user", "web"], Parameter(help="Trust of the text; `web` is found only with --include-quarantined.")
+        Literal["user", "web"],
+        Parameter(help="Source of the text; passages of `web` are found only with --include-quarantined."),
     ] = "user",
     follow_links: Annotated[
         bool, Parameter(negative=(), help="Follow symbolic links that lead out of the folder.")
@@ -29,12 +30,12 @@ async def ingest_documents(
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Ingest a document or a folder: Markdown, text, HTML and PDF. Repeat the command to update changed passages.
+    """Ingest a document or a folder: Markdown, text, HTML and PDF. Repeat the command when a document has changed.
 
     Example: newton ingest docs/
     """
     if not str(path):
-        raise InputError("The path is empty.", hint="Give a document or a folder; '.' is the current folder.")
+        raise InputError("The path is an empty text.", hint="Give a document or a folder; '.' is the current folder.")
     async with open_newton(load_settings(agent), on_new_agent=print_new_agent, on_notice=print_notice) as newton:
         service = newton.ingest("ingest")
         found = await service.find_documents(Path(path), follow=follow_links)

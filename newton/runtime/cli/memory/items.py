@@ -1,4 +1,4 @@
-"""`newton items`: JSON values of programs, each with a namespace and a key."""
+"""Commands `newton items`: JSON values that programs store under a namespace and a key."""
 
 from json import dumps
 from typing import Annotated
@@ -25,19 +25,21 @@ from newton.runtime.cli.printing import say
 
 PREVIEW_CHARACTERS = 80
 
-AddressArgument = Annotated[list[str], Parameter(help="Parts of the namespace, and the key as the last one.")]
+AddressArgument = Annotated[list[str], Parameter(help="Parts of the namespace, then the key of the item.")]
 
 
 async def list_items(
-    namespace: Annotated[list[str] | None, Parameter(help="First parts of the namespaces; all if omitted.")] = None,
+    namespace: Annotated[
+        list[str] | None, Parameter(help="First parts of the namespace; if omitted, all items.")
+    ] = None,
     /,
     *,
-    query: Annotated[str | None, Parameter(help="Order the items by how near their text is to this one.")] = None,
+    query: Annotated[str | None, Parameter(help="Text to search for; the most similar items come first.")] = None,
     limit: LimitOption = 20,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """List items, the last updated first, or search them.
+    """List items (JSON values of programs), the last updated first, or search them.
 
     Example: newton items list users ana --query "What does Ana eat?"
     """
@@ -81,7 +83,7 @@ async def delete_item(
     yes: YesOption = False,
     agent: AgentOption = None,
 ) -> None:
-    """Permanently delete an item with the memories of its present and past texts.
+    """Permanently delete an item, and the memories made from its present and earlier values.
 
     Example: newton items delete users ana food --reason "it is outdated"
     """
@@ -97,7 +99,7 @@ async def delete_item(
 def _to_address(parts: list[str]) -> ItemAddress:
     if len(parts) < 2:
         hint = "Give the parts of the namespace and then the key: `newton items show users ana food`."
-        raise InputError("An item has a namespace and a key.", hint=hint)
+        raise InputError("The namespace or the key of the item is missing.", hint=hint)
     return ItemAddress(clean_namespace(parts[:-1]), parts[-1])
 
 

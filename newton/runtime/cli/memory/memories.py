@@ -1,4 +1,4 @@
-"""`newton remember` and `newton recall`."""
+"""Commands `newton remember` and `newton recall`: store and search memories."""
 
 from datetime import datetime
 from typing import Annotated
@@ -36,16 +36,16 @@ async def remember(
     episode: Annotated[str | None, Parameter(help="Store the text as an episode with this title.")] = None,
     subject: Annotated[str | None, Parameter(help="Person or thing that the fact is about.")] = None,
     attribute: Annotated[str | None, Parameter(help="Attribute of the subject, such as 'lives in'.")] = None,
-    confidence: Annotated[float | None, Parameter(help="Confidence from 0 to 1.")] = None,
+    confidence: Annotated[float | None, Parameter(help="Probability from 0 to 1 that the fact is true.")] = None,
     importance: Annotated[float | None, Parameter(help="Importance from 0 to 10.")] = None,
     at: Annotated[
         datetime | None, StartTime, Parameter(help="When the fact became true, or the episode began: a day or a time.")
     ] = None,
-    until: Annotated[datetime | None, EndTime, Parameter(help="End of validity, if known.")] = None,
+    until: Annotated[datetime | None, EndTime, Parameter(help="When the fact stops being true, if known.")] = None,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Store a fact, or an episode with --episode TITLE. Repeating a fact confirms it.
+    """Store a fact or, with --episode TITLE, an episode (an experience). Repeating a fact confirms it.
 
     Example: newton remember --fact "We chose Postgres with pgvector over ChromaDB"
     """
@@ -86,17 +86,17 @@ async def remember(
     formatting.print_censor_warning(report.warning)
     if report.embedder_error:
         formatting.print_notice(
-            f"(Not embedded: {report.embedder_error}. Until it is embedded, search finds the memory by its words only.)"
+            f"(The memory is not embedded: {report.embedder_error}. Until then, search finds it by its words only.)"
         )
 
 
 def _reject_command_name(content: str) -> None:
-    """Raise InputError for a text that is the name of a command, which is more likely what the user means."""
+    """Raise InputError if a text is the name of a command, because the user probably wants to run the command."""
     if content not in COMMAND_NAMES:
         return
     command = f"newton {content}" if content in TOP_LEVEL_NAMES else "newton --help"
     raise InputError(
-        f"{content!r} is a command and says nothing as a fact.",
+        f"{content!r} is the name of a command, not a fact.",
         hint=f"Run `{command}`. To store the word, run `newton remember --fact {content}`.",
     )
 
@@ -109,9 +109,7 @@ async def recall(
     include_quarantined: Annotated[
         bool, Parameter(negative=(), help="Also search unconfirmed text from tools and the web.")
     ] = False,
-    as_of: Annotated[
-        datetime | None, StartTime, Parameter(help="Search the memories that were stored at this time.")
-    ] = None,
+    as_of: Annotated[datetime | None, StartTime, Parameter(help="Search the memory as it was at this time.")] = None,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:

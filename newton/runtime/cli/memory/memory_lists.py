@@ -1,4 +1,4 @@
-"""`newton list`: what is in the memory, as a table."""
+"""Command `newton list`: the stored memories as a table."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -43,23 +43,27 @@ async def list_memories(
     sort: Annotated[SortKey, Parameter(help="Time or number to sort by.")] = "created",
     reverse: Annotated[bool, Parameter(negative=(), help="Oldest or lowest first.")] = False,
     limit: LimitOption = 30,
-    cursor: Annotated[str | None, Parameter(help="Cursor of the next page, as the last line prints it.")] = None,
+    cursor: Annotated[
+        str | None, Parameter(help="Cursor of a further page, which the last line of a page prints.")
+    ] = None,
     field: Annotated[
         tuple[MemoryField, ...], Parameter(negative=(), help="Only this field in the JSON; repeatable.")
     ] = (),
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """List what is in the memory, newest first, with filters. `newton recall` searches for what answers a question.
+    """List the stored memories, newest first, with filters. `newton recall` searches for an answer to a question.
 
     Quarantined, superseded and retracted memories are listed only if --state selects them.
 
     Example: newton list --kind fact --subject Ana --sort importance
     """
     if field and not json:
-        raise InputError("--field selects fields of the JSON.", hint="Add --json.")
+        raise InputError("--field selects fields of the JSON output only.", hint="Add --json.")
     if not 1 <= limit <= MAX_LIST_LIMIT:
-        raise InputError(f"A limit of {limit} is out of range.", hint=f"Give 1 to {MAX_LIST_LIMIT}, and use --cursor.")
+        raise InputError(
+            f"A limit of {limit} is out of range.", hint=f"Give a number from 1 to {MAX_LIST_LIMIT}, and use --cursor."
+        )
     fields = {"sort": sort, "order": "asc" if reverse else "desc", "limit": limit, "cursor": cursor}
     query = parse_options(ListMemoriesInput, {**select.to_fields(), **fields})
     async with open_agent(load_settings(agent)) as newton:
@@ -76,9 +80,9 @@ async def list_memories(
 
 
 def format_table(page: MemoryListResponse, query: ListMemoriesInput) -> str:
-    """Format one page as a table that fits the terminal."""
+    """Format one page of memories as a table that fits the width of the terminal."""
     rows = [_to_row(item, query.sort) for item in page.items]
-    head = ("id", "kind", "state", SHOWN_TIMES.get(query.sort, OCCURRED)[1], "imp", "text")
+    head = ("id", "kind", "state", SHOWN_TIMES.get(query.sort, OCCURRED)[1], "importance", "text")
     widths = [max(len(row[n]) for row in [head, *rows]) for n in range(len(head) - 1)]
     room = _text_width(sum(widths) + 2 * len(widths))
     order = ORDER_NAMES[query.sort][query.order == "desc"]
@@ -108,7 +112,7 @@ def _format_row(row: Sequence[str], widths: Sequence[int], room: int | None) -> 
 
 
 def _text_width(used: int) -> int | None:
-    """Return the columns that remain for the text; None if the output is no terminal."""
+    """Return the number of columns left beside `used` ones; None if the output is not a terminal."""
     columns = current_terminal().columns()
     return None if columns is None else max(columns - used, MIN_TEXT_WIDTH)
 
@@ -117,6 +121,6 @@ def _format_empty(select: FilterOptions, cursor: str | None) -> str:
     if cursor:
         return "There are no more memories."
     if select.to_fields():
-        hint = "" if select.state else " `--state all` also finds superseded, retracted and quarantined ones."
+        hint = "" if select.state else " `--state all` also lists superseded, retracted and quarantined memories."
         return f"No memory matches these filters.{hint}"
     return 'The memory is empty. `newton remember "…"` stores a fact.'

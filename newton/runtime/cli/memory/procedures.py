@@ -1,4 +1,4 @@
-"""`newton procedures`: procedures and their track records."""
+"""Commands `newton procedures`: list and show procedures, and record the outcomes of their uses."""
 
 from typing import Annotated, Literal
 
@@ -21,7 +21,7 @@ async def list_procedures(
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """List the procedures with their track records.
+    """List the procedures (how something is done, in steps) with their track records.
 
     A track record is the success rate of the evaluated uses and its lower bound (Wilson score, 95 %).
 
@@ -58,25 +58,25 @@ async def record_use(
     result: Annotated[Result | None, Parameter(help="Outcome, if known.")] = None,
     agent: AgentOption = None,
 ) -> None:
-    """Record a use of a procedure and its outcome. After five uses, the success rate determines the procedure's state.
+    """Record a use of a procedure and its outcome. From five uses on, the success rate decides the procedure's state.
 
     Example: newton procedures record-use debugging --result success
     """
     async with open_agent(load_settings(agent)) as newton:
         await newton.procedures("cli").record_use(name, result)
-    say("Recorded.")
+    say("Use recorded.")
 
 
 async def record_outcome(
     name: ProcedureName, result: Annotated[Result, Parameter(help="Outcome of the use.")], *, agent: AgentOption = None
 ) -> None:
-    """Record the outcome of a procedure's most recent use without an outcome.
+    """Record the outcome of the latest use of a procedure that has no outcome yet.
 
     Example: newton procedures record-outcome debugging failure
     """
     async with open_agent(load_settings(agent)) as newton:
         await newton.procedures("cli").record_outcome(name, result)
-    say("Recorded.")
+    say("Outcome recorded.")
 
 
 def _format_procedure(procedure: ProcedureVersion) -> str:

@@ -1,4 +1,4 @@
-"""`newton agents`: the agents of a database."""
+"""Commands `newton agents`: list, show, create and delete the agents of a database, and set their models."""
 
 from typing import Annotated
 
@@ -17,7 +17,7 @@ NameArgument = Annotated[str, Parameter(help="Name of the agent.")]
 
 
 async def list_agents(*, json: JsonOption = False) -> None:
-    """List the agents of this database with their queued and dead job runs.
+    """List the agents of this database with their job runs: queued ones, and dead ones, which failed too often.
 
     Example: newton agents list --json
     """
@@ -49,7 +49,7 @@ async def create_agent(
     *,
     json: JsonOption = False,
 ) -> None:
-    """Create an agent for `--agent NAME` and API clients.
+    """Create an agent. Commands use it with `--agent NAME`, and API clients with a token for it.
 
     Example: newton agents create work
     """
@@ -68,12 +68,14 @@ async def set_agent_model(
     name: Annotated[str, Parameter(help="Name of the agent.")],
     model: Annotated[
         str | None,
-        Parameter(help="Name of an upstream, UPSTREAM/MODEL or a model of the server; omit it for the configured one."),
+        Parameter(
+            help="Name of a configured server (upstream), UPSTREAM/MODEL or a model; default: the configured model."
+        ),
     ] = None,
     *,
     json: JsonOption = False,
 ) -> None:
-    """Set the default model of an agent. A running daemon uses it from its next request on.
+    """Set the default chat model of an agent. A running daemon uses it from its next request on.
 
     Example: newton agents set-model work fast
     """
@@ -89,7 +91,7 @@ async def set_agent_model(
 
 
 async def show_agent(name: NameArgument, *, json: JsonOption = False) -> None:
-    """Show what an agent holds: memories by kind and state, sessions, last activity and size.
+    """Show how much an agent has stored: its memories by kind and state, sessions, last activity and size.
 
     Example: newton agents show work
     """
@@ -104,7 +106,7 @@ async def show_agent(name: NameArgument, *, json: JsonOption = False) -> None:
 async def delete_agent(
     name: NameArgument,
     *,
-    confirm: Annotated[str | None, Parameter(help="Code printed by the preview.")] = None,
+    confirm: Annotated[str | None, Parameter(help="Code that the preview printed.")] = None,
     json: JsonOption = False,
 ) -> None:
     """Permanently delete an agent with all its data, its tokens and the memories of its users.
@@ -159,7 +161,8 @@ def _format_count(one: StateCount) -> str:
 
 
 def _format_size(size: int) -> str:
-    """
+    """Format a number of bytes in kB or MB.
+
     >>> _format_size(900), _format_size(2_500_000)
     ('1 kB', '2.5 MB')
     """

@@ -1,4 +1,4 @@
-"""`newton backup` and `newton restore`: back up and restore all agents."""
+"""Commands `newton backup` and `newton restore`: back up and restore all agents."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,8 +19,8 @@ async def create_backup(
 ) -> None:
     """Back up all agents to a folder. Newton can be used during the backup.
 
-    The backup of the embedded server is a base backup with its write-ahead log, that of an external one a dump.
-    Each file is verified and its hash recorded. The backup is not encrypted.
+    The embedded database is copied as a base backup with its write-ahead log; an external database is dumped. Each file
+    is verified and its hash is recorded. The backup is not encrypted.
 
     Example: newton backup /backups/2026-11-21
     """

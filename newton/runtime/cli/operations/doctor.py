@@ -1,4 +1,4 @@
-"""`newton doctor`: check the installation and print remedies."""
+"""Command `newton doctor`: check the installation and print remedies."""
 
 import asyncio
 import platform
@@ -42,7 +42,7 @@ STATE_SYMBOLS = {"ok": "✓", "note": "·", "wrong": "✗"}
 
 @dataclass(frozen=True, slots=True)
 class HealthFinding:
-    """The result of one check and its remedy."""
+    """The result of one check: its state, what was found, and a remedy or an empty text."""
 
     state: Literal["ok", "note", "wrong"]
     detail: str
@@ -51,7 +51,9 @@ class HealthFinding:
 
 async def run_doctor(
     *,
-    verify: Annotated[bool, Parameter(negative=(), help="Also verify the hash chain of the decision ledger.")] = False,
+    verify: Annotated[
+        bool, Parameter(negative=(), help="Also verify by its hash chain that the decision log is unchanged.")
+    ] = False,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> int:
@@ -74,7 +76,7 @@ async def run_doctor(
 
 
 def _list_used_settings(settings: Settings) -> dict[str, object]:
-    """Return the settings without those of a model that is not used."""
+    """Return the settings by name, without those of an embedding or chat model that is not configured."""
     unused = [] if settings.embedding_provider == "openai" else ["embedding_model", "embedding_dimensions"]
     unused += [] if list_upstreams(settings) else ["openai_model"]
     return {name: value for name, value in dict(settings).items() if name not in unused}
@@ -103,7 +105,7 @@ async def _run_checks(settings: Settings, *, verify: bool) -> AsyncGenerator[Hea
 
 
 async def check_running_services(newton: AgentServices) -> AsyncGenerator[HealthFinding]:
-    """Check the database and the embedder that a daemon uses."""
+    """Yield findings on the database, embedding model and unembedded memories of a running daemon."""
     try:
         yield _check_database(await _read_server_info(newton), newton.settings)
         yield await _check_embedder(newton)
@@ -156,20 +158,20 @@ async def _verify_ledger(newton: AgentServices) -> HealthFinding:
         return HealthFinding("wrong", error.what, error.hint)
     if isinstance(head, BrokenLink):
         hint = "Restore the database from a backup, then record later decisions again."
-        return HealthFinding("wrong", f"the decision ledger is broken at record {head.seq}: {head.reason}", hint)
+        return HealthFinding("wrong", f"the decision log is broken at record {head.seq}: {head.reason}", hint)
     records = formatting.pluralize(head.seq, "record")
     if stored_head is None and head.seq:
-        hint = (
-            f"If the ledger was created on this machine, {newton.chain_heads.path(newton.scope.agent_id)} was deleted."
+        hint = f"If they were recorded here, the file {newton.chain_heads.path(newton.scope.agent_id)} was deleted."
+        return HealthFinding(
+            "note", f"the hash chain of {records} is valid, but its last hash is not stored on this machine", hint
         )
-        return HealthFinding("note", f"the hash chain of {records} is valid, but no chain head is stored here", hint)
-    return HealthFinding("ok", f"the decision ledger is unchanged ({records})")
+    return HealthFinding("ok", f"the decision log is unchanged ({records})")
 
 
 async def _check_embedder(newton: AgentServices) -> HealthFinding:
     if newton.scope.embedder is None:
         hint = "Set NEWTON_EMBEDDING_PROVIDER=local."
-        return HealthFinding("note", "no embedding model: memories are searched by words only", hint)
+        return HealthFinding("note", "no embedding model is configured: memories are searched by words only", hint)
     started = monotonic_ms()
     try:
         await newton.scope.embedder.embed(["How are you?"])
@@ -190,7 +192,7 @@ async def _check_backlog(newton: AgentServices) -> HealthFinding:
         problem = f"{backlog.waiting} memories are not embedded yet and are found by their words only"
         return HealthFinding("note", problem, "`newton serve`, `newton chat` and the next import embed them.")
     if outdated:
-        problem = f"{outdated} memories have vectors of another model than the configured one"
+        problem = f"{outdated} memories have vectors of another embedding model than the configured one"
         return HealthFinding("note", problem, "`newton reembed` embeds them with the configured model.")
     return HealthFinding("ok", "all memories are embedded")
 
@@ -204,7 +206,10 @@ async def _count_other_model_vectors(tx: Tx, newton: AgentServices) -> int:
 
 
 async def _check_daemon(home: Path) -> HealthFinding:
-    """Check whether the daemon answers. Its certificate is not verified, because the request contains no secret."""
+    """Return the finding on whether the daemon of a data folder answers.
+
+    The daemon's certificate is not verified, because the request contains no secret.
+    """
     address = daemon_address.read_address(home)
     if address is None:
         return HealthFinding("note", "no daemon uses this data folder", "`newton serve` starts one.")
@@ -221,19 +226,21 @@ async def _check_daemon(home: Path) -> HealthFinding:
             "wrong", f"{name} is not ready", "The daemon cannot reach its database; see the daemon's log."
         )
     if address.version != __version__:
-        return HealthFinding("note", f"{name} is ready, but this is Newton {__version__}", "Restart the daemon.")
+        return HealthFinding(
+            "note", f"{name} is ready, but this command is Newton {__version__}", "Restart the daemon."
+        )
     return HealthFinding("ok", f"{name} is ready")
 
 
 async def _check_command_server(settings: Settings) -> AsyncGenerator[HealthFinding]:
-    """Check whether the daemon runs commands, with what settings, and its services."""
+    """Yield findings on a running daemon: whether it runs commands, has the same settings, and has working services."""
     state = await asyncio.to_thread(_read_daemon_state, settings.home)
     if state is None:
         if daemon_address.read_address(settings.home) is not None:
             yield HealthFinding(
                 "note",
                 "the daemon runs no commands; each runs in its own process",
-                "It says why at its start. Restart it if it is of another version.",
+                "The daemon logs the reason when it starts. Restart it if it has another version.",
             )
         return
     started = datetime.fromisoformat(state["started_at"])
@@ -268,7 +275,7 @@ async def _check_chat_model(settings: Settings) -> HealthFinding:
         model = ModelDirectory(settings).get()
         if model is None:
             hint = "Set OPENAI_API_KEY or ANTHROPIC_API_KEY, or OPENAI_BASE_URL for your own server."
-            return HealthFinding("note", "no chat model: answers quote memory", hint)
+            return HealthFinding("note", "no chat model is configured: answers quote memory", hint)
         started = monotonic_ms()
         async for _ in model.stream([ChatMessage("user", "Say ok.")], max_tokens=None):
             pass

@@ -1,4 +1,4 @@
-"""`newton hook`: hooks of coding agents, which give them a memory across projects and sessions."""
+"""Commands `newton hook`: hooks that give coding agents a memory across projects and sessions."""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,14 +16,15 @@ from newton.runtime.hooks.hook_input import PROGRAM_NAMES, Program, find_project
 from newton.runtime.hooks.hook_runner import DEFAULT_AGENT, DEFAULT_TOKENS
 from newton.runtime.hooks.installation import SettingsChange
 
-ProgramArgument = Annotated[Program, Parameter(help="The coding agent: claude-code or codex.")]
+ProgramArgument = Annotated[Program, Parameter(help="Coding agent: claude-code or codex.")]
 ProjectOption = Annotated[
-    bool, Parameter(negative=(), help="Only for the project of the working folder, in a file that is not committed.")
+    bool,
+    Parameter(negative=(), help="Use the settings of the current folder's project, in a file that is not committed."),
 ]
-UserOption = Annotated[bool, Parameter(negative=(), help="For all projects of the user; the default.")]
-HookAgentOption = Annotated[str, Parameter("--agent", help="Agent to use. Agents share no data.")]
+UserOption = Annotated[bool, Parameter(negative=(), help="Use the user's settings, for all projects (default).")]
+HookAgentOption = Annotated[str, Parameter("--agent", help="Name of the agent to use. Agents share no data.")]
 PerProjectOption = Annotated[
-    bool, Parameter(negative=(), help="Use an agent of its own for each project; it is created when needed.")
+    bool, Parameter(negative=(), help="Use a separate agent for each project, which is created when needed.")
 ]
 HookTokensOption = Annotated[int, Parameter("--max-tokens", help="Maximum tokens of a context.")]
 ConfirmedOption = Annotated[bool, Parameter("--yes", negative=(), help="Write the change without asking.")]
@@ -31,7 +32,9 @@ ConfirmedOption = Annotated[bool, Parameter("--yes", negative=(), help="Write th
 
 def run_hook(
     *,
-    program: Annotated[str | None, Parameter(help="claude-code or codex; if omitted, the input decides.")] = None,
+    program: Annotated[
+        str | None, Parameter(help="Coding agent: claude-code or codex; if omitted, it is recognised by its input.")
+    ] = None,
     agent: HookAgentOption = DEFAULT_AGENT,
     per_project: PerProjectOption = False,
     max_tokens: HookTokensOption = DEFAULT_TOKENS,
@@ -39,10 +42,10 @@ def run_hook(
         str | None, Parameter(help=f"Data folder of the daemon; default: NEWTON_DATA_DIR, or {DEFAULT_DATA_DIR}.")
     ] = None,
 ) -> int:
-    """Answer one event of a coding agent: JSON on standard input, the answer as JSON on standard output.
+    """Read one event of a coding agent as JSON from standard input and print the answer as JSON.
 
-    The coding agent runs this command; `newton hook install` tells it so. `newton hook` without a subcommand is the
-    same and starts faster. The status is 0 even if no daemon runs, so that the coding agent goes on.
+    After `newton hook install` the coding agent runs this command. `newton hook` without a subcommand does the same and
+    starts faster. The exit status is 0 even if no daemon runs, so that the coding agent continues.
 
     Example: newton hook run --agent work < event.json
     """
@@ -61,7 +64,9 @@ def install_hooks(
     max_tokens: HookTokensOption = DEFAULT_TOKENS,
     yes: ConfirmedOption = False,
 ) -> None:
-    """Add the hooks to the settings of a coding agent. The change is shown first, and the old file is kept.
+    """Add the hooks to the settings file of a coding agent.
+
+    The change is shown before it is written, and the old file is kept.
 
     Example: newton hook install claude-code
     """
@@ -87,7 +92,7 @@ def uninstall_hooks(
     user: UserOption = False,
     yes: ConfirmedOption = False,
 ) -> None:
-    """Remove the hooks from the settings of a coding agent. What was remembered stays.
+    """Remove the hooks from the settings file of a coding agent. The memories stay.
 
     Example: newton hook uninstall claude-code
     """
@@ -115,7 +120,7 @@ def show_status(*, json: JsonOption = False) -> None:
         if row["commands"] and row["obstacle"]:
             say(f"  {row['obstacle']}")
     say(f"daemon: {address.url if address else 'none; start it with `newton serve`'}")
-    say(f"waiting: {waiting} events")
+    say(f"events that wait for the daemon: {waiting}")
 
 
 def _describe_hooks(program: Program, home: Path, project: Path | None) -> dict[str, object]:
@@ -138,9 +143,12 @@ def _find_settings_file(program: Program, *, project: bool, user: bool) -> Path:
 
 
 def _apply(change: SettingsChange, done: str, *, yes: bool) -> bool:
-    """Show the change, ask, and write it; return whether it was written."""
+    """Show a change of a settings file, ask for confirmation, write it and print `done`.
+
+    Return False if the file needs no change.
+    """
     if not change.is_needed:
-        say(f"Nothing to change in {change.path}.")
+        say(f"{change.path} needs no change.")
         return False
     say(change.diff(), end="", flush=True)
     require_yes("Write this change?", yes=yes)

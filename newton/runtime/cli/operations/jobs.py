@@ -1,4 +1,4 @@
-"""`newton jobs`: scheduled jobs and their runs."""
+"""Commands `newton jobs`: scheduled jobs and their runs."""
 
 from collections import Counter
 from typing import Annotated
@@ -25,7 +25,7 @@ MAX_SHOWN_TRANSITIONS = 40
 async def list_jobs(*, agent: AgentOption = None, json: JsonOption = False) -> None:
     """List the jobs with their schedule, last run and next run.
 
-    `newton serve` runs them on schedule; `newton jobs run NAME` runs one now.
+    `newton serve` runs the jobs on schedule; `newton jobs run NAME` runs one now.
 
     Example: newton jobs --agent ana
     """
@@ -70,12 +70,12 @@ async def run_job(
     job: Annotated[str, Parameter(help="Name of the job.")],
     *,
     dry_run: Annotated[
-        bool, Parameter(negative=(), help="List the due changes without making them (lifecycle only).")
+        bool, Parameter(negative=(), help="Only list the changes that are due (job lifecycle only).")
     ] = False,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Run a job now. Running a job again is safe.
+    """Run a job now. It is safe to run a job more than once.
 
     `lifecycle` runs all daily maintenance: it updates memory states and deletes expired contexts. `newton jobs` lists
     the other jobs.
@@ -129,7 +129,7 @@ def _print_lifecycle_report(report: LifecycleReport, *, dry_run: bool, json: boo
 
 
 async def list_dead_runs(*, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """List dead runs: those that failed eight times, unless a later run of the job succeeded.
+    """List dead runs: job runs that failed eight times. Runs of a job that succeeded later are left out.
 
     Example: newton jobs dead --agent ana
     """
@@ -153,7 +153,7 @@ async def retry_dead_runs(
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Queue the last dead run of each job again.
+    """Queue the last dead run of each job again. A dead run is one that failed eight times.
 
     Example: newton jobs retry verify
     """
@@ -163,4 +163,4 @@ async def retry_dead_runs(
     if json:
         formatting.print_json(names)
     else:
-        say(f"Queued: {', '.join(names) or 'nothing'}. `newton serve` runs it, or `newton jobs run NAME`.")
+        say(f"Queued: {', '.join(names) or 'nothing'}. `newton serve` runs them; `newton jobs run NAME` runs one now.")

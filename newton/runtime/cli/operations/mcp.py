@@ -1,4 +1,4 @@
-"""`newton mcp`: MCP over standard input and output."""
+"""Command `newton mcp`: the MCP server over standard input and output."""
 
 import asyncio
 from contextlib import suppress
@@ -15,7 +15,7 @@ from newton.runtime.wiring import AgentServices
 
 @dataclass(frozen=True, slots=True)
 class LocalMcpCaller:
-    """The local MCP client, which started this process and has all scopes."""
+    """The MCP client that started this process. It has the rights of every token scope."""
 
     newton: AgentServices
 
@@ -24,7 +24,7 @@ class LocalMcpCaller:
 
 
 async def serve_mcp(*, agent: AgentOption = None) -> None:
-    """Serve MCP over standard input and output, for a client that starts it as a subprocess.
+    """Serve MCP over standard input and output, for a client that starts this command as a subprocess.
 
     Example: newton mcp --agent work
     """
@@ -41,7 +41,7 @@ async def serve_mcp(*, agent: AgentOption = None) -> None:
 
 
 async def _process_pending(newton: AgentServices) -> None:
-    """Learn from idle sessions, and embed pending memories, as the jobs of a daemon would."""
+    """Extract facts from idle sessions and embed pending memories, as the jobs of a daemon do."""
     maintenance = newton.maintenance("mcp")
     await maintenance.learn_if_possible()
     await maintenance.process_pending()

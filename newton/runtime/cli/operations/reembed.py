@@ -1,4 +1,4 @@
-"""`newton reembed`: switch to another embedding model."""
+"""Command `newton reembed`: switch to another embedding model."""
 
 from newton.errors import ConfigError
 from newton.memory.reembedding import ReembedResult, reembed
@@ -13,8 +13,8 @@ from newton.runtime.wiring import AgentServices
 async def reembed_memories(*, agent: AgentOption = None, json: JsonOption = False) -> int:
     """Embed all memories with the configured embedding model, then switch search to it.
 
-    Until then, search uses the old vectors. After an interruption, run the command again to continue. A daemon's job
-    `reembed` does the same.
+    Until all memories are embedded, search uses the old vectors. After an interruption, run the command again to
+    continue. The scheduled job `reembed` of a daemon does the same.
 
     Example: NEWTON_EMBEDDING_PROVIDER=openai newton reembed
     """

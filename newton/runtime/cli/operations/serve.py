@@ -1,4 +1,4 @@
-"""`newton serve`: the daemon."""
+"""Command `newton serve`: run the daemon."""
 
 from pathlib import Path
 from typing import Annotated
@@ -22,9 +22,9 @@ def serve_http(
     host: Annotated[str, Parameter(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, Parameter(help="Port to listen on.")] = 8700,
     tls_cert: Annotated[
-        Path | None, Parameter(help="TLS certificate; required to serve clients on other machines.")
+        Path | None, Parameter(help="File with the TLS certificate; required to serve clients on other machines.")
     ] = None,
-    tls_key: Annotated[Path | None, Parameter(help="Private key of the certificate.")] = None,
+    tls_key: Annotated[Path | None, Parameter(help="File with the private key of the certificate.")] = None,
     behind_proxy: Annotated[
         bool, Parameter(negative=(), help="Trust a reverse proxy that terminates TLS and forwards the client address.")
     ] = False,

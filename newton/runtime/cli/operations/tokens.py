@@ -1,4 +1,4 @@
-"""`newton tokens`: tokens of the daemon's API."""
+"""Commands `newton tokens`: create, list and revoke access tokens for the API of the daemon."""
 
 from datetime import datetime, timedelta
 from typing import Annotated
@@ -26,7 +26,7 @@ async def create_token(
         TokenScope,
         Parameter(help="Scope: read only queries; write also stores, decides and chats; admin also deletes."),
     ] = "write",
-    days: Annotated[int | None, Parameter(help="Days until it expires (default: never).")] = None,
+    days: Annotated[int | None, Parameter(help="Days until the token expires (default: never).")] = None,
     per_user: Annotated[
         bool,
         Parameter(
@@ -41,7 +41,7 @@ async def create_token(
 ) -> None:
     """Create a token for clients of `newton serve`. The token is printed once; only its hash is stored.
 
-    Without --per-user or --shared-users, a token serves one user: it refuses requests that name a second one.
+    Without --per-user or --shared-users, a token is for one user: requests that name a second user are refused.
 
     Example: newton tokens create laptop --scope read --days 30
     """

@@ -1,4 +1,4 @@
-"""`newton verbs`: the names of each verb in each interface."""
+"""Command `newton verbs`: the operations of Newton (verbs) and their names in each interface."""
 
 from typing import Annotated
 
@@ -12,17 +12,17 @@ from newton.runtime.interface_matrix import INTERFACES, AbsenceReason, VerbRow, 
 
 
 def show_verbs(
-    name: Annotated[str | None, Parameter(help="A verb; if omitted, all verbs are listed.")] = None,
+    name: Annotated[str | None, Parameter(help="Name of an operation (verb); if omitted, all are listed.")] = None,
     *,
     json: JsonOption = False,
 ) -> None:
-    """List what Newton can do, or show the names of one verb in each interface and why it is absent in others.
+    """List the operations of Newton (verbs). With NAME, show its name in each interface, or why it has none.
 
     Example: newton verbs forget
     """
     rows = [row for row in load_verbs() if name in (None, row.name)]
     if not rows:
-        raise NotFoundError(f"There is no verb {name!r}.", hint="`newton verbs` lists them.")
+        raise NotFoundError(f"There is no verb {name!r}.", hint="`newton verbs` lists all verbs.")
     if json:
         formatting.print_json([_row_to_json(row) for row in rows])
     elif name is None:

@@ -1,4 +1,4 @@
-"""`newton ask` and `newton context`: run one turn, or only build its context."""
+"""Commands `newton ask` and `newton context`: answer one question, or only build the context for it."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -55,7 +55,7 @@ async def ask(
     token_file: TokenFileOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Ask one question. The question and the answer are stored, unless --private is given.
+    """Ask one question and print the answer. Both are stored, unless --private is given.
 
     If the configured model fails, the answer quotes memory and the exit status is 1.
 
@@ -83,13 +83,13 @@ async def ask(
 
 
 async def show_context(
-    input: Annotated[str, Parameter(help="Input that the context is built for.")],
+    input: Annotated[str, Parameter(help="Question or instruction for which the context is built.")],
     *,
     max_tokens: Annotated[
         int | None,
         Parameter(
-            help="Maximum tokens. If not set, Newton picks a size and leaves out weak matches. Only relevant memories"
-            " are included, see --fill."
+            help="Maximum tokens (default: a size that suits the input). Only relevant memories are included, see"
+            " --fill."
         ),
     ] = None,
     fill: Annotated[
@@ -109,20 +109,24 @@ async def show_context(
     kind: KindsOption = None,
     event_type: Annotated[
         list[str] | None,
-        Parameter(negative=(), help="Of events, only this type; repeatable."),
+        Parameter(negative=(), help="Only events of this type; other kinds of memories are not affected; repeatable."),
     ] = None,
     entity_type: Annotated[
         list[str] | None,
-        Parameter(negative=(), help="Of entities, only this type; repeatable."),
+        Parameter(
+            negative=(), help="Only entities of this type; other kinds of memories are not affected; repeatable."
+        ),
     ] = None,
     exclude: Annotated[
-        list[str] | None, Parameter(negative=(), help="Id of a memory to leave out, or its end; repeatable.")
+        list[str] | None, Parameter(negative=(), help="Memory to leave out: its id or the end of the id; repeatable.")
     ] = None,
-    additional: Annotated[str | None, Parameter(help="Additional text for the context.")] = None,
+    additional: Annotated[str | None, Parameter(help="Additional text to put into the context.")] = None,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Build, store and print the context for an input. The input does not become a memory.
+    """Build, store and print a context: the text from memory that a model would get for an input.
+
+    The input does not become a memory.
 
     Example: newton context "Should we use Redis for caching?" --since 2026-05-01 --kind fact --kind decision
     """
@@ -159,7 +163,7 @@ async def show_context(
         formatting.print_missing_sources(bundle.missing)
         formatting.print_hidden_identity_lines(len(bundle.identity.omitted), budget=max_tokens)
         if bundle.has_nothing_relevant:
-            formatting.print_notice("(Nothing relevant is known.)")
+            formatting.print_notice("(No relevant memory was found.)")
         formatting.print_empty_filters(bundle)
         formatting.print_unknown_times(bundle.empty_time_ranges)
         formatting.print_notice(f"\n{formatting.format_bundle_line(to_context_view(bundle))}")
@@ -186,7 +190,9 @@ async def _print_answer(stream: AsyncGenerator[str | TurnView]) -> TurnView:
     formatting.print_hidden_identity_lines(answer.context_summary.identity.omitted)
     for proposal in answer.proposals:
         command = f"`newton identity accept {short_id(proposal.line_id)}`"
-        formatting.print_notice(f"(Always? {formatting.format_proposal(proposal)}. {command} adds it to the identity.)")
+        formatting.print_notice(
+            f"(Should this always apply? {formatting.format_proposal(proposal)}. {command} adds it to the identity.)"
+        )
     if answer.redacted:
         formatting.print_notice(f"({formatting.format_redactions(answer.redacted)})")
     if answer.warning:
@@ -216,7 +222,7 @@ def _answer_to_json(answer: TurnView) -> dict[str, object]:
 
 
 def _exit_status(answer: TurnView, *, json: bool) -> int:
-    """Return the exit status: 2 if a censor blocked the turn, 1 if the model failed.
+    """Return the exit status: 2 if a censor (a prohibition) blocked the turn, 1 if the model failed, else 0.
 
     If the model failed and the output is JSON, print the error on standard error.
     """

@@ -1,4 +1,4 @@
-"""`newton bundles`, `why`, `replay` and `diff`: list, explain, rebuild and compare stored contexts."""
+"""Commands `newton bundles`, `why`, `replay` and `diff`: list, explain, rebuild and compare stored contexts."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -31,7 +31,7 @@ async def list_bundles(*, limit: LimitOption = 20, agent: AgentOption = None, js
     Example: newton bundles --limit 5
     """
     if not 1 <= limit <= MAX_LIMIT:
-        raise InputError(f"A limit of {limit} is out of range.", hint=f"Give 1 to {MAX_LIMIT:,}.")
+        raise InputError(f"A limit of {limit} is out of range.", hint=f"Give a number from 1 to {MAX_LIMIT:,}.")
     async with open_agent(load_settings(agent)) as newton:
         bundles = await newton.bundles().list_recent(limit)
     if json:
@@ -60,7 +60,7 @@ async def explain_bundle(
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Explain a stored context, or why one memory is in it or not.
+    """Explain how a stored context was selected or, with ITEM, why one memory is in it or not.
 
     Example: newton why latest 3
     """
@@ -80,7 +80,7 @@ async def replay_bundle(
 ) -> int:
     """Rebuild a context from its stored input and compare it with the original. The exit status is 1 if they differ.
 
-    Memories are used with the text that they had then. Later changes without effect are listed as notices.
+    Memories are used with the text that they had at that time. Later changes of the memories are listed as notices.
 
     Example: newton replay latest
     """
@@ -101,9 +101,9 @@ async def diff_bundles(
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Compare two contexts and explain the differences.
+    """Compare two stored contexts and explain the differences.
 
-    Without arguments, the previous context is compared with the latest; with one, that context with the latest.
+    Without arguments, the previous context is compared with the latest; with one, that context and the latest.
 
     Example: newton diff 3f9c2a71
     """
@@ -161,7 +161,10 @@ def _format_missing_items(title: str, items: Sequence[OnlyInOne]) -> list[str]:
         return []
     lines = [f"\n{title}"]
     for one in items:
-        lines += [f"  {short_id(one.memory_id)}  {one.text}", f"            here {one.here}; there {one.there}"]
+        lines += [
+            f"  {short_id(one.memory_id)}  {one.text}",
+            f"            in this context: {one.here}; in the other: {one.there}",
+        ]
     return lines
 
 

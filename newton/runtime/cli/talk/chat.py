@@ -1,4 +1,4 @@
-"""`newton chat`: an interactive conversation."""
+"""Command `newton chat`: an interactive conversation with an agent."""
 
 import asyncio
 import math
@@ -54,9 +54,9 @@ LineReader = Callable[[], Awaitable[str]]
 
 @dataclass(slots=True, kw_only=True)
 class ChatConversation:
-    """A running conversation: its session, frame, last turn and pending proposals.
+    """A running conversation: its session, chosen frame (kind of input), last turn and pending proposals.
 
-    `private_messages` are what was said since /private; None if messages are stored.
+    `private_messages` are the messages since /private was entered; None if messages are stored.
     """
 
     backend: ChatBackend
@@ -71,7 +71,7 @@ class ChatConversation:
     stopped_at: float = -math.inf
 
     async def run(self) -> None:
-        """Run the conversation until its end, then close the session and so store it as an episode."""
+        """Run the conversation until its end, then close the session, which stores it as an episode."""
         # Earlier sessions are learnt from, and pending memories are embedded, while the user types.
         processing = asyncio.ensure_future(self._process_earlier())
         try:
@@ -92,7 +92,7 @@ class ChatConversation:
         await self.backend.process_pending(limit=None)
 
     async def _close_session(self) -> None:
-        """Close the session, if anything was said in it."""
+        """Close the session, if it has any message."""
         if await self.backend.has_session(self.name):
             await self.backend.close_session(self.name)
 
@@ -110,7 +110,7 @@ class ChatConversation:
                 await self._handle_input(text)
 
     async def _handle_input(self, text: str) -> None:
-        """Handle one input. An error is printed and does not end the conversation."""
+        """Run a slash command or a turn for one input. An error is printed and does not end the conversation."""
         try:
             if text.startswith("/"):
                 await self._run_command(text)
@@ -135,7 +135,10 @@ class ChatConversation:
             self.answer_task = None
 
     def interrupt(self, now: float) -> bool:
-        """Stop the running answer. Returns False if no answer is running and the conversation is therefore to end."""
+        """Stop the running answer on Ctrl-C at the time `now`, in seconds of the event loop.
+
+        Return False if none is running and none was stopped in the last half second: the conversation then ends.
+        """
         if self.answer_task:
             self.stopped_at = now
             if not self.answer_task.cancelling():  # a second cancellation would interrupt storing the answer
@@ -163,7 +166,7 @@ class ChatConversation:
         say("\n", flush=True)
 
     def _print_hidden_identity(self, identity: IdentityView) -> None:
-        """Print how many identity lines do not fit, unless the identity is the same as in the last turn."""
+        """Print how many identity lines did not fit into the context, unless the last turn had the same identity."""
         if self.last_turn is None or self.last_turn.context_summary.identity != identity:
             formatting.print_hidden_identity_lines(identity.omitted)
 
@@ -185,7 +188,7 @@ class ChatConversation:
         turn = self._require_last_turn()
         say(f"{formatting.format_bundle(turn.context_summary)}\n\n{formatting.format_refresh(turn)}")
         if turn.context_summary.has_nothing_relevant:
-            formatting.print_notice("(The model got the messages of this conversation without a memory.)")
+            formatting.print_notice("(No memory was relevant; the model got only the messages of this conversation.)")
 
     async def explain(self, item: str) -> None:
         last_turn = self._require_last_turn()
@@ -205,9 +208,9 @@ class ChatConversation:
     async def select_model(self, name: str) -> None:
         if name:
             await self.backend.select_model(name)
-        say(f"Model: {self.backend.model or 'none; answers quote memory'}.")
+        say(f"Model: {self.backend.model or 'none; answers only quote memory'}.")
         if not name and (names := await self.backend.list_models()):
-            say(f"There are: {', '.join(names)}.")
+            say(f"Available models: {', '.join(names)}.")
 
     async def remember(self, text: str) -> None:
         report = await self.backend.remember(text)
@@ -241,7 +244,10 @@ class ChatConversation:
         await self.switch(name)
 
     async def switch(self, name: str) -> None:
-        """Close the current session, forget its last turn and continue in another session."""
+        """Close the current session and continue in the session `name`; print the name of the current session.
+
+        Without a name, only print the current one.
+        """
         previous, exists = self.name, not name or await self.backend.has_session(clean_ref(name, what="session"))
         if name:
             await self._close_session()
@@ -262,7 +268,7 @@ class ChatConversation:
             say(f"Rejected: {proposal.text}")
 
     async def _select_proposals(self, number: str) -> Sequence[ProposalView]:
-        """Return the proposal with this number, or all proposals if it is empty. Raises InputError."""
+        """Return the proposed identity line with a number from 1, or all for an empty `number`. Raises InputError."""
         if not self.proposals:
             pending = formatting.format_pending_proposals(await self.backend.list_proposals())
             raise InputError("There is no proposal in this conversation.", hint=pending)
@@ -308,7 +314,7 @@ async def chat(
     daemon: DaemonOption = None,
     token_file: TokenFileOption = None,
 ) -> int:
-    """Chat with the agent. The conversation is stored; /help lists the commands.
+    """Chat with the agent. The conversation is stored; /help in the chat lists its commands.
 
     Example: newton chat --session planning
 
@@ -325,7 +331,7 @@ async def chat(
         conversation = ChatConversation(backend=backend, read_line=read_line, name=name, frame=frame)
         hint = "the daemon has none" if daemon else "set OPENAI_API_KEY or ANTHROPIC_API_KEY"
         partner = f"with {backend.model}" if backend.model else f"without a model: answers quote memory ({hint})"
-        formatting.print_notice(f"Newton, agent {backend.agent}, {partner}. /help for help.")
+        formatting.print_notice(f"Newton, agent {backend.agent}, {partner}. /help lists the commands.")
         return await _run_until_interrupt(conversation)
 
 
@@ -333,8 +339,8 @@ async def _run_until_interrupt(conversation: ChatConversation) -> int:
     """Run the conversation and return the exit status.
 
     Ctrl-C stops the running answer or, if none is running, the conversation. SIGTERM and SIGHUP stop both. The part of
-    an answer that was received is stored. The event loop handles the signals, because an exception raised in the middle
-    of its work could corrupt the state of a database connection.
+    an answer that was received is stored. The event loop handles the signals: an exception raised by a signal could
+    interrupt the use of a database connection and corrupt its state.
     """
     task = asyncio.ensure_future(conversation.run())
 
@@ -359,7 +365,7 @@ async def _run_until_interrupt(conversation: ChatConversation) -> int:
 
 
 class RedactingFileHistory(FileHistory):
-    """The history of inputs, with secrets redacted, in a file that only its owner can read.
+    """History of the inputs of a chat, with secrets redacted, in a file that only its owner can read.
 
     While `is_paused` returns true, inputs are not written.
     """
@@ -376,7 +382,7 @@ class RedactingFileHistory(FileHistory):
 
 
 def _create_reader(settings: Settings, is_private: Callable[[], bool]) -> LineReader:
-    """Return a function that reads a line: in a terminal with history and editing, from a pipe without."""
+    """Return a function that reads one line of input; in a terminal, with editing and a history."""
     if not sys.stdin.isatty():
         return _read_piped_line
     history = RedactingFileHistory(str(settings.home / "history"), is_private)

@@ -1,4 +1,4 @@
-"""`newton frames`: frames and packs."""
+"""Command `newton frames`: show frames (kinds of input) and packs (adjustments of frames to a kind of work)."""
 
 from typing import Annotated
 
@@ -24,7 +24,9 @@ async def show_frames(
     pack: Annotated[str | None, Parameter(help="Show the frames with the adjustments of this pack.")] = None,
     json: JsonOption = False,
 ) -> None:
-    """List the frames, or show one. A frame sets questions, priorities and budget shares for a kind of input.
+    """List the frames, or show one.
+
+    A frame sets the questions, priorities and token shares of a context for one kind of input, such as debugging.
 
     Example: newton frames --choose "Hi, the deploy is broken"
     """

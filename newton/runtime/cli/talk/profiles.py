@@ -1,4 +1,4 @@
-"""`newton profiles`: scoring profiles, and weights fitted to usage."""
+"""Commands `newton profiles`: ways to score memories, and weights fitted to usage."""
 
 from typing import Annotated
 
@@ -29,7 +29,7 @@ def list_profiles(*, json: JsonOption = False) -> None:
 
 
 def show_profile(name: Annotated[str, Parameter(help="Name of the profile.")], *, json: JsonOption = False) -> None:
-    """Show how a profile scores.
+    """Show how a profile scores memories.
 
     Example: newton profiles show newton
     """
@@ -44,13 +44,13 @@ async def fit_profile(
     *,
     base: Annotated[
         str | None,
-        Parameter(name="--from", help="Profile whose contexts are the training data (default: the most used one)."),
+        Parameter(name="--from", help="Profile whose contexts are the training data (default: the most used profile)."),
     ] = None,
-    save: Annotated[str | None, Parameter(help="Save the weights as a profile of this name.")] = None,
+    save: Annotated[str | None, Parameter(help="Save the fitted weights as a profile of this name.")] = None,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Fit weights to the memories that replies used, and compare them with the current weights.
+    """Fit scoring weights to the memories that replies used, and compare them with the current weights.
 
     The older contexts are the training set, the newer ones the validation set. A saved profile takes effect only when a
     frame, --profile or the setting `profile` names it.
@@ -60,7 +60,7 @@ async def fit_profile(
     settings = load_settings(agent)
     folder = settings.profiles_dir
     if save is not None and folder is None:
-        raise ConfigError("No folder of custom profiles is set.", hint="Set NEWTON_PROFILES_DIR.")
+        raise ConfigError("No folder of your own profiles is configured.", hint="Set NEWTON_PROFILES_DIR.")
     async with open_newton(settings) as newton:
         fitter = newton.profile_fitter()
         base = base or await fitter.find_profile_in_use()
@@ -83,8 +83,8 @@ def _format_profile(profile: Profile) -> list[str]:
         f"  recency   {_format_decay(profile.recency)}",
         f"  fill      {profile.fill}",
         f"  order     {profile.order}",
-        f"  floor     {profile.floor:g}",
-        f"  near      {profile.near:g}",
+        f"  floor     {profile.floor:g} of the best evidence is the minimum for memories other than messages",
+        f"  near      {profile.near:g} of the best relevance is the minimum for messages, without a set size",
     ]
 
 
@@ -110,7 +110,7 @@ def _format_fit(result: WeightFit, base: str, profile: Profile) -> list[str]:
     total = sum(profile.weights.nonzero.values())
     verdict = "a significant improvement" if result.is_better else "no significant improvement"
     return [
-        f"trained on {result.training_count} contexts, validated on {result.validation_count} newer ones",
+        f"trained on {result.training_count} contexts, validated on {result.validation_count} newer contexts",
         "",
         f"{'':<15}{base:>10}{'fitted':>10}",
         *(

@@ -1,4 +1,4 @@
-"""Slash commands of the chat that call one tool each, and the format of their results."""
+"""Slash commands of the chat that each call one tool, and the format of their results."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -12,9 +12,11 @@ _ARGUMENT = re.compile(r'\s*(?:"([^"]*)"|(\S+))')
 
 
 class SlashCommand(NamedTuple):
-    """A command: its tool, the names of its arguments, of which the last takes the rest of the line, and its help.
+    """A slash command that calls one tool.
 
-    `uses_session` passes the session of the conversation. `has_reason`: what follows "because" is a reason.
+    `parameters` are the tool's arguments in the order of the line; the last one takes the rest of the line. With
+    `uses_session`, the session of the conversation is passed too. With `has_reason`, the text after "because" is passed
+    as a reason.
     """
 
     tool: str
@@ -25,52 +27,64 @@ class SlashCommand(NamedTuple):
 
     @property
     def usage(self) -> str:
-        """Return the arguments as the help shows them."""
+        """Return the names of the arguments in capitals, as the help shows them."""
         return " ".join((*self.parameters, *(("because", "reason") if self.has_reason else ()))).upper()
 
 
 TOOL_COMMANDS: Mapping[str, SlashCommand] = {
-    "/recall": SlashCommand("recall", ("query",), "search the memory"),
-    "/list": SlashCommand("list_memories", ("text",), "list what is in the memory, newest first"),
+    "/recall": SlashCommand("recall", ("query",), "search the memories"),
+    "/list": SlashCommand("list_memories", ("text",), "list the stored memories, newest first"),
     "/expand": SlashCommand("expand", ("memory_id", "offset"), "read a memory in full"),
-    "/confirm": SlashCommand("confirm", ("memory_id",), "confirm a fact"),
+    "/confirm": SlashCommand("confirm", ("memory_id",), "confirm that a fact is true"),
     "/supersede": SlashCommand("supersede", ("memory_id", "content"), "replace a fact by a newer one"),
     "/retract": SlashCommand("retract", ("memory_id",), "retract a fact that was never true"),
-    "/forget": SlashCommand("forget", ("memory_id", "token"), "show what would be deleted; with the token, delete it"),
-    "/conflicts": SlashCommand("conflicts", (), "list facts that may exclude each other"),
-    "/settle": SlashCommand("settle_conflict", ("memory_id", "keep"), "settle a conflict: newer, older, both, same"),
-    "/outcome": SlashCommand("set_outcome", ("memory_id", "outcome"), "set how an episode ended"),
-    "/entities": SlashCommand("entities", ("name",), "list known entities, or the relations of one"),
-    "/working-memory": SlashCommand("working_memory", ("profile", "max_tokens"), "show the working memory", True),
+    "/forget": SlashCommand(
+        "forget", ("memory_id", "token"), "show what would be deleted, and a token; with the token, delete"
+    ),
+    "/conflicts": SlashCommand("conflicts", (), "list facts that may contradict each other"),
+    "/settle": SlashCommand(
+        "settle_conflict", ("memory_id", "keep"), "say which fact is right: newer, older, both or same"
+    ),
+    "/outcome": SlashCommand("set_outcome", ("memory_id", "outcome"), "set the outcome of an episode"),
+    "/entities": SlashCommand("entities", ("name",), "list known people and things, or the relations of one"),
+    "/working-memory": SlashCommand(
+        "working_memory", ("profile", "max_tokens"), "show what this session stored, showed and read", True
+    ),
     "/decide": SlashCommand("decide", ("confidence", "description"), "record a decision", has_reason=True),
-    "/preview": SlashCommand("preview", ("confidence", "description"), "check a decision", has_reason=True),
+    "/preview": SlashCommand(
+        "preview", ("confidence", "description"), "check a decision without recording it", has_reason=True
+    ),
     "/think": SlashCommand("think", ("decision_id", "text"), "record a thought on a decision"),
     "/review": SlashCommand("review", ("decision_id", "outcome", "lesson"), "record the outcome of a decision"),
     "/decisions": SlashCommand("decisions", ("category",), "list the decisions"),
     "/decision": SlashCommand("decision", ("decision_id",), "show a decision in full"),
-    "/outcomes": SlashCommand("outcomes", ("category",), "list the outcomes and lessons"),
-    "/calibration": SlashCommand("calibration", ("category",), "compare stated confidence with outcomes"),
-    "/guardrails": SlashCommand("guardrails", (), "list the guardrails"),
+    "/outcomes": SlashCommand("outcomes", ("category",), "list the outcomes and lessons of decisions"),
+    "/calibration": SlashCommand(
+        "calibration", ("category",), "compare the confidence stated in decisions with outcomes"
+    ),
+    "/guardrails": SlashCommand("guardrails", (), "list the guardrails, the rules for decisions"),
     "/done": SlashCommand("done", ("decision_id",), "mark a decision as carried out"),
     "/sessions": SlashCommand("sessions", ("limit",), "list the sessions"),
     "/messages": SlashCommand("messages", ("session", "first"), "read the messages of a session"),
     "/procedures": SlashCommand("procedures", ("name",), "list the procedures, or show one"),
-    "/procedure-outcome": SlashCommand("procedure_outcome", ("name", "result"), "record how a use ended"),
-    "/censors": SlashCommand("censors", (), "list the censors"),
-    "/add-censor": SlashCommand("add_censor", ("trigger", "reason"), "add a censor"),
-    "/retire-censor": SlashCommand("retire_censor", ("censor_id",), "retire a censor"),
+    "/procedure-outcome": SlashCommand(
+        "procedure_outcome", ("name", "result"), "record the outcome of the last use of a procedure"
+    ),
+    "/censors": SlashCommand("censors", (), "list the censors, the prohibitions"),
+    "/add-censor": SlashCommand("add_censor", ("trigger", "reason"), "add a censor that warns of a phrase"),
+    "/retire-censor": SlashCommand("retire_censor", ("censor_id",), "retire a censor, so that it no longer matches"),
     "/false-positive": SlashCommand("false_positive", ("censor_id",), "report the last match of a censor as wrong"),
-    "/relax-censor": SlashCommand("relax_censor", ("censor_id", "reason"), "make a blocking censor a warning"),
+    "/relax-censor": SlashCommand("relax_censor", ("censor_id", "reason"), "make a blocking censor only warn"),
     "/identity": SlashCommand("identity", (), "show the identity and its proposals"),
-    "/propose": SlashCommand("propose_identity", ("section", "text"), "propose a line of the identity"),
+    "/propose": SlashCommand("propose_identity", ("section", "text"), "propose a line for the identity"),
     "/bundles": SlashCommand("bundles", ("limit",), "list the stored contexts"),
-    "/metrics": SlashCommand("metrics", ("days",), "show the quality of the contexts"),
+    "/metrics": SlashCommand("metrics", ("days",), "show quality metrics of the contexts"),
     "/growth": SlashCommand("growth", ("weeks",), "show how the agent developed"),
 }
 
 
 def parse_arguments(command: SlashCommand, text: str, *, session: str) -> dict[str, object]:
-    """Return the arguments of the tool by parameter: words, or text in double quotes; the last takes the rest.
+    """Parse `text` into the arguments of a tool, by name: words, or texts in double quotes; the last takes the rest.
 
     >>> parse_arguments(TOOL_COMMANDS["/add-censor"], '"push to main" it needs a review', session="s")
     {'trigger': 'push to main', 'reason': 'it needs a review'}
@@ -91,7 +105,7 @@ def parse_arguments(command: SlashCommand, text: str, *, session: str) -> dict[s
 
 
 def format_help() -> str:
-    """Return one line of help for each command."""
+    """Return the help of all tool commands, one line for each."""
     lines = [(f"{name} {command.usage}", command) for name, command in TOOL_COMMANDS.items()]
     return "\n".join(f"{usage.strip():<{HELP_COLUMN - 1}} {command.help_text}" for usage, command in lines)
 

@@ -1,1 +1,1 @@
-"""Routes that show and change what is stored: lists, documents, entities and tokens."""
+"""Endpoints that list and change stored data: memories, documents, entities and tokens."""

@@ -1,4 +1,4 @@
-"""Routes of ingested documents."""
+"""Endpoints of ingested documents."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -17,7 +17,7 @@ router = APIRouter(prefix="/v1/documents", tags=["documents"])
 
 
 class DocumentInfo(ResponseModel):
-    """An ingested document. `ref` is its path; `passages` counts those that are in use."""
+    """An ingested document. `ref` is its path; `passages` is the number of its current passages."""
 
     document_id: UUID
     ref: str
@@ -28,7 +28,7 @@ class DocumentInfo(ResponseModel):
 
 
 class PassageInfo(ResponseModel):
-    """A passage of a document. It is SUPERSEDED when the document no longer contains it."""
+    """A passage of a document. Its state is SUPERSEDED if the document no longer contains it."""
 
     memory_id: UUID
     position: int
@@ -50,7 +50,7 @@ class DocumentResponse(ResponseModel):
 
 
 class DeleteDocumentResponse(ResponseModel):
-    """The deleted document, and the ids of all deleted memories: its passages and what was derived from them."""
+    """The id of the deleted document, and the ids of all memories deleted with it."""
 
     document_id: UUID
     items: list[UUID]
@@ -58,7 +58,7 @@ class DeleteDocumentResponse(ResponseModel):
 
 @router.get("")
 async def list_documents(caller: ReadAccess) -> ItemList[DocumentInfo]:
-    """List the ingested documents by their path."""
+    """List the ingested documents, sorted by path."""
     found = await caller.newton.documents(ORIGIN).list_documents()
     return ItemList(items=[DocumentInfo.from_source(one) for one in found])
 
@@ -75,10 +75,12 @@ async def delete_document(
     document_id: PathId,
     act: AdminAction,
     *,
-    confirm: Annotated[Literal["delete"], Query(description="Must be `delete`, because it cannot be undone.")],
-    reason: Annotated[str, Query(max_length=500, description="The reason, stored with the ids.")] = "requested",
+    confirm: Annotated[
+        Literal["delete"], Query(description="Must be `delete`, because the deletion cannot be undone.")
+    ],
+    reason: Annotated[str, Query(max_length=500, description="The reason, which is kept with the ids.")] = "requested",
 ) -> Response:
-    """Permanently delete a document with its passages and what was derived from them."""
+    """Permanently delete a document with its passages and the memories derived from them."""
 
     async def work(newton: AgentServices) -> DeleteDocumentResponse:
         document, deleted = await newton.documents(ORIGIN).delete(document_id, reason=reason)

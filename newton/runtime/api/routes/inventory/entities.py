@@ -1,4 +1,4 @@
-"""Routes of entities: people and things, and their relations."""
+"""Endpoints of entities, which are people and things, and of their relations."""
 
 from typing import Annotated
 
@@ -22,7 +22,7 @@ async def list_entities(caller: ReadAccess, limit: Limit = 20) -> ItemList[Entit
 
 @router.get("/entities/{name}")
 async def get_entity(name: str, caller: ReadAccess, limit: Limit = 20) -> EntityDetail:
-    """Return one entity in full: its aliases, properties and relations, and the memories that mention it."""
+    """Return one entity with its aliases, properties and relations, and the memories that mention it."""
     return to_entity_detail(await caller.newton.entities(ORIGIN).get(name, limit=limit))
 
 
@@ -30,8 +30,8 @@ async def get_entity(name: str, caller: ReadAccess, limit: Limit = 20) -> Entity
 async def list_relations(
     name: str,
     caller: ReadAccess,
-    depth: Annotated[int, Query(ge=1, le=MAX_DEPTH, description="Maximum number of relations between them.")] = 1,
+    depth: Annotated[int, Query(ge=1, le=MAX_DEPTH, description="Maximum distance from the entity, in relations.")] = 1,
 ) -> ItemList[RelationInfo]:
-    """List the relations of one entity, nearest first."""
+    """List the relations around one entity, nearest first."""
     found = await caller.newton.entities(ORIGIN).find_related_entities(name, depth=depth)
     return ItemList(items=[to_relation_info(one) for one in found])

@@ -1,4 +1,4 @@
-"""Routes of lists of memories, and of changes of all memories of a filter."""
+"""Endpoints that list memories, and change all memories that a filter selects."""
 
 from typing import Annotated
 
@@ -25,10 +25,10 @@ router = APIRouter(prefix="/v1/memories", tags=["memories"])
 
 
 class MemoryListQuery(ListMemoriesInput):
-    """Filters, order and page of the list."""
+    """Filters, order and page of a list of memories."""
 
     limit: int = Field(50, ge=1, le=MAX_LIST_LIMIT, description="Maximum number of items.")
-    fields: tuple[MemoryField, ...] = Field((), description="Only these fields of each memory. Default: all.")
+    fields: tuple[MemoryField, ...] = Field((), description="The fields of each memory to return. Default: all.")
 
 
 class BulkChangeRequest(BulkChangeInput):
@@ -39,16 +39,16 @@ class BulkChangeRequest(BulkChangeInput):
 
 @router.get("", response_model_exclude_unset=True)
 async def list_memories(caller: ReadAccess, query: Annotated[MemoryListQuery, Query()]) -> MemoryListResponse:
-    """List the memories, newest first, by page. Quarantined and past ones are listed only if `states` selects them."""
+    """List memories, newest first, by page. Filter by `states` to include quarantined and past memories."""
     return await build_list(caller.newton, ORIGIN, query, fields=query.fields)
 
 
 @router.post("/bulk", response_model=BulkChangeResponse)
 async def change_memories(body: BulkChangeRequest, act: AdminAction) -> Response:
-    """Forget, retract or edit all memories of a filter, at most 1,000 at a time, in one transaction.
+    """Forget, retract or edit all memories that a filter selects, at most 1,000, in one transaction.
 
-    Without `token`, nothing is changed: the response is a preview, with the token that confirms it. The token is
-    refused if any of the memories has changed since.
+    Without `token`, nothing is changed: the response is a preview with the token that confirms the change. The token is
+    refused if one of the memories has changed since.
     """
     author = act.caller.author
     if body.token is None:

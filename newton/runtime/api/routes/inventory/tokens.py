@@ -1,4 +1,4 @@
-"""Routes of the tokens of an agent. They need the operator's token."""
+"""Endpoints of the access tokens of an agent. They need the operator's token."""
 
 from datetime import datetime
 from uuid import UUID
@@ -19,17 +19,19 @@ router = APIRouter(prefix="/v1/agents/{name}/tokens", tags=["agents"])
 
 
 class CreateTokenRequest(RequestModel):
-    """A new token."""
+    """The options of a token to create."""
 
     model_config = with_example(name="laptop", scope="read")
 
-    name: Name = Field(description="The client or machine that uses it.")
-    scope: TokenScope = Field("write", description="read only queries; write also stores and chats; admin deletes.")
-    expires_at: Timestamp | None = Field(None, description="When it expires. Default: never.")
+    name: Name = Field(description="A name for the token, such as the client or machine that uses it.")
+    scope: TokenScope = Field(
+        "write", description="`read` permits queries, `write` also storing and chats, `admin` all."
+    )
+    expires_at: Timestamp | None = Field(None, description="When the token expires. Default: never.")
     users: UserPolicy | None = Field(
         None,
-        description="per_user: each user that a request names has a memory of their own; shared: all share one. "
-        "Default: the token serves one user.",
+        description="With `per_user`, each user that a request names has a separate memory; with `shared`, all users"
+        " share the memory of the agent. Default: the token serves one user.",
     )
 
 
@@ -47,7 +49,7 @@ class AgentTokenInfo(ResponseModel):
 
 
 class CreateTokenResponse(ResponseModel):
-    """The token. It is returned only here; its hash is stored."""
+    """The created token. Only this response contains its text, because Newton stores a hash."""
 
     token: str
     name: str
@@ -59,7 +61,7 @@ class CreateTokenResponse(ResponseModel):
 
 @router.get("")
 async def list_tokens(name: str, request: Request, caller: AdminAccess) -> ItemList[AgentTokenInfo]:
-    """List the tokens of an agent, with expired and revoked ones. Needs the operator's token."""
+    """List the tokens of an agent, including expired and revoked ones. Needs the operator's token."""
     newton = await _get_agent(name, request, caller)
     async with newton.scope.transaction() as tx:
         found = await tokens.list_tokens(tx, agent_id=newton.scope.agent_id)
@@ -70,7 +72,7 @@ async def list_tokens(name: str, request: Request, caller: AdminAccess) -> ItemL
 async def create_token(
     name: str, body: CreateTokenRequest, request: Request, caller: AdminAccess
 ) -> CreateTokenResponse:
-    """Create a token of an agent. The token is returned once; only its hash is stored. Needs the operator's token."""
+    """Create a token for an agent. Only this response contains the token. Needs the operator's token."""
     newton = await _get_agent(name, request, caller)
     draft = TokenDraft(body.name, body.scope, body.expires_at, body.users)
     async with newton.scope.transaction() as tx:
@@ -88,7 +90,10 @@ async def revoke_token(token_id: PathId, name: str, request: Request, caller: Ad
 
 
 async def _get_agent(name: str, request: Request, caller: AuthenticatedCaller) -> AgentServices:
-    """Return the agent. Raises ForbiddenError without the operator's token, and NotFoundError."""
-    caller.require_operator("Only the operator manages tokens.")
+    """Return the services of the named agent.
+
+    Raises ForbiddenError without the operator's token, and NotFoundError for an unknown agent.
+    """
+    caller.require_operator("Only the operator's token can list, create and revoke tokens.")
     agents: AgentRegistry = request.app.state.agents
     return await agents.get(name)

@@ -1,1 +1,1 @@
-"""Routes in the formats of OpenAI."""
+"""Endpoints in OpenAI's formats."""

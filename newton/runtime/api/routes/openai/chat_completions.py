@@ -1,4 +1,4 @@
-"""Chat completions with memory."""
+"""The endpoint of chat completions in OpenAI's format, with memory."""
 
 from typing import Annotated
 
@@ -34,11 +34,11 @@ async def create_chat_completion(
     caller: WriteAccess,
     session: Annotated[
         str | None,
-        Header(alias="X-Newton-Session", description="The session; omitted, the default session of the token."),
+        Header(alias="X-Newton-Session", description="The session. Default: a session of the token and the user."),
     ] = None,
     debug: Annotated[
         bool | None,
-        Header(alias="X-Newton-Debug", description="List the injected memories in comment lines of the stream."),
+        Header(alias="X-Newton-Debug", description="List the memories in the context as comment lines of the stream."),
     ] = None,
     remember: RememberHeader = None,
 ) -> Response:

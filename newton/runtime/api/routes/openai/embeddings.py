@@ -1,4 +1,4 @@
-"""Embeddings with the model by which the agent finds its memories."""
+"""The endpoint of embeddings in OpenAI's format. It uses the agent's embedding model."""
 
 import asyncio
 import base64
@@ -30,7 +30,7 @@ router = APIRouter(
 
 
 def _reject_tokens(value: object) -> object:
-    """Raise PydanticCustomError for token arrays, with the remedy."""
+    """Return the value unchanged. Raises PydanticCustomError, which states the remedy, for arrays of tokens."""
     items = cast("list[object]", value) if isinstance(value, list) else []
     if items and isinstance(items[0], int | list):
         raise PydanticCustomError(
@@ -45,7 +45,7 @@ EmbeddingText = Annotated[str, Field(min_length=1, max_length=MAX_TEXT_CHARACTER
 
 
 class EmbeddingRequest(OpenAIRequestModel):
-    """Texts to embed. A text that is longer than the input of the model is truncated."""
+    """Texts to embed. A text that is longer than the model's maximum input is truncated."""
 
     input: Annotated[
         Annotated[EmbeddingText, Tag("str")]
@@ -57,10 +57,10 @@ class EmbeddingRequest(OpenAIRequestModel):
         OWN_MODEL,
         min_length=1,
         max_length=400,
-        description="The name of the embedding model, or `newton` or an agent for the embedding model of the agent.",
+        description="The name of the embedding model, or `newton` or the name of an agent for its embedding model.",
     )
     encoding_format: Literal["float", "base64"] | None = "float"
-    dimensions: int | None = Field(None, description="Accepted if it is the number of dimensions of the model.")
+    dimensions: int | None = Field(None, description="Must be the number of dimensions of the model, or omitted.")
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -79,7 +79,7 @@ async def create_embeddings(body: EmbeddingRequest, request: Request, caller: Re
     tokens = await asyncio.to_thread(lambda: sum(map(count_tokens, texts)))
     if tokens > MAX_TOKENS:
         what = f"The texts have {tokens:,} tokens; the maximum of a request is {MAX_TOKENS:,}."
-        raise InputError(what, hint="Send them in several requests.", param="input")
+        raise InputError(what, hint="Send the texts in several requests.", param="input")
     encode = _encode_base64 if body.encoding_format == "base64" else _encode_floats
     vectors: list[Vector] = []
     for start in range(0, len(texts), BATCH_TEXTS):
@@ -94,7 +94,10 @@ async def create_embeddings(body: EmbeddingRequest, request: Request, caller: Re
 
 
 async def _choose_embedder(name: str, caller: AuthenticatedCaller, request: Request) -> Embedder:
-    """Return the embedding model for the name in a request. Raises ModelNotFoundError."""
+    """Return the embedding model that the field `model` of a request names.
+
+    Raises ModelNotFoundError for an unknown name and for an agent without an embedding model.
+    """
     own = caller.newton.scope.embedder
     if own and name == own.name:
         return own
@@ -104,7 +107,7 @@ async def _choose_embedder(name: str, caller: AuthenticatedCaller, request: Requ
         hint = "Set NEWTON_EMBEDDING_PROVIDER to `local` or `openai`."
         raise ModelNotFoundError("This agent has no embedding model.", hint=hint, param="model")
     if model_name not in (None, embedder.name):
-        hint = f"There is: {embedder.name}."
+        hint = f"The agent's embedding model is {embedder.name}."
         raise ModelNotFoundError(f"There is no embedding model {name!r}.", hint=hint, param="model")
     return embedder
 
@@ -114,5 +117,5 @@ def _encode_floats(vector: Vector) -> Any:
 
 
 def _encode_base64(vector: Vector) -> str:
-    """Return the vector as little-endian float32 values."""
+    """Return the vector as little-endian 32-bit floats in base64."""
     return base64.b64encode(vector.astype("<f4").tobytes()).decode("ascii")

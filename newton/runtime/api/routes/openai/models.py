@@ -1,4 +1,4 @@
-"""The names that a request may send as `model`."""
+"""Endpoints that list the names that a request may send as `model`."""
 
 from fastapi import APIRouter, Request
 
@@ -16,15 +16,17 @@ router = APIRouter(
 
 @router.get("")
 async def list_models(request: Request, caller: ReadAccess) -> dict[str, object]:
-    """List the accepted values of `model`: `newton`, the agents of the token, the models of the model's server, and
-    the embedding model."""
+    """List the accepted values of `model`.
+
+    They are `newton`, the agents that the token can use, the models of the model servers, and the embedding model.
+    """
     owners = _embedding_model(caller) | await list_model_names(caller, request.app.state.agents)
     return {"object": "list", "data": [_model_object(name, owner) for name, owner in owners.items()]}
 
 
 @router.get("/{model:path}")
 async def get_model(model: str, request: Request, caller: ReadAccess) -> dict[str, object]:
-    """Return one accepted value of `model`."""
+    """Return one accepted value of `model`, in OpenAI's format."""
     registry, owners = request.app.state.agents, _embedding_model(caller)
     if model not in owners:
         await choose_model(model, caller.for_agent(caller.token_agent), registry)
@@ -33,7 +35,7 @@ async def get_model(model: str, request: Request, caller: ReadAccess) -> dict[st
 
 
 def _embedding_model(caller: AuthenticatedCaller) -> dict[str, str]:
-    """Return the name of the embedding model with its owner; empty if there is none."""
+    """Return the name of the embedding model with its owner; an empty mapping if there is none."""
     newton = caller.token_agent
     embedder, provider = newton.scope.embedder, newton.settings.embedding_provider
     return {embedder.name: SERVER_OWNER if provider == "openai" else OWN_MODEL} if embedder else {}

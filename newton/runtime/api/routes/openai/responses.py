@@ -1,4 +1,4 @@
-"""The Responses API: turns with memory, whose responses can be continued and retrieved by their id."""
+"""Endpoints of OpenAI's Responses API, with memory. Stored responses can be continued and retrieved by their id."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -55,8 +55,8 @@ async def create_response(
         str | None,
         Header(
             alias="X-Newton-Session",
-            description="The session; omitted, the default session of the token. `previous_response_id` names the"
-            " session of that response.",
+            description="The session. Default: the session of `previous_response_id`, or else a session of the token"
+            " and the user.",
         ),
     ] = None,
     remember: RememberHeader = None,
@@ -106,9 +106,9 @@ async def get_response(
     caller: ReadAccess,
     stream: Annotated[bool | None, Query(description="Only `false` is supported.")] = None,
 ) -> dict[str, Any]:
-    """Return a stored response. Its text comes from the session's log; its instructions and tools are not stored."""
+    """Return a stored response. Its instructions and tools are missing, because they are not stored."""
     if stream:
-        raise InputError("A stored response is not streamed.", hint="Omit `stream`.", param="stream")
+        raise InputError("A stored response cannot be streamed.", hint="Omit `stream`.", param="stream")
     return build_stored_response(await caller.newton.responses(ORIGIN).get(_parse_id(response_id)))
 
 
@@ -126,7 +126,7 @@ async def _store_response(
     responses: ResponseService,
     history: HistoryMatch,
 ) -> None:
-    """Store a response at the place of its reply in the log, or of its input if the model said nothing."""
+    """Store a response with a link to its reply in the session or, without a reply, to its input."""
     speech = result.replies[-1].speech if result.replies else ""
     refs = [history.fingerprint, sign_reply(history, result.text or speech, result.calls)]
     await responses.store(record, refs, session_id=history.session_id)
@@ -134,7 +134,7 @@ async def _store_response(
 
 @contextmanager
 def _name_input_field() -> Generator[None]:
-    """Name the field of this protocol in errors about messages."""
+    """Rename the field of errors about `messages` to `input`, as the Responses API calls it."""
     try:
         yield
     except NewtonError as error:
@@ -148,12 +148,14 @@ def _parse_previous_id(body: ResponseRequest) -> UUID | None:
     previous_id = parse_response_id(body.previous_response_id)
     if previous_id is None:
         hint = "Send the id of a stored response, such as resp_0123456789abcdef0123456789abcdef."
-        raise InputError("This is not the id of a response.", hint=hint, param="previous_response_id")
+        raise InputError("`previous_response_id` is not the id of a response.", hint=hint, param="previous_response_id")
     return previous_id
 
 
 def _parse_id(text: str) -> UUID:
     response_id = parse_response_id(text)
     if response_id is None:
-        raise NotFoundError(f"There is no response {text[:80]!r}.", hint="An id of a response begins with resp_.")
+        raise NotFoundError(
+            f"There is no response {text[:80]!r}.", hint="Send the id of a stored response; it begins with resp_."
+        )
     return response_id

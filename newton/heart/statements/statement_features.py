@@ -1,0 +1,320 @@
+"""Features of a clause, by which a model decides whether the clause is worth remembering. Pure.
+
+They describe the form of the clause (subject, verb, tense, times, numbers, names) and the message around it. A model
+was fitted to them, so a feature may change only together with the model.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+
+import yaml
+
+from newton.heart.statements import vocabulary
+from newton.heart.statements.lemmas import VERB_LEMMAS, lemmatize
+from newton.heart.statements.numerals import NUMBER_PREFIX, TIME_PREFIX, WordToken
+from newton.heart.statements.statement_candidates import ClauseForm, StatementCandidate
+
+MIN_ENDED_LETTERS = 4  # of a word before it counts as a form in -ing or -ed
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_LASTING_VERBS = _words("""
+adopt attend bear belong bike celebrate coach collect commute cycle deploy divorce drive earn employ graduate host
+inherit listen live locate manage marry migrate move name own play prefer rent retire ride sing smoke speak store
+study support swim switch teach train travel volunteer wear weigh work
+""")
+_OBJECT_VERBS = _words("""
+avoid break buy cook drink eat enjoy grow hate have hire join keep lead learn leave like lose love owe pay quit read
+run sell start stop take turn use visit write
+""")
+_RECURRING_VERBS = _words("""
+arrive begin charge close collect come cost end expire finish give happen last leave meet open pay practice practise
+rehearse run shut start take
+""")
+_MENTAL_VERBS = _words("""
+think feel wonder guess know mean hope understand believe remember forget imagine suppose see hear look seem sound
+mind bet doubt consider find try get
+""")
+_CHAT_VERBS = _words("""
+write give show tell explain help ask answer say send make draft suggest summarise summarize translate paste type
+click restart reboot check fix run add remove change test try rename commit install update delete copy
+""")
+_DECIDING = _words("decide agree settle opt sign book approve agreed")
+_KINSHIP = _words("""
+wife husband partner girlfriend boyfriend fiance fiancee mother father son daughter child baby sister brother twin
+grandmother grandfather granddaughter grandson uncle aunt cousin niece nephew ex parent in-law stepson stepdaughter
+family dog cat horse hen puppy kitten rabbit hamster parrot pet goat friend flatmate roommate neighbour neighbor
+colleague manager intern apprentice landlord landlady tenant doctor dentist vet therapist cleaner nanny babysitter
+teacher accountant boss plumber supplier customer client team company shop bakery office studio garage warehouse
+workshop farm garden allotment flat house
+""")
+_ROUTINE_NOUNS = _words("""
+rent salary budget deadline deposit lease contract mortgage insurance subscription membership licence license password
+pin code wifi wi-fi alarm key birthday anniversary wedding appointment meeting standup stand-up retro sprint release
+deploy deployment staging production server database cluster repo repository branch port version backup invoice
+delivery shift rehearsal class lesson practice training choir band club gym school nursery daycare kindergarten
+surgery prescription tablet pill treatment medication dose allergy diet account address number phone car bike van boat
+caravan boiler meter bin recycling newsletter exam course degree thesis paper grant concert exhibition fair
+""")
+_PASSING_NOUNS = _words("""
+answer attempt browser build column command computer confusion cursor draft email error essay exit exception file
+function guess idea input issue line loop log message mistake opinion output page paragraph poem problem prompt query
+question request result screen script sentence sql string stack suggestion table terminal test text thought turn typo
+variable view warning title headline font step button query story character film movie book song series game chapter
+weather rain lol thing bit
+""")
+_PASSING_STATES = _words("""
+able afraid alright annoyed aware awake away awesome awful bad better bored broken busy confused cool correct crashing
+curious dead done down empty excited exhausted failing fine free full glad gone good great happy here hungry impressed
+interested late lost missing nervous nice off ok okay out perfect ready right sad safe sick sleepy slow sorry stressed
+stuck sure thankful thirsty there tired true unsure up upset useless weird wondering worried wrong cold hot drunk
+""")
+_PERMANENT = _words("""
+allergic autistic based blind born celiac coeliac color-blind colour-blind deaf diabetic divorced dyslexic engaged
+epileptic fluent gluten-free intolerant left-handed married pregnant retired right-handed self-employed separated
+single teetotal unemployed vegan vegetarian widowed asthmatic pescatarian lactose freelance remote expecting
+""")
+_DEICTIC = _words("this that these those it")
+_WH = _words("what how where when which who why whose whether")
+_SPEAKER_WORDS = _words("i my me mine")
+_GROUP_WORDS = _words("we our us ours")
+_INDEFINITE = ("a", "an")
+_MARKS = (
+    "can",
+    "will",
+    "would",
+    "must",
+    "should",
+    "may",
+    "probably",
+    "want",
+    "plan",
+    "formerly",
+    "ceased",
+    "not",
+    "all",
+    "any",
+)
+_NAME = re.compile(r"(?<=[a-z0-9,;'’:)] )(?!I\b|I')[A-Z][\w'’-]*|[a-z]+[A-Z]\w*|[A-Za-z]+\d\w*")
+_INFORMING = re.compile(
+    r"btw|by the way|fyi|update|news|heads|correction|actually|so you know|for context|remember|note|turns out|also"
+    r"|background"
+)
+
+
+@cache
+def load_cues() -> Mapping[str, re.Pattern[str]]:
+    """Return the compiled patterns of the file `statement_cues.yaml` by name."""
+    text = files("newton.heart.statements").joinpath("statement_cues.yaml").read_text(encoding="utf-8")
+    return {name: re.compile(rf"(?<!\w)(?:{one})(?!\w)", re.IGNORECASE) for name, one in yaml.safe_load(text).items()}
+
+
+def extract_features(candidates: Sequence[StatementCandidate], position: int) -> dict[str, float]:
+    """Return the features, by name, of the clause at `position` among the clauses of its message."""
+    one = candidates[position]
+    return {
+        **{f"cue_{name}": float(len(pattern.findall(one.text))) for name, pattern in load_cues().items()},
+        **_head_features(one.words, one.verb),
+        **_verb_features(one.words, one.verb),
+        **_value_features(one),
+        **_place_features(candidates, position),
+        **_context_features(candidates, position),
+    }
+
+
+def _head_features(words: Sequence[WordToken], verb: int) -> dict[str, float]:
+    """Return features of the subject and of the words before the verb."""
+    kind = classify_word(words[0]) if words else ""
+    subject = [word.text for word in words[1 : max(verb, 1)] if not word.text.startswith("~")]
+    heads = {*map(lemmatize, subject), *subject}
+    return {
+        **{f"first_{name}": float(kind == name) for name in _KINDS},
+        **{f"subject_{name}": float(bool(heads & group)) for name, group in _NOUN_GROUPS.items()},
+        "first_capital": float(bool(words) and words[0].is_capitalized),
+        "subject_length": float(len(subject)),
+        "verb_position": float(verb),
+    }
+
+
+def _verb_features(words: Sequence[WordToken], verb: int) -> dict[str, float]:
+    """Return features of the verb and of the words after it."""
+    text = words[verb].text if verb > 0 else ""
+    lemma = lemmatize(text) if text else ""
+    rest = [word.text for word in words[verb + 1 : verb + 3]] if verb > 0 else []
+    is_be, following = text in vocabulary.BE, rest[0] if rest else ""
+    is_done = any(_is_past(word) or word in vocabulary.PARTICIPLES for word in rest)
+    return {
+        **{f"verb_{name}": float(lemma in group or text in group) for name, group in _VERB_GROUPS.items()},
+        "verb_past": float(_is_past(text)),
+        "verb_third": float(text.endswith("s") and text not in vocabulary.AUXILIARIES),
+        "verb_known": float(lemma in VERB_LEMMAS),
+        "progressive": float(is_be and any(word.endswith("ing") and len(word) > MIN_ENDED_LETTERS for word in rest)),
+        "perfect": float(text in vocabulary.HAVE and is_done),
+        "passing_state": float(is_be and bool(_PASSING_STATES & {*rest})),
+        "permanent_state": float(bool(_PERMANENT & {word.text for word in words})),
+        "article_complement": float(is_be and following in (*_INDEFINITE, "my", "our", "the")),
+        "object_deictic": float(following in _DEICTIC),
+        "object_indefinite": float(following in _INDEFINITE),
+        "object_own": float(following in ("my", "our")),
+    }
+
+
+def _value_features(one: StatementCandidate) -> dict[str, float]:
+    """Return how many words and punctuation marks of several kinds the clause contains."""
+    texts = [word.text for word in one.words]
+    lemmas = {lemmatize(text) for text in texts}
+    last = texts[-1] if texts else ""
+    return {
+        **{f"has_{name}": float(texts.count(f"~{name}")) for name in _MARKS},
+        **{f"noun_{name}": float(len(lemmas & group)) for name, group in _NOUN_GROUPS.items()},
+        "numbers": float(sum(text.startswith(NUMBER_PREFIX) for text in texts)),
+        "times": float(sum(text.startswith(TIME_PREFIX) for text in texts)),
+        "names": float(len(_NAME.findall(one.text))),
+        "speaker_words": float(sum(text in _SPEAKER_WORDS for text in texts)),
+        "group_words": float(sum(text in _GROUP_WORDS for text in texts)),
+        "words": float(len(texts)),
+        "masked_share": one.masked_share,
+        "exclamation": float("!" in one.text),
+        "ellipsis": float("..." in one.text or "…" in one.text),
+        "colon": float(":" in one.text),
+        "lower_start": float(one.text[:1].islower()),
+        "dangling": float(last in vocabulary.MARKERS or last in vocabulary.DETERMINERS),
+        "wh": float(sum(text in _WH for text in texts)),
+    }
+
+
+def _place_features(candidates: Sequence[StatementCandidate], position: int) -> dict[str, float]:
+    """Return features of the place of the clause in the message, and of the opening cut off before it."""
+    one = candidates[position]
+    return {
+        "opening_informs": float(bool(_INFORMING.search(one.opening))),
+        "opening_because": float("because" in one.opening),
+        "opening_joins": float(one.opening.endswith(("and", "but", "so", "and,"))),
+        "opened": float(bool(one.opening)),
+        "position": float(position),
+        "count": float(len(candidates)),
+        "clause": float(one.clause),
+        "is_last": float(position == len(candidates) - 1),
+        "is_only": float(len(candidates) == 1),
+    }
+
+
+def _context_features(candidates: Sequence[StatementCandidate], position: int) -> dict[str, float]:
+    """Return features of the other clauses of the message, such as whether they ask."""
+    before, after = candidates[:position], candidates[position + 1 :]
+    others, cues = (*before, *after), load_cues()
+    firsts = [classify_word(other.words[0]) for other in others if other.words]
+    forms = (ClauseForm.QUESTION, ClauseForm.REQUEST)
+    return {
+        **{f"before_{form}": float(any(other.form is form for other in before[-1:])) for form in forms},
+        **{f"after_{form}": float(any(other.form is form for other in after[:1])) for form in forms},
+        **{f"count_{form}": float(sum(other.form is form for other in others)) for form in ClauseForm},
+        "others_speaker": float(sum(kind in ("i", "we", "my", "our") for kind in firsts)),
+        "message_unreal": float(any(cues["unreal"].search(other.text) for other in before)),
+        **{
+            f"message_{name}": float(any(cues[name].search(other.text) for other in others))
+            for name in ("fiction", "technical", "moment")
+        },
+    }
+
+
+_NOUN_GROUPS = {"kinship": _KINSHIP, "routine": _ROUTINE_NOUNS, "passing": _PASSING_NOUNS}
+_VERB_GROUPS = {
+    "be": vocabulary.BE,
+    "have": vocabulary.HAVE,
+    "do": vocabulary.DO,
+    "lasting": _LASTING_VERBS,
+    "object": _OBJECT_VERBS,
+    "recurring": _RECURRING_VERBS,
+    "mental": _MENTAL_VERBS,
+    "chat": _CHAT_VERBS,
+    "deciding": _DECIDING,
+}
+_KINDS = (
+    "i",
+    "we",
+    "my",
+    "our",
+    "you",
+    "he",
+    "they",
+    "his",
+    "it",
+    "this",
+    "there",
+    "the",
+    "a",
+    "name",
+    "number",
+    "time",
+    "past",
+    "ing",
+    "verb",
+    "feature",
+    "wh",
+    "unless",
+    "marker",
+    "other",
+)
+
+
+def classify_word(word: WordToken) -> str:
+    """Return the class of the first word of a clause, such as a pronoun, an article, "name", "past" or "verb"."""
+    text = word.text
+    if text in _PRONOUN_KINDS:
+        return _PRONOUN_KINDS[text]
+    if word.is_capitalized:
+        return "name"
+    table = next((kind for kind, words in _WORD_TABLES.items() if text in words), "")
+    return table or _PREFIX_KINDS.get(text[:1]) or _classify_form(text)
+
+
+def _classify_form(text: str) -> str:
+    if _is_past(text):
+        return "past"
+    if text.endswith("ing") and len(text) > MIN_ENDED_LETTERS:
+        return "ing"
+    return "verb" if lemmatize(text) in VERB_LEMMAS else "other"
+
+
+_WORD_TABLES = {"wh": _WH, "unless": vocabulary.CLAUSE_MARKERS, "marker": vocabulary.MARKERS}
+_PREFIX_KINDS = {NUMBER_PREFIX: "number", TIME_PREFIX: "time", "~": "feature"}
+_PRONOUN_KINDS = {
+    "i": "i",
+    "im": "i",
+    "ive": "i",
+    "we": "we",
+    "my": "my",
+    "our": "our",
+    "you": "you",
+    "your": "you",
+    "he": "he",
+    "she": "he",
+    "they": "they",
+    "his": "his",
+    "her": "his",
+    "their": "his",
+    "its": "his",
+    "it": "it",
+    "this": "this",
+    "that": "this",
+    "these": "this",
+    "those": "this",
+    "there": "there",
+    "the": "the",
+    "a": "a",
+    "an": "a",
+}
+
+
+def _is_past(text: str) -> bool:
+    return (
+        text in vocabulary.PAST_FORMS
+        or text in ("was", "were", "had", "did")
+        or (text.endswith("ed") and len(text) > MIN_ENDED_LETTERS)
+    )

@@ -1,0 +1,210 @@
+"""Selection of the statements in a person's message that are worth remembering, without a language model. Pure.
+
+A logistic model gives each clause a probability. It uses the features of the clause and, if they are of the bundled
+embedding model, the vectors of the clause and of the message. Questions, requests, instructions and text by others are
+never selected. `scripts/fit-statements` fits the model.
+"""
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+import numpy as np
+
+from newton.heart.entities.name_recognition import find_names
+from newton.heart.statements import vocabulary
+from newton.heart.statements.numerals import WordToken
+from newton.heart.statements.statement_candidates import (
+    MAX_CLAUSE_CHARACTERS,
+    ClauseForm,
+    StatementCandidate,
+    list_words,
+    split_message,
+)
+from newton.heart.statements.statement_features import classify_word, extract_features
+from newton.providers.embedding import Vector
+
+SPEAKER = "user"  # the subject of a statement in the first person by a person without a name
+DECIDED = "decided"  # the attribute of a statement of a decision
+CONTEXT_MIN = 0.15  # probability from which a clause is kept for the next one, which refers to it by a pronoun
+
+_DECISION = re.compile(r"^[^,;]{1,40}\b(?:decided|agreed|settled|opted) (?!with\b)\w", re.IGNORECASE)
+_REFERRING = frozenset({"he", "they", "his", "it", "this"})  # classes of first words that refer to another clause
+_REFERRING_BACK = re.compile(
+    r"\binstead\b(?! of)|^(?:before|after) that\b|(?<=\w )there\b(?! (?:is|are|was|were)\b)|\bsomething else\b",
+    re.IGNORECASE,
+)
+_REFERRING_OBJECT = re.compile(r"\b(?:it|them|him|her|one|there)\b", re.IGNORECASE)
+_STATE = re.compile(
+    r"(?:allergic|based|born|coeliac|celiac|diabetic|divorced|engaged|intolerant|married|pregnant|raised|retired"
+    r"|separated|vegan|vegetarian)\b",
+    re.IGNORECASE,
+)
+_BARE_VERB = re.compile(
+    r"(?:can't|cannot|don't|dont|do|have|hate|live|love|own|play|prefer|speak|study|teach|work|need|use)\b",
+    re.IGNORECASE,
+)
+_COMMON_ENDINGS = ("s", "ing", "ion", "ment", "ness", "ity", "age", "ery", "ance", "ence")
+_APOSTROPHES = ("'s ", "’s ", "' ", "’ ")
+_FORGOTTEN_APOSTROPHE = re.compile(r"^i(m|ve)\b", re.IGNORECASE)
+
+
+class SelectedStatement(NamedTuple):
+    """A statement in the person's words. `subject` is the name of the person or thing that it is about, or SPEAKER.
+
+    `attribute` is DECIDED if it states a decision.
+    """
+
+    content: str
+    subject: str
+    attribute: str | None = None
+
+
+class StatementModel(NamedTuple):
+    """The fitted weights and minimum probabilities of statement selection.
+
+    Fields called "plain" are for use without vectors. `clause_weights` and `message_weights` weigh vectors of the
+    embedding model `vector_model`. If no clause of a message reaches `first_min`, none is selected; otherwise all that
+    reach `other_min` are.
+    """
+
+    vector_model: str
+    first_min: float
+    plain_first_min: float
+    other_min: float
+    base: float
+    weights: Mapping[str, float]
+    clause_weights: Sequence[float]
+    message_weights: Sequence[float]
+    plain_base: float
+    plain_weights: Mapping[str, float]
+
+
+@cache
+def load_model() -> StatementModel:
+    """Return the fitted model of the file `statement_model.json`."""
+    text = files("newton.heart.statements").joinpath("statement_model.json").read_text(encoding="utf-8")
+    return StatementModel(**json.loads(text))
+
+
+def list_texts(message: str) -> list[str]:
+    """Return the texts whose vectors `select_statements` needs: the clauses that are statements, and the message.
+
+    Return no texts if no clause is a statement.
+    """
+    clauses = [one.text for one in split_message(message) if one.form is ClauseForm.STATEMENT]
+    return [*dict.fromkeys(clauses), message] if clauses else []
+
+
+def select_statements(
+    message: str, *, speaker: str | None = None, vectors: Mapping[str, Vector] | None = None
+) -> list[SelectedStatement]:
+    """Return the statements of a message that are worth remembering, in order.
+
+    `speaker` is the name of the person, if known. `vectors` maps the texts of `list_texts` to unit vectors of the model
+    `vector_model`; without vectors, the features alone decide.
+
+    >>> select_statements("Hi! I moved to Bergen in May. Where can I buy a bike?")
+    [SelectedStatement(content='I moved to Bergen in May.', subject='user', attribute=None)]
+    >>> [one.content for one in select_statements("My dog is called Pixel. She is a beagle. Any good dog food?")]
+    ['My dog is called Pixel. She is a beagle.']
+    """
+    candidates = split_message(message)
+    model, probabilities = load_model(), compute_probabilities(message, candidates, vectors)
+    if max(probabilities, default=0.0) < (model.plain_first_min if vectors is None else model.first_min):
+        return []
+    groups = _group_clauses(candidates, probabilities)
+    statements = [_to_statement(message, [candidates[n] for n in group], speaker) for group in groups]
+    return list(dict.fromkeys(statements))
+
+
+def compute_probabilities(
+    message: str, candidates: Sequence[StatementCandidate], vectors: Mapping[str, Vector] | None
+) -> list[float]:
+    """Return for each clause the probability that it is worth remembering; 0 if it is not a statement."""
+    model, found = load_model(), list[float]()
+    for position, one in enumerate(candidates):
+        if one.form is not ClauseForm.STATEMENT:
+            found.append(0.0)
+            continue
+        features = extract_features(candidates, position)
+        weights, odds = (model.plain_weights, model.plain_base) if vectors is None else (model.weights, model.base)
+        odds += sum(weights[name] * value for name, value in features.items() if value)
+        if vectors is not None:
+            odds += float(np.dot(vectors[one.text], model.clause_weights))
+            odds += float(np.dot(vectors[message], model.message_weights))
+        found.append(1 / (1 + math.exp(-odds)))
+    return found
+
+
+def _group_clauses(candidates: Sequence[StatementCandidate], probabilities: Sequence[float]) -> list[list[int]]:
+    """Return the positions of the selected clauses, grouped into statements.
+
+    A clause that refers to the clause before it is grouped with that one, and dropped if there is none.
+    """
+    model, groups = load_model(), list[list[int]]()
+    for position, probability in enumerate(probabilities):
+        if probability < model.other_min:
+            continue
+        before = position - 1
+        if not _refers_back(candidates[position]):
+            groups.append([position])
+        elif groups and groups[-1][-1] == before and _fits(candidates, groups[-1][0], position):
+            groups[-1].append(position)
+        elif before >= 0 and probabilities[before] >= CONTEXT_MIN and not _refers_back(candidates[before]):
+            groups += [[before, position]] if _fits(candidates, before, position) else []
+        elif _REFERRING_BACK.search(candidates[position].text):
+            groups.append([position])
+    return groups
+
+
+def _fits(candidates: Sequence[StatementCandidate], first: int, last: int) -> bool:
+    return candidates[last].end - candidates[first].start <= MAX_CLAUSE_CHARACTERS
+
+
+def _refers_back(one: StatementCandidate) -> bool:
+    """Return whether a clause refers to the one before it: it begins with a word like "she", or contains "instead"."""
+    kind = classify_word(one.words[0]) if one.words else "other"
+    is_dropped = kind == "past" and bool(_REFERRING_OBJECT.search(one.text))
+    return kind in _REFERRING or is_dropped or bool(_REFERRING_BACK.search(one.text))
+
+
+def _to_statement(message: str, clauses: Sequence[StatementCandidate], speaker: str | None) -> SelectedStatement:
+    text = message[clauses[0].start : clauses[-1].end].replace("\n", " ")
+    text = _complete(_FORGOTTEN_APOSTROPHE.sub(r"I'\1", text), clauses[0].words)
+    content = f"{text[:1].upper()}{text[1:]}" if text.split(maxsplit=1)[0].islower() else text
+    content = f"{content.rstrip(' .!,;:')}."
+    return SelectedStatement(
+        content, _find_name(content) or speaker or SPEAKER, DECIDED if _DECISION.search(content) else None
+    )
+
+
+def _complete(text: str, words: Sequence[WordToken]) -> str:
+    """Return a clause with the subject "I" if it has none: "sold the piano" becomes "I sold the piano"."""
+    kind = classify_word(words[0]) if words else "other"
+    rest = f"{text[:1].lower()}{text[1:]}"
+    if _STATE.match(text):
+        return f"I am {rest}"
+    if rest.startswith("been "):
+        return f"I have {rest}"
+    if kind == "past" or _BARE_VERB.match(text):
+        return f"I {rest}"
+    follows_verb = len(words) > 1 and (words[1].text in vocabulary.AUXILIARIES or words[1].text == "'s")
+    return f"I am {rest}" if kind == "ing" and not follows_verb else text
+
+
+def _find_name(text: str) -> str | None:
+    """Return the name at the beginning of a statement if it is the subject or its owner; otherwise None."""
+    names = find_names(text)
+    if not names or names[0].start:
+        return None
+    name, rest = names[0].text, text[len(names[0].text) :]
+    is_common = not names[0].is_certain and name.casefold().endswith(_COMMON_ENDINGS)
+    if rest.startswith(_APOSTROPHES):
+        return name
+    following = list_words(rest)[:1]
+    return None if is_common or not following or following[0].text in (":", "of") else name
