@@ -1,4 +1,4 @@
-"""Fit the model of UI tasks; with --validate, print first what models find in the requests of authors new to them.
+"""Fit the model of UI tasks; with --validate, print first what models find in authors and files new to them.
 
 Reads ui_requests.yaml and ui_requests_train.yaml of tests/data. Only the test that measures reads
 ui_requests_heldout.yaml.
@@ -27,20 +27,24 @@ TREES = {
     "min_samples_leaf": 15,
     "l2_regularization": 2.0,
     "max_features": 0.3,
-    "random_state": 0,
 }
-REGULARIZATION = 0.05  # of the linear models, the inverse of its strength
+REGULARIZATION = 0.1  # of the linear models, the inverse of its strength
 MIN_REQUESTS = 2  # that have a word
 MAX_WORDS = 13_000  # of the highest weights
 WORDS_OF_KIND = 200
 FOLDS = 5
-MINIMUM = 0.75  # probability of a task: a request of a person that is taken for one costs more than a task that is not
+TREE_SEEDS = (0, 1, 2)  # of the ensembles of trees whose mean log odds count
+BLOCK = 40  # requests of an author in turn, which share topics and are in one fold; files of requests are blocks too
+FILE_FOLDS = 3
+MINIMA = (0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
+MINIMUM = 0.8  # probability of a task: a request of a person that is taken for one costs more than a task that is not
 # The kind of the tasks of each shape in the data.
 SHAPES = {
     "autocomplete": "autocomplete",
     "commit": "commit_message",
     "continuation": "continue continuation nudge",
     "edit": "apply merge",
+    "extraction": "form",
     "follow_ups": "follow-ups follow_ups followups suggestions",
     "icon": "emoji icon",
     "image_prompt": "image-prompt image_prompt imageprompt",
@@ -66,9 +70,14 @@ ensemble, linear_model, model_selection, text = (
 
 
 class Request(NamedTuple):
-    """A labelled request. `kind` is that of a task, None for a request of a person."""
+    """A labelled request. `kind` is that of a task, None for a request of a person.
+
+    Requests of one `block` share topics and wording.
+    """
 
     author: int
+    block: str
+    from_file: bool
     shape: str
     kind: str | None
     features: RequestFeatures
@@ -92,7 +101,8 @@ def load_requests() -> list[Request]:
         for kind, part in (("task", "ui_tasks"), ("request", "person"))
         for one in named[part]
     ]
-    return [to_request(row) for row in rows + read_rows("ui_requests_train.yaml")]
+    rows += read_rows("ui_requests_train.yaml")
+    return [to_request(row, place) for place, row in enumerate(rows)]
 
 
 def read_rows(name: str) -> list[dict[str, Any]]:
@@ -104,10 +114,13 @@ def _to_messages(one: dict[str, str]) -> list[dict[str, str]]:
     return [*system, {"role": "user", "content": one["user"]}]
 
 
-def to_request(row: dict[str, Any]) -> Request:
+def to_request(row: dict[str, Any], place: int) -> Request:
     user, system, earlier = read_messages(row["messages"])
     kind = KINDS[row["shape"]] if row["kind"] == "task" else None
-    return Request(row.get("author", 0), row["shape"], kind, extract_features(user, system=system, earlier=earlier))
+    author, part = row["author"], row.get("part")
+    block = f"{author} {place // BLOCK}" if part is None else f"{author} file {part}"
+    features = extract_features(user, system=system, earlier=earlier)
+    return Request(author, block, part is not None, row["shape"], kind, features)
 
 
 def read_messages(messages: Sequence[dict[str, str]]) -> tuple[str, str, list[str]]:
@@ -168,37 +181,63 @@ def to_matrix(requests: Sequence[Request], scores: Any, names: Sequence[str]) ->
     return np.hstack([scores, measures])
 
 
-def fit(requests: Sequence[Request]) -> tuple[tuple[LinearModel, ...], Any, list[str]]:
-    """Return the linear models, the trees over their scores of requests they have not seen, and the measures' names."""
+def fit(requests: Sequence[Request]) -> tuple[tuple[LinearModel, ...], list[Any], list[str]]:
+    """Return the linear models, trees over their scores of blocks they have not seen, and the measures' names."""
     names = sorted({name for one in requests for name in one.features.measures})
     is_task = np.array([one.kind is not None for one in requests])
     scores = np.zeros((len(requests), 3))
-    folds = model_selection.StratifiedKFold(FOLDS, shuffle=True, random_state=0)
-    for rest, part in folds.split(is_task, is_task):
+    folds = model_selection.StratifiedGroupKFold(FOLDS, shuffle=True, random_state=0)
+    for rest, part in folds.split(is_task, is_task, [one.block for one in requests]):
         models = fit_words([requests[i] for i in rest])
         scores[part] = score(models, [requests[i] for i in part])
-    trees = ensemble.HistGradientBoostingClassifier(**TREES).fit(to_matrix(requests, scores, names), is_task)
+    matrix = to_matrix(requests, scores, names)
+    trees = [
+        ensemble.HistGradientBoostingClassifier(**TREES, random_state=seed).fit(matrix, is_task) for seed in TREE_SEEDS
+    ]
     return fit_words(requests), trees, names
 
 
+def predict(trees: Sequence[Any], matrix: Any) -> Any:
+    """Return the probability of a task of each request, from the mean log odds of the ensembles."""
+    return 1 / (1 + np.exp(-np.mean([one.decision_function(matrix) for one in trees], axis=0)))
+
+
 def validate(requests: Sequence[Request]) -> None:
-    """Print what models find that have not seen any request by the author."""
-    for author in sorted(
-        {one.author for one in requests if any(r.kind is None and r.author == one.author for r in requests)}
-    ):
-        rest, part = (
-            [one for one in requests if one.author != author],
-            [one for one in requests if one.author == author],
-        )
-        models, trees, names = fit(rest)
-        found = trees.predict_proba(to_matrix(part, score(models, part), names))[:, 1]
-        print(f"author {author}: {len(part)} requests")
-        print_shares(part, found, fit_kinds(rest))
+    """Print what models find that have not seen any request by the author, or none of the same file."""
+    parts = {f"author {author}": [one.author == author for one in requests] for author in list_authors(requests)}
+    files = sorted({one.block for one in requests if one.from_file})
+    for fold in range(FILE_FOLDS):
+        chosen = set(files[fold::FILE_FOLDS])
+        parts[f"files {fold}"] = [one.block in chosen for one in requests]
+    found = {name: _predict_part(requests, chosen) for name, chosen in parts.items()}
+    for name, (part, chances, kinds) in found.items():
+        print(f"{name}: {len(part)} requests")
+        print_shares(part, chances, kinds)
+    for kind in ("author", "files"):
+        same = [one for name, one in found.items() if name.startswith(kind)]
+        print(f"all by {kind}:")
+        print_shares([one for part, _, _ in same for one in part], np.concatenate([one[1] for one in same]), None)
 
 
-def print_shares(part: Sequence[Request], found: Any, kinds: dict[str, dict[str, float]]) -> None:
+def list_authors(requests: Sequence[Request]) -> list[int]:
+    """Return the authors of requests of persons."""
+    return sorted({one.author for one in requests if one.kind is None})
+
+
+def _predict_part(
+    requests: Sequence[Request], chosen: Sequence[bool]
+) -> tuple[list[Request], Any, dict[str, dict[str, float]]]:
+    rest, part = (
+        [one for one, is_chosen in zip(requests, chosen, strict=True) if is_chosen == wanted]
+        for wanted in (False, True)
+    )
+    models, trees, names = fit(rest)
+    return part, predict(trees, to_matrix(part, score(models, part), names)), fit_kinds(rest)
+
+
+def print_shares(part: Sequence[Request], found: Any, kinds: dict[str, dict[str, float]] | None) -> None:
     is_task = np.array([one.kind is not None for one in part])
-    for minimum in (0.5, 0.6, MINIMUM, 0.7, 0.8):
+    for minimum in MINIMA:
         told = found >= minimum
         right = [
             f"{name} {rate.mean():.3f}"
@@ -212,6 +251,8 @@ def print_shares(part: Sequence[Request], found: Any, kinds: dict[str, dict[str,
         if (chance >= MINIMUM) != bool(one.kind)
     )
     print("  wrong:", ", ".join(f"{kind}/{shape} {count}" for (kind, shape), count in wrong.most_common()))
+    if kinds is None:
+        return
     tasks = [one for one in part if one.kind]
     named = sum(one.kind == _choose_kind(one, kinds) for one in tasks)
     print(f"  kinds named: {named} of {len(tasks)}")
@@ -257,8 +298,8 @@ def main() -> None:
     data = {
         "words": choose_words(models),
         "bases": [round(model.base, 4) for model in models],
-        "trees": [to_tree(predictor.nodes, names) for (predictor,) in trees._predictors],
-        "base": float(trees._baseline_prediction.item()),
+        "trees": [to_tree(predictor.nodes, names) for one in trees for (predictor,) in one._predictors],
+        "base": float(trees[0]._baseline_prediction.item()),
         "minimum": MINIMUM,
         "kinds": {kind: {w: round(SCALE * x) for w, x in words.items()} for kind, words in fit_kinds(requests).items()},
     }
@@ -281,7 +322,7 @@ def choose_words(models: Sequence[LinearModel]) -> dict[str, list[int]]:
 def to_tree(nodes: Any, names: list[str]) -> list[list[Any]]:
     """Return the nodes of a tree: [value] for a leaf, else [feature, threshold, left, right, missing goes left]."""
     return [
-        [round(float(node["value"]), 4)]
+        [round(float(node["value"]) / len(TREE_SEEDS), 4)]
         if node["is_leaf"]
         else [
             names[node["feature_idx"]],

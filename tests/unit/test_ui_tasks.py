@@ -38,13 +38,13 @@ def test_held_out_requests_are_told_apart() -> None:
         kind: [find(one["messages"]) is not None for one in rows if one["kind"] == kind] for kind in ("task", "request")
     }
     assert [len(found) for found in told.values()] == [300, 300]
-    assert sum(told["task"]) >= 274
-    assert sum(told["request"]) <= 24
+    assert sum(told["task"]) >= 270
+    assert sum(told["request"]) <= 17
 
 
 def test_no_held_out_request_is_among_those_to_learn_from() -> None:
     seen = {str(one["messages"]) for one in load("ui_requests_train.yaml")}
-    assert len(seen) > 2_000
+    assert len(seen) > 3_000
     assert not seen & {str(one["messages"]) for one in load("ui_requests_heldout.yaml")}
 
 
@@ -68,7 +68,7 @@ def test_a_system_message_counts_only_if_it_is_short_and_before_the_first_messag
 
 def test_the_model_is_small() -> None:
     model = files("newton.content.ui_requests").joinpath("request_model.json").read_bytes()
-    assert len(model) < 400_000
+    assert len(model) < 450_000
     assert {"title", "validation_feedback", "continuation"} < set(load_model().kinds)
 
 
