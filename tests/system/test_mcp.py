@@ -245,4 +245,4 @@ async def test_a_contradiction_is_seen_and_settled_through_every_interface(serve
         assert (await http.get("/v1/conflicts")).json()["items"] == []
         again = await http.post(f"/v1/conflicts/{pair['newer']['memory_id']}/settle", json={"keep": "both"})
         assert again.status_code == 404
-    assert ok(await asyncio.to_thread(typed, house, "conflicts", *mine)) == "No open conflicts.\n"
+    assert ok(await asyncio.to_thread(typed, house, "conflicts", *mine)) == "No facts contradict each other.\n"
