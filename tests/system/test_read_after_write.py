@@ -172,6 +172,7 @@ def rewrite(interface: Interface, http: httpx2.Client, pair: Pair) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3_600)
 def test_a_fact_is_found_at_once_as_a_minute_later(running: Daemon, home: Path) -> None:
     at_once: dict[str, list[tuple[Pair, bool]]] = {}
     with interfaces(running, home) as doors, running.client() as http:
