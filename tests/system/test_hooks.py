@@ -251,7 +251,7 @@ def test_a_message_that_is_refused_takes_no_other_with_it(agent: Agent, tmp_path
     alone = replace(agent, data_dir=tmp_path / "data")
     hook = hook_runner.parse_input(alone.event(CLAUDE, "Stop"), program=CLAUDE, project_dir=None)
     good, bad = {"role": "user", "content": "Good.", "ref": "g"}, {"role": "nobody", "content": "x", "ref": "r"}
-    event = {"ref": "e", "event_type": "Not A Type", "payload": {}}
+    event: dict[str, Any] = {"ref": "e", "event_type": "Not A Type", "payload": {}}
     spool.add_entry(alone.data_dir, spool.SpoolEntry(agent.name, hook.session, [bad, good], [event]))
     back = {"NEWTON_URL": agent.daemon.url, "NEWTON_TOKEN": agent.daemon.token}
     _, (note,) = alone.runs(CLAUDE, "Stop", env=back)

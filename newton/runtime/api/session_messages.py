@@ -93,7 +93,9 @@ class AppendMessagesRequest(RequestModel):
             if not refused or body.get("on_invalid") != "skip":
                 raise
             counts = {name: len(body.get(name, ())) for name in ITEM_LISTS}
-            places = {name: [n for n in range(counts[name]) if (name, n) not in refused] for name in ITEM_LISTS}
+            places: dict[ItemList, list[int]] = {
+                name: [n for n in range(counts[name]) if (name, n) not in refused] for name in ITEM_LISTS
+            }
             if not any(places.values()):
                 raise
         kept = {name: [body[name][n] for n in numbers] for name, numbers in places.items()}
