@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from newton.content.ui_requests.request_regions import Regions, divide
+from newton.content.ui_requests.request_regions import RequestRegions, divide
 
 EXAMINED_CHARS = 6_000  # of the beginning and of the end of a message
 MAX_SYSTEM_CHARS = 3_000  # of a system message that may be the instruction of a program
@@ -92,7 +92,7 @@ def _describe(text: str, where: str) -> tuple[frozenset[str], dict[str, float]]:
     return frozenset(found), {f"{where}_{name}": float(value) for name, value in measures.items()}
 
 
-def _name_sentences(sentences: Sequence[str], regions: Regions) -> list[str]:
+def _name_sentences(sentences: Sequence[str], regions: RequestRegions) -> list[str]:
     """Return the words of the first and of the last sentence, how each sentence begins, and the signs at the edges."""
     if not sentences:
         return []
@@ -111,7 +111,7 @@ def _name_sentences(sentences: Sequence[str], regions: Regions) -> list[str]:
     return [*named, "end:" + ("alpha" if sign.isalpha() else sign), f"F${regions.instructions[0].strip()[-1:]}"]
 
 
-def _name_regions(regions: Regions) -> list[str]:
+def _name_regions(regions: RequestRegions) -> list[str]:
     named = [f"lab:{label}" for label in regions.labels]
     named += [f"lw:{word}" for label in regions.labels for word in split_words(label)]
     named += [f"{name}{min(count, 3)}" for name, count in regions.counts.items()]
@@ -149,7 +149,7 @@ def _measure_words(instruction: str, words: Sequence[str], sentences: Sequence[s
     return found
 
 
-def _measure_regions(regions: Regions, text: str) -> dict[str, float]:
+def _measure_regions(regions: RequestRegions, text: str) -> dict[str, float]:
     return {
         **regions.counts,
         "lines": len(regions.instructions),

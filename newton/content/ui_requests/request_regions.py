@@ -52,7 +52,7 @@ _SPEAKERS = frozenset(
 )
 
 
-class Regions(NamedTuple):
+class RequestRegions(NamedTuple):
     """The parts of a text. `order` has a letter for each run: i instruction, p payload, q speaker, b block."""
 
     instructions: list[str]
@@ -62,7 +62,7 @@ class Regions(NamedTuple):
     order: str
 
 
-def divide(text: str) -> Regions:
+def divide(text: str) -> RequestRegions:
     """Return the regions of a text."""
     text, tags, messages = _replace_blocks(text)
     text, changes = _DIFF.subn(BLOCK, text)
@@ -73,7 +73,7 @@ def divide(text: str) -> Regions:
         divider.add_line(line, head)
     counts = {"tags": tags, "messages": messages, "changes": changes, "strings": strings, "speakers": divider.speakers}
     order = re.sub(r"(.)\1+", r"\1", divider.order)
-    return Regions(divider.instructions, divider.labels, divider.payloads, counts, order)
+    return RequestRegions(divider.instructions, divider.labels, divider.payloads, counts, order)
 
 
 class _Divider:
