@@ -12,9 +12,9 @@ def main() -> None:
     """
     command, *arguments = sys.argv[1:] or [""]
     if command == "hook":
-        hook_runner = import_module("newton.runtime.hooks.hook_runner")
-        if hook_runner.is_hook_call(arguments):
-            status = hook_runner.main(arguments)
+        hook_client = import_module("newton.runtime.hooks.hook_client")
+        if hook_client.is_hook_call(arguments):
+            status = hook_client.main(arguments)
             sys.stdout.flush()
             os._exit(status)  # nothing is open, and the interpreter's shutdown takes time
     import_module("newton.runtime.cli").main()

@@ -27,7 +27,7 @@ DECAY_PRESETS: Mapping[DecayPreset, Mapping[str, str | float]] = {
 
 
 class RecencyDecay(StrictModel):
-    """How recency falls with age. Exactly one of the three rate fields is set; none for the kind "none".
+    """The decrease of recency with age. Exactly one of the three rate fields is set; none for the kind "none".
 
     In a YAML file, `preset` can stand in place of the kind and the rate.
     """

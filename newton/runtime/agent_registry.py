@@ -38,13 +38,8 @@ class AgentRegistry:
 
     @cached_property
     def ui_tasks(self) -> Sequence[UiTask]:
-        """Return the kinds of requests that chat programs send by themselves, for example to name a conversation.
-
-        An operator's file in `ui_tasks/` replaces the shipped kind of the same name. Raises ConfigError for an invalid
-        file.
-        """
-        own = self.default.settings.home / "ui_tasks"
-        return load_ui_tasks(own if own.is_dir() else None)
+        """Return the operator's kinds of requests that programs send by themselves. Raises ConfigError."""
+        return load_ui_tasks(self.default.settings.home / "ui_tasks")
 
     async def get(self, name: str) -> AgentServices:
         """Return the services of the named agent. Raises NotFoundError if there is no such agent."""

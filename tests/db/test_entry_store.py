@@ -97,7 +97,7 @@ async def test_every_entry_is_listed_with_when_it_was_dropped(tx: Tx) -> None:
 async def test_an_entry_of_another_session_cannot_be_restored_here(tx: Tx) -> None:
     here, there = await session(tx, "here", *TALK), await session(tx, "there", *TALK)
     (one,) = await keep(tx, there, entry(0, 3))
-    with pytest.raises(NotFoundError, match="no entry"):
+    with pytest.raises(NotFoundError, match="no compaction entry"):
         await restore(tx, here, one)
     assert (await texts(tx, there))[0] == one.text
 

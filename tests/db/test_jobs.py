@@ -75,7 +75,7 @@ async def test_a_broken_ledger_is_a_failure_that_nothing_mends(newton: AgentServ
     owner = await asyncpg.connect(dsn, server_settings={"session_replication_role": "replica"})
     await owner.execute("update brain.decision_records set origin = 'elsewhere'")
     await owner.close()
-    with pytest.raises(ConflictError, match="broken at record 1"):
+    with pytest.raises(ConflictError, match="damaged at record 1"):
         await done(newton, "verify")
 
 

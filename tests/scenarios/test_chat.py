@@ -150,7 +150,7 @@ async def test_a_frame_is_shown_forced_and_let_go(mind: Mind, meet: Meet, capsys
     ]
     assert told[4:6] == ["Frame: selected for each input."] * 2
     assert told[6].startswith("Last answer: frame decision (")
-    assert "reason: it says 'Should we'" in told[6]
+    assert "reason: the input says 'Should we'" in told[6]
 
 
 async def test_every_command_does_and_says_the_same_through_either_door(
@@ -179,7 +179,7 @@ async def test_every_command_does_and_says_the_same_through_either_door(
         "no context yet",
         "matches 'nothing'",
         "frame 'nope'",
-        "session is '9'",
+        "no task '9'",
         "lone surrogate",
         "/nope",
     ):

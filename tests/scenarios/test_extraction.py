@@ -190,7 +190,7 @@ async def test_a_model_judges_pairs_of_facts_and_must_answer_for_each(mind: Mind
     ask = asking(mind, {"relations": ["update", "unsure"]}, {"relations": ["update"]}, "maybe")
     assert await ask.judge_pairs(pairs) == ["update", "unsure"]
     for _ in range(2):
-        with pytest.raises(ProviderError, match="each pair"):
+        with pytest.raises(ProviderError, match="each of the 2 pairs"):
             await ask.judge_pairs(pairs)
 
 

@@ -60,8 +60,8 @@ def test_an_agent_is_created_once_and_under_a_valid_name(home: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "hint"),
     [
-        ("sessions log nope", "`newton sessions` lists them"),
-        ("working-memory --session nope", "`newton sessions` lists them"),
+        ("sessions log nope", "`newton sessions` lists"),
+        ("working-memory --session nope", "`newton sessions` lists"),
         ("review deadbeef success", "`newton decisions` shows ids"),
         ("review nope success", "`newton decisions` shows them"),
         ("censors retire deadbeef", "`newton censors` shows ids"),

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ import httpx2
 import pytest
 
 from newton.ids import derive_agent_id
-from newton.runtime.hooks import hook_runner, spool
-from newton.runtime.hooks.hook_runner import HookOptions
+from newton.runtime import command_socket
+from newton.runtime.hooks import hook_client, hook_runner, spool
+from newton.runtime.hooks.hook_options import HookOptions
 from tests.system.daemons import Daemon
 from tests.system.servers import wait
 from tests.system.typed import ok, typed
@@ -245,31 +247,39 @@ def test_a_wrong_token_loses_nothing(agent: Agent, tmp_path: Path) -> None:
     assert "not stored yet; a later hook tries again" in note and spool.count_entries(alone.data_dir) == 1
 
 
-def test_what_the_daemon_refuses_does_not_wait_for_ever(agent: Agent, tmp_path: Path) -> None:
+def test_a_message_that_is_refused_takes_no_other_with_it(agent: Agent, tmp_path: Path) -> None:
     alone = replace(agent, data_dir=tmp_path / "data")
     hook = hook_runner.parse_input(alone.event(CLAUDE, "Stop"), program=CLAUDE, project_dir=None)
-    bad = {"role": "nobody", "content": "x", "ref": "r"}
-    spool.add_entry(alone.data_dir, spool.SpoolEntry(agent.name, hook.session, [bad], []))
+    good, bad = {"role": "user", "content": "Good.", "ref": "g"}, {"role": "nobody", "content": "x", "ref": "r"}
+    event: dict[str, Any] = {"ref": "e", "event_type": "Not A Type", "payload": {}}
+    spool.add_entry(alone.data_dir, spool.SpoolEntry(agent.name, hook.session, [bad, good], [event]))
     back = {"NEWTON_URL": agent.daemon.url, "NEWTON_TOKEN": agent.daemon.token}
-    _, notes = alone.runs(CLAUDE, "Stop", env=back)
-    assert "not stored" in notes[0] and spool.count_entries(alone.data_dir) == 0
-    assert [one["role"] for one in agent.messages()] == ["assistant"]
-
-
-def test_what_is_new_waits_when_all_requests_of_a_hook_are_refused(
-    agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(spool, "MAX_BATCH_ENTRIES", 1)
-    alone = replace(agent, data_dir=tmp_path / "data")
-    hook = hook_runner.parse_input(alone.event(CLAUDE, "Stop"), program=CLAUDE, project_dir=None)
-    for n in range(2):
-        bad = {"role": "nobody", "content": "x", "ref": f"r{n}"}
-        spool.add_entry(alone.data_dir, spool.SpoolEntry(agent.name, hook.session, [bad], []))
-    back = {"NEWTON_URL": agent.daemon.url, "NEWTON_TOKEN": agent.daemon.token}
-    alone.runs(CLAUDE, "UserPromptSubmit", env=back)
-    assert spool.count_entries(alone.data_dir) == 1, "what was refused is gone, what is new waits"
-    alone.runs(CLAUDE, "Stop", env=back)
+    _, (note,) = alone.runs(CLAUDE, "Stop", env=back)
+    assert note.startswith("not stored: the message of 'nobody' with the ref 'r' (and 1 more): role: Input should be")
+    assert spool.count_entries(alone.data_dir) == 0, "what is refused does not wait for ever"
     assert [one["role"] for one in agent.messages()] == ["user", "assistant"]
+    changed = {**good, "content": "Other words."}
+    spool.add_entry(alone.data_dir, spool.SpoolEntry(agent.name, hook.session, [changed], []))
+    _, (note,) = alone.runs(CLAUDE, "UserPromptSubmit", env=back)
+    assert "'user' with the ref 'g'" in note and spool.count_entries(alone.data_dir) == 0
+    assert [one["role"] for one in agent.messages()] == ["user", "assistant", "user"]
+
+
+def test_items_are_skipped_only_if_the_request_says_so(agent: Agent) -> None:
+    good, bad = {"role": "user", "content": "Good."}, {"role": "nobody", "content": "x"}
+    with agent.client() as client:
+
+        def post(**body: Any) -> httpx2.Response:
+            return client.post("/v1/sessions/skipping/messages", json=body)
+
+        assert post(messages=[good, bad]).status_code == 422
+        assert client.get("/v1/sessions/skipping/messages").status_code == 404
+        assert post(messages=[bad], on_invalid="skip").status_code == 422, "nothing would be stored"
+        assert post(messages=[good], events="none", on_invalid="skip").status_code == 422
+        answer = post(messages=[bad, good, good], events=[{"ref": "e"}], on_invalid="skip").json()
+    assert answer["positions"] == [0, 1]
+    assert [one["item"] for one in answer["refused"]] == ["messages[0]", "events[0]"]
+    assert answer["refused"][0]["detail"].startswith("role: ")
 
 
 def test_an_agent_of_the_project_is_created_when_it_is_needed(agent: Agent, tmp_path: Path) -> None:
@@ -312,6 +322,30 @@ def run_process(agent: Agent, raw: str, *flags: str, **env: str) -> "subprocess.
     bare = {name: value for name, value in os.environ.items() if not name.startswith("NEWTON_")}
     settings = {**bare, "NEWTON_DATA_DIR": str(agent.data_dir), **env}
     return subprocess.run(words, input=raw, env=settings, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_the_daemon_handles_the_hooks_of_its_machine(agent: Agent) -> None:
+    def ask(**changes: Any) -> Any:
+        options = HookOptions(agent.name, data_dir=str(agent.data_dir), program=CLAUDE)
+        request = {"input": agent.event(CLAUDE, "UserPromptSubmit"), "options": options._asdict(), **changes}
+        request = {"project_dir": None, "namespace": hook_client.read_namespace(), **request}
+        connection = command_socket.connect(agent.data_dir)
+        assert connection is not None
+        with closing(connection), connection.makefile("rb") as stream:
+            assert "version" in json.loads(stream.readline())
+            connection.sendall(command_socket.encode({"hook": request}))
+            return json.loads(stream.readline())
+
+    assert ask(namespace="mnt:[0]") == {"declined": None}, "the daemon may not see the files of this caller"
+    assert ask() == {"output": "", "notes": []}
+    assert len(agent.messages()) == 1
+    assert ask() == {"output": "", "notes": []} and len(agent.messages()) == 1
+    options = HookOptions(agent.name, data_dir=str(agent.data_dir), program=CLAUDE)
+    other = agent.elsewhere("blog").event(CLAUDE, "UserPromptSubmit", prompt="What is the staging server called?")
+    answer = hook_client.ask_daemon(other, options, {})
+    assert answer is not None and "heron" in answer[0]
+    assert hook_client.ask_daemon(other, options, {"NEWTON_URL": agent.daemon.url}) is None
+    assert hook_client.ask_daemon(other, options._replace(data_dir=str(agent.project)), {}) is None
 
 
 def test_the_command_answers_on_standard_output(agent: Agent) -> None:

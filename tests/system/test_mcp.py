@@ -239,10 +239,10 @@ async def test_a_contradiction_is_seen_and_settled_through_every_interface(serve
         (pair,) = (await http.get("/v1/conflicts")).json()["items"]
         assert pair["newer"]["trust"] == "agent"
         listed = ok(await asyncio.to_thread(typed, house, "conflicts", *mine))
-        assert "Ana lives in Bergen.\n  before: " in listed
+        assert "Ana lives in Bergen.\n  older: " in listed
         settle = ("conflicts", "settle", kept["memory_id"], "newer", *mine)
         assert "1 conflict settled." in ok(await asyncio.to_thread(typed, house, *settle))
         assert (await http.get("/v1/conflicts")).json()["items"] == []
         again = await http.post(f"/v1/conflicts/{pair['newer']['memory_id']}/settle", json={"keep": "both"})
         assert again.status_code == 404
-    assert ok(await asyncio.to_thread(typed, house, "conflicts", *mine)) == "No open conflicts.\n"
+    assert ok(await asyncio.to_thread(typed, house, "conflicts", *mine)) == "No facts contradict each other.\n"

@@ -13,11 +13,12 @@ from newton.client import environment as client_environment
 from newton.errors import InputError
 from newton.runtime import daemon_address
 from newton.runtime.access import operator_token
-from newton.runtime.hooks import daemon_connection, installation, spool, transcript
+from newton.runtime.hooks import daemon_connection, hook_options, installation, spool, transcript
 from newton.runtime.hooks.daemon_connection import DaemonUnavailableError, find_daemon
+from newton.runtime.hooks.hook_client import is_hook_call
 from newton.runtime.hooks.hook_input import HookInput, InvalidInputError, find_user_words, parse_input
+from newton.runtime.hooks.hook_options import HookOptions, InvalidFlagError, parse_flags
 from newton.runtime.hooks.hook_output import TAG, format_context
-from newton.runtime.hooks.hook_runner import HookOptions, is_hook_call, parse_flags
 from newton.runtime.hooks.spool import SpoolEntry
 from newton.runtime.hooks.tool_events import find_checked_text, to_tool_events
 
@@ -40,11 +41,18 @@ def events(hook: HookInput) -> list[tuple[str, dict[str, Any]]]:
 
 
 def test_a_hook_imports_nothing_heavy() -> None:
-    code = "import sys, newton.runtime.hooks.hook_runner; print(*sorted(sys.modules))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    code = """
+import sys, newton.runtime.hooks.hook_client
+print(*sys.modules)
+import newton.runtime.hooks.hook_runner
+print(*sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    client, runner = (set(line.split()) for line in done.stdout.splitlines())
     heavy = {"pydantic", "cyclopts", "httpx2", "asyncpg", "asyncio", "numpy", "yaml", "fastapi", "newton.settings"}
-    assert "newton.runtime.hooks.hook_runner" in loaded
-    assert heavy & set(loaded) == set()
+    assert heavy & runner == set() and "newton.runtime.hooks.hook_runner" in runner
+    # a process that hands its event to the daemon does not need these
+    assert {"http.client", "email", "ssl", "hashlib", "newton.runtime.hooks.hook_input"} & client == set()
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*/*.json")), ids=lambda path: f"{path.parent.name}-{path.stem}")
@@ -239,7 +247,7 @@ def test_a_token_goes_to_no_other_place(tmp_path: Path, env: dict[str, str], pro
 def test_flags_are_parsed_without_the_command_line_library() -> None:
     assert parse_flags(["--agent", "work", "--max-tokens=300", "--per-project"]) == HookOptions("work", True, 300)
     for wrong in (["--agent"], ["--max-tokens", "many"], ["--bogus", "x"], ["stray"]):
-        with pytest.raises(InvalidInputError):
+        with pytest.raises(InvalidFlagError):
             parse_flags(wrong)
     assert [is_hook_call(words) for words in ([], ["--agent", "x"], ['{"type": 1}'])] == [True] * 3
     assert [is_hook_call(words) for words in (["install"], ["--help"], ["run", "--agent", "x"])] == [False] * 3
@@ -247,9 +255,9 @@ def test_flags_are_parsed_without_the_command_line_library() -> None:
 
 def test_what_hooks_know_of_a_daemon_is_what_the_daemon_uses() -> None:
     # hooks repeat these, because the modules that define them take too long to import
-    assert daemon_connection.DEFAULT_DATA_DIR == environment.DEFAULT_DATA_DIR
+    assert hook_options.DEFAULT_DATA_DIR == environment.DEFAULT_DATA_DIR
     assert daemon_connection.LOOPBACK_HOSTS == client_environment.LOOPBACK_HOSTS
-    variables = (daemon_connection.URL_VARIABLE, daemon_connection.TOKEN_VARIABLE)
+    variables = (hook_options.URL_VARIABLE, hook_options.TOKEN_VARIABLE)
     assert variables == (environment.URL_VARIABLE, environment.TOKEN_VARIABLE)
     assert variables == (client_environment.URL_VARIABLE, client_environment.TOKEN_VARIABLE)
     assert daemon_connection.ADDRESS_FILE == daemon_address.ADDRESS_FILE

@@ -1,49 +1,93 @@
 """Requests that programs send by themselves, told from those of people."""
 
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from newton.content.ui_tasks import UiTask, find_ui_task, load_ui_tasks
+from newton.content.ui_requests.request_features import MAX_SYSTEM_CHARS
+from newton.content.ui_requests.request_model import load_model
+from newton.content.ui_requests.request_regions import divide
+from newton.content.ui_tasks import find_ui_task, load_ui_tasks
 from newton.errors import ConfigError
 
-REQUESTS = yaml.safe_load((Path(__file__).parents[1] / "data" / "ui_requests.yaml").read_text(encoding="utf-8"))
+DATA = Path(__file__).parents[1] / "data"
 TITLE = "Create a short title for the conversation. Reply with the title only."
+QUESTION = "Which yeast is best for rye? I bake for my sister."
 
 
-def find(request: dict[str, Any]) -> str | None:
-    found = find_ui_task(load_ui_tasks(), request["user"], system=request.get("system", ""))
-    return found and found.name
+@cache
+def load(name: str) -> Any:
+    return yaml.load((DATA / name).read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
-def test_requests_of_programs_are_found() -> None:
-    missed = [request["user"] for request in REQUESTS["ui_tasks"] if find(request) is None]
-    assert len(missed) <= 2, missed
-    assert {request["shape"] for request in REQUESTS["ui_tasks"]} == {task.name for task in load_ui_tasks()}
+def find(messages: Sequence[dict[str, str]]) -> str | None:
+    system = "\n".join(one["content"] for one in messages if one["role"] == "system")
+    others = [one for one in messages if one["role"] != "system"]
+    last = max(place for place, one in enumerate(others) if one["role"] == "user")
+    return find_ui_task((), others[last]["content"], system=system, earlier=[one["content"] for one in others[:last]])
 
 
-def test_requests_of_people_that_look_alike_are_not() -> None:
-    taken = {request["user"]: kind for request in REQUESTS["person"] if (kind := find(request))}
-    assert taken == {}
+def test_held_out_requests_are_told_apart() -> None:
+    rows = load("ui_requests_heldout.yaml")
+    told = {
+        kind: [find(one["messages"]) is not None for one in rows if one["kind"] == kind] for kind in ("task", "request")
+    }
+    assert [len(found) for found in told.values()] == [300, 300]
+    assert sum(told["task"]) >= 270
+    assert sum(told["request"]) <= 17
+
+
+def test_no_held_out_request_is_among_those_to_learn_from() -> None:
+    seen = {str(one["messages"]) for one in load("ui_requests_train.yaml")}
+    assert len(seen) > 3_000
+    assert not seen & {str(one["messages"]) for one in load("ui_requests_heldout.yaml")}
+
+
+def test_the_kind_of_a_task_is_named() -> None:
+    assert find_ui_task((), TITLE) == "title"
+    feedback = "1 validation error for Order: total field required. Fix the errors and try again."
+    assert find_ui_task((), feedback, earlier=["Total?", "{}"]) == "validation_feedback"
+
+
+def test_what_people_write_in_chats_is_theirs() -> None:
+    messages = [one["text"] for one in load("chat_messages_heldout.yaml")]
+    taken = [message for message in messages if find_ui_task((), message)]
+    assert len(messages) > 100 and len(taken) <= len(messages) * 0.02, taken
 
 
 def test_a_system_message_counts_only_if_it_is_short_and_before_the_first_message() -> None:
-    tasks = load_ui_tasks()
-    assert find_ui_task(tasks, "Which yeast is best?", system=TITLE)
-    assert find_ui_task(tasks, "Which yeast is best?", system=TITLE, earlier=["Hello.", "Hi."]) is None
-    assert find_ui_task(tasks, "Which yeast is best?", system=f"{'You help bakers. ' * 40}{TITLE}") is None
+    assert find_ui_task((), "Which yeast is best?", system=TITLE) == "title"
+    assert find_ui_task((), QUESTION, system=TITLE, earlier=["Hello.", "Hi."]) is None
+    assert find_ui_task((), QUESTION, system=f"{TITLE}{' You help bakers.' * (MAX_SYSTEM_CHARS // 17)}") is None
 
 
-def test_an_operator_adds_and_replaces_kinds(tmp_path: Path) -> None:
+def test_the_model_is_small() -> None:
+    model = files("newton.content.ui_requests").joinpath("request_model.json").read_bytes()
+    assert len(model) < 450_000
+    assert {"title", "validation_feedback", "continuation"} < set(load_model().kinds)
+
+
+def test_what_a_request_quotes_is_no_instruction() -> None:
+    text = "Name the chat.\n<chat>\nUser: Hello, I am Ada.\n</chat>\nUser: Hi\nme too\n\nOnly the name."
+    regions = divide(text)
+    assert regions.instructions == ["Name the chat.", "Only the name."]
+    assert (regions.counts["tags"], regions.counts["speakers"], regions.order) == (1, 1, "ibqi")
+    labelled = divide("Is it rude? Message: I hate mondays")
+    assert (labelled.instructions, labelled.payloads) == (["Is it rude?"], ["I hate mondays"])
+    assert divide("<a>" * 3_000 + '[{"role"' * 1_000).counts["tags"] == 0
+
+
+def test_an_operator_adds_kinds(tmp_path: Path) -> None:
     own = "name: sentiment\ndescription: The help desk.\ncertain:\n  - '^rate the mood'\n"
     (tmp_path / "sentiment.yaml").write_text(own, encoding="utf-8")
-    (tmp_path / "title.yaml").write_text("name: title\ndescription: No titles here.\n", encoding="utf-8")
     tasks = load_ui_tasks(tmp_path)
-    found = find_ui_task(tasks, "Rate the mood of ticket 12 from 1 to 5.")
-    assert isinstance(found, UiTask) and found.name == "sentiment"
-    assert find_ui_task(tasks, "Which yeast is best?", system=TITLE) is None
+    assert find_ui_task(tasks, "Rate the mood of my ticket from 1 to 5, please, I am so angry!") == "sentiment"
+    assert load_ui_tasks(tmp_path / "none") == ()
 
 
 def test_a_wrong_pattern_is_named_with_its_file(tmp_path: Path) -> None:

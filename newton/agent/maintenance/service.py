@@ -177,8 +177,14 @@ class MaintenanceService:
         return len(due)
 
     async def learn(self, limit: int = BATCH_SIZE) -> LearningReport:
-        """Close idle sessions, and extract memories from up to `limit` unread conversations. Raises as `extract`."""
-        return LearningReport(await self.close_idle_sessions(), await self.extract(limit))
+        """Close idle sessions, and extract memories from up to `limit` unread conversations. Raises as `extract`.
+
+        The extracted facts are compared with the known ones at once, before a context shows them.
+        """
+        report = LearningReport(await self.close_idle_sessions(), await self.extract(limit))
+        if report.extraction.facts:
+            await self.process_pending()
+        return report
 
     async def learn_if_possible(self) -> None:
         """Extract memories from a few conversations, after an interactive command. A failure of the model is ignored.

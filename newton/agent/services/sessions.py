@@ -111,7 +111,7 @@ class SessionService:
         """
         async with self.scope.write() as (tx, ctx):
             session_id = await get_or_create_session(tx, ref, agent_id=ctx.agent_id, now=ctx.now)
-            stored = await sessions.append(tx, _number_duplicates(lines), session_id=session_id, ctx=ctx)
+            stored = await sessions.append(tx, number_duplicates(lines), session_id=session_id, ctx=ctx)
             if stored:
                 self._publish("appended", session_id, messages=len(stored))
             return stored
@@ -282,8 +282,11 @@ def _match_id(suffix: str, candidates: Sequence[UUID], ref: str, noun: str, comm
     return matches[0]
 
 
-def _number_duplicates(lines: Sequence[Message]) -> list[Message]:
-    """Return the messages; identical ones without a ref are numbered by their `occurrence`, from 0."""
+def number_duplicates(lines: Sequence[Message]) -> list[Message]:
+    """Return the messages; identical ones without a ref are numbered by their `occurrence`, from 0.
+
+    A message that has a number keeps it.
+    """
     counts = Counter[str]()
     numbered: list[Message] = []
     for line in lines:

@@ -1,4 +1,4 @@
-"""Server in the daemon that runs the commands of local callers. See `newton.runtime.command_socket`."""
+"""Server in the daemon that runs the commands and hooks of local callers. See `newton.runtime.command_socket`."""
 
 import asyncio
 import json
@@ -6,6 +6,7 @@ import os
 import socket
 import traceback
 from collections.abc import AsyncGenerator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -20,10 +21,14 @@ from newton.runtime.cli.daemon_state import DaemonState
 from newton.runtime.cli.operations.doctor import check_running_services
 from newton.runtime.command_socket import CommandSocket, Message, encode, is_own_peer
 from newton.runtime.error_status import EXIT_FAILED, EXIT_INTERRUPTED
+from newton.runtime.hooks.hook_client import read_namespace
+from newton.runtime.hooks.hook_options import PROJECT_VARIABLE, HookOptions
+from newton.runtime.hooks.hook_runner import run_hook
 from newton.runtime.wiring import AgentServices
 from newton.settings import Settings, load
 
 MAX_CONNECTIONS = 32  # a further caller runs its command itself
+MAX_HOOKS = 8  # events of coding agents that are handled at the same time
 MAX_REQUEST_BYTES = 8 * 1024 * 1024
 REQUEST_SECONDS = 10.0  # timeout for the request of a caller
 
@@ -93,6 +98,8 @@ class CommandServer:
     _server: asyncio.Server | None = None
     _connections: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
     _is_stopping: bool = False
+    # of their own: the requests of a hook need the threads of the event loop, for example to compute embeddings
+    _hook_threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(MAX_HOOKS, "hook"))
 
     async def start(self) -> None:
         """Start listening. Raises SocketUnavailableError if the socket cannot be used."""
@@ -114,6 +121,7 @@ class CommandServer:
         for connection in running:
             connection.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+        self._hook_threads.shutdown(wait=False, cancel_futures=True)
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -134,6 +142,9 @@ class CommandServer:
         request: Mapping[str, Any] = json.loads(line) if line else {}
         if "argv" in request:
             await self._run(request, reader, writer)
+        elif "hook" in request:
+            writer.write(encode(await self._run_hook(request["hook"])))
+            await writer.drain()
         elif "status" in request:
             writer.write(encode(await self._describe(_decode_sources(request["status"]))))
             await writer.drain()
@@ -157,6 +168,19 @@ class CommandServer:
             await asyncio.wait({command})
         writer.write(encode(_to_result(command, terminal)))
         await writer.drain()
+
+    async def _run_hook(self, request: Mapping[str, Any]) -> Message:
+        """Handle an event of a coding agent in a thread, because it reads files and waits for requests to this daemon.
+
+        Decline it if the caller sees other files than the daemon.
+        """
+        if request["namespace"] != read_namespace():
+            return {"declined": None}
+        options = HookOptions(**request["options"])._replace(data_dir=str(self.agents.default.settings.home))
+        project = {PROJECT_VARIABLE: request["project_dir"]} if request["project_dir"] else {}
+        loop = asyncio.get_running_loop()
+        output, notes = await loop.run_in_executor(self._hook_threads, run_hook, request["input"], options, project)
+        return {"output": output, "notes": notes}
 
     async def _describe(self, sources: SettingSources) -> Message:
         """Return the state of the daemon, and how its settings differ from `sources`, for `newton doctor`."""

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from newton.runtime.hooks.hook_options import TOKEN_VARIABLE, URL_VARIABLE
 from newton.runtime.hooks.json_values import JsonObject, as_object
 
-URL_VARIABLE, TOKEN_VARIABLE, DATA_DIR_VARIABLE = "NEWTON_URL", "NEWTON_TOKEN", "NEWTON_DATA_DIR"
-DEFAULT_DATA_DIR = "~/.local/share/newton"
 ADDRESS_FILE, TOKEN_FILE, OPERATOR_PREFIX = "daemon.json", "operator.token", "nwo_"
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "::1", "localhost"})
 CONNECT_SECONDS, TOTAL_SECONDS = 0.5, 4.0
@@ -36,14 +35,6 @@ class DaemonLocation(NamedTuple):
     url: str
     token: str
     agent: str | None
-
-
-def find_data_dir(option: str | None, env: Mapping[str, str]) -> Path:
-    """Return the data folder: the option, the variable NEWTON_DATA_DIR, or the default.
-
-    A `newton.toml` in the working folder is ignored, because a hook runs in the folder of any project.
-    """
-    return Path(option or env.get(DATA_DIR_VARIABLE) or DEFAULT_DATA_DIR).expanduser()
 
 
 def find_daemon(data_dir: Path, agent: str, env: Mapping[str, str]) -> DaemonLocation:

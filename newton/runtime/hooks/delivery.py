@@ -11,8 +11,8 @@ from newton.runtime.hooks.daemon_connection import (
     HookConnection,
     RequestRefusedError,
 )
-from newton.runtime.hooks.json_values import JsonObject
-from newton.runtime.hooks.spool import SpoolEntry
+from newton.runtime.hooks.json_values import JsonObject, as_list, as_object
+from newton.runtime.hooks.spool import SpooledBatch, SpoolEntry
 
 MAX_REQUESTS = 2  # of one hook
 
@@ -46,19 +46,32 @@ class HookDelivery:
         waiting = spool.read_batch(self.options.data_dir, agent=self.options.agent, session=session)
         if not (messages or events or waiting):
             return
-        body = {"messages": [*waiting.messages, *messages], "events": [*waiting.events, *events]} if waiting else {}
-        body = body or {"messages": list(messages), "events": list(events)}
+        older = waiting or SpooledBatch(self.options.agent, session, [], [], frozenset())
+        body: JsonObject = {
+            "messages": [*older.messages, *messages],
+            "events": [*older.events, *events],
+            "on_invalid": "skip",
+        }
         try:
-            self._post(f"/v1/sessions/{quote(session, safe='')}/messages", body)
+            stored = self._post(f"/v1/sessions/{quote(session, safe='')}/messages", body)
         except DaemonUnavailableError as error:
             self._spool(session, messages, events, error)
             return
         except RequestRefusedError as error:
             self.notes.append(f"not stored: {error}")
+            if waiting and (messages or events):  # a later hook hands over the new ones alone
+                self._spool(session, messages, events, error)
+        else:
+            self._note_refused(as_list(stored.get("refused")), body)
         if waiting:
             spool.remove_lines(self.options.data_dir, waiting.lines)
-            if self.notes:
-                self._retry_without_waiting(session, messages, events)
+
+    def _note_refused(self, refused: Sequence[JsonObject], body: JsonObject) -> None:
+        """Say which item is not stored and why; the daemon has stored the others."""
+        if not refused:
+            return
+        first, more = refused[0], f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
+        self.notes.append(f"not stored: {_describe_item(str(first.get('item')), body)}{more}: {first.get('detail')}")
 
     def hand_over_waiting(self) -> None:
         """Store the oldest entries of the spool file, unless an earlier request failed or no request is left."""
@@ -129,19 +142,6 @@ class HookDelivery:
                 f"the agent {self.options.agent} was just created; the next hook uses it"
             ) from None
 
-    def _retry_without_waiting(
-        self, session: str, messages: Sequence[JsonObject], events: Sequence[JsonObject]
-    ) -> None:
-        """Store the new messages and events alone, after the daemon has refused them together with waiting ones."""
-        if not (messages or events):
-            return
-        if self.connection and self.connection.requests < MAX_REQUESTS:
-            self.hand_over(session, messages, events)
-        else:
-            self._spool(
-                session, messages, events, DaemonUnavailableError("this hook has used up its number of requests")
-            )
-
     def _spool(
         self, session: str, messages: Sequence[JsonObject], events: Sequence[JsonObject], reason: Exception
     ) -> None:
@@ -151,3 +151,12 @@ class HookDelivery:
             self.notes.append(f"not stored yet; a later hook tries again: {reason}")
         else:
             self.notes.append(f"not stored, and {spool.SPOOL_FILE} is full or not writable: {reason}")
+
+
+def _describe_item(item: str, body: JsonObject) -> str:
+    """Return the role or type, and the ref, of the item at a place such as `messages[3]` of a request."""
+    name, _, index = item.rstrip("]").partition("[")
+    items = as_list(body.get(name))
+    fields = as_object(items[int(index)] if index.isdecimal() and int(index) < len(items) else None)
+    kind = f"message of {fields.get('role')!r}" if name == "messages" else f"event {fields.get('event_type')!r}"
+    return f"the {kind} with the ref {fields.get('ref')!r}"

@@ -1,9 +1,6 @@
-"""The command `newton hook`: reads an event, sends it to the daemon, and prints the answer for the coding agent."""
+"""The handling of a coding agent's event: what is sent to the daemon, and the answer for the coding agent."""
 
-import os
-import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
 
 from newton.clock import SystemClock
 from newton.runtime.hooks import tool_events, transcript
@@ -11,7 +8,6 @@ from newton.runtime.hooks.daemon_connection import (
     DaemonUnavailableError,
     HookConnection,
     find_daemon,
-    find_data_dir,
 )
 from newton.runtime.hooks.delivery import DeliveryOptions, HookDelivery
 from newton.runtime.hooks.hook_input import (
@@ -25,25 +21,13 @@ from newton.runtime.hooks.hook_input import (
     make_ref,
     parse_input,
 )
+from newton.runtime.hooks.hook_options import PROJECT_VARIABLE, HookOptions, find_data_dir
 from newton.runtime.hooks.hook_output import format_context, format_denial, format_warning
 from newton.runtime.hooks.json_values import JsonObject, as_list, as_object, as_text
 
-DEFAULT_AGENT, DEFAULT_TOKENS = "default", 600
 START_PROFILE, START_FRAME = "coding", "task"  # the profile has the last events of other sessions
-PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"
 MAX_RESULT_CHARS = 2_000  # of a subagent
-VALUE_FLAGS = {"--agent": "agent", "--max-tokens": "max_tokens", "--data-dir": "data_dir", "--program": "program"}
 MIN_CONTEXT_WORDS = 2  # of a prompt for which memories are searched
-
-
-class HookOptions(NamedTuple):
-    """The flags of `newton hook`. If `program` is None, the coding agent is recognized by its input."""
-
-    agent: str = DEFAULT_AGENT
-    per_project: bool = False
-    max_tokens: int = DEFAULT_TOKENS
-    data_dir: str | None = None
-    program: str | None = None
 
 
 def run_hook(raw: str, options: HookOptions, env: Mapping[str, str]) -> tuple[str, list[str]]:
@@ -207,57 +191,3 @@ def _to_event(ref: str, event_type: str, payload: JsonObject) -> JsonObject:
 
 def _now() -> str:
     return SystemClock().now().isoformat()
-
-
-def parse_flags(flags: Sequence[str]) -> HookOptions:
-    """Parse the flags of `newton hook`. Raises InvalidInputError for an unknown flag or an invalid value."""
-    options, rest = HookOptions(), list(flags)
-    while rest:
-        flag, *rest = rest
-        flag, has_value, value = flag.partition("=")
-        if flag == "--per-project":
-            options = options._replace(per_project=True)
-            continue
-        field = VALUE_FLAGS.get(flag)
-        if field is None or not (has_value or rest):
-            raise InvalidInputError(f"the flag {flag!r} is unknown or has no value; see `newton hook run --help`")
-        if not has_value:
-            value, *rest = rest
-        if field == "max_tokens" and not value.isdecimal():
-            raise InvalidInputError(f"the value {value!r} of --max-tokens is not a whole number")
-        options = options._replace(**{field: int(value) if field == "max_tokens" else value})
-    return options
-
-
-def is_hook_call(arguments: Sequence[str]) -> bool:
-    """Return whether the arguments after `newton hook` run a hook: only flags, and the JSON that Codex appends."""
-    head = arguments[0] if arguments else ""
-    return not head or (head.startswith(("-", "{")) and "--help" not in arguments and "-h" not in arguments)
-
-
-def main(arguments: Sequence[str]) -> int:
-    """Run a hook with the arguments after `newton hook`, and return the exit status.
-
-    The status is 0, or 1 for invalid flags; it is never 2, with which a hook would block the coding agent.
-    """
-    flags, argument = list(arguments), None
-    if flags and flags[-1].startswith("{"):
-        argument = flags.pop()
-    try:
-        options = parse_flags(flags)
-    except InvalidInputError as error:
-        sys.stderr.write(f"newton hook: {error}\n")
-        return 1
-    env = os.environ  # noqa: TID251 (an import of newton.environment would take a part of the time of a hook)
-    raw = argument if argument is not None else sys.stdin.buffer.read().decode("utf-8", "replace")
-    output, notes = run_hook(raw, options, env)
-    if output:
-        sys.stdout.write(output + "\n")
-    for note in notes:
-        sys.stderr.write(f"newton hook: {one_line(note)}\n")
-    return 0
-
-
-def one_line(note: str) -> str:
-    """Return a note as one line of at most 400 printable characters."""
-    return "".join(char if char.isprintable() else " " for char in note)[:400]

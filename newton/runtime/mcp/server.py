@@ -1,4 +1,4 @@
-"""The MCP server, which lists and calls Newton's tools. Imported late, because the MCP SDK loads slowly."""
+"""The MCP server: Newton's tools, resources and prompts. Imported late, because the MCP SDK loads slowly."""
 
 import json
 from collections.abc import Callable
@@ -11,8 +11,15 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.types import (
     CallToolRequestParams,
     CallToolResult,
+    GetPromptRequestParams,
+    GetPromptResult,
+    ListPromptsResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
     ListToolsResult,
     PaginatedRequestParams,
+    ReadResourceRequestParams,
+    ReadResourceResult,
     TextContent,
     Tool,
     ToolAnnotations,
@@ -22,8 +29,9 @@ from newton import __version__
 from newton.agent.loop.tools import ToolResult
 from newton.errors import ForbiddenError, NewtonError
 from newton.runtime.access.tokens import TokenScope
-from newton.runtime.api import problems
 from newton.runtime.api.middleware import request_limits
+from newton.runtime.mcp import prompts, resources
+from newton.runtime.mcp.request_errors import convert_errors, hide_internal_details
 from newton.runtime.tools.mcp_tools import EFFECT_SCOPES, TOOLS, McpTool, run_tool, to_error_result
 from newton.runtime.wiring import AgentServices
 
@@ -56,6 +64,26 @@ def build_server(get_caller: Callable[[RequestContext], McpCaller]) -> Server[An
     async def call_tool(context: RequestContext, params: CallToolRequestParams) -> CallToolResult:
         return await answer_call(get_caller(context), params)
 
+    async def list_resources(context: RequestContext, params: PaginatedRequestParams | None) -> ListResourcesResult:
+        with convert_errors():
+            return await resources.list_resources(_get_reader(get_caller(context)), params and params.cursor)
+
+    async def list_templates(
+        context: RequestContext, params: PaginatedRequestParams | None
+    ) -> ListResourceTemplatesResult:
+        return resources.list_templates()
+
+    async def read_resource(context: RequestContext, params: ReadResourceRequestParams) -> ReadResourceResult:
+        with convert_errors(uri=params.uri):
+            return await resources.read_resource(_get_reader(get_caller(context)), params.uri)
+
+    async def list_prompts(context: RequestContext, params: PaginatedRequestParams | None) -> ListPromptsResult:
+        return prompts.list_prompts()
+
+    async def get_prompt(context: RequestContext, params: GetPromptRequestParams) -> GetPromptResult:
+        with convert_errors():
+            return await prompts.get_prompt(_get_reader(get_caller(context)), params.name, params.arguments or {})
+
     return Server(
         "newton",
         version=__version__,
@@ -63,17 +91,21 @@ def build_server(get_caller: Callable[[RequestContext], McpCaller]) -> Server[An
         instructions=INSTRUCTIONS,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
+        on_list_resources=list_resources,
+        on_list_resource_templates=list_templates,
+        on_read_resource=read_resource,
+        on_list_prompts=list_prompts,
+        on_get_prompt=get_prompt,
     )
 
 
 async def answer_call(caller: McpCaller, params: CallToolRequestParams) -> CallToolResult:
     """Run a tool call and return its result. An unexpected exception becomes an error without internal details."""
     try:
-        result = await _authorize_and_run(caller, params)
+        with hide_internal_details():
+            result = await _authorize_and_run(caller, params)
     except NewtonError as error:
         result = to_error_result(error)
-    except Exception as error:  # noqa: BLE001 - the SDK would send its message to the client
-        result = to_error_result(problems.to_internal_error(error))
     text = json.dumps(result.fields, ensure_ascii=False, default=str)
     return CallToolResult(
         content=[TextContent(text=text)], structured_content=json.loads(text), is_error=result.is_error
@@ -82,13 +114,24 @@ async def answer_call(caller: McpCaller, params: CallToolRequestParams) -> CallT
 
 async def _authorize_and_run(caller: McpCaller, params: CallToolRequestParams) -> ToolResult:
     tool, arguments = TOOLS.get(params.name), params.arguments or {}
-    if tool and not caller.has_scope(scope := EFFECT_SCOPES[tool.effect]):
-        raise ForbiddenError(
-            f"This tool needs a token with the scope {scope}.",
-            hint=f"`newton tokens create NAME --scope {scope}` creates one.",
-        )
+    if tool:
+        _require_scope(caller, EFFECT_SCOPES[tool.effect], what="tool")
     request_limits.check_body(json.dumps(arguments).encode())  # stdio has no body middleware
     return await run_tool(caller.newton, params.name, arguments)
+
+
+def _get_reader(caller: McpCaller) -> AgentServices:
+    """Return the services of a caller for resources and prompts, which change nothing that is stored."""
+    _require_scope(caller, "read", what="request")
+    return caller.newton
+
+
+def _require_scope(caller: McpCaller, scope: TokenScope, *, what: str) -> None:
+    if not caller.has_scope(scope):
+        raise ForbiddenError(
+            f"This {what} needs a token with the scope {scope}.",
+            hint=f"`newton tokens create NAME --scope {scope}` creates one.",
+        )
 
 
 def build_session_manager(key: str) -> StreamableHTTPSessionManager:

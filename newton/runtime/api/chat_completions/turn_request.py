@@ -31,7 +31,8 @@ from newton.runtime.wiring import AgentServices
 
 ORIGIN = "http"
 SESSION_PREFIX = "openai"  # prefix of default session names, before a part of the token's hash
-FEEDBACK_TASK = "validation_feedback"  # the only UI task for which memory is used: it is about a question of the user
+# The UI tasks for which memory is used: they are about the reply to a question of the user.
+FEEDBACK_TASKS = ("validation_feedback", "continuation")
 
 RememberHeader = Annotated[
     Literal["yes", "no"] | None,
@@ -80,8 +81,8 @@ def find_task(body: ChatCompletionRequest, request: Request, remember: Literal["
     tasks: Sequence[UiTask] = request.app.state.agents.ui_tasks
     found = find_ui_task(tasks, texts[-1], system=body.instructions, earlier=texts[:-1])
     if found:
-        request.app.state.metrics.ui_tasks.labels(found.name).inc()
-    return found and found.name
+        request.app.state.metrics.ui_tasks.labels(found).inc()
+    return found
 
 
 def to_private_input(
@@ -96,7 +97,7 @@ def to_private_input(
     questions = [one.text for one in sent if one.role == "user"] or [previous.last_input if previous else ""]
     if not questions[-1]:
         raise InputError("There is no message of a user.", hint="Send a message with the role user.", param="messages")
-    answered = questions[-2:-1] if task == FEEDBACK_TASK else () if task else questions[-1:]
+    answered = questions[-2:-1] if task in FEEDBACK_TASKS else () if task else questions[-1:]
     private = PrivateConversation(
         view=to_private_view(sent, scope=newton.scope),
         question=answered[0] if answered else None,
@@ -123,10 +124,13 @@ def mark_feedback(history: HistoryMatch, tasks: Sequence[UiTask]) -> HistoryMatc
 
     The last message is not marked.
     """
-    *earlier, last = history.new_messages or [None]
+    *before, last = history.new_messages or [None]
+    texts = [one.content if one else "" for one in before]
     marked = [
-        replace(one, is_notice=True) if one and one.role == "user" and find_ui_task(tasks, one.content) else one
-        for one in earlier
+        replace(one, is_notice=True)
+        if one and one.role == "user" and find_ui_task(tasks, one.content, earlier=texts[:place])
+        else one
+        for place, one in enumerate(before)
     ]
     return replace(history, new_messages=[one for one in (*marked, last) if one])
 

@@ -1,21 +1,19 @@
 """Endpoints of sessions: messages, the view (the messages that a model is sent), compaction and branches."""
 
 from datetime import datetime
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
-from pydantic import Field, JsonValue, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field
 
-from newton.agent.field_types import Ref, Timestamp
+from newton.agent.field_types import Ref
 from newton.agent.loop.prompt import to_chat_messages
+from newton.agent.services.sessions import number_duplicates
 from newton.cognition.request import MAX_CONTEXT_TOKENS
 from newton.dialogue import sessions
 from newton.dialogue.compaction.entry_store import EntryStatus
-from newton.heart.events.event_store import NewEvent
-from newton.heart.events.event_types import validate_event
 from newton.memory import hygiene
 from newton.providers.chat import to_openai_message
 from newton.runtime.api import pagination
@@ -23,10 +21,10 @@ from newton.runtime.api.auth import ReadAccess, WriteAccess
 from newton.runtime.api.base_models import ORIGIN, Cursor, CursorPage, ItemList, Limit, RequestModel, ResponseModel
 from newton.runtime.api.idempotency import WriteAction
 from newton.runtime.api.path_ids import IdRef
+from newton.runtime.api.session_messages import AppendMessagesRequest, AppendMessagesResponse, store_valid
 from newton.runtime.jobs import queue
 from newton.runtime.jobs.memories import EXTRACT
 from newton.runtime.tools.views import MessageInfo, SessionInfo, to_message_info, to_session_info
-from newton.runtime.transfer.import_lines import MessageFields
 from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"])
@@ -50,54 +48,6 @@ class CreateSessionRequest(RequestModel):
 
 class CreateSessionResponse(ResponseModel):
     session_id: UUID
-
-
-class MessageInput(RequestModel, MessageFields):
-    """A message. `ref` is an id of your own: a message whose `ref` the session already has is ignored."""
-
-    ref: Ref | None = Field(None, examples=["m1"])
-    at: Timestamp | None = Field(None, description="When the message was sent. Default: now.")
-
-
-class EventInput(RequestModel):
-    """An action of an agent, or what it observed.
-
-    `ref` is an id of your own: an event whose `ref` the session already has is ignored.
-    """
-
-    ref: Ref = Field(examples=["call_1"])
-    event_type: str = Field(
-        description="One of file_read, file_write, shell_exec and error, or a type of your own.",
-        examples=["shell_exec"],
-    )
-    payload: dict[str, JsonValue] = Field(examples=[{"command": "make test", "exit_code": 0}])
-    at: Timestamp | None = Field(None, description="When the event occurred. Default: now.")
-
-    def to_event(self, *, now: datetime) -> NewEvent:
-        return NewEvent(ref=self.ref, event=validate_event(self.event_type, self.at or now, self.payload))
-
-
-class AppendMessagesRequest(RequestModel):
-    """Messages, events, or both. Output of tools in events is stored as quarantined."""
-
-    messages: list[MessageInput] = Field([], max_length=1_000)
-    events: list[EventInput] = Field([], max_length=1_000)
-
-    @model_validator(mode="after")
-    def _check_content(self) -> Self:
-        if not (self.messages or self.events):
-            raise PydanticCustomError("empty", "the request has no messages and no events")
-        return self
-
-
-class AppendMessagesResponse(ResponseModel):
-    """The positions of the new messages, and the number of new events."""
-
-    positions: list[int]
-    events: int
-    redacted: int = Field(
-        0, description="The number of secrets that were removed from the messages before they were stored."
-    )
 
 
 class SessionViewResponse(ResponseModel):
@@ -201,12 +151,25 @@ async def append_messages(session: str, body: AppendMessagesRequest, act: WriteA
 
     async def work(newton: AgentServices) -> AppendMessagesResponse:
         now, service, name = newton.scope.now(), newton.sessions(ORIGIN), hygiene.clean_ref(session, what="session")
-        messages = [one.to_message(ref=one.ref, said_at=one.at or now) for one in body.messages]
-        stored = await service.append(name, messages) if messages else ()
-        events = [one.to_event(now=now) for one in body.events]
-        recorded = await service.record_events(name, events) if events else 0
-        redacted = hygiene.count_redactions(*(one.message.content for one in stored))
-        return AppendMessagesResponse(positions=[one.position for one in stored], events=recorded, redacted=redacted)
+        skips_invalid = body.on_invalid == "skip"
+        messages = number_duplicates([one.to_message(ref=one.ref, said_at=one.at or now) for one in body.messages])
+        parts, errors = await store_valid(
+            messages, lambda items: service.append(name, items), skips_invalid=skips_invalid
+        )
+        counts, event_errors = await store_valid(
+            body.events,
+            lambda items: service.record_events(name, [one.to_event(now=now) for one in items]),
+            skips_invalid=skips_invalid,
+        )
+        stored = [one for part in parts for one in part]
+        refused = [body.refuse("messages", index, error) for index, error in errors.items()]
+        refused += [body.refuse("events", index, error) for index, error in event_errors.items()]
+        return AppendMessagesResponse(
+            positions=[one.position for one in stored],
+            events=sum(counts),
+            redacted=hygiene.count_redactions(*(one.message.content for one in stored)),
+            refused=[*body.refused, *refused],
+        )
 
     response = await act.run_once(work)
     await act.caller.newton.process_written(ORIGIN)

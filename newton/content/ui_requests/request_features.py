@@ -1,0 +1,161 @@
+"""Features by which a request that a program sends by itself is told from one that a person types. Pure."""
+
+import itertools
+import math
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from newton.content.ui_requests.request_regions import RequestRegions, divide
+
+EXAMINED_CHARS = 6_000  # of the beginning and of the end of a message
+MAX_SYSTEM_CHARS = 3_000  # of a system message that may be the instruction of a program
+MAX_WORDS = (250, 150)  # of the beginning and of the end of the instructions
+EDGE_WORDS = 25  # of the first and of the last sentence
+GRAM, GRAM_CHARS = 4, 600  # length of sequences of characters, and how much of a text has them
+MAX_SENTENCES = 12  # whose first words count
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?|[{}<>\[\]#|:;!?.…\"“„«—-]|[^\w\s]")
+_NO_SPACES = re.compile(r"[぀-ヿ一-鿿가-힯]")  # scripts without spaces between words
+_SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s*(?=\S)|\n+")
+_FIRST_PERSON = re.compile(
+    r"\b(i|i'm|i've|i'd|i'll|im|my|me|mine|myself|we|we're|us|our|ich|mein\w*|mir|mich|wir|uns\w*|je|j'\w+|mon|ma|mes|moi"
+    r"|nous|notre|yo|mi|mis|nosotros|nuestr\w+|meu|minha|mio|mia|я|мне|мой|мою|моя|нас|нам|наш\w*)\b|我|私|俺|僕",
+    re.IGNORECASE,
+)
+_COURTESY = re.compile(
+    r"\b(hi|hey|hello|thanks|thank you|thx|lol|pls|plz|please|haha|oh|hmm|ok|okay|sorry|bitte|danke|hallo|merci|stp"
+    r"|gracias|por favor|hola|спасибо|пожалуйста|привет)\b|\b(can|could|would|will) (you|u)\b|帮我|谢谢|ください|请问",
+    re.IGNORECASE,
+)
+_SMALL_I = re.compile(r"\bi\b(?!\.)")
+_SMALL_SENTENCE = re.compile(r"[.!?] [a-z]")
+
+
+class RequestFeatures(NamedTuple):
+    """Words of the user's message and of the system message with where they are, of the conversation, and measures."""
+
+    user: frozenset[str]
+    system: frozenset[str]
+    conversation: frozenset[str]
+    measures: dict[str, float]
+
+
+def extract_features(user: str, *, system: str = "", earlier: Sequence[str] = ()) -> RequestFeatures:
+    """Return the features of a request. `earlier` are the texts before `user`.
+
+    A long system message instructs a whole conversation, and so does one before several messages: it has no words.
+    """
+    system = "" if earlier or len(system) > MAX_SYSTEM_CHARS else system.strip()
+    user_words, user_measures = _describe(_shorten(user), "u")
+    system_words, system_measures = _describe(system, "s")
+    conversation = {f"turns{min(len(earlier), 4)}", f"system{bool(system)},turns{bool(earlier)}"}
+    measures = {**user_measures, **system_measures, "turns": float(len(earlier)), "has_system": float(bool(system))}
+    return RequestFeatures(user_words, system_words, frozenset(conversation), measures)
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= 2 * EXAMINED_CHARS else f"{text[:EXAMINED_CHARS]}\n{text[-EXAMINED_CHARS:]}"
+
+
+def split_words(text: str) -> list[str]:
+    """Return words and signs in lower case, numbers as 0, and pairs of characters of scripts without spaces."""
+    words: list[str] = []
+    for word in _WORD.findall(text.lower().replace("’", "'")):
+        if len(word) > 1 and _NO_SPACES.search(word):
+            words += [word[i : i + 2] for i in range(len(word) - 1)]
+        else:
+            words.append("0" if word.isdigit() else word)
+    return words
+
+
+def _describe(text: str, where: str) -> tuple[frozenset[str], dict[str, float]]:
+    """Return the words of a message, each with where it is, and its measures."""
+    if not text:
+        return frozenset({f"{where}none"}), {}
+    regions = divide(text)
+    instruction = "\n".join(regions.instructions)
+    words = split_words(instruction)
+    first, last = MAX_WORDS
+    words = words if len(words) <= first + last else [*words[:first], *words[-last:]]
+    sentences = [one for one in _SENTENCE_END.split(instruction) if one.strip()]
+    measures = {
+        **_measure_words(instruction, words, sentences),
+        **_measure_regions(regions, text),
+    }
+    pairs = [f"{a}_{b}" for a, b in itertools.pairwise(words)]
+    found = {*words, *pairs, *(f"{where}:{one}" for one in (*words, *pairs))}
+    found.update(f"{where}{one}" for one in (*_name_sentences(sentences, regions), *_name_regions(regions)))
+    found.update(f"{where}{one}" for one in _name_person(measures))
+    characters = re.sub(r"\d+", "0", re.sub(r"\s+", " ", instruction.lower()))[:GRAM_CHARS]
+    found.update(f"{where}c{characters[i : i + GRAM]}" for i in range(len(characters) - GRAM + 1))
+    return frozenset(found), {f"{where}_{name}": float(value) for name, value in measures.items()}
+
+
+def _name_sentences(sentences: Sequence[str], regions: RequestRegions) -> list[str]:
+    """Return the words of the first and of the last sentence, how each sentence begins, and the signs at the edges."""
+    if not sentences:
+        return []
+    first = split_words(sentences[0])[:EDGE_WORDS]
+    named = [f"F{min(place, 3)}{word}" for place, word in enumerate(first[:6])]
+    named += [f"fl:{word}" for word in first] + ["FF" + "_".join(first[:2]), "F3" + "_".join(first[:3])]
+    if len(sentences) > 1:
+        last = split_words(sentences[-1])[-EDGE_WORDS:]
+        named += [f"ll:{word}" for word in last] + [f"L{word}" for word in last[-3:]]
+    for start in (split_words(sentence)[:2] for sentence in sentences[:MAX_SENTENCES]):
+        named += [f"st:{start[0]}"] if start else []
+        named += ["st:" + "_".join(start)] if len(start) > 1 else []
+    sign = sentences[0].strip()[:1]
+    named.append("case:" + ("up" if sign.isupper() else "low" if sign.islower() else sign))
+    sign = regions.instructions[-1].strip()[-1:]
+    return [*named, "end:" + ("alpha" if sign.isalpha() else sign), f"F${regions.instructions[0].strip()[-1:]}"]
+
+
+def _name_regions(regions: RequestRegions) -> list[str]:
+    named = [f"lab:{label}" for label in regions.labels]
+    named += [f"lw:{word}" for label in regions.labels for word in split_words(label)]
+    named += [f"{name}{min(count, 3)}" for name, count in regions.counts.items()]
+    return [*named, f"order:{regions.order[:5]}"]
+
+
+def _name_person(measures: dict[str, float]) -> list[str]:
+    person, courtesy = int(measures["first_person"]), int(measures["courtesy"])
+    named = [f"person{min(person, 3)}", f"courtesy{min(courtesy, 2)}", f"length{int(math.log2(measures['words'] + 1))}"]
+    named += ["nobody"] if not person and not courtesy else []
+    return named + [name for name in ("small_i", "small_sentences") if measures[name]]
+
+
+def _measure_words(instruction: str, words: Sequence[str], sentences: Sequence[str]) -> dict[str, float]:
+    found: dict[str, float] = {
+        "first_person": len(_FIRST_PERSON.findall(instruction)),
+        "courtesy": len(_COURTESY.findall(instruction)),
+        "small_i": len(_SMALL_I.findall(instruction)),
+        "small_sentences": len(_SMALL_SENTENCE.findall(instruction)),
+        "words": len(words),
+        "numbers": words.count("0"),
+        "questions": instruction.count("?"),
+        "exclamations": instruction.count("!"),
+        "colons": instruction.count(":"),
+    }
+    if sentences:
+        found |= {
+            "sentences": len(sentences),
+            "mean_words": len(words) / len(sentences),
+            "capital": sentences[0].strip()[:1].isupper(),
+            "small_starts": sum(one.strip()[:1].islower() for one in sentences) / len(sentences),
+            "person_first": len(_FIRST_PERSON.findall(sentences[0])),
+            "person_last": len(_FIRST_PERSON.findall(sentences[-1])),
+        }
+    return found
+
+
+def _measure_regions(regions: RequestRegions, text: str) -> dict[str, float]:
+    return {
+        **regions.counts,
+        "lines": len(regions.instructions),
+        "payloads": len(regions.payloads),
+        "payload_words": sum(len(one.split()) for one in regions.payloads),
+        "characters": len(text),
+        "begins": regions.order[:1] == "i",
+        "ends": regions.order[-1:] == "i",
+    }

@@ -1,0 +1,51 @@
+"""Errors of MCP requests: results of tools describe them; those for resources and prompts are errors of JSON-RPC."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from http import HTTPStatus
+
+from mcp.shared.exceptions import MCPError
+from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
+
+from newton.agent.loop.tools import ToolResult
+from newton.errors import NewtonError, error_from_code
+from newton.runtime.api import problems
+
+
+@contextmanager
+def convert_errors(**details: str) -> Generator[None]:
+    """Convert each exception of the `with` block to an MCPError with a problem document and `details` as its data.
+
+    An error of the caller, such as an unknown resource, has the code INVALID_PARAMS, as the protocol requires since its
+    version 2026-07-28. Any other error has INTERNAL_ERROR.
+    """
+    try:
+        with hide_internal_details():
+            yield
+    except NewtonError as error:
+        raise _to_mcp_error(error, details) from None
+
+
+@contextmanager
+def hide_internal_details() -> Generator[None]:
+    """Replace an unexpected exception of the `with` block by a NewtonError, and log it."""
+    try:
+        yield
+    except NewtonError:
+        raise
+    except Exception as error:  # noqa: BLE001 - the SDK would send its message to the client
+        raise problems.to_internal_error(error) from None
+
+
+def check_result(result: ToolResult) -> ToolResult:
+    """Return the result of a tool. Raises the NewtonError that the result describes, if any."""
+    if not result.is_error:
+        return result
+    fields = {name: str(value) for name, value in result.fields.items()}
+    raise error_from_code(fields["code"], fields["error"], hint=fields["hint"])
+
+
+def _to_mcp_error(error: NewtonError, details: dict[str, str]) -> MCPError:
+    problem = problems.to_problem(error)
+    code = INVALID_PARAMS if problem.status < HTTPStatus.INTERNAL_SERVER_ERROR else INTERNAL_ERROR
+    return MCPError(code, f"{error.what} {error.hint}", {**problem.model_dump(), **details})
