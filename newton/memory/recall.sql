@@ -19,7 +19,7 @@ with past as materialized (
     from unnest($9::uuid[]) as s (memory_id)
 )
 select
-    hit.memory_id, hit.kind, m.word_count, m.thread_id, m.position, m.speaker,
+    hit.memory_id, hit.kind, m.word_count, m.thread_id, m.position, m.speaker, m.is_long,
     -hit.distance as similarity
 from (
     select n.memory_id, wanted.kind, n.distance
@@ -56,7 +56,8 @@ cross join lateral (
         word_count,
         thread_id,
         position,
-        case when kind = 'exchange' then substring(micro from '^\[[0-9-]+\] ([^:]+): ') end as speaker
+        case when kind = 'exchange' then substring(micro from '^\[[0-9-]+\] ([^:]+): ') end as speaker,
+        full_tokens is not null as is_long
     from memory.memories
     where agent_id = $1 and memory_id = hit.memory_id
     limit 1
@@ -146,7 +147,7 @@ scored as materialized (
     group by p.memory_id, p.kind
 )
 select
-    r.memory_id, r.kind, m.word_count, m.thread_id, m.position, m.speaker,
+    r.memory_id, r.kind, m.word_count, m.thread_id, m.position, m.speaker, m.is_long,
     r.score / b.score as lexical,
     b.known_share,
     b.texts
@@ -182,7 +183,8 @@ left join lateral (
         word_count,
         thread_id,
         position,
-        case when kind = 'exchange' then substring(micro from '^\[[0-9-]+\] ([^:]+): ') end as speaker
+        case when kind = 'exchange' then substring(micro from '^\[[0-9-]+\] ([^:]+): ') end as speaker,
+        full_tokens is not null as is_long
     from memory.memories
     where agent_id = $1 and memory_id = r.memory_id
     limit 1
@@ -195,33 +197,10 @@ select e.memory_id, -(e.embedding <#> $3) as similarity
 from memory.embeddings as e
 where e.agent_id = $1 and e.model_id = $2 and e.kind = any($4::text[]) and e.memory_id = any($5::uuid[]);
 
--- name: find_best_windows(agent_id, model_id, embedding, input, memory_ids, word_weight)
--- Of each long text the window with the highest sum of cosine similarity and share of the input's words.
-with query as materialized (
-    select tsvector_to_array(to_tsvector('english', left($4, 20000))) as lexemes
-)
-select distinct on (s.memory_id) s.memory_id, s.position, s.text, s.tokens, s.similarity
-from (
-    select
-        w.memory_id,
-        w.position,
-        w.text,
-        w.tokens,
-        coalesce(-(e.embedding <#> $3), 0) as similarity,
-        cardinality(array(select unnest(w.lexemes) intersect select unnest(q.lexemes)))::float8
-        / greatest(cardinality(q.lexemes), 1) as word_share
-    from query as q
-    cross join memory.windows as w
-    left join memory.window_embeddings as e
-        on e.agent_id = $1 and e.model_id = $2 and e.memory_id = w.memory_id and e.position = w.position
-    where w.agent_id = $1 and w.memory_id = any($5::uuid[])
-) as s
-order by s.memory_id, s.similarity + $6::float8 * s.word_share desc, s.position;
-
 -- name: get_adjacent_messages(agent_id, model_id, embedding, thread_ids, positions, quarantined, excluded_ids)
 -- Messages at these positions with their similarity. A message has no obsolete state.
 select
-    m.memory_id, m.kind, m.word_count, m.thread_id, m.position, m.speaker,
+    m.memory_id, m.kind, m.word_count, m.thread_id, m.position, m.speaker, false as is_long,
     coalesce(e.similarity, 0) as similarity
 from unnest($4::uuid[], $5::integer[]) as wanted (thread_id, position)
 cross join lateral (
