@@ -5,13 +5,16 @@ import base64
 import hashlib
 import json
 import shlex
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+import struct
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from typing import IO, Literal
 from uuid import UUID
 
+from asyncpg import Record
 from pgvector import HalfVector
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
@@ -75,6 +78,12 @@ class VectorRow(BaseModel):
     vector: str
 
 
+class WindowVectorRow(VectorRow):
+    """A line with the vector of a window of a long text. `position` is the number of the window, from 0."""
+
+    position: int
+
+
 class ArchiveWriter:
     """A writer that counts the lines of an export and computes their SHA-256."""
 
@@ -131,11 +140,12 @@ class AgentArchive:
     async def _read_rows(self, tx: Tx, table: str) -> AsyncIterator[str]:
         agent_id = self.scope.agent_id
         if table == EMBEDDINGS_TABLE:
-            models = {row["model_id"]: row for row in await SQL["list_models"].fetch_all(tx)}
-            async for row in SQL["export_embeddings"].stream(tx, agent_id=agent_id):
-                model = {name: models[row["model_id"]][name] for name in ("identity", "dimensions")}
-                vector = base64.b64encode(row["embedding"].to_binary()).decode()
-                yield VectorRow(**model, memory_id=row["memory_id"], vector=vector).model_dump_json()
+            async for vector, _ in self._read_vectors(tx, "export_embeddings"):
+                yield vector.model_dump_json()
+            return
+        if table == WINDOW_EMBEDDINGS_TABLE:
+            async for vector, row in self._read_vectors(tx, "export_window_embeddings"):
+                yield WindowVectorRow(**vector.model_dump(), position=row["position"]).model_dump_json()
             return
         if table == POSTINGS_TABLE:
             rows = SQL["export_postings"].stream(tx, agent_id=agent_id)
@@ -143,6 +153,13 @@ class AgentArchive:
             rows = SQL["export_rows"].stream(tx, agent_id=agent_id, table_name=table)
         async for row in rows:
             yield row["line"]
+
+    async def _read_vectors(self, tx: Tx, query: str) -> AsyncIterator[tuple[VectorRow, Record]]:
+        models = {row["model_id"]: row for row in await SQL["list_models"].fetch_all(tx)}
+        async for row in SQL[query].stream(tx, agent_id=self.scope.agent_id):
+            model = {name: models[row["model_id"]][name] for name in ("identity", "dimensions")}
+            vector = base64.b64encode(row["embedding"].to_binary()).decode()
+            yield VectorRow(**model, memory_id=row["memory_id"], vector=vector), row
 
     async def restore(self, file: IO[bytes], *, progress: Callable[[int], None] = lambda lines: None) -> ArchiveHeader:
         """Restore the agent from a file in one transaction, and return the header of the file.
@@ -176,27 +193,56 @@ class AgentArchive:
     async def _write_rows(self, tx: Tx, table: str, rows: list[bytes]) -> None:
         agent_id, array = self.scope.agent_id, b"[" + b",".join(rows) + b"]"
         if table == EMBEDDINGS_TABLE:
-            await self._write_vectors(tx, [VectorRow.model_validate_json(row) for row in rows])
+            with _reject_unreadable_vectors():
+                await self._write_vectors(tx, [VectorRow.model_validate_json(row) for row in rows])
+        elif table == WINDOW_EMBEDDINGS_TABLE:
+            with _reject_unreadable_vectors():
+                await self._write_window_vectors(tx, [WindowVectorRow.model_validate_json(row) for row in rows])
         elif table == POSTINGS_TABLE:
             await SQL["import_postings"].execute(tx, agent_id=agent_id, rows=array.decode())
         else:
             await SQL["import_rows"].execute(tx, agent_id=agent_id, table_name=table, rows=array.decode())
 
     async def _write_vectors(self, tx: Tx, vectors: Sequence[VectorRow]) -> None:
-        models = {one.identity: one.dimensions for one in vectors}
-        await SQL["import_models"].execute(
-            tx,
-            model_ids=[derive_model_id(identity) for identity in models],
-            identities=list(models),
-            dimensions=list(models.values()),
-        )
-        await SQL["import_embeddings"].execute(
+        await _write_models(tx, vectors)
+        await SQL["import_embeddings"].execute(tx, agent_id=self.scope.agent_id, **_make_vector_arguments(vectors))
+
+    async def _write_window_vectors(self, tx: Tx, vectors: Sequence[WindowVectorRow]) -> None:
+        await _write_models(tx, vectors)
+        await SQL["import_window_embeddings"].execute(
             tx,
             agent_id=self.scope.agent_id,
-            model_ids=[derive_model_id(one.identity) for one in vectors],
-            memory_ids=[one.memory_id for one in vectors],
-            vectors=[HalfVector.from_binary(base64.b64decode(one.vector)) for one in vectors],
+            positions=[one.position for one in vectors],
+            **_make_vector_arguments(vectors),
         )
+
+
+@contextmanager
+def _reject_unreadable_vectors() -> Generator[None]:
+    try:
+        yield
+    except (ValueError, struct.error) as error:
+        what = "The file contains a vector that cannot be read. Nothing was imported."
+        raise InputError(what, hint="Export the agent again.") from error
+
+
+async def _write_models(tx: Tx, vectors: Sequence[VectorRow]) -> None:
+    models = {one.identity: one.dimensions for one in vectors}
+    await SQL["import_models"].execute(
+        tx,
+        model_ids=[derive_model_id(identity) for identity in models],
+        identities=list(models),
+        dimensions=list(models.values()),
+    )
+
+
+def _make_vector_arguments(vectors: Sequence[VectorRow]) -> dict[str, object]:
+    """Return vectors as arguments of a query: parallel arrays of model ids, memory ids and vectors."""
+    return {
+        "model_ids": [derive_model_id(one.identity) for one in vectors],
+        "memory_ids": [one.memory_id for one in vectors],
+        "vectors": [HalfVector.from_binary(base64.b64decode(one.vector)) for one in vectors],
+    }
 
 
 async def _archived_tables(tx: Tx) -> list[str]:
