@@ -308,7 +308,9 @@ async def test_the_windows_of_all_long_texts_are_one_turn_of_the_database(mind: 
     # S002-22
     await mind.know(*(f"Harbour {n}: " + f"The ships of pier {n} carry green paint. " * 20 for n in range(5)))
     await mind.hear("The garden needs water.", "Tomatoes are red.")
-    bundle, asked = await ask_over_one_connection(mind, dsn, "What did we choose, ships of the harbour that carry green paint?")
+    bundle, asked = await ask_over_one_connection(
+        mind, dsn, "What did we choose, ships of the harbour that carry green paint?"
+    )
     assert len([item for item in bundle.items if item.scored.found.window]) == 5
     assert sum("memory.windows" in one for one in asked) == 1
     assert len(asked) <= LONG_TURNS, "\n".join(asked)

@@ -162,6 +162,8 @@ def _find_lost_memories(stored: StoredBundle, histories: Mapping[UUID, MemoryHis
             yield ReplayMismatch(name, "it was forgotten")
         elif not (forms := _match_forms(candidate, history)):
             yield ReplayMismatch(name, "its text at that time is gone: erased, or changed in the database")
+        elif candidate.window and candidate.window - 1 not in history.windows:
+            yield ReplayMismatch(name, "the part of its text that the context could show is gone")
         elif (sizes := _format_sizes(candidate)) not in (actual := [_format_sizes(form) for form in forms]):
             yield ReplayMismatch(
                 name, f"its micro form and summary are stored as {sizes} tokens, but have {actual[-1]}"
