@@ -189,11 +189,7 @@ async def _columns(conn: Tx) -> list[str]:
         name, column = row["name"], row["column"]
         if row["zoneless"]:
             found.append(f"{name}.{column}: a timestamp without a zone")
-        if (
-            column == "embedding"
-            and name in ("memory.embeddings", "memory.window_embeddings")
-            and row["storage"] != "p"
-        ):
+        if (name, column) in VECTORS and row["storage"] != "p":
             found.append(f"{name}.{column}: storage is not plain")
         fixed = name in APPEND_ONLY or column in FIXED.get(name, ())
         if fixed and row["updated"]:

@@ -1,6 +1,7 @@
 """The level of detail of long texts: the part that answers, and the whole text if there is room."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -110,6 +111,21 @@ async def test_contexts_with_parts_and_whole_texts_are_replayed(mind: Mind) -> N
             bundle = await mind.context(ask_for(text), budget=budget, fill=True)
             replay = await hindsight(mind).replay(str(bundle.bundle_id))
             assert replay.identical, replay.differences
+
+
+async def test_a_context_of_the_past_shows_the_parts_and_whole_texts_of_then(mind: Mind) -> None:
+    # S002-20
+    texts = await import_some(mind)
+    then = mind.clock.now()
+    before = [await mind.context(ask_for(text), budget=NARROW, fill=True) for text in texts[:4]]
+    assert {"part", "full"} <= {item.detail for bundle in before for item in bundle.items}
+    mind.clock.advance(timedelta(days=3))
+    await mind.know(*(f"{text.content} And this was said later." for text in texts if text.kind == "fact"))
+    past = [await mind.context(bundle.input, budget=NARROW, fill=True, as_of=then) for bundle in before]
+    assert [bundle.text for bundle in past] == [bundle.text for bundle in before]
+    for bundle in (*before, *past):
+        replay = await hindsight(mind).replay(str(bundle.bundle_id))
+        assert replay.identical, replay.differences
 
 
 async def test_windows_follow_the_embedding_model_and_are_forgotten_with_their_memory(mind: Mind) -> None:
