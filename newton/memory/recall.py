@@ -168,7 +168,7 @@ async def _rank_hits(
 
 def _to_memory(row: Record, evidence: tuple[float, float, float] = NO_EVIDENCE) -> RetrievedMemory:
     """Return a row of the query `get_memories` as a memory with this cosine similarity, lexical share and relevance."""
-    return RetrievedMemory(*row[:EVIDENCE_INDEX], *evidence, *row[EVIDENCE_INDEX:])
+    return RetrievedMemory._make((*row[:EVIDENCE_INDEX], *evidence, *row[EVIDENCE_INDEX:], None))
 
 
 async def _restore_as_of(

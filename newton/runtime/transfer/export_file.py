@@ -14,7 +14,6 @@ from operator import itemgetter
 from typing import IO, Literal
 from uuid import UUID
 
-from asyncpg import Record
 from pgvector import HalfVector
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
@@ -84,6 +83,9 @@ class WindowVectorRow(VectorRow):
     position: int
 
 
+VECTOR_ROWS = {EMBEDDINGS_TABLE: VectorRow, WINDOW_EMBEDDINGS_TABLE: WindowVectorRow}
+
+
 class ArchiveWriter:
     """A writer that counts the lines of an export and computes their SHA-256."""
 
@@ -139,13 +141,9 @@ class AgentArchive:
 
     async def _read_rows(self, tx: Tx, table: str) -> AsyncIterator[str]:
         agent_id = self.scope.agent_id
-        if table == EMBEDDINGS_TABLE:
-            async for vector, _ in self._read_vectors(tx, "export_embeddings"):
-                yield vector.model_dump_json()
-            return
-        if table == WINDOW_EMBEDDINGS_TABLE:
-            async for vector, row in self._read_vectors(tx, "export_window_embeddings"):
-                yield WindowVectorRow(**vector.model_dump(), position=row["position"]).model_dump_json()
+        if table in VECTOR_ROWS:
+            async for line in self._read_vectors(tx, table):
+                yield line
             return
         if table == POSTINGS_TABLE:
             rows = SQL["export_postings"].stream(tx, agent_id=agent_id)
@@ -154,12 +152,14 @@ class AgentArchive:
         async for row in rows:
             yield row["line"]
 
-    async def _read_vectors(self, tx: Tx, query: str) -> AsyncIterator[tuple[VectorRow, Record]]:
+    async def _read_vectors(self, tx: Tx, table: str) -> AsyncIterator[str]:
         models = {row["model_id"]: row for row in await SQL["list_models"].fetch_all(tx)}
-        async for row in SQL[query].stream(tx, agent_id=self.scope.agent_id):
+        query = SQL["export_embeddings" if table == EMBEDDINGS_TABLE else "export_window_embeddings"]
+        async for row in query.stream(tx, agent_id=self.scope.agent_id):
             model = {name: models[row["model_id"]][name] for name in ("identity", "dimensions")}
+            place = {name: row[name] for name in ("memory_id", "position") if name in row}
             vector = base64.b64encode(row["embedding"].to_binary()).decode()
-            yield VectorRow(**model, memory_id=row["memory_id"], vector=vector), row
+            yield VECTOR_ROWS[table](**model, **place, vector=vector).model_dump_json()
 
     async def restore(self, file: IO[bytes], *, progress: Callable[[int], None] = lambda lines: None) -> ArchiveHeader:
         """Restore the agent from a file in one transaction, and return the header of the file.
