@@ -154,7 +154,7 @@ class AgentArchive:
 
     async def _read_vectors(self, tx: Tx, table: str) -> AsyncIterator[str]:
         models = {row["model_id"]: row for row in await SQL["list_models"].fetch_all(tx)}
-        query = SQL["export_embeddings" if table == EMBEDDINGS_TABLE else "export_window_embeddings"]
+        query = SQL["export_embeddings"] if table == EMBEDDINGS_TABLE else SQL["export_window_embeddings"]
         async for row in query.stream(tx, agent_id=self.scope.agent_id):
             model = {name: models[row["model_id"]][name] for name in ("identity", "dimensions")}
             place = {name: row[name] for name in ("memory_id", "position") if name in row}
