@@ -372,7 +372,8 @@ create table memory.windows (
 );
 
 comment on column memory.windows.text is 'Without the prefix of the memory; an ellipsis stands for each end that is cut.';
-comment on column memory.windows.tokens is 'Tokens of the line as rendered in a context, with prefix, bullet and line end.';
+comment on column memory.windows.tokens is
+'Tokens of the line as rendered in a context, with prefix, bullet and line end.';
 comment on column memory.windows.lexemes is 'The distinct indexed words.';
 
 call runtime.isolate('memory.windows');

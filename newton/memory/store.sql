@@ -30,8 +30,8 @@ written as (
     )
     select
         $1, d.memory_id, d.kind, d.state, d.micro, d.summary, d.full_text, d.micro_tokens, d.summary_tokens,
-        coalesce(s.word_count, 0), d.prefix_length, d.full_tokens, d.confidence, d.importance, d.outcome, d.occurred_at, d.created_at, d.origin,
-        d.trust,
+        coalesce(s.word_count, 0), d.prefix_length, d.full_tokens,
+        d.confidence, d.importance, d.outcome, d.occurred_at, d.created_at, d.origin, d.trust,
         d.quarantined, d.ref, d.thread, d.place, decode(d.content_hash, 'hex')
     from draft as d
     left join sized as s on s.memory_id = d.memory_id
