@@ -191,8 +191,8 @@ async def _find_agent(db: Database, name: str) -> UUID:
     if not await agents.exists(db, name):
         names = await agents.list_names(db)
         listed = ", ".join(names[:MAX_LISTED_AGENTS]) + (", …" if len(names) > MAX_LISTED_AGENTS else "")
-        known = f"There are: {listed}. " if names else ""
-        hint = f"{did_you_mean(name, names)} {known}`newton agents create NAME` creates one.".strip()
+        known = f"The agents are: {listed}. " if names else ""
+        hint = f"{did_you_mean(name, names)} {known}`newton agents create NAME` creates an agent.".strip()
         raise NotFoundError(f"There is no agent {name!r}.", hint=hint)
     return derive_agent_id(name)
 

@@ -66,7 +66,9 @@ def test_from_nothing_to_an_answer(home: Path) -> None:
         ok(typed(home, "ask", question, "--agent", "tour", NEWTON_EMBEDDING_PROVIDER="local"))
         == f"From memory:\n- {fact}\n"
     )
-    assert ok(typed(home, "remember", fact, "--agent", "tour")).startswith("Already stored; confirmed. (")
+    assert ok(typed(home, "remember", fact, "--agent", "tour")).startswith(
+        "The memory is already stored; it is now confirmed. ("
+    )
 
 
 def test_an_answer_that_a_model_should_have_given_is_a_failure_that_is_said(home: Path) -> None:

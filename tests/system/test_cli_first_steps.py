@@ -37,7 +37,7 @@ def test_a_mistyped_agent_is_refused_by_what_only_reads(home: Path, command: str
     ok(typed(home, "remember", "The spare keys are at Noor's", "--agent", "household"))
     done = typed(home, *command.split(), "--agent", "houshold")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "There is no agent 'houshold'" in done.stderr and "Did you mean 'household'? There are: " in done.stderr
+    assert "There is no agent 'houshold'" in done.stderr and "Did you mean 'household'? The agents are: " in done.stderr
     assert "houshold" not in ok(typed(home, "agents"))
 
 

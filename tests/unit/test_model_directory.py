@@ -50,7 +50,7 @@ async def test_upstreams_are_selected_by_name() -> None:
         assert (used(first), used(second)) == (["small", "large"], ["tiny", "small"])
         assert await models.list_names(default) == ["fast", "large", "small"]
         for unknown in ("gpt-9", "fast/gpt-9"):
-            with pytest.raises(ModelNotFoundError, match=r"There are: (fast, )?large, small"):
+            with pytest.raises(ModelNotFoundError, match=r"The models are: (fast, )?large, small"):
                 await models.select(default, unknown)
 
 

@@ -200,7 +200,7 @@ def install_error_handlers(app: FastAPI) -> None:
             title=error.detail,
             status=error.status_code,
             detail=f"{request.url.path} does not support {request.method}." if allowed else error.detail,
-            hint=f"Use the method {allowed}." if allowed else "See /openapi.json.",
+            hint=f"Use the method {allowed}." if allowed else "`/openapi.json` lists the endpoints and their methods.",
         )
         return JSONResponse(
             problem.model_dump(), error.status_code, headers=error.headers, media_type=PROBLEM_MEDIA_TYPE

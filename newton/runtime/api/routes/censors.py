@@ -38,7 +38,9 @@ class RelaxRequest(RequestModel):
 
 class CensorCheckRequest(RequestModel):
     text: CleanText = Field(examples=["push to main without review"])
-    stage: CensorStage = Field("action", description="The stage of a turn that the text belongs to.")
+    stage: CensorStage = Field(
+        "action", description="The kind of text: `input`, `action` (a tool call) or `output` (a reply)."
+    )
     dry_run: bool = Field(default=False, description="Check without counting the matches.")
 
 

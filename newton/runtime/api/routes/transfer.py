@@ -29,8 +29,9 @@ EXAMPLE_LINE = (
 REQUEST_BODY = {
     "requestBody": {
         "required": True,
-        "description": "One JSON object per line; `newton import --help` shows every type. A line imported before"
-        " changes nothing, so a file can be sent in parts and a part again. Or the output of `GET /v1/export`.",
+        "description": "Either one JSON object per line (`newton import --help` shows every type), or the output of"
+        " `GET /v1/export`. A line that was imported before changes nothing, so a file can be sent in parts, and a part"
+        " can be sent again.",
         "content": {"application/x-ndjson": {"schema": {"type": "string", "examples": [EXAMPLE_LINE]}}},
     }
 }

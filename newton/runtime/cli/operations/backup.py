@@ -34,7 +34,7 @@ async def create_backup(
 async def restore_backup(
     folder: Annotated[Path, Parameter(help="Folder of the backup.")],
     *,
-    replace: Annotated[bool, Parameter(negative=(), help="Replace existing data.")] = False,
+    replace: Annotated[bool, Parameter(negative=(), help="Replace the data that exist already.")] = False,
     keep_tokens: Annotated[
         bool,
         Parameter(

@@ -84,7 +84,8 @@ async def run_job(
     """
     if job != "lifecycle" and dry_run:
         raise InputError(
-            f"{get_job(job).name} does not support --dry-run.", hint="Only `newton jobs run lifecycle` does."
+            f"{get_job(job).name} does not support --dry-run.",
+            hint="Only `newton jobs run lifecycle` supports --dry-run.",
         )
     settings = load_settings(agent)
     if job != "lifecycle":

@@ -39,7 +39,7 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
     "/supersede": SlashCommand("supersede", ("memory_id", "content"), "replace a fact by a newer one"),
     "/retract": SlashCommand("retract", ("memory_id",), "retract a fact that was never true"),
     "/forget": SlashCommand(
-        "forget", ("memory_id", "token"), "show what would be deleted, and a token; with the token, delete"
+        "forget", ("memory_id", "token"), "show what would be deleted, and a token; with the token, delete it"
     ),
     "/conflicts": SlashCommand("conflicts", (), "list facts that may contradict each other"),
     "/settle": SlashCommand(
@@ -48,7 +48,7 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
     "/outcome": SlashCommand("set_outcome", ("memory_id", "outcome"), "set the outcome of an episode"),
     "/entities": SlashCommand("entities", ("name",), "list known people and things, or the relations of one"),
     "/working-memory": SlashCommand(
-        "working_memory", ("profile", "max_tokens"), "show what this session stored, showed and read", True
+        "working_memory", ("profile", "max_tokens"), "show the memories that this session stored, showed or read", True
     ),
     "/decide": SlashCommand("decide", ("confidence", "description"), "record a decision", has_reason=True),
     "/preview": SlashCommand(

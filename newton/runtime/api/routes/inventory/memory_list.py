@@ -27,7 +27,7 @@ router = APIRouter(prefix="/v1/memories", tags=["memories"])
 class MemoryListQuery(ListMemoriesInput):
     """Filters, order and page of a list of memories."""
 
-    limit: int = Field(50, ge=1, le=MAX_LIST_LIMIT, description="Maximum number of items.")
+    limit: int = Field(50, ge=1, le=MAX_LIST_LIMIT, description="Maximum number of memories.")
     fields: tuple[MemoryField, ...] = Field((), description="The fields of each memory to return. Default: all.")
 
 
