@@ -103,7 +103,9 @@ async def load_decision(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> StoredD
     """Return a decision from its ledger records. Raises NotFoundError."""
     records = await ledger.list_records(tx, decision_id, agent_id=agent_id)
     if not records:
-        raise NotFoundError(f"There is no decision {decision_id}.", hint="`newton decisions` lists the ids.")
+        raise NotFoundError(
+            f"There is no decision {decision_id}.", hint="`newton decisions` lists the decisions with their ids."
+        )
     return _from_records(records)
 
 
@@ -182,9 +184,9 @@ async def supersede(tx: Tx, newer_id: UUID, older_id: UUID, *, ctx: WriteContext
     rows = await SQL["list_superseded"].fetch_all(tx, agent_id=ctx.agent_id, memory_id=older_id)
     if newer_id == older_id or newer_id in {row["other_id"] for row in rows}:
         message = "A decision cannot supersede itself, directly or through others."
-        raise InputError(message, hint="Record a new decision that supersedes it.")
+        raise InputError(message, hint="Record a new decision that supersedes the old one.")
     if newer.decided_at < older.decided_at:
-        raise InputError("A decision cannot supersede a later one.", hint="Swap the two ids.")
+        raise InputError("A decision cannot supersede a later one.", hint="Swap the ids of the two decisions.")
     await _record_link(tx, newer_id, "supersedes", older_id, ctx=ctx)
     if older.review is None:
         review = DecisionReview(verdict="partial", at=newer.decided_at, how="superseded")

@@ -98,7 +98,9 @@ async def add_procedure(tx: Tx, skill: SkillFile, *, ctx: LifecycleContext) -> U
     if known := (await _read_latest(tx, ctx)).get(skill.name):
         if _is_same(skill, known):
             return None
-        raise ConflictError(f"Another procedure is already named {skill.name!r}.", hint="Choose another name.")
+        raise ConflictError(
+            f"Another procedure is already named {skill.name!r}.", hint="Choose another name for the procedure."
+        )
     (draft,) = await _insert_versions(tx, [skill], {}, ctx=ctx)
     return draft.memory_id
 

@@ -53,14 +53,16 @@ async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, reason: s
     await store.lock_entities(tx, agent_id=ctx.agent_id)
     rows = await SQL["find_existing"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
     if missing := set(memory_ids) - {row["memory_id"] for row in rows}:
-        raise NotFoundError(f"There is no memory {missing.pop()}.", hint="`newton recall … --json` shows ids.")
+        raise NotFoundError(
+            f"There is no memory {missing.pop()}.", hint="`newton recall … --json` shows the ids of memories."
+        )
     derivatives = await SQL["find_derived"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
     # artifacts are computed automatically and contain nothing of their own
     if (remaining := [row for row in derivatives if row["kind"] != "artifact"]) and not derived:
         named = "; ".join(f"{row['kind']} {row['memory_id']}: {row['micro']}" for row in remaining[:MAX_NAMED_DERIVED])
         raise ConflictError(
             f"{len(remaining)} memories are derived from what is to be forgotten ({named}).",
-            hint="Add --include-derived to forget them too.",
+            hint="Add --include-derived to forget the derived memories too.",
         )
     if any(row["kind"] == "decision" for row in [*rows, *derivatives]):
         raise ConflictError(

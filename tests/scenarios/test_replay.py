@@ -249,7 +249,7 @@ async def test_bundles_are_meant_by_either_end_of_their_ids(mind: Mind) -> None:
     for given in (str(first.bundle_id), first.bundle_id.hex[:20], first.bundle_id.hex[-8:].upper()):
         assert (await hindsight(mind).explain(given)).stored.bundle_id == first.bundle_id
     assert (await hindsight(mind).explain("latest")).stored.bundle_id == last.bundle_id
-    with pytest.raises(InputError, match="is not a bundle id"):
+    with pytest.raises(InputError, match="is not the id of a stored context"):
         await hindsight(mind).explain("xyz")
     with pytest.raises(ConflictError, match="Several bundles"):
         await hindsight(mind).explain(first.bundle_id.hex[:6])

@@ -78,7 +78,7 @@ async def test_the_only_upstream_is_the_default_and_of_several_one_must_be_chose
     assert directory().get() is None
     with pytest.raises(ModelNotFoundError, match="No model is set"):
         await directory().select(None, "fast")
-    with pytest.raises(ModelNotFoundError, match="There is: scripted"):
+    with pytest.raises(ModelNotFoundError, match="The models are: scripted"):
         await directory().select(ScriptedChat(), "fast")
 
 

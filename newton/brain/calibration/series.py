@@ -48,5 +48,5 @@ def to_series(decisions: Sequence[ReviewedDecision]) -> ForecastSeries:
     """Return the confidences and outcomes of decisions, in order. Raises InputError for a confidence outside [0, 1]."""
     stated = np.array([one.confidence for one in decisions], dtype=np.float64)
     if not np.all((stated >= 0) & (stated <= 1)):
-        raise InputError("A confidence is outside 0 to 1.", hint="Give a number from 0 to 1, such as 0.8.")
+        raise InputError("A confidence is outside 0 to 1.", hint="Give a confidence from 0 to 1, such as 0.8.")
     return ForecastSeries(stated, np.array([OUTCOME_SCORES[one.outcome] for one in decisions], dtype=np.float64))

@@ -94,7 +94,7 @@ async def restore(tx: Tx, entry_id: UUID, *, session_id: UUID, ctx: WriteContext
     await log.lock_session(tx, agent_id=ctx.agent_id, session_id=session_id)
     entries = await list_entries(tx, agent_id=ctx.agent_id, session_id=session_id)
     if entry_id not in {one.entry.entry_id for one in entries}:
-        hint = "`newton sessions compactions SESSION` lists them."
+        hint = "`newton sessions compactions SESSION` lists the compaction entries."
         raise NotFoundError(f"The session has no compaction entry {entry_id}.", hint=hint)
     rows = await SQL["restore_entry"].fetch_all(
         tx, agent_id=ctx.agent_id, session_id=session_id, entry_id=entry_id, now=ctx.now, origin=ctx.origin
