@@ -254,7 +254,7 @@ class ResumeTaskInput(SessionInput):
 
 
 class ProceduresInput(ToolInput):
-    """List the procedures with their numbers of successes and failures. With a name, show that procedure in full."""
+    """List the procedures and how often each succeeded and failed. With a name, show that procedure in full."""
 
     name: Name | None = Field(None, description="The name of a procedure.")
 
@@ -361,7 +361,7 @@ class ExplainInput(ToolInput):
 
 
 class ListSessionsInput(ToolInput):
-    """List the sessions, last used first, with their numbers of messages and, for branches, where they begin."""
+    """List the sessions, last used first, each with the count of its messages and, for a branch, where it begins."""
 
     limit: int = Field(20, ge=1, le=100, description="Maximum number of sessions.")
 

@@ -144,7 +144,7 @@ async def _match_tool_results(
 
 
 def trim_message(stored: StoredMessage, *, created_at: datetime, count_tokens: TokenCounter) -> CompactionEntry | None:
-    """Return a shortened form of a message that is too long to be sent whole, as an entry; else None. Pure."""
+    """Return a short form, as a compaction entry, of a message that is too long to be sent whole; else None. Pure."""
     line = stored.message
     trigger, limit = TRIM_TOOL_TOKENS if line.role == "tool" else TRIM_TOKENS
     call_tokens = _count_call_tokens(line.calls, count_tokens)

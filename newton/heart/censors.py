@@ -113,7 +113,7 @@ class Censor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CensorSummary:
-    """A censor with the numbers of its matches and false positives. While quarantined it is not enforced."""
+    """A censor with the counts of its matches and false positives. While quarantined it is not enforced."""
 
     memory_id: UUID
     state: str

@@ -35,7 +35,7 @@ class DocumentSource:
 
 @dataclass(frozen=True, slots=True)
 class IngestResult:
-    """The numbers of passages that one ingestion of a document added, left unchanged and replaced."""
+    """The counts of passages that one ingestion of a document added, left unchanged and replaced."""
 
     new: int
     kept: int

@@ -80,9 +80,9 @@ def find_named_speakers(text: str, speakers: Iterable[str | None]) -> frozenset[
 def evidence_score(
     similarity: float, lexical: float, word_count: int, weights: RankingWeights = DEFAULT_WEIGHTS
 ) -> float:
-    """Return the weighted sum of the evidence for one memory, without that of neighbouring messages.
+    """Return the weighted sum of cosine similarity and lexical evidence of one memory.
 
-    `lexical` counts half for a memory with many words.
+    `lexical` counts half for a memory with many words. Evidence from neighbouring messages is not included.
     """
     length_factor = LONG_TEXT_FACTOR if word_count > LONG_TEXT_WORDS else 1.0
     return weights.similarity * similarity + weights.lexical * length_factor * lexical

@@ -159,7 +159,7 @@ async def open_for_agent(newton: AgentServices, name: str) -> AgentServices:
 def _build_tiebreak(
     settings: Settings, scope: AgentScope, models: ModelDirectory, model: str | None
 ) -> FrameTiebreak | None:
-    """Return a function that asks the model which frame (kind of thinking) fits an input, for uncertain cases.
+    """Return a function that asks the model which frame (kind of input) fits an input, for uncertain cases.
 
     Return None if the setting `frame_tiebreak` is off or no model is configured.
     """
@@ -210,7 +210,7 @@ async def _load_embedder(
 
 
 async def choose_frame_for(settings: Settings, text: str) -> FrameChoice:
-    """Return the frame (the kind of thinking, such as `task` or `debug`) chosen for an input. Needs no database."""
+    """Return the frame (kind of input, such as `task` or `debug`) chosen for an input. Needs no database."""
     frames = _load_frame_set(settings).frames
     embedder, _ = await asyncio.to_thread(load_models, settings)
     classifier = await load_or_train(frames, embedder, cache=settings.home / "cache")

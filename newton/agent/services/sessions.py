@@ -41,7 +41,7 @@ class ViewPreview(NamedTuple):
     """The messages of a session that a request of at most `room` tokens would contain.
 
     `tokens` is the size of these messages, `logged` that of all stored messages. `shorter`, `left_out` and `cut` are
-    the numbers of messages that are summarized, omitted and truncated.
+    the counts of messages that are summarized, omitted and truncated.
     """
 
     view: Sequence[ViewMessage]

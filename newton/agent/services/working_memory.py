@@ -34,7 +34,7 @@ HOUR = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkingSetStats:
-    """Numbers about the working memory of a session, and about the strategies that built contexts from it.
+    """Statistics on the working memory of a session, and on the profiles (`strategies`) that built contexts from it.
 
     `hours_since_added` and `hours_since_accessed` each have the minimum, the three quartiles and the maximum.
     """

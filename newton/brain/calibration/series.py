@@ -1,4 +1,4 @@
-"""Stated confidences and outcomes of decisions, as columns. Pure."""
+"""Stated confidences and outcomes of decisions, as numeric arrays. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,10 @@ IndexArray = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ForecastSeries:
-    """Two columns with one row for each decision: stated confidence, and value of the outcome (0.5 for partial)."""
+    """Two arrays with one element for each decision: the stated confidence, and the outcome as a number.
+
+    A partial outcome is 0.5.
+    """
 
     stated: FloatArray
     outcome: FloatArray
@@ -25,7 +28,7 @@ class ForecastSeries:
         return len(self.stated)
 
     def select(self, indices: IndexArray | slice) -> "ForecastSeries":
-        """Return the rows at these indices, in the order of the indices."""
+        """Return the decisions at these indices, in the order of the indices."""
         return ForecastSeries(self.stated[indices], self.outcome[indices])
 
     @property

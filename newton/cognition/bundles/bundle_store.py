@@ -55,7 +55,7 @@ RULE_MODULES: Sequence[ModuleType] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleSummary:
-    """A bundle in a list of bundles."""
+    """A bundle (stored context) in a list of bundles."""
 
     bundle_id: UUID
     created_at: datetime

@@ -99,7 +99,7 @@ class BundleExplanation:
 
     @property
     def near_misses(self) -> Mapping[str, CandidateExplanation]:
-        """Return, by layer, the best candidate that was left out for lack of room."""
+        """Return, by layer (section), the best candidate that was left out for lack of room."""
         found: dict[str, CandidateExplanation] = {}
         for item in self.items:
             if item.stored_candidate.reason == NO_ROOM:

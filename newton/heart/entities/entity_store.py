@@ -101,7 +101,7 @@ class ReachedRelation:
 
 
 class IndexProgress(NamedTuple):
-    """The number of memories that one call indexed, and the id of the last one, after which the next call begins."""
+    """The number of memories that one call indexed, and the id of the last one, which the next call continues after."""
 
     memories: int
     last: UUID

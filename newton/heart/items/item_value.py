@@ -132,7 +132,7 @@ def _ensure_depth(depth: int) -> None:
 
 
 def _select(value: object, field: str) -> Iterator[tuple[str, object]]:
-    """Yield each value at the path `field`, with the names of the fields that lead to it."""
+    """Yield pairs of path and value: each value that matches the pattern `field`, after the names that lead to it."""
     found: list[tuple[str, object]] = [("", value)]
     for step in _FIELD_STEP.finditer(field) if field != WHOLE_VALUE else ():
         found = [one for path, parent in found for one in _step(path, parent, step["name"], step["index"])]

@@ -139,7 +139,7 @@ class BulkSampleItem(ViewModel):
 
 
 class BulkChangeResponse(ViewModel):
-    """The numbers of memories that a change has affected or, in a preview, would affect.
+    """The counts of memories that a change has affected or, in a preview, would affect.
 
     A preview also has a sample of the memories, and the `token` that confirms the change.
     """

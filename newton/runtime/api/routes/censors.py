@@ -63,7 +63,7 @@ class CensorCheckResponse(ResponseModel):
 
 @router.get("")
 async def list_censors(caller: ReadAccess) -> ItemList[CensorInfo]:
-    """List the censors with the numbers of their matches. Retired censors come last."""
+    """List the censors, each with the count of its matches. Retired censors come last."""
     return ItemList(items=[to_censor_info(one) for one in await caller.newton.censors(ORIGIN).list_censors()])
 
 

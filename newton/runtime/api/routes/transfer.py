@@ -68,7 +68,7 @@ class ImportedAgent(ResponseModel):
 
 @router.post("/import", openapi_extra=REQUEST_BODY)
 async def import_memories(request: Request, caller: AdminAccess) -> ImportResponse | ImportedAgent:
-    """Import every valid line once, and report the numbers of the rejected lines.
+    """Import every valid line once, and report the line numbers of the rejected ones.
 
     A file of `GET /v1/export` is imported completely or not at all, and only into an empty agent.
     """

@@ -101,8 +101,8 @@ async def check_text(
 async def report_false_positive(censor: CensorArgument, *, agent: AgentOption = None) -> None:
     """Report the last match of a censor (a prohibition) as a false positive.
 
-    A censor that blocks only because it matched often goes back to warning if too few of its matches were correct. A
-    censor with too many false positives is retired.
+    A censor that became blocking because of many correct matches only warns again if too few of its matches remain
+    correct. A censor with too many false positives is retired.
 
     Example: newton censors false-positive 3f9c2a71
     """

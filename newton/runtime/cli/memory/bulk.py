@@ -50,8 +50,8 @@ async def forget_memories(
 ) -> None:
     """Permanently delete all memories that the filters select, at most 1,000. Only ids, time and reason are kept.
 
-    In a terminal, it shows what it would delete and asks. Otherwise the first call prints a code, and nothing is
-    deleted until the command is repeated with --confirm CODE.
+    In a terminal, the command shows what it would delete and asks. Otherwise the first call prints a code, and nothing
+    is deleted until the command is repeated with --confirm CODE.
 
     Example: newton bulk forget --kind fact --subject Ana
     """

@@ -1,4 +1,4 @@
-"""Commands `newton identity`: lines on who the agent is and what always applies, their versions, and proposals."""
+"""Commands `newton identity`: list and change the lines of an agent's identity, their versions, and proposed lines."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated

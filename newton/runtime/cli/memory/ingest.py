@@ -1,4 +1,4 @@
-"""Command `newton ingest`: store documents as passages, the parts that search finds."""
+"""Command `newton ingest`: store documents as passages, the parts of a document that search finds."""
 
 from collections.abc import Sequence
 from pathlib import Path

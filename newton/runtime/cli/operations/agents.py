@@ -111,8 +111,8 @@ async def delete_agent(
 ) -> None:
     """Permanently delete an agent with all its data, its tokens and the memories of its users.
 
-    In a terminal, it shows what it would delete and asks. Otherwise the first call prints a code, and nothing is
-    deleted until the command is repeated with --confirm CODE. Existing backups and exports still contain the data.
+    In a terminal, the command shows what it would delete and asks. Otherwise the first call prints a code, and nothing
+    is deleted until the command is repeated with --confirm CODE. Existing backups and exports still contain the data.
 
     Example: newton agents delete work
     """

@@ -81,7 +81,8 @@ async def replay_bundle(
 ) -> int:
     """Rebuild a context from its stored input and compare it with the original. The exit status is 1 if they differ.
 
-    Memories are used with the text that they had at that time. Later changes of the memories are listed as notices.
+    Memories are used with the text that they had at that time. Later changes of the code, the frame and the profile are
+    listed as notices.
 
     Example: newton replay latest
     """

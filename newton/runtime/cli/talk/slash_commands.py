@@ -105,7 +105,7 @@ def parse_arguments(command: SlashCommand, text: str, *, session: str) -> dict[s
 
 
 def format_help() -> str:
-    """Return the help of all tool commands, one line for each."""
+    """Return the help of all slash commands that call a tool, one line for each."""
     lines = [(f"{name} {command.usage}", command) for name, command in TOOL_COMMANDS.items()]
     return "\n".join(f"{usage.strip():<{HELP_COLUMN - 1}} {command.help_text}" for usage, command in lines)
 

@@ -39,7 +39,7 @@ class BulkChangeRequest(BulkChangeInput):
 
 @router.get("", response_model_exclude_unset=True)
 async def list_memories(caller: ReadAccess, query: Annotated[MemoryListQuery, Query()]) -> MemoryListResponse:
-    """List memories, newest first, by page. Filter by `states` to include quarantined and past memories."""
+    """List memories, newest first, in pages. Filter by `states` to include quarantined and past memories."""
     return await build_list(caller.newton, ORIGIN, query, fields=query.fields)
 
 
