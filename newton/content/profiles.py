@@ -61,7 +61,7 @@ FEATURES = tuple(FeatureWeights.model_fields)
 
 
 class OutcomeFactors(StrictModel):
-    """The factor by which a memory's score is multiplied, for each outcome of what it records."""
+    """The factor by which a memory's score is multiplied, for each outcome that a memory can have."""
 
     success: Multiplier = 1.2
     partial: Multiplier = 1.0

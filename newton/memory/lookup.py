@@ -79,7 +79,7 @@ class MemoryDetail:
 
     @property
     def replaced(self) -> list[RelatedMemory]:
-        """The past facts that this one replaced; none if this one is past too.
+        """The past facts that this fact replaced; none if this fact is itself past.
 
         Of two linked facts the one stated last is current, so the link between them may have either direction.
         """
@@ -88,7 +88,7 @@ class MemoryDetail:
 
     @property
     def replaced_by(self) -> list[RelatedMemory]:
-        """The facts that replaced this one; none while it is current.
+        """The facts that replaced this fact; none while it is current.
 
         A fact that this one had superseded, and that was then stated again, comes first.
         """
@@ -99,7 +99,7 @@ class MemoryDetail:
 
     @property
     def contested(self) -> list[RelatedMemory]:
-        """The current facts that contradict this one. `newton conflicts` lists such pairs."""
+        """The current facts that contradict this fact. `newton conflicts` lists such pairs."""
         linked = self._list_linked("contradicts", "is contradicted by")
         return [one for one in linked if not past_reason(one.kind, one.state)]
 

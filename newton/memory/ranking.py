@@ -117,7 +117,7 @@ def score_relevance(
 def blend_time_match(
     relevance: Sequence[float], in_range: Sequence[bool], weights: RankingWeights = DEFAULT_WEIGHTS
 ) -> list[float]:
-    """Return each relevance, in [0, 1], averaged by weight with 1 for a memory in the time range, and 0 for another.
+    """Return the mean, by weight, of each relevance and the match in time: 1 for a memory in the range, else 0.
 
     >>> blend_time_match([1.0, 0.5], [False, True], RankingWeights(time_range=1.0))
     [0.5, 0.75]
@@ -184,7 +184,7 @@ def _neighbour_score(hit: SearchHit, scores: Mapping[_ThreadPosition, float], we
 def normalize_by_max(scores: Sequence[float]) -> list[float]:
     """Return the scores divided by the largest one, and 0 for negative ones.
 
-    So other features have the same weight for every input.
+    The best score is then 1 for every input, so that other features have the same weight.
 
     >>> normalize_by_max([2.0, 4.0, -1.0])
     [0.5, 1.0, 0.0]

@@ -30,7 +30,7 @@ class StateCount(NamedTuple):
 class AgentOverview:
     """The contents of an agent. `size_bytes` is the size of its rows without indexes.
 
-    `user_agents` maps the ids of the agents created for its users to their names; deleting the agent deletes these too.
+    `user_agents` maps the ids of the agents created for its users to their names; deleting the agent also deletes them.
     """
 
     agent_id: UUID

@@ -88,7 +88,7 @@ async def list_entries(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Entr
 async def restore(tx: Tx, entry_id: UUID, *, session_id: UUID, ctx: WriteContext) -> list[UUID]:
     """Drop a compaction entry, so that a model receives its messages again; return the ids of the dropped entries.
 
-    Entries whose messages include those of this entry are dropped as well. Compaction does not replace the messages again.
+    Entries that cover the messages of this entry are dropped as well. Compaction does not replace the messages again.
     Raises NotFoundError if the session has no such entry.
     """
     await log.lock_session(tx, agent_id=ctx.agent_id, session_id=session_id)

@@ -51,7 +51,7 @@ class ProblemDetails(BaseModel):
 
 
 class OpenAIError(BaseModel):
-    """An error in OpenAI's format. `message` contains the remedy too."""
+    """An error in OpenAI's format. `message` contains the problem and the remedy."""
 
     message: str
     type: str
@@ -107,7 +107,7 @@ def is_openai_path(path: str) -> bool:
 def to_json_rpc_error(error: NewtonError) -> dict[str, Any]:
     """Return the JSON-RPC message for an error, with the problem document in `data`.
 
-    The message contains the remedy too, because MCP clients show only the message.
+    The message contains the problem and the remedy, because MCP clients show only the message.
 
     >>> to_json_rpc_error(InputError("The body is empty.", hint="Send a request."))["error"]["message"]
     'The body is empty. Send a request.'

@@ -117,7 +117,7 @@ async def check_guardrails(
 
 
 async def retire_guardrail(name: GuardrailName, *, agent: AgentOption = None) -> None:
-    """Disable a guardrail for this agent. A guardrail that comes with Newton can be disabled too.
+    """Disable a guardrail for this agent. A guardrail that comes with Newton can also be disabled.
 
     Example: newton guard retire one-kind-of-reason
     """
