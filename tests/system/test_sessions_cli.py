@@ -152,7 +152,7 @@ def test_a_branch_goes_on_from_a_named_place(home: Path) -> None:
     assert f"{which}  messages 8-9 of work" in ok(typed(home, "sessions", "eject", "early"))
     assert "Removed messages 8-9 of work from early" in ok(typed(home, "sessions", "eject", "early", which))
     assert "[From work]" not in ok(typed(home, "sessions", "view", "early"))
-    assert "No injected messages" in ok(typed(home, "sessions", "eject", "early"))
+    assert "The session shows no messages of other sessions" in ok(typed(home, "sessions", "eject", "early"))
     small = typed(home, *inject[:-1], "40", NEWTON_WINDOW_TOKENS="3000")
     assert small.returncode == 2 and "tokens; the maximum is" in small.stderr
 

@@ -15,8 +15,8 @@ class SlashCommand(NamedTuple):
     """A slash command that calls one tool.
 
     `parameters` are the tool's arguments in the order of the line; the last one takes the rest of the line. With
-    `uses_session`, the session of the conversation is also passed. With `has_reason`, the text after "because" is passed
-    as a reason.
+    `uses_session`, the session of the conversation is also passed. With `has_reason`, the text after "because" is
+    passed as a reason.
     """
 
     tool: str
