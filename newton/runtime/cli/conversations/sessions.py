@@ -345,10 +345,7 @@ def _format_message(message: Message) -> str:
 
 
 def _nesting_depths(entries: Sequence[EntryStatus]) -> Iterator[int]:
-    """Yield, for each compaction entry, how many active entries cover a range that includes its own range.
-
-    `entries` lists outer entries before inner ones.
-    """
+    """Yield, for each compaction entry, how many active entries enclose it. Outer entries must come first."""
     over: list[CompactionEntry] = []
     for entry, restored_at in entries:
         over = [one for one in over if one.last >= entry.last]
