@@ -198,7 +198,7 @@ class Settings(BaseModel):
         5,
         ge=1,
         le=100,
-        description="Maximum session artifacts compared with an input; rag_re_rank_top_n applies if it is larger.",
+        description="Maximum session artifacts compared with an input, unless rag_re_rank_top_n is larger.",
     )
     rag_similarity_threshold: float = Field(
         0.25, ge=0, le=1, description="Minimum cosine similarity of a session artifact to the input."

@@ -149,7 +149,9 @@ async def mark_done(tx: Tx, decision_id: UUID, *, ctx: WriteContext) -> None:
     await load_decision(tx, decision_id, agent_id=ctx.agent_id)
     transition = PlannedTransition(decision_id, "done", "RECORDED", "PENDING", "it was done")
     if not await apply_transitions(tx, [transition], ctx=ctx):
-        raise ConflictError("The decision is done already.", hint="`newton decisions show ID` shows its state.")
+        raise ConflictError(
+            "The decision is done already.", hint="`newton decisions show ID` shows the state of the decision."
+        )
 
 
 async def review(tx: Tx, decision_id: UUID, review: DecisionReview, *, ctx: WriteContext) -> None:
@@ -167,7 +169,7 @@ async def review(tx: Tx, decision_id: UUID, review: DecisionReview, *, ctx: Writ
     if review.at > ctx.now:
         raise InputError(
             f"The outcome of {review.at:%Y-%m-%d %H:%M} is in the future.",
-            hint="Give the time at which it was observed, or omit it to use the present time.",
+            hint="Give the time at which the outcome was observed, or omit the time to use the present one.",
         )
     await _apply_review(tx, stored, codec.validate_review(review, decided_at=stored.decided_at), ctx=ctx)
 

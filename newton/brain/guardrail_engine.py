@@ -147,7 +147,7 @@ def _check_limits(draft: DecisionDraft, variables: dict[str, object]) -> None:
     texts = [*draft.alternatives, *draft.tags, *(value for value in variables.values() if isinstance(value, str))]
     if (chars := sum(map(len, texts))) > MAX_TEXT_CHARS:
         raise InputError(
-            f"The decision has {chars:,} characters.", hint=f"Shorten its texts to {MAX_TEXT_CHARS:,} characters."
+            f"The decision has {chars:,} characters.", hint=f"Shorten the texts to {MAX_TEXT_CHARS:,} characters."
         )
 
 

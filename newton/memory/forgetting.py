@@ -66,7 +66,8 @@ async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, reason: s
         )
     if any(row["kind"] == "decision" for row in [*rows, *derivatives]):
         raise ConflictError(
-            "A decision is never deleted.", hint="`newton decisions erase ID` deletes its text and keeps the record."
+            "A decision is never deleted.",
+            hint="`newton decisions erase ID` deletes the text of a decision and keeps its record.",
         )
     deleted = [*memory_ids, *(row["memory_id"] for row in derivatives)]
     orphans = await SQL["find_orphaned"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=deleted)

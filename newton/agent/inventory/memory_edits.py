@@ -84,7 +84,7 @@ class MemoryEditor:
             return False
         if reason := past_reason(memory.kind, memory.state):
             what = f"The fact {short_id(memory.memory_id)} is {reason}, so it cannot be core."
-            hint = f"`newton show {short_id(memory.memory_id)}` shows the fact that replaced it, if there is one."
+            hint = f"`newton show {short_id(memory.memory_id)}` shows which fact replaced it, if any."
             raise ConflictError(what, hint=hint)
         await fact_edits.set_core(tx, [memory.memory_id], is_core=is_core, ctx=ctx)
         old = {memory.memory_id: format_flag(value=memory.is_core)}

@@ -185,7 +185,7 @@ async def load_bundle(tx: Tx, bundle_id: UUID, *, agent_id: UUID) -> StoredBundl
     except (ValueError, LookupError) as error:
         raise ConflictError(
             f"The stored context (bundle) {bundle_id} cannot be read: {str(error).splitlines()[0]}.",
-            hint="Another version of Newton stored it, or it was changed in the database. Build a new context.",
+            hint="Another version of Newton stored the context, or the database was changed. Build a new context.",
         ) from None
     return StoredBundle(**columns, trace=trace, candidates=candidates, focus=focus)
 

@@ -74,7 +74,7 @@ class AuthenticatedCaller:
             if user != self.user:
                 raise InputError(
                     "The header X-Newton-User and the body name different users.",
-                    hint="Name the same user in both, or omit one of them.",
+                    hint="Name the same user in the header and the body, or only in one of them.",
                     param="user",
                 )
             return self

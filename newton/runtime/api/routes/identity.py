@@ -67,7 +67,7 @@ class ChangeLineRequest(RequestModel):
     model_config = with_example(text="Answer in metric units, with one decimal")
 
     text: CleanText
-    section: IdentityPart | None = Field(None, description="Move the line to this section.")
+    section: IdentityPart | None = Field(None, description="The section of the identity to move the line to.")
     reason: CleanText | None = Field(
         None, description="The reason of the change, stored with the new version of the identity."
     )

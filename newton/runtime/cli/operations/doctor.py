@@ -190,13 +190,13 @@ async def _check_backlog(newton: AgentServices) -> HealthFinding:
         outdated = await _count_other_model_vectors(tx, newton)
     if backlog.given_up:
         problem = f"{backlog.given_up} memories could not be embedded: {backlog.error}"
-        return HealthFinding("wrong", problem, "Search finds these memories by their words only.")
+        return HealthFinding("wrong", problem, "Search finds memories without a vector by their words only.")
     if backlog.waiting:
         problem = f"{backlog.waiting} memories are not embedded yet and are found by their words only"
-        return HealthFinding("note", problem, "`newton serve`, `newton chat` and the next import embed them.")
+        return HealthFinding("note", problem, "`newton serve`, `newton chat` and the next import embed the memories.")
     if outdated:
         problem = f"{outdated} memories have vectors of another embedding model than the configured one"
-        return HealthFinding("note", problem, "`newton reembed` embeds them with the configured model.")
+        return HealthFinding("note", problem, "`newton reembed` embeds the memories with the configured model.")
     return HealthFinding("ok", "all memories are embedded")
 
 

@@ -164,4 +164,6 @@ async def retry_dead_runs(
     if json:
         formatting.print_json(names)
     else:
-        say(f"Queued: {', '.join(names) or 'nothing'}. `newton serve` runs them; `newton jobs run NAME` runs one now.")
+        say(
+            f"Queued: {', '.join(names) or 'nothing'}. `newton serve` runs queued jobs; `newton jobs run` runs one now."
+        )
