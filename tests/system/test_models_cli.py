@@ -65,7 +65,7 @@ async def test_the_only_model_is_named_when_a_chat_begins_and_another_is_chosen_
 ) -> None:
     async with offering("qwen3:8b") as server:
         done = await chat(home, "Hi.\n/model\n", OPENAI_BASE_URL=server.url)
-    assert "with qwen3:8b" in done.stderr
+    assert "model qwen3:8b" in done.stderr
     assert "I am qwen3:8b." in done.stdout and "Available models: qwen3:8b." in done.stdout
     async with offering("large", "small") as server:
         text = "/model small\nHi.\n/model tiny\n/model\n"
@@ -115,5 +115,5 @@ async def test_a_model_is_chosen_behind_a_daemon(home: Path) -> None:
             done = await command(home, "ask", "Hi.", "--daemon", made.url, "--model", "tiny", **there)
             assert (done.returncode, "There is no model 'tiny'" in done.stderr) == (1, True)
             shown = await chat(home, "/model\n", "--daemon", made.url, **there)
-            assert "with small" in shown.stderr and "Available models: large, small." in shown.stdout
+            assert "model small" in shown.stderr and "Available models: large, small." in shown.stdout
         ok(await command(home, "agents", "set-model", "default", **models))

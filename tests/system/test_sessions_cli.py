@@ -82,11 +82,11 @@ def test_a_look_at_what_a_model_would_be_sent_changes_nothing(home: Path) -> Non
     done = typed(home, *look)
     assert done.stderr == "" and "[output left out: " in ok(done)
     said, why = ok(done).splitlines()[-2:]
-    assert said == f"{seen['tokens']:,} of 4,000 tokens; all stored messages have {seen['log_tokens']:,}."
+    assert said == f"{seen['tokens']:,} of 4,000 tokens; all stored messages have {seen['log_tokens']:,} tokens."
     assert seen["tokens"] <= 4_000 < seen["log_tokens"]
-    assert why == f"To fit: {seen['summarized']} messages summarized."
+    assert why == f"To fit into the tokens: {seen['summarized']} messages summarized."
     tight = ok(typed(home, *look[:-1], "300")).splitlines()[-1]
-    assert tight.startswith("To fit: ") and " omitted" in tight
+    assert tight.startswith("To fit into the tokens: ") and " omitted" in tight
     usual = json.loads(ok(typed(home, *look[:3], "--json", NEWTON_WINDOW_TOKENS="4000")))
     assert usual["tokens"] <= usual["max_tokens"] == 2_400, "80 % of what the answer leaves"
     assert "No messages of this session have been compacted." in ok(typed(home, "sessions", "compactions", "looked at"))
@@ -108,7 +108,7 @@ def test_a_view_is_made_shorter_and_taken_back(home: Path) -> None:
     assert len(listed) == 2 * len(entries)
     which = listed[0].split()[0]
     assert entries[0]["compaction_id"].endswith(which) and entries[0]["restored_at"] is None
-    assert "1 entry expanded" in ok(typed(home, "sessions", "expand", "shorter", which))
+    assert "1 compaction entry expanded" in ok(typed(home, "sessions", "expand", "shorter", which))
     assert " expanded 20" in ok(typed(home, "sessions", "compactions", "shorter")).splitlines()[0]
     assert "is expanded already" in ok(typed(home, "sessions", "expand", "shorter", which))
     stats = json.loads(ok(typed(home, "sessions", "stats", "shorter", "--json")))
@@ -161,7 +161,7 @@ def test_a_branch_goes_on_from_a_named_place(home: Path) -> None:
     ("words", "said"),
     [
         (["log", "nowhere"], "There is no session 'nowhere'"),
-        (["view", "nowhere"], "`newton chat --session nowhere` creates this one"),
+        (["view", "nowhere"], "`newton chat --session nowhere` creates this session"),
         (["compactions", "nowhere"], "There is no session 'nowhere'"),
         (["stats", "nowhere"], "There is no session 'nowhere'"),
         (["view", "work", "--max-tokens", "0"], "A view of 0 tokens is not possible"),
