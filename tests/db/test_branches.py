@@ -211,7 +211,7 @@ async def test_what_there_is_not_cannot_be_injected(tx: Tx) -> None:
     for first, last in ((12, 20), (5, 4), (-5, -1), (-1, 1), (10, 12), (10, 500)):
         with pytest.raises(NotFoundError, match=r"no messages .* it has 12 messages, numbered from 0"):
             await inject(tx, here, other, first, last)
-    with pytest.raises(NotFoundError, match="it is empty"):
+    with pytest.raises(NotFoundError, match="it has 0 messages"):
         await inject(tx, here, empty, 0, 0)
     with pytest.raises(InputError, match="cannot be injected into the same session"):
         await inject(tx, here, here, 0, 1)

@@ -134,7 +134,7 @@ def test_import_reports_bad_lines_and_takes_the_rest(home: Path, tmp_path: Path)
     first = typed(home, "import", str(file), "--agent", "imports")
     assert first.returncode == 2
     assert first.stdout.startswith("2 new, 0 unchanged")
-    assert "line 2: not JSON" in first.stderr
+    assert "line 2: the line is not JSON" in first.stderr
     assert "line 3: 'at': the time has no time zone" in first.stderr
     again = typed(home, "import", str(file), "--agent", "imports", "--json")
     assert json.loads(again.stdout)["unchanged"] == 2

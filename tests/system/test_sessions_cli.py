@@ -291,7 +291,7 @@ def test_a_person_branches_off_in_the_middle_of_a_talk(home: Path) -> None:
     assert done.stdout.count("Session other.") == 1 and done.stdout.count("Session talk.") == 3
     assert "already has a checkpoint 'boats'" in done.stderr
     assert "A session 'other' already exists" in done.stderr
-    assert "no checkpoint 'nowhere'" in done.stderr and "It has: boats" in done.stderr
+    assert "no checkpoint 'nowhere'" in done.stderr and "one of the checkpoints: boats" in done.stderr
     assert "The session is empty" in done.stderr
 
     def said(session: str) -> list[str]:
