@@ -149,4 +149,6 @@ def _read_file(configured: str | None) -> tuple[Path, dict[str, Any]]:
     try:
         return path, tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}.", hint="Correct the line or delete the file.") from None
+        raise ConfigError(
+            f"{path} is not valid TOML: {error}.", hint=f"Correct the line in {path}, or delete the file."
+        ) from None

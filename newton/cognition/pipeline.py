@@ -391,5 +391,5 @@ def _render_note(text: str, count_tokens: TokenCounter) -> TextBlock:
 def _describe_omissions(extra: ExtraSection, tasks: TaskSection) -> Mapping[str, str]:
     """Return entries for `missing` that count the lines of the caller and the tasks that do not fit."""
     lines, count = extra.omitted_count, tasks.omitted_count
-    missing = {"additional": f"no room for the last {lines} lines of the caller"} if lines else {}
+    missing = {"additional": f"no room for the last {lines} lines of the additional text"} if lines else {}
     return missing | ({"tasks": f"no room for {count} tasks"} if count else {})

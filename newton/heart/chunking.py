@@ -28,7 +28,7 @@ class TextChunk(NamedTuple):
 
 
 class _Unit(NamedTuple):
-    """A sentence, a line, or a piece of a long one. `before` is the white space between it and the unit before."""
+    """A sentence, a line, or a part of a long sentence. `before` is the white space between it and the unit before."""
 
     before: str
     text: str
@@ -184,7 +184,7 @@ def _cut_at_word(text: str, start: int, max_chars: int) -> str:
 
 
 def _split_sentences(line: str) -> Iterator[tuple[str, str]]:
-    """Yield each sentence with the white space before it."""
+    """Yield pairs: the white space before a sentence, and the sentence."""
     before, start = "", 0
     for end in _SENTENCE_END.finditer(line):
         yield before, line[start : end.start(1)]

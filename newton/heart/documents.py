@@ -35,7 +35,7 @@ class DocumentSource:
 
 @dataclass(frozen=True, slots=True)
 class IngestResult:
-    """The numbers of passages that one ingestion of a document added, left unchanged and replaced."""
+    """The counts of passages that one ingestion of a document added, left unchanged and replaced."""
 
     new: int
     kept: int
@@ -145,7 +145,7 @@ async def read_document(tx: Tx, document_ref: str, *, agent_id: UUID) -> Documen
     """
     rows = await SQL["resolve_document"].fetch_all(tx, agent_id=agent_id, document_ref=document_ref)
     if not rows:
-        raise NotFoundError(f"There is no document {document_ref!r}.", hint="`newton documents` lists them.")
+        raise NotFoundError(f"There is no document {document_ref!r}.", hint="`newton documents` lists the documents.")
     if len(rows) > 1:
         raise InputError(
             f"{document_ref!r} matches several documents.", hint="Give more characters of the end of the document's id."

@@ -73,7 +73,7 @@ def digest(*parts: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class ShortForms:
-    """The two short forms of a memory, each one line, with the numbers of tokens that they cost in a context.
+    """The two short forms of a memory, each one line, with the tokens that each costs in a context.
 
     `micro` is the shorter one.
     """

@@ -32,7 +32,7 @@ class PendingText(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OutboxBacklog:
-    """The numbers of memories that wait for a vector, and of those that failed too often, and the last error."""
+    """The counts of memories that wait for a vector and of those that failed too often, and the last error."""
 
     waiting: int
     given_up: int
@@ -41,7 +41,7 @@ class OutboxBacklog:
 
 @dataclass(frozen=True, slots=True)
 class DrainResult:
-    """The numbers of memories embedded and failed in one pass. `stopped_by` is the reason if it ended early."""
+    """The counts of memories embedded and failed in one pass. `stopped_by` is the reason if it ended early."""
 
     embedded: int
     failed: int
@@ -49,7 +49,7 @@ class DrainResult:
 
 
 async def read_backlog(tx: Tx, *, agent_id: UUID) -> OutboxBacklog:
-    """Return the numbers of memories that wait for a vector, and of those that failed too often, and the last error."""
+    """Return the counts of memories that wait for a vector and of those that failed too often, and the last error."""
     row = await SQL["count_backlog"].fetch_one(tx, agent_id=agent_id, attempts=MAX_ATTEMPTS)
     assert row is not None
     return OutboxBacklog(**row)

@@ -80,7 +80,9 @@ async def find_by_ref(tx: Tx, refs: Sequence[tuple[str, bytes]], *, agent_id: UU
 
 
 def ref_conflict_error(kind: Kind, ref: str) -> ConflictError:
-    return ConflictError(f"The {kind} with the ref {ref!r} exists with other content.", hint="Use another ref.")
+    return ConflictError(
+        f"The {kind} with the ref {ref!r} exists with other content.", hint="Use another ref for the new content."
+    )
 
 
 async def confirm(tx: Tx, confirmations: Sequence[MemoryConfirmation], *, ctx: WriteContext) -> set[str]:

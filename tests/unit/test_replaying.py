@@ -350,7 +350,7 @@ def test_a_changed_rule_of_the_code_is_noticed(
     monkeypatch.setattr(module, name, rule)
     replay = replay_bundle(WHOLE, MEMORIES, replace(TODAY, rules_hash="87654321"))
     assert any(difference.what.startswith(named) for difference in replay.differences)
-    assert replay.since == ("the code has changed: its rules hash was 12345678, is 87654321",)
+    assert replay.since == ("the code has changed: its rules hash was 12345678, is now 87654321",)
 
 
 def test_what_changed_since_and_does_not_matter_is_told_beside() -> None:
@@ -361,7 +361,7 @@ def test_what_changed_since_and_does_not_matter_is_told_beside() -> None:
     assert frame == "the frame debug has changed"
     assert "'similarity': 0.5" in profile and "'similarity': 0.1" in profile
     gone = replay_bundle(WHOLE, MEMORIES, CurrentRules(rules_hash=RULES, frame_edition=None, profile=None))
-    assert gone.since == ("the frame debug is gone", "the profile newton is gone")
+    assert gone.since == ("the frame debug was removed", "the profile newton was removed")
 
 
 def test_every_part_of_a_memory_is_stored_with_a_bundle_or_never_changes() -> None:

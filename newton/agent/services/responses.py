@@ -122,5 +122,5 @@ class ResponseService:
 
 
 def _not_found() -> NotFoundError:
-    hint = "It was deleted, requested with `store: false`, or belongs to another agent."
+    hint = "The response was deleted, was requested with `store: false`, or belongs to another agent."
     return NotFoundError("There is no stored response with this id.", hint=hint)

@@ -56,7 +56,7 @@ RULE_MODULES: Sequence[ModuleType] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleSummary:
-    """A bundle in a list of bundles."""
+    """A bundle (stored context) in a list of bundles."""
 
     bundle_id: UUID
     created_at: datetime
@@ -150,22 +150,24 @@ async def resolve_bundle_ref(tx: Tx, bundle_ref: str, *, agent_id: UUID) -> UUID
         row = await SQL["get_nth_last"].fetch_one(tx, agent_id=agent_id, rows_to_skip=int(bundle_ref == PREVIOUS))
         if row is None:
             missing = "no context yet" if bundle_ref == LATEST else "no context before the latest"
-            raise NotFoundError(f"There is {missing}.", hint='`newton context "…"` builds one.')
+            raise NotFoundError(f"There is {missing}.", hint='`newton context "…"` builds a context.')
         return row["bundle_id"]
     letters = bundle_ref.strip().lower().replace("-", "")
     if len(letters) < MIN_ID_DIGITS or not set(letters) <= set("0123456789abcdef"):
         raise InputError(
-            f"{bundle_ref!r} is not a bundle id.",
-            hint=f"Give `latest`, the id or at least its last {MIN_ID_DIGITS} digits; `newton bundles` lists them.",
+            f"{bundle_ref!r} is not the id of a stored context (bundle).",
+            hint=f"Give `latest`, the id or at least its last {MIN_ID_DIGITS} digits; `newton bundles` lists the ids.",
         )
     rows = await SQL["find_by_id_part"].fetch_all(tx, agent_id=agent_id, id_part=letters, max_rows=2)
     if not rows:
         raise NotFoundError(
-            f"There is no bundle {bundle_ref}.",
-            hint="`newton bundles` lists all bundles. Expired bundles and bundles with a forgotten memory are deleted.",
+            f"There is no stored context (bundle) {bundle_ref}.",
+            hint="`newton bundles` lists the stored contexts. One that expires or has a forgotten memory is deleted.",
         )
     if len(rows) > 1:
-        raise ConflictError(f"Several bundles match {bundle_ref}.", hint="Give more digits of the id.")
+        raise ConflictError(
+            f"Several stored contexts (bundles) match {bundle_ref}.", hint="Give more digits of the id."
+        )
     return rows[0]["bundle_id"]
 
 
@@ -173,7 +175,9 @@ async def load_bundle(tx: Tx, bundle_id: UUID, *, agent_id: UUID) -> StoredBundl
     """Load a bundle. Raises NotFoundError if there is none, and ConflictError if it cannot be decoded."""
     row = await SQL["get_bundle"].fetch_one(tx, agent_id=agent_id, bundle_id=bundle_id)
     if row is None:
-        raise NotFoundError(f"There is no bundle {bundle_id}.", hint="`newton bundles` lists all bundles.")
+        raise NotFoundError(
+            f"There is no stored context (bundle) {bundle_id}.", hint="`newton bundles` lists the stored contexts."
+        )
     columns = dict(row)
     ids, packed, encoded_trace = (columns.pop(name) for name in ("memory_ids", "candidates", "trace"))
     try:
@@ -181,8 +185,8 @@ async def load_bundle(tx: Tx, bundle_id: UUID, *, agent_id: UUID) -> StoredBundl
         candidates, focus = decode_candidates(trace, ids, packed)
     except (ValueError, LookupError) as error:
         raise ConflictError(
-            f"The bundle {bundle_id} cannot be read: {str(error).splitlines()[0]}.",
-            hint="Another version of Newton wrote it, or it was changed in the database. Build a new context.",
+            f"The stored context (bundle) {bundle_id} cannot be read: {str(error).splitlines()[0]}.",
+            hint="Another version of Newton stored the context, or the database was changed. Build a new context.",
         ) from None
     return StoredBundle(**columns, trace=trace, candidates=candidates, focus=focus)
 

@@ -239,12 +239,12 @@ def _list_changes_since(stored: StoredBundle, current_rules: CurrentRules) -> It
     Such changes affect only new contexts, not the replay.
     """
     if stored.trace.rules_hash != current_rules.rules_hash:
-        yield f"the code has changed: its rules hash was {stored.trace.rules_hash}, is {current_rules.rules_hash}"
+        yield f"the code has changed: its rules hash was {stored.trace.rules_hash}, is now {current_rules.rules_hash}"
     if stored.trace.frame_edition != current_rules.frame_edition:
-        yield f"the frame {stored.frame} {'has changed' if current_rules.frame_edition else 'is gone'}"
+        yield f"the frame {stored.frame} {'has changed' if current_rules.frame_edition else 'was removed'}"
     profile = stored.trace.assembly_input.profile
     if current_rules.profile is None:
-        yield f"the profile {profile.name} is gone"
+        yield f"the profile {profile.name} was removed"
     elif changes := diff_profiles(profile, current_rules.profile):
         yield f"the profile {profile.name} has changed: {'; '.join(changes)}"
 
@@ -252,4 +252,6 @@ def _list_changes_since(stored: StoredBundle, current_rules: CurrentRules) -> It
 def diff_profiles(previous: Profile, current: Profile) -> list[str]:
     """Return a description of each field that differs between two profiles."""
     before, after = previous.model_dump(), current.model_dump()
-    return [f"{name} was {before[name]}, is {after.get(name)}" for name in before if before[name] != after.get(name)]
+    return [
+        f"{name} was {before[name]}, is now {after.get(name)}" for name in before if before[name] != after.get(name)
+    ]

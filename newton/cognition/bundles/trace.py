@@ -67,8 +67,8 @@ class StoredCandidate(NamedTuple):
 class BundleTrace:
     """The JSON part of a stored bundle: everything except its candidates.
 
-    The first `candidate_count` memory ids are candidates, the next `focus_count` are in Current Focus. The columns
-    contain indexes into `reasons`, `states` and `outcomes`; `features` are the names of the feature columns.
+    The first `candidate_count` memory ids are candidates, the next `focus_count` are in the section Current Focus. The
+    columns contain indexes into `reasons`, `states` and `outcomes`; `features` are the names of the feature columns.
     """
 
     frame_choice: FrameChoice
@@ -113,7 +113,7 @@ class StoredBundle:
 
     @property
     def memory_ids(self) -> list[UUID]:
-        """Return the ids of the candidates and of the memories in Current Focus."""
+        """Return the ids of the candidates and of the memories in the section Current Focus."""
         return [candidate.memory_id for candidate in (*self.candidates, *self.focus)]
 
 
@@ -179,9 +179,10 @@ def decode_trace(trace: str, *, input_text: str) -> BundleTrace:
 def decode_candidates(
     trace: BundleTrace, memory_ids: Sequence[UUID], packed: bytes
 ) -> tuple[tuple[StoredCandidate, ...], tuple[StoredCandidate, ...]]:
-    """Return the candidates, best first, and the memories in Current Focus.
+    """Decode the packed columns of a trace.
 
-    Raises ValueError for damaged columns.
+    Return the candidates, best first, and the memories in the context's section Current Focus. Raises ValueError if the
+    columns are damaged.
     """
     count, rest, columns = trace.candidate_count + trace.focus_count, _decompress(packed), list[list[float]]()
     for dtype in ("<f4",) * len(trace.features) + tuple(_COLUMNS.values()):

@@ -58,8 +58,8 @@ def update_context(
     """Add memories to a context within its total budget.
 
     If the context exceeds its budget, first the items with the lowest scores get their shorter micro forms, where these
-    have at most a third of the tokens; then items are evicted, and last the oldest lines of Current Focus. Return None
-    when the fixed sections alone exceed the budget.
+    have at most a third of the tokens; then items are evicted, and last the oldest lines of the section Current Focus.
+    Return None when the fixed sections alone exceed the budget.
     """
     line_ids = [found.memory_id for found in additions.lines]
     focus = select_focus(assembly_input, added_ids=frozenset(line_ids))
@@ -85,7 +85,7 @@ def _merge_candidates(
     assembly_input: AssemblyInput,
     new_memories: Sequence[ScoredMemory],
 ) -> list[ScoredCandidate]:
-    """Merge previous and new candidates, best first, and reject those that are in Current Focus."""
+    """Merge previous and new candidates, best first, and reject those that are in the section Current Focus."""
     focus_ids, added = {found.memory_id for found in focus}, {scored.found.memory_id for scored in new_memories}
     reasons = {found.memory_id: REASON_LEFT_FOCUS for found in previous.focus}
     reasons |= dict.fromkeys(focus_ids, REASON_IN_FOCUS)

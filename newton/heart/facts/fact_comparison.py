@@ -110,7 +110,7 @@ class ComparisonVerdict:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonReport:
-    """The numbers of facts compared, and of the duplicates, related, superseded and contradicted facts found."""
+    """The counts of facts compared, and of the duplicates, related, superseded and contradicted facts found."""
 
     facts: int
     duplicates: int
@@ -250,7 +250,10 @@ def _classify_change(fact: UncomparedFact, known: KnownFact, kind: ChangeKind) -
 
 
 def resolve_chains(verdicts: Sequence[ComparisonVerdict]) -> list[ComparisonVerdict]:
-    """Replace duplicates that verdicts refer to by their originals. The verdicts must be sorted oldest first. Pure."""
+    """Where a verdict refers to a fact that is itself a duplicate, let it refer to the original instead. Pure.
+
+    The verdicts must be sorted by fact, oldest first.
+    """
     originals: dict[UUID, UUID] = {}
     resolved: list[ComparisonVerdict] = []
     for verdict in verdicts:

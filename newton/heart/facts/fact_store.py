@@ -277,7 +277,7 @@ async def _find_pair(tx: Tx, old_id: UUID, new_id: UUID, *, ctx: LifecycleContex
     if old.memory_id == new.memory_id:
         raise ConflictError("A fact cannot supersede itself.", hint="Name two different facts.")
     if new.quarantined:
-        raise ConflictError(f"The fact {new.memory_id} is in quarantine.", hint="Confirm it first if it is true.")
+        raise ConflictError(f"The fact {new.memory_id} is in quarantine.", hint="Confirm the fact first if it is true.")
     _reject_inactive(new)
     return old.memory_id, new.memory_id
 

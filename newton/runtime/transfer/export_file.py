@@ -172,7 +172,7 @@ class AgentArchive:
             if row and row["begun"]:
                 raise ConflictError(
                     f"The agent {self.agent!r} already has memories.",
-                    hint="Name a new agent with --agent, or erase this one with"
+                    hint="Name a new agent with --agent, or erase the existing one with"
                     f" `newton erase --agent {shlex.quote(self.agent)} --everything`.",
                 )
             with reject_invalid_rows("The file contains rows that this database rejects"):
@@ -284,7 +284,7 @@ def _parse_header(line: bytes) -> ArchiveHeader:
 
 def _damaged_error(reason: str) -> InputError:
     what = f"The export is damaged: {reason}. Nothing was imported."
-    return InputError(what, hint="Copy the file again from its source.")
+    return InputError(what, hint="Copy the export file again from its source.")
 
 
 def is_archive(first_line: bytes) -> bool:
