@@ -196,7 +196,8 @@ class _TokenChecker:
             raise InputError(f"{text} needs a list.", hint=f"The lists are {', '.join(sorted(self._names.lists))}.")
         if any(self._open):
             raise InputError(
-                f"{text} is inside another loop.", hint="Split the rule into two guardrails, or use a count."
+                f"The loop {text} is inside another loop.",
+                hint="Split the rule into two guardrails, one for each loop.",
             )
         bound = self._text_at(index + 2)
         if not bound.isidentifier() or self._text_at(index + 3) != ",":

@@ -175,7 +175,7 @@ class _SectionSplitter:
 
 
 def _cut_at_word(text: str, start: int, max_chars: int) -> str:
-    """Return at most `max_chars` characters of the text from `start`, cut at a space if one is in their second half."""
+    """Return up to `max_chars` characters from `start`. The cut is at the last space, if it is in their second half."""
     piece = text[start : start + max_chars]
     if start + max_chars < len(text) and not text[start + max_chars].isspace():
         cut = max(piece.rfind(" "), piece.rfind("\t"))

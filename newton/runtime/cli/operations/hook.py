@@ -18,9 +18,14 @@ from newton.runtime.hooks.installation import SettingsChange
 ProgramArgument = Annotated[Program, Parameter(help="Coding agent: claude-code or codex.")]
 ProjectOption = Annotated[
     bool,
-    Parameter(negative=(), help="Use the settings of the current folder's project, in a file that is not committed."),
+    Parameter(
+        negative=(),
+        help="Use the coding agent's settings of the current folder's project, in a file that is not committed.",
+    ),
 ]
-UserOption = Annotated[bool, Parameter(negative=(), help="Use the user's settings, for all projects (default).")]
+UserOption = Annotated[
+    bool, Parameter(negative=(), help="Use the coding agent's settings of the user, for all projects (default).")
+]
 HookAgentOption = Annotated[str, Parameter("--agent", help="Name of the agent to use. Agents share no data.")]
 PerProjectOption = Annotated[
     bool, Parameter(negative=(), help="Use a separate agent for each project, which is created when needed.")
