@@ -5,7 +5,6 @@ code.
 """
 
 import asyncio
-import os
 import re
 import ssl
 from collections.abc import Awaitable, Callable
@@ -135,19 +134,18 @@ class ModelEndpoint:
 def make_client(upstream: ModelUpstream) -> openai.AsyncOpenAI:
     """Create the HTTP client of an upstream. The library requires a key, even for a local server that needs none."""
     timeout = openai.Timeout(upstream.seconds, connect=min(CONNECT_SECONDS, upstream.seconds))
-    trusted = _load_certificates(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
     return openai.AsyncOpenAI(
         api_key=upstream.key or NO_KEY,
         base_url=upstream.address,
         max_retries=0,
         timeout=timeout,
-        http_client=openai.DefaultAsyncHttpxClient(verify=trusted),
+        http_client=openai.DefaultAsyncHttpxClient(verify=load_certificates()),
     )
 
 
 @cache  # loading takes 20 ms, and every agent has clients of its own
-def _load_certificates(_file: str | None, _folder: str | None) -> ssl.SSLContext:
-    """Return a TLS context that trusts the authorities of the system, or those of the two variables."""
+def load_certificates() -> ssl.SSLContext:
+    """Return a TLS context that trusts the usual authorities, or those in SSL_CERT_FILE or SSL_CERT_DIR."""
     return httpx2.create_ssl_context()
 
 
