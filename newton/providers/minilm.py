@@ -116,7 +116,6 @@ def _clean_text(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-@cache  # threads may share it: nothing changes its truncation and padding
 def build_tokenizer() -> Tokenizer:
     """Create the word piece tokenizer. Special tokens in a text, such as [SEP], are treated as plain text."""
     vocabulary = {line: i for i, line in enumerate(VOCABULARY.read_text(encoding="utf-8").splitlines())}

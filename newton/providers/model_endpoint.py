@@ -145,7 +145,7 @@ def make_client(upstream: ModelUpstream) -> openai.AsyncOpenAI:
 
 @cache  # loading takes 20 ms, and every agent has clients of its own
 def load_certificates() -> ssl.SSLContext:
-    """Return a TLS context that trusts the usual authorities, or those in SSL_CERT_FILE or SSL_CERT_DIR."""
+    """Return a TLS context that trusts the usual certificate authorities, or those that the environment names."""
     return httpx2.create_ssl_context()
 
 
