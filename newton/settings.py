@@ -208,7 +208,11 @@ class Settings(BaseModel):
         description="Maximum session artifacts compared and reranked by word overlap; 0 or none turns reranking off.",
     )
     rag_final_top_k: int = Field(
-        3, ge=0, le=50, description="Maximum session artifacts (summaries, tool and web results) in a context."
+        3,
+        ge=0,
+        le=50,
+        description="Maximum session artifacts (summaries, tool and web results) in a context, and as many passages of"
+        " documents.",
     )
     rag_per_turn_memory_budget_tokens: int = Field(
         800, ge=0, le=100_000, description="Maximum tokens of all session artifacts in a context, heading included."

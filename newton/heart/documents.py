@@ -16,7 +16,7 @@ from newton.memory import store
 from newton.memory.forgetting import forget
 from newton.memory.memory import ARCHIVED, NewMemory, WriteContext, digest
 from newton.memory.quarantine import UNTRUSTED_TIERS
-from newton.memory.representations import make_short_forms, one_line
+from newton.memory.representations import make_long_forms, make_short_forms, one_line
 from newton.memory.transitions import PlannedTransition, apply_transitions
 
 SQL = load("newton.heart", "documents.sql")
@@ -203,6 +203,7 @@ def _to_new_memory(source: DocumentSource, chunk: TextChunk, content_hash: bytes
     return NewMemory(
         kind="passage",
         forms=make_short_forms(chunk.text, count_tokens=ctx.count_tokens, prefix=f"[{label}] "),
+        long_forms=make_long_forms(chunk.text, count_tokens=ctx.count_tokens, prefix=f"[{label}] "),
         full_text=chunk.text,
         indexed_text=f"{heading}\n{chunk.text}",
         embedding_text=f"{heading}: {one_line(chunk.text)}",

@@ -53,7 +53,7 @@ TIME_FIRST = 2.0  # as `time_range`: matches in time come before all others
 class SearchHit(NamedTuple):
     """A memory found by a search, with its place in a thread, its cosine similarity, and its lexical evidence.
 
-    `lexical` is its BM25 score as a share of the best possible one.
+    `lexical` is its BM25 score as a share of the best possible one. A memory that `is_long` has windows.
     """
 
     memory_id: UUID
@@ -62,6 +62,7 @@ class SearchHit(NamedTuple):
     thread_id: UUID | None
     position: int | None
     speaker: str | None
+    is_long: bool
     similarity: float
     lexical: float
 

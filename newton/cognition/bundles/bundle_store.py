@@ -34,6 +34,7 @@ from newton.ids import new_id
 from newton.memory import as_of as formerly
 from newton.memory import recall
 from newton.memory.lookup import MIN_ID_DIGITS
+from newton.memory.search_types import BestWindow
 
 SQL = load("newton.cognition.bundles", "bundle_store.sql")
 
@@ -193,13 +194,19 @@ async def list_bundles(tx: Tx, *, agent_id: UUID, limit: int, before: UUID | Non
 
 
 async def load_memory_histories(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -> Mapping[UUID, MemoryHistory]:
-    """Return current state, former short forms and sources of memories by id. Deleted memories are omitted."""
+    """Return current state, former short forms, sources and windows of memories by id, without deleted memories."""
     memories = await recall.fetch_memories(tx, memory_ids, agent_id=agent_id, moment=None)
     forms = await formerly.read_form_history(tx, agent_id=agent_id, memory_ids=memory_ids)
     sources: defaultdict[UUID, list[UUID]] = defaultdict(list)
     for memory_id, source_id in await SQL["list_sources"].fetch_all(tx, agent_id=agent_id, memory_ids=memory_ids):
         sources[memory_id].append(source_id)
-    return {f.memory_id: MemoryHistory(f, forms[f.memory_id], tuple(sources[f.memory_id])) for f in memories}
+    windows: defaultdict[UUID, dict[int, BestWindow]] = defaultdict(dict)
+    for memory_id, *window in await SQL["list_windows"].fetch_all(tx, agent_id=agent_id, memory_ids=memory_ids):
+        windows[memory_id][window[0]] = BestWindow(*window)
+    return {
+        f.memory_id: MemoryHistory(f, forms[f.memory_id], tuple(sources[f.memory_id]), windows[f.memory_id])
+        for f in memories
+    }
 
 
 async def delete_bundles_before(tx: Tx, *, agent_id: UUID, before: datetime) -> int:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from newton.cognition.assembly.fill import NO_ROOM
-from newton.cognition.assembly.scored_candidate import format_list_line
+from newton.cognition.assembly.scored_candidate import format_list_line, get_form
 from newton.cognition.bundles.bundle import SOURCE_BY_KIND
 from newton.cognition.bundles.replay import MemoryHistory, align_features, restore_memory
 from newton.cognition.bundles.trace import StoredBundle, StoredCandidate
@@ -54,7 +54,7 @@ class CandidateExplanation(NamedTuple):
     @property
     def text(self) -> str:
         """Return the text in its form in the context; the summary if it was left out."""
-        return self.found.micro if self.stored_candidate.detail == "micro" else self.found.summary
+        return get_form(self.found, self.stored_candidate.detail)
 
     @property
     def list_line(self) -> str:

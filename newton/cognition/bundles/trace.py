@@ -24,7 +24,7 @@ from newton.cognition.scoring.score import FEATURE_NAMES
 from newton.memory.search_types import RetrievedMemory
 
 COMPRESSION_LEVEL = 1  # of zlib: the caller waits for the compression
-DETAILS: Sequence[DetailLevel | None] = (None, "summary", "micro")
+DETAILS: Sequence[DetailLevel | None] = (None, "summary", "micro", "part", "full")
 _COLUMNS: Mapping[str, str] = {  # after the features; the order of the fields of StoredCandidate
     "score": "<f4",
     "detail": "u1",
@@ -36,6 +36,7 @@ _COLUMNS: Mapping[str, str] = {  # after the features; the order of the fields o
     "micro_tokens": "<u4",
     "summary_tokens": "<u4",
     "words": "<u4",
+    "window": "<u2",
 }
 _MAX_FLOAT32 = float(np.finfo("<f4").max)
 
@@ -44,6 +45,7 @@ class StoredCandidate(NamedTuple):
     """A candidate of a stored bundle.
 
     `tokens` are its tokens in the context, 0 if left out. `checksum` identifies its micro form and summary.
+    `window` is the number of the window that answers best, from 1; 0 without one.
     """
 
     memory_id: UUID
@@ -58,6 +60,7 @@ class StoredCandidate(NamedTuple):
     micro_tokens: int
     summary_tokens: int
     checksum: int
+    window: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,6 +227,7 @@ def _pack_columns(
         "micro_tokens": [f.micro_tokens for f in found],
         "summary_tokens": [f.summary_tokens for f in found],
         "words": [compute_checksum(f.micro, f.summary) for f in found],
+        "window": [f.window.position + 1 if f.window else 0 for f in found],
     }
     packed = (np.array(columns[name], dtype).tobytes() for name, dtype in _COLUMNS.items())
     return b"".join((np.ascontiguousarray(table.T).tobytes(), *packed))

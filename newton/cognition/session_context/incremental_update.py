@@ -104,9 +104,9 @@ def _place_new_memory(
     scored: ScoredMemory, assembly_input: AssemblyInput, focus_ids: set[UUID], deduplicator: Deduplicator
 ) -> ScoredCandidate:
     found = scored.found
-    tokens = to_fill_candidate(scored, assembly_input).summary_tokens
+    sizes = to_fill_candidate(scored, assembly_input)
     reason = find_exclusion_reason(found, assembly_input, focus_ids=focus_ids)
-    placement = FillPlacement(found.memory_id, "summary", tokens, REASON_ADDED)
+    placement = FillPlacement(found.memory_id, sizes.entry_detail, sizes.entry_tokens, REASON_ADDED)
     if reason := reason or deduplicator.find_duplicate_reason(found):
         placement = FillPlacement(found.memory_id, None, 0, reason)
     return ScoredCandidate(scored._replace(score=NEW_MEMORY_SCORE), placement)
@@ -152,7 +152,7 @@ class _EvictionState:
         for index in indexes if shorten else ():
             item = self.candidates[index]
             tokens = to_fill_candidate(item.scored, self.assembly_input).micro_tokens
-            if item.detail == "summary" and tokens <= item.tokens // SHORTENING_DIVISOR:
+            if item.detail not in (None, "micro") and tokens <= item.tokens // SHORTENING_DIVISOR:
                 yield index, FillPlacement(item.memory_id, "micro", tokens, REASON_SHORTENED)
         for index in indexes:
             if self.candidates[index].detail:
