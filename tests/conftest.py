@@ -29,8 +29,8 @@ from newton.memory import agents
 from tests.emptied import Common, cancel, opened
 from tests.support import EXAMPLES, NOON
 
-# programs that tests start in an environment with other packages
-collect_ignore = ["system/agents_model.py", "system/client_usage.py"]
+# programs that need other packages, or packages that take seconds to import
+collect_ignore = ["system/agents_model.py", "system/client_usage.py", "fitting"]
 
 gc.disable()  # collecting tests makes a million objects that stay
 GIVEN = os.environ.pop("NEWTON_TEST_DATABASE_URL", None)

@@ -24,7 +24,7 @@ from newton.providers.embedding import Embedder
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ANA = ids.derive_agent_id("ana")
 BEN = ids.derive_agent_id("ben")
-EXAMPLES = 20  # of each property; scripts/test-slow tries twenty times as many
+EXAMPLES = 12  # of each property; scripts/test-slow tries twenty times as many
 
 
 def count(text: str) -> int:

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from itertools import chain
 from pathlib import Path
 
@@ -47,7 +48,7 @@ class MiniLM:
             raise ConfigError(f"The local model does not run on {device!r}.", hint=hint)
         path = verify_file(weights.model_path())
         self._tokenizer = build_tokenizer()
-        self._session = ort.InferenceSession(str(path), _session_options(), providers=[PROVIDERS[device]])
+        self._session = _load_session(str(path), PROVIDERS[device])
         self._inputs = {one.name for one in self._session.get_inputs()}
         self._cores = threading.Semaphore(CORES)
 
@@ -127,9 +128,10 @@ def build_tokenizer() -> Tokenizer:
     return tokenizer
 
 
-def _session_options() -> ort.SessionOptions:
+@cache  # threads may share a session
+def _load_session(path: str, provider: str) -> ort.InferenceSession:
     options = ort.SessionOptions()
     # One core per batch: a second core does not speed up a short text, and takes a sixth more CPU time.
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    return options
+    return ort.InferenceSession(path, options, providers=[provider])

@@ -10,8 +10,10 @@ import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
+from functools import cache
 from typing import TypeVar, cast
 
+import httpx2
 import openai
 
 from newton.errors import (
@@ -132,8 +134,19 @@ class ModelEndpoint:
 def make_client(upstream: ModelUpstream) -> openai.AsyncOpenAI:
     """Create the HTTP client of an upstream. The library requires a key, even for a local server that needs none."""
     timeout = openai.Timeout(upstream.seconds, connect=min(CONNECT_SECONDS, upstream.seconds))
-    key = upstream.key or NO_KEY
-    return openai.AsyncOpenAI(api_key=key, base_url=upstream.address, max_retries=0, timeout=timeout)
+    return openai.AsyncOpenAI(
+        api_key=upstream.key or NO_KEY,
+        base_url=upstream.address,
+        max_retries=0,
+        timeout=timeout,
+        http_client=openai.DefaultAsyncHttpxClient(verify=load_certificates()),
+    )
+
+
+@cache  # loading takes 20 ms, and every agent has clients of its own
+def load_certificates() -> ssl.SSLContext:
+    """Return a TLS context that trusts the usual certificate authorities, or those that the environment names."""
+    return httpx2.create_ssl_context()
 
 
 def build_request_headers(upstream: ModelUpstream) -> dict[str, str]:

@@ -7,6 +7,7 @@ the input models.
 import json
 import sys
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -160,6 +161,7 @@ def parameters() -> str:
     )
 
 
+@cache
 def describe_api() -> dict[str, Any]:
     """Return the OpenAPI description; the routes need no agents for it."""
     return build_openapi(create_app(cast("AgentRegistry", None), operator_token=""))

@@ -65,6 +65,8 @@ class Line:
 async def lined(server: ModelServer, db: Database, home: Path, **settings: object) -> AsyncGenerator[Line]:
     async with serving_models(server), served(db, home, **{**server.settings, **settings}) as api:
         token = await api.token("default")
-        client = openai.AsyncOpenAI(base_url=f"{api.url}/v1", api_key=token, max_retries=0, timeout=60)
+        http = openai.DefaultAsyncHttpxClient(verify=False)
+        url = f"{api.url}/v1"
+        client = openai.AsyncOpenAI(base_url=url, api_key=token, max_retries=0, timeout=60, http_client=http)
         async with client:
             yield Line(client, server, api, "default")

@@ -33,6 +33,7 @@ class Talk:
             default_headers=headers,
             max_retries=0,
             timeout=60,
+            http_client=openai.DefaultAsyncHttpxClient(verify=False),
         )
 
     async def post(self, path: str, body: object, **headers: str) -> httpx2.Response:

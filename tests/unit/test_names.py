@@ -171,10 +171,11 @@ def stale_names(sources: dict[str, ast.Module], known: set[str]) -> list[str]:
         for name, text in docstrings(sources)
         for identifier in (*QUOTED.findall(text), *CAPITALS.findall(text))
     ]
+    terms = known | OUTSIDE_TERMS
     return [
         f"{name}: {identifier}"
         for name, identifier in dict.fromkeys(found)
-        if not {part.removeprefix("NEWTON_") for part in identifier.split(".") if part} <= known | OUTSIDE_TERMS
+        if not {part.removeprefix("NEWTON_") for part in identifier.split(".") if part} <= terms
     ]
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from newton.errors import ProviderError
 from newton.providers.chat import ChatMessage
+from newton.providers.model_endpoint import load_certificates
 from newton.providers.openai.chat import OpenAIChat
 from newton.providers.openai_embedding import OpenAIEmbedder
 from newton.providers.upstreams import build_provider_upstream
@@ -42,6 +43,7 @@ async def test_an_untrusted_certificate_names_the_variable_that_helps(
         with pytest.raises(ProviderError, match="not trusted"):
             await OpenAIEmbedder(settings(url, embedding_model="tiny", embedding_dimensions=8)).embed(["x"])
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        load_certificates.cache_clear()
         with pytest.raises(ProviderError) as trusted:
             [
                 piece
@@ -49,4 +51,5 @@ async def test_an_untrusted_certificate_names_the_variable_that_helps(
                     ASKED, max_tokens=50
                 )
             ]
+        load_certificates.cache_clear()
         assert "is not trusted" not in trusted.value.what
