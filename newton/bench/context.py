@@ -49,7 +49,7 @@ class RandomEmbedder:
     """
 
     def __init__(self, embedder: "Embedder") -> None:
-        self.identity, self.dimensions = embedder.identity, embedder.dimensions
+        self.name, self.identity, self.dimensions = embedder.name, embedder.identity, embedder.dimensions
         self._rng = np.random.default_rng(SEED)
 
     async def embed(self, texts: Sequence[str]) -> "list[Vector]":

@@ -53,7 +53,7 @@ class RecordingEmbedder:
 
     def __init__(self, embedder: "Embedder") -> None:
         self._embedder = embedder
-        self.identity, self.dimensions = embedder.identity, embedder.dimensions
+        self.name, self.identity, self.dimensions = embedder.name, embedder.identity, embedder.dimensions
         self.calls: list[Sequence[str]] = []
 
     async def embed(self, texts: Sequence[str]) -> "list[Vector]":

@@ -317,7 +317,7 @@ class ContextBuilder:
             censors=plan.always_on.censors,
             focus=self.rank_focus(session_state.focus, frame=frame.name, max_tokens=layers["working"]),
             open_decisions=[found for found in session_state.open_decisions if found.memory_id not in found_ids],
-            calibration_note=note and TextBlock(f"{note.text}\n", note.tokens),
+            calibration_note=TextBlock(f"{note.text}\n", note.tokens) if note else None,
             extra=plan.extra.blocks,
             triggered=candidate_set.triggered,
             unranked=candidate_set.unranked,

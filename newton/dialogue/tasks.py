@@ -67,7 +67,7 @@ async def push(tx: Tx, goal: str, *, session_id: UUID, ctx: WriteContext, instea
     task = Task(
         task_id=new_id(),
         number=len(tree.tasks) + 1,
-        parent_id=parent and parent.task_id,
+        parent_id=parent.task_id if parent else None,
         instead_of=instead_of,
         depth=parent.depth + 1 if parent else 0,
         goal=goal,

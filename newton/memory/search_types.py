@@ -107,7 +107,7 @@ class RetrievedMemory(NamedTuple):
     @property
     def window_line(self) -> str | None:
         """The window that answers best, as one line; None if there is none."""
-        return self.window and self.prefix + self.window.text
+        return self.prefix + self.window.text if self.window else None
 
     @property
     def told_at(self) -> datetime:

@@ -50,7 +50,7 @@ def embedder_for(identity: str | None, settings: Settings, configured: "Embedder
 
     It may differ from the `configured` one. Return `configured` if `identity` is None or if embeddings are turned off.
     """
-    if configured is None or identity in (None, configured.identity):
+    if configured is None or identity is None or identity == configured.identity:
         return configured
     if identity == import_module("newton.providers.minilm").MiniLM.identity:
         return _load_minilm(settings.embeddings_device)

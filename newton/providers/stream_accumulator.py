@@ -201,7 +201,8 @@ class StreamAccumulator:
         self._count_chars(len(delta.content or ""))
         for part in delta.tool_calls or ():
             self._add_tool_call(part)
-        self._speech += [text for text in (delta.refusal, delta.audio and delta.audio.transcript) if text]
+        transcript = delta.audio.transcript if delta.audio else None
+        self._speech += [text for text in (delta.refusal, transcript) if text]
         return [*self._add_text(delta.content), *self._add_other_fields(delta.other_fields, choice.logprobs)]
 
     def _add_text(self, text: str | None) -> list[ReplyPiece]:

@@ -166,7 +166,7 @@ def _build_tiebreak(
     if not settings.frame_tiebreak:
         return None
     llm = build_structured_llm(models, scope, model=model, tokens_per_day=settings.llm_tokens_per_day)
-    return llm and llm.pick_frame
+    return llm.pick_frame if llm else None
 
 
 async def find_or_create_agent(

@@ -14,6 +14,7 @@ from threading import Timer
 from typing import Protocol
 
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from newton.client.environment import LOOPBACK_HOSTS
@@ -264,9 +265,9 @@ def bind_socket(listen: ListenOptions) -> socket.socket:
         ) from None
 
 
-def build_uvicorn_config(app: object, listen: ListenOptions) -> uvicorn.Config:
+def build_uvicorn_config(app: ASGIApp, listen: ListenOptions) -> uvicorn.Config:
     return uvicorn.Config(
-        app,  # pyright: ignore[reportArgumentType]  # an ASGI application of another package's type
+        app,
         host=listen.host,
         port=listen.port,
         ssl_certfile=listen.certificate,

@@ -112,7 +112,7 @@ class ModelDirectory:
         own: ModelUpstream | None = getattr(default, "upstream", None)
         main = own or self._find_main_upstream()
         providers = [one for one in self._upstreams.values() if not one.is_named]
-        asked = dict.fromkeys(filter(None, [main, *providers]))
+        asked = dict.fromkeys(one for one in (main, *providers) if one)
         return [self._build(one) for one in asked if not one.has_missing_key]
 
     def _is_of_upstream(self, name: str) -> bool:

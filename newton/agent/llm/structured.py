@@ -90,7 +90,7 @@ class StructuredLLM:
             answer = await self.complete(prompt, FrameOutput, purpose="frame", max_tokens=MAX_JUDGMENT_TOKENS)
         except ProviderError:
             return None
-        return answer and answer.frame
+        return answer.frame if answer else None
 
     async def judge_pairs(self, pairs: Sequence[FactPair]) -> Sequence[PairRelation]:
         """Ask the model how the newer fact of each pair relates to the older one; return one relation per pair.

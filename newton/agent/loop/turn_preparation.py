@@ -83,7 +83,8 @@ class PreparedTurn:
 
     @property
     def min_trust(self) -> Trust | None:
-        return lowest_known_trust((self.tool_loop and self.tool_loop.min_trust, *self.external_trusts))
+        loop_trust = self.tool_loop.min_trust if self.tool_loop else None
+        return lowest_known_trust((loop_trust, *self.external_trusts))
 
     @property
     def external_trusts(self) -> Collection[Trust]:

@@ -44,7 +44,7 @@ class BundleService:
         frame = self.frames.get(stored.frame)
         rules = CurrentRules(
             rules_hash=bundle_store.compute_rules_hash(),
-            frame_edition=frame and frame.version_hash,
+            frame_edition=frame.version_hash if frame else None,
             profile=self.profiles.get(stored.trace.assembly_input.profile.name),
         )
         return replay_bundle(stored, memories, rules)

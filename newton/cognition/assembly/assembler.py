@@ -247,7 +247,7 @@ def to_fill_candidate(scored: ScoredMemory, assembly_input: AssemblyInput) -> Fi
     """Return the size and score of a memory for filling. Lines under a day heading are counted without date prefix."""
     found, layer, day_tokens = scored.found, scored.layer, assembly_input.day_tokens
     ids, label = assembly_input.item_id_tokens, assembly_input.fact_labels.get(found.memory_id)
-    ids *= (label and len(label.group)) or 1  # an item of contradicting facts has one line for each
+    ids *= max(len(label.group), 1) if label else 1  # an item of contradicting facts has one line for each
     summary, micro = (label or found).summary_tokens + ids, (label or found).micro_tokens + ids
     if found.is_long and not (label and label.group):
         extra = summary - found.summary_tokens

@@ -169,7 +169,7 @@ def resize_long_candidate(
     return candidate._replace(
         summary_tokens=found.summary_tokens + (cut_extra if is_cut(found, "summary") else whole_extra),
         micro_tokens=found.micro_tokens + cut_extra,
-        part_tokens=found.window and found.window.tokens + cut_extra,
+        part_tokens=found.window.tokens + cut_extra if found.window else None,
         full_tokens=None if found.full_text is None or found.full_tokens is None else found.full_tokens + whole_extra,
     )
 

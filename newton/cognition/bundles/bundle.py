@@ -139,7 +139,7 @@ class Bundle:
         """Return the context in the form that all interfaces publish."""
         response: ContextResponse = {
             "bundle_id": str(self.bundle_id),
-            "as_of": self.as_of and self.as_of.isoformat(),
+            "as_of": self.as_of.isoformat() if self.as_of else None,
             "input": self.input,
             "text": self.text,
             "tokens": self.tokens,
@@ -155,7 +155,7 @@ class Bundle:
                 "blank": bool(self.empty_time_ranges),
             },
             "missing": dict(self.missing),
-            "update": self.update and self.update.as_json(),
+            "update": self.update.as_json() if self.update else None,
             "timings_ms": {name: round(ms, 3) for name, ms in self.timings_ms.items()},
             "considered": dict(sorted(Counter(c.kind for c in self.candidates).items())),
             "items": [_item_json(c, source=self.find_source(c)) for c in self.items],
@@ -203,7 +203,7 @@ def _item_json(c: ScoredCandidate, *, source: str) -> "ContextItem":
         "text": c.text,
         "source": source,
         "told_at": c.scored.found.told_at.isoformat(),
-        "valid_to": c.scored.found.valid_to and c.scored.found.valid_to.isoformat(),
+        "valid_to": c.scored.found.valid_to.isoformat() if c.scored.found.valid_to else None,
         "contradicts": [str(memory_id) for memory_id in c.contradicted_ids],
         "features": {name: round(value, 4) for name, value in c.features.items()},
     }

@@ -159,8 +159,8 @@ def compute_report(period: MetricPeriod) -> QualityReport:
             measure_wrong_frames(turns),
             measure_token_share(turns, model_tokens=period.model_tokens),
         ),
-        frames=_group_turns(turns, lambda turn: turn.context and turn.context.frame),
-        profiles=_group_turns(turns, lambda turn: turn.context and turn.context.profile),
+        frames=_group_turns(turns, lambda turn: turn.context.frame if turn.context else None),
+        profiles=_group_turns(turns, lambda turn: turn.context.profile if turn.context else None),
         days=_group_turns(turns, lambda turn: f"{turn.created_at:%Y-%m-%d}"),
     )
 

@@ -98,7 +98,7 @@ def _create_turn(row: Record, loaded: _LoadedContext | None, forms: Mapping[UUID
         method=row["how"],
         by_model=by_model,
         has_text=by_model and FORGOTTEN_TEXT not in (row["reply"], row["input"]),
-        context=loaded and _create_context(row, loaded, forms),
+        context=_create_context(row, loaded, forms) if loaded else None,
     )
 
 

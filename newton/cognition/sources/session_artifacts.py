@@ -8,7 +8,7 @@ from uuid import UUID
 
 from newton.cognition.request import ContextBuildRequest
 from newton.db.pool import Database
-from newton.dialogue.artifacts import ArtifactQuery, find_matches
+from newton.dialogue.artifacts import ArtifactMatch, ArtifactQuery, find_matches
 from newton.errors import ProviderError
 from newton.ids import derive_model_id
 from newton.memory.ranking import SINGLE_PRECISION
@@ -118,9 +118,8 @@ class ArtifactSource:
         async with self.db.transaction(request.agent_id) as tx:
             hits = {hit.memory_id: hit for hit in await find_matches(tx, query)}
             found = await fetch_memories(tx, list(hits), agent_id=request.agent_id, moment=request.as_of)
-        evidence = {hit.memory_id: _round_evidence(hit.similarity, hit.lexical) for hit in hits.values()}
         return FoundArtifacts(
-            found=[f._replace(**evidence[f.memory_id]) for f in found],
+            found=[_add_evidence(one, hits[one.memory_id]) for one in found],
             line_ranges={
                 hit.memory_id: (hit.first_position, hit.last_position)
                 for hit in hits.values()
@@ -138,10 +137,11 @@ class ArtifactSource:
             return None  # reported by the memory search
 
 
-def _round_evidence(similarity: float, lexical: float) -> dict[str, float]:
-    """Return the evidence as features, rounded to single precision, the precision of stored contexts."""
-    packed = SINGLE_PRECISION.pack(similarity, lexical, max(similarity or lexical, 0.0))
-    return dict(zip(("similarity", "lexical", "relevance"), SINGLE_PRECISION.unpack(packed), strict=True))
+def _add_evidence(found: RetrievedMemory, hit: ArtifactMatch) -> RetrievedMemory:
+    """Return the artifact with its evidence, rounded to single precision, the precision of stored contexts."""
+    packed = SINGLE_PRECISION.pack(hit.similarity, hit.lexical, max(hit.similarity or hit.lexical, 0.0))
+    similarity, lexical, relevance = SINGLE_PRECISION.unpack(packed)
+    return found._replace(similarity=similarity, lexical=lexical, relevance=relevance)
 
 
 def is_searchable(text: str) -> bool:

@@ -46,8 +46,9 @@ async def read_session_state(tx: Tx, request: ContextBuildRequest, *, now: datet
     """Read the state of the request's session. `now` is the time for which the context is built."""
     agent_id, session_id = request.agent_id, request.session_id
     return SessionState(
-        frame=session_id
-        and await find_session_frame(tx, agent_id=agent_id, session_id=session_id, moment=request.as_of),
+        frame=await find_session_frame(tx, agent_id=agent_id, session_id=session_id, moment=request.as_of)
+        if session_id
+        else None,
         focus=await _read_focus(tx, request),
         open_decisions=await _read_open_decisions(tx, request, since=now - OPEN_DECISION_AGE),
         calibration_note=await snapshots.read_note(tx, agent_id=agent_id, moment=request.as_of),

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 FINISH_REASONS = {
     "max_tokens": "length",
@@ -33,7 +33,7 @@ class EventTranslator:
         Raises ValueError for an invalid event.
         """
         try:
-            return self._translate(event)  # pyright: ignore[reportArgumentType]  # a wrong type is an invalid event
+            return self._translate(cast("Event", event))  # a wrong type is an invalid event
         except (KeyError, TypeError, AttributeError):
             raise ValueError from None
 

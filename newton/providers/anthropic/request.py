@@ -230,7 +230,7 @@ def _build_tool(tool: ToolDefinition) -> Block:
     return {"name": tool.name, "input_schema": schema, **kept}
 
 
-def _build_tool_choice(fields: Mapping[str, object]) -> Block | None:
+def _build_tool_choice(fields: Mapping[str, Any]) -> Block | None:
     match fields.get("tool_choice"):
         case None:
             choice = {}

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 DEFAULT_AGENT, DEFAULT_TOKENS = "default", 600
 DEFAULT_DATA_DIR = "~/.local/share/newton"
@@ -35,12 +35,13 @@ def find_data_dir(option: str | None, env: Mapping[str, str]) -> Path:
 
 def parse_flags(flags: Sequence[str]) -> HookOptions:
     """Parse the flags of `newton hook`. Raises InvalidFlagError for an unknown flag or an invalid value."""
-    options, rest = HookOptions(), list(flags)
+    fields: dict[str, Any] = {}
+    rest = list(flags)
     while rest:
         flag, *rest = rest
         flag, has_value, value = flag.partition("=")
         if flag == "--per-project":
-            options = options._replace(per_project=True)
+            fields["per_project"] = True
             continue
         field = VALUE_FLAGS.get(flag)
         if field is None or not (has_value or rest):
@@ -49,5 +50,5 @@ def parse_flags(flags: Sequence[str]) -> HookOptions:
             value, *rest = rest
         if field == "max_tokens" and not value.isdecimal():
             raise InvalidFlagError(f"the value {value!r} of --max-tokens is not a whole number")
-        options = options._replace(**{field: int(value) if field == "max_tokens" else value})
-    return options
+        fields[field] = int(value) if field == "max_tokens" else value
+    return HookOptions(**fields)

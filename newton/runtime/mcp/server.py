@@ -66,7 +66,7 @@ def build_server(get_caller: Callable[[RequestContext], McpCaller]) -> Server[An
 
     async def list_resources(context: RequestContext, params: PaginatedRequestParams | None) -> ListResourcesResult:
         with convert_errors():
-            return await resources.list_resources(_get_reader(get_caller(context)), params and params.cursor)
+            return await resources.list_resources(_get_reader(get_caller(context)), params.cursor if params else None)
 
     async def list_templates(
         context: RequestContext, params: PaginatedRequestParams | None

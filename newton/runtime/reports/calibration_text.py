@@ -68,7 +68,7 @@ def _render_scores(scores: CalibrationScores) -> list[str]:
 
 def _render_trend(trend: CalibrationTrend) -> list[str]:
     highest = max(window.brier for window in trend.windows) or 1.0
-    drift = trend.drift and phrases.describe_drift(trend.drift)
+    drift = phrases.describe_drift(trend.drift) if trend.drift else None
     return [
         f"{'Over time':<{NAME_WIDTH}} {'n':>6}  succeeded   bias    Brier",
         *(

@@ -86,7 +86,7 @@ def _render_figure(drawing: str, caption: str) -> str:
 
 
 def _render_trend_section(report: CalibrationReport) -> str:
-    drift = report.trend and report.trend.drift and phrases.describe_drift(report.trend.drift)
+    drift = phrases.describe_drift(report.trend.drift) if report.trend and report.trend.drift else None
     return render_trend(report.trend, report.n) + (f"<p><strong>{escape(drift)}</strong></p>" if drift else "")
 
 

@@ -101,8 +101,8 @@ def to_private_input(
     private = PrivateConversation(
         view=to_private_view(sent, scope=newton.scope),
         question=answered[0] if answered else None,
-        session_id=previous and previous.session_id,
-        last_position=previous and previous.position,
+        session_id=previous.session_id if previous else None,
+        last_position=previous.position if previous else None,
         ui_task=task,
     )
     parts_by_ref = _list_attachments(sent, fingerprint_messages(sent))

@@ -1,7 +1,7 @@
 """Command `newton working-memory`: the memories that a session stored, showed or read, as a context."""
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -65,7 +65,7 @@ async def show_working_memory(
 
 def _print_stats(stats: WorkingSetStats, *, json: bool) -> None:
     if json:
-        fields = asdict(stats)
+        fields: dict[str, Any] = asdict(stats)
         del fields["strategies"]
         formatting.print_json({**fields, "profiles": list(map(_profile_stats_to_json, stats.strategies))})
         return

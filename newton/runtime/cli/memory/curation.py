@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
 from operator import itemgetter
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -205,7 +205,7 @@ def _format_record(record: MemoryDetail, fact: Mapping[str, str]) -> str:
 
 
 def _record_to_json(record: MemoryDetail) -> dict[str, object]:
-    fields: dict[str, object] = asdict(record)
+    fields: dict[str, Any] = asdict(record)
     del fields["relatives"]
     fields["importance"] = None if record.importance is None else MAX_IMPORTANCE * record.importance
     times = {name: at and at.isoformat() for name, at in fields.items() if isinstance(at, datetime)}

@@ -1,5 +1,6 @@
 """Commands `newton documents`: list, show and delete the ingested documents."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated
@@ -73,7 +74,7 @@ async def delete_document(
     say(f"Deleted {found.title} with {formatting.pluralize(len(deleted), 'memory', 'memories')}.")
 
 
-def _to_json(fields: dict[str, object]) -> dict[str, object]:
+def _to_json(fields: Mapping[str, object]) -> dict[str, object]:
     return {name: _to_json_value(value) for name, value in fields.items()}
 
 
