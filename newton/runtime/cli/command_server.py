@@ -82,7 +82,10 @@ class DaemonHost:
         # in a thread, because it reads folders
         if differing := await asyncio.to_thread(self.state.list_differences, settings, self.sources):
             names = ", ".join(differing)
-            raise RunInProcessError(f"The daemon did not run this: it was started with another value of: {names}.")
+            raise RunInProcessError(
+                f"The daemon did not run this: it was started with another value of: {names}."
+                " The command runs without it."
+            )
         scope = self.agents.default.scope
         await find_or_create_agent(scope.db, settings.agent, scope.clock, on_new_agent)
         yield await self.agents.get_current(settings.agent)

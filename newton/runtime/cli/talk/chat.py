@@ -15,6 +15,7 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.history import FileHistory
 
 from newton.client import ApiError
+from newton.content.yaml_models import did_you_mean
 from newton.errors import InputError, NewtonError
 from newton.ids import new_id
 from newton.memory.hygiene import clean_model_text, clean_ref
@@ -179,7 +180,8 @@ class ChatConversation:
             arguments = parse_arguments(tool_command, rest.strip(), session=self.name)
             say(format_result(await self.backend.call_tool(tool_command.tool, arguments)))
         else:
-            raise InputError(f"Unknown command {name}.", hint="/help lists the commands.")
+            near = did_you_mean(name, {**BUILTIN_COMMANDS, **TOOL_COMMANDS})
+            raise InputError(f"Unknown command {name}.", hint=f"{near} /help lists the commands.".strip())
 
     def print_help(self, _: str) -> None:
         say(f"{HELP_TEXT}\n\n{format_help()}")

@@ -4,6 +4,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple, cast
 
+from newton.errors import InputError
+from newton.runtime.tools.mcp_tools import TOOLS
+
 HELP_COLUMN = 44
 LABELS = ("memory_id", "decision_id", "bundle_id", "session", "name", "line_id")  # the first field of an item's line
 
@@ -86,6 +89,8 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
 def parse_arguments(command: SlashCommand, text: str, *, session: str) -> dict[str, object]:
     """Parse `text` into the arguments of a tool, by name: words, or texts in double quotes; the last takes the rest.
 
+    Raises InputError, which names the first required argument that is missing.
+
     >>> parse_arguments(TOOL_COMMANDS["/add-censor"], '"push to main" it needs a review', session="s")
     {'trigger': 'push to main', 'reason': 'it needs a review'}
     >>> parse_arguments(TOOL_COMMANDS["/decide"], "0.9 Use Postgres because the team knows it", session="s")
@@ -101,6 +106,9 @@ def parse_arguments(command: SlashCommand, text: str, *, session: str) -> dict[s
         arguments[command.parameters[-1]] = rest.strip()
     if reason.strip():
         arguments["reasons"] = [{"text": reason.strip()}]
+    fields = TOOLS[command.tool].input_model.model_fields
+    if missing := [name for name in command.parameters if name not in arguments and fields[name].is_required()]:
+        raise InputError(f"The command requires {missing[0].upper()}.", hint=f"Its arguments are {command.usage}.")
     return arguments | ({"session": session} if command.uses_session else {})
 
 
