@@ -282,6 +282,8 @@ async def test_what_a_model_stores_says_where_it_comes_from(
     tools = toolbox(mind, ChainHeadFiles(tmp_path, "here"))
     told = await tools.execute("remember", json.dumps({"content": "The vault code is 7.", "source": source}))
     assert told.fields["status"] == "new" and ("quarantine" in str(told.fields.get("hint"))) == quarantined
+    again = await tools.execute("remember", json.dumps({"content": "The vault code is 7.", "source": source}))
+    assert ("is still in quarantine" in str(again.fields.get("hint"))) == quarantined
     async with mind.db.transaction(mind.agent_id) as tx:
         row = await tx.fetchrow("select trust, quarantined from memory.memories where kind = 'fact'")
     assert row and (row["trust"], row["quarantined"]) == (trust, quarantined)

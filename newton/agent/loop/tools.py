@@ -32,7 +32,7 @@ from newton.providers.chat import ToolDefinition
 MAX_TEXT_CHARS = 20_000  # characters of one string in an input of the model
 
 EXPAND_TOOL = "expand"
-QUARANTINE_HINT = "The memory is in quarantine: it is not used before a person or other sources confirm it."
+QUARANTINE_HINT = "it is not used before a person or other sources confirm it."
 
 F = TypeVar("F", bound="ToolInput")
 
@@ -204,7 +204,8 @@ async def _store_fact(toolset: AgentToolset, fact: FactDraft) -> ToolResult:
         "contested": list(map(_describe_mention, effects.contested)),
         "redacted": stored.redacted,
     }
-    held = {"hint": QUARANTINE_HINT} if effects.quarantined else {}
+    kept = "is" if stored.status == "new" else "is still"
+    held = {"hint": f"The memory {kept} in quarantine: {QUARANTINE_HINT}"} if effects.quarantined else {}
     return ToolResult({**{name: value for name, value in fields.items() if value}, **held})
 
 
