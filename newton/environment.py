@@ -58,8 +58,8 @@ class SettingSources:
     """The unvalidated settings of a process: the values of the settings file, and the environment variables by name.
 
     `folder` is the working directory, to which paths are relative; `home` is the data folder. `library_choices` are the
-    variables of LIBRARY_CHOICES that are set. `upstream_keys` maps the variables that `[models.NAME]` tables name in
-    `api_key_env` to their API keys.
+    variables of LIBRARY_CHOICES that are set. `upstream_keys` has the API keys of the upstreams, by the name of the
+    environment variable that `api_key_env` in a table `[models.NAME]` gives.
     """
 
     folder: str
@@ -149,4 +149,6 @@ def _read_file(configured: str | None) -> tuple[Path, dict[str, Any]]:
     try:
         return path, tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}.", hint="Correct the line or delete the file.") from None
+        raise ConfigError(
+            f"{path} is not valid TOML: {error}.", hint=f"Correct the line in {path}, or delete the file."
+        ) from None

@@ -73,7 +73,7 @@ class Settings(BaseModel):
         description="Folder of the embedded database (for root, in /var/lib/newton), tokens, input history and caches.",
     )
     frames_dir: Path | None = Field(
-        None, description="Folder of custom frames (kinds of thinking); they override bundled frames of the same name."
+        None, description="Folder of custom frames (kinds of input); they override bundled frames of the same name."
     )
     pack: str | None = Field(
         None,
@@ -85,21 +85,23 @@ class Settings(BaseModel):
     )
     guardrails_dir: Path | None = Field(
         None,
-        description="Folder of custom guardrails (rules on decisions); they override bundled ones of this name.",
+        description="Folder of custom guardrails (rules on decisions); they override bundled ones of the same name.",
     )
     procedures_dir: Path | None = Field(
         None, description="Folder of custom procedures (NAME/SKILL.md); they override bundled ones of the same name."
     )
     profiles_dir: Path | None = Field(
         None,
-        description="Folder of custom profiles (ways to score memories); they override bundled ones of this name.",
+        description="Folder of custom profiles (ways to score memories); they override bundled ones of the same name.",
     )
     embedding_provider: Literal["local", "openai", "none"] = Field(
         "local", description="Embedding model: local (bundled with Newton), openai (the OpenAI endpoint) or none."
     )
     embedding_model: str = Field("text-embedding-3-small", description="Model name for embedding_provider = openai.")
     embedding_dimensions: int = Field(512, ge=8, le=1_300, description="Vector length for embedding_provider = openai.")
-    openai_api_key: SecretStr | None = Field(None, description="API key of the chat and embedding endpoint.")
+    openai_api_key: SecretStr | None = Field(
+        None, description="API key of the OpenAI-compatible server for chat and embeddings."
+    )
     openai_base_url: HttpUrl | None = Field(
         None, description="Base URL of an OpenAI-compatible server, such as Ollama, llama.cpp or vLLM."
     )
@@ -124,7 +126,7 @@ class Settings(BaseModel):
     default_model: str | None = Field(
         None,
         description="Model of agents that have no other: the name of an upstream, UPSTREAM/MODEL, or a model of the"
-        " first upstream. If unset: that of OpenAI's settings, else of Anthropic's, else the only one of [models].",
+        " first upstream. If unset: OpenAI's model setting, else Anthropic's, else the only model of [models].",
     )
     llm_timeout: float = Field(
         60.0, gt=0, le=3_600, description="Timeout of a model call in seconds, including retries."
@@ -178,7 +180,7 @@ class Settings(BaseModel):
         0.5,
         ge=0,
         le=1,
-        description="Reuse the session's last context if an item has at least this cosine similarity to the input.",
+        description="Reuse a session's last context if an item in it has at least this cosine similarity to the input.",
     )
     context_reuse_min_word_overlap: float = Field(
         0.8,
@@ -196,7 +198,7 @@ class Settings(BaseModel):
         5,
         ge=1,
         le=100,
-        description="Maximum session artifacts compared with an input; rag_re_rank_top_n applies if it is larger.",
+        description="Maximum session artifacts compared with an input, unless rag_re_rank_top_n is larger.",
     )
     rag_similarity_threshold: float = Field(
         0.25, ge=0, le=1, description="Minimum cosine similarity of a session artifact to the input."
@@ -208,7 +210,11 @@ class Settings(BaseModel):
         description="Maximum session artifacts compared and reranked by word overlap; 0 or none turns reranking off.",
     )
     rag_final_top_k: int = Field(
-        3, ge=0, le=50, description="Maximum session artifacts (summaries, tool and web results) in a context."
+        3,
+        ge=0,
+        le=50,
+        description="Maximum session artifacts (summaries, tool and web results) in a context, and as many passages of"
+        " documents.",
     )
     rag_per_turn_memory_budget_tokens: int = Field(
         800, ge=0, le=100_000, description="Maximum tokens of all session artifacts in a context, heading included."

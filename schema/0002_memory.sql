@@ -49,6 +49,8 @@ create table memory.memories (
     micro_tokens integer not null check (micro_tokens > 0),
     summary_tokens integer not null check (summary_tokens > 0),
     word_count integer not null check (word_count >= 0),
+    prefix_length integer not null default 0 check (prefix_length >= 0),
+    full_tokens integer check (full_tokens > 0),
     confidence double precision check (confidence between 0 and 1),
     importance double precision check (importance between 0 and 1),
     outcome text check (outcome in ('success', 'partial', 'failure', 'pending')),
@@ -93,6 +95,10 @@ comment on column memory.memories.micro_tokens is
 'Tokens of the line as rendered in a context, including bullet and line end.';
 comment on column memory.memories.word_count is
 'Number of indexed words, with repetitions: the document length of BM25.';
+comment on column memory.memories.prefix_length is
+'Characters of the label or date with which micro, summary and the windows of a long text begin.';
+comment on column memory.memories.full_tokens is
+'Tokens of the whole text as one line of a context; null unless it has windows.';
 comment on column memory.memories.origin is
 'The entry point it came through (chat, cli, import, …). Set by code, immutable.';
 comment on column memory.memories.importance is
@@ -352,6 +358,42 @@ alter table memory.embeddings alter column embedding set storage plain;
 
 call runtime.isolate('memory.embeddings');
 grant select, insert on memory.embeddings to newton_app;
+
+-- Windows: consecutive sentences of a long text. A context shows the window that answers if the whole text does not fit.
+create table memory.windows (
+    agent_id uuid not null,
+    memory_id uuid not null,
+    position integer not null check (position >= 0),
+    text text not null check (text <> '' and text !~ '[\n\r]'),
+    tokens integer not null check (tokens > 0),
+    lexemes text[] not null,
+    primary key (agent_id, memory_id, position),
+    foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id)
+);
+
+comment on column memory.windows.text is 'Without the prefix of the memory; an ellipsis stands for each end that is cut.';
+comment on column memory.windows.tokens is
+'Tokens of the line as rendered in a context, with prefix, bullet and line end.';
+comment on column memory.windows.lexemes is 'The distinct indexed words.';
+
+call runtime.isolate('memory.windows');
+grant select, insert on memory.windows to newton_app;
+
+-- One vector per window and model, stored in the transaction that stores the vector of the memory.
+create table memory.window_embeddings (
+    agent_id uuid not null,
+    model_id uuid not null references memory.models (model_id),
+    memory_id uuid not null,
+    position integer not null,
+    embedding halfvec not null,
+    primary key (agent_id, model_id, memory_id, position) include (embedding),
+    foreign key (agent_id, memory_id, position) references memory.windows (agent_id, memory_id, position)
+);
+
+alter table memory.window_embeddings alter column embedding set storage plain;
+
+call runtime.isolate('memory.window_embeddings');
+grant select, insert on memory.window_embeddings to newton_app;
 
 -- Transactional outbox: memories that wait for their embedding. The row commits with the memory and is deleted when the
 -- vector is stored.

@@ -236,8 +236,8 @@ begin
     foreach table_name in array array[
         'heart.activations', 'heart.relations', 'heart.entities', 'heart.events', 'heart.passages', 'heart.items',
         'heart.censors', 'heart.procedures', 'heart.episodes', 'heart.facts', 'memory.confirmations', 'memory.transitions', 'memory.edits',
-        'memory.archived_texts', 'memory.line_summaries', 'memory.memory_versions', 'memory.postings', 'memory.embeddings',
-        'memory.outbox', 'memory.mentioned_times', 'memory.memories'
+        'memory.archived_texts', 'memory.line_summaries', 'memory.memory_versions', 'memory.postings',
+        'memory.window_embeddings', 'memory.windows', 'memory.embeddings', 'memory.outbox', 'memory.mentioned_times', 'memory.memories'
     ] loop
         execute format('delete from %s where agent_id = $1 and memory_id = any($2)', table_name) using scoped_agent, removed_ids;
     end loop;
@@ -296,7 +296,8 @@ begin
     call cognition.delete_bundles(scoped_agent, removed_ids);
 
     foreach table_name in array array[
-        'memory.archived_texts', 'memory.memory_versions', 'memory.postings', 'memory.embeddings', 'memory.outbox'
+        'memory.archived_texts', 'memory.memory_versions', 'memory.postings', 'memory.window_embeddings', 'memory.windows',
+        'memory.embeddings', 'memory.outbox'
     ] loop
         execute format('delete from %s where agent_id = $1 and memory_id = any($2)', table_name) using scoped_agent, removed_ids;
     end loop;
@@ -420,6 +421,13 @@ security definer
 set search_path = pg_catalog
 as $$
     delete from memory.embeddings as e
+    using memory.active_models as a
+    where
+        a.agent_id = target_agent
+        and target_agent = nullif(current_setting('newton.agent_id', true), '')::uuid
+        and e.agent_id = target_agent
+        and e.model_id <> a.model_id;
+    delete from memory.window_embeddings as e
     using memory.active_models as a
     where
         a.agent_id = target_agent

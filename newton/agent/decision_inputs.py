@@ -56,7 +56,7 @@ class OutcomeInput(ToolInput):
 class ReviewInput(OutcomeInput):
     """Record the outcome of a decision once it is known. It can be recorded only once."""
 
-    decision_id: str = Field(description="The id of the decision, or its last letters.")
+    decision_id: str = Field(description="The id of the decision, or the last characters of the id.")
 
 
 class ThoughtInput(ToolInput):
@@ -68,20 +68,21 @@ class ThoughtInput(ToolInput):
 class ThinkInput(ThoughtInput):
     """Add a thought to a decision that has no outcome yet: a step of the deliberation, a doubt, or new information."""
 
-    decision_id: str = Field(description="The id of the decision, or its last letters.")
+    decision_id: str = Field(description="The id of the decision, or the last characters of the id.")
 
 
 class ShowDecisionInput(ToolInput):
     """Show one decision in full: its reasons, alternatives, thoughts, amendments, links and its outcome."""
 
-    decision_id: str = Field(description="The id of the decision, or its last letters.")
+    decision_id: str = Field(description="The id of the decision, or the last characters of the id.")
 
 
 class ListDecisionsInput(ToolInput):
     """List the recorded decisions, newest first: all, only those without an outcome, or only those due for review."""
 
     due: bool = Field(
-        default=False, description="Only decisions without an outcome whose review date has passed, by that date."
+        default=False,
+        description="Only decisions without an outcome whose review date has passed, sorted by that date.",
     )
     open: bool = Field(default=False, description="Only decisions without an outcome.")
     category: Name | None = Field(None, description="Only decisions of this category.")

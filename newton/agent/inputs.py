@@ -91,13 +91,15 @@ class ContextInput(ToolInput):
         None,
         ge=1,
         le=MAX_CONTEXT_TOKENS,
-        description="Maximum tokens; if omitted, the size depends on the input. Only relevant memories are included.",
+        description="Maximum tokens of the context. Default: a size that suits the input. Only relevant memories are"
+        " included.",
     )
     frame: Name | None = Field(
         None, description="The kind of task (frame), e.g. debug or planning. If omitted, it is chosen from the input."
     )
     fill: bool = Field(
-        default=False, description="Whether to use the whole budget: less relevant memories fill what is left of it."
+        default=False,
+        description="Whether to use all of `max_tokens`: less relevant memories fill the tokens that are left.",
     )
 
 
@@ -121,7 +123,7 @@ class ForgetInput(MemoryIdInput):
     )
     include_derived: bool = Field(default=False, description="Also delete the memories derived from this one.")
     reason: CleanText = Field(
-        "requested", max_length=1_000, description="Why the memory is deleted. Only the reason stays stored."
+        "requested", max_length=1_000, description="Why the memory is deleted. The reason stays stored."
     )
 
 
@@ -157,7 +159,7 @@ class SettleConflictInput(SettlementInput):
     """Settle the conflicts of one fact as the person decided. Only the person can replace a fact that is confirmed,
     marked as core, or related to safety."""
 
-    memory_id: str = Field(description="The id of one of the two facts, or its last letters.")
+    memory_id: str = Field(description="The id of one of the two facts, or the last characters of the id.")
 
 
 class EpisodeOutcomeInput(ToolInput):
@@ -194,28 +196,29 @@ class PopSessionTaskInput(PopTaskInput):
     task's messages."""
 
     session: Ref | None = Field(
-        None, description="The session of the task. Default: the session in which a task was last started."
+        None, description="The name of the session. Default: the session in which a task was last started."
     )
 
 
 class DoneInput(ToolInput):
     """Mark a decision as carried out. Record its outcome later with `review`, when the outcome is known."""
 
-    decision_id: str = Field(description="The id of the decision, or its last letters.")
+    decision_id: str = Field(description="The id of the decision, or the last characters of the id.")
 
 
 class StartTaskInput(PushTaskInput):
     """Start a task inside the current one, so that its goal stays in the context until `pop_task` finishes it."""
 
     session: Ref | None = Field(
-        None, description="The session; created if it does not exist. Default: the session used last."
+        None,
+        description="The name of the session, which is created if it does not exist. Default: the session used last.",
     )
 
 
 class SessionInput(ToolInput):
     """The name of a session."""
 
-    session: Ref | None = Field(None, description="The session. Default: the one used last.")
+    session: Ref | None = Field(None, description="The name of the session. Default: the session used last.")
 
 
 class ListTasksInput(SessionInput):
@@ -251,7 +254,7 @@ class ResumeTaskInput(SessionInput):
 
 
 class ProceduresInput(ToolInput):
-    """List the procedures with their numbers of successes and failures. With a name, show that procedure in full."""
+    """List the procedures and how often each succeeded and failed. With a name, show that procedure in full."""
 
     name: Name | None = Field(None, description="The name of a procedure.")
 
@@ -259,7 +262,7 @@ class ProceduresInput(ToolInput):
 class ProcedureResultInput(ToolInput):
     """The result of a use of a procedure."""
 
-    result: Literal["success", "failure", "neutral"] = Field(description="How the use ended.")
+    result: Literal["success", "failure", "neutral"] = Field(description="How the use of the procedure ended.")
 
 
 class ProcedureOutcomeInput(ProcedureResultInput):
@@ -276,18 +279,19 @@ class AddCensorInput(ToolInput):
     """Propose a censor: a rule that forbids something, with its reason. It takes effect when a person approves it."""
 
     trigger: CleanText = Field(description="A phrase, regular expression or description of what is forbidden.")
-    reason: CleanText = Field(description="Why the censor forbids this.")
+    reason: CleanText = Field(description="Why the trigger is forbidden.")
     match_mode: MatchMode = Field("phrase", description="How the trigger is compared with a text.")
     action: CensorAction = Field("warn", description="What a match does: warn, or block the action.")
     domain: Name | None = Field(
-        None, description="The domain in which the censor applies, such as 'operations'. Default: all."
+        None,
+        description="The domain, such as 'operations'; other contexts show the censor only on a match. Default: all.",
     )
 
 
 class CensorIdInput(ToolInput):
     """The id of a censor."""
 
-    censor_id: str = Field(description="The id of the censor, or its last letters.")
+    censor_id: str = Field(description="The id of the censor, or the last characters of the id.")
 
 
 class RetireCensorInput(CensorIdInput):
@@ -332,21 +336,24 @@ class WorkingMemoryInput(SessionInput):
 
     profile: Name = Field("balanced", description="The profile, which ranks the memories, e.g. recent or important.")
     max_tokens: int | None = Field(
-        None, ge=1, le=MAX_CONTEXT_TOKENS, description="Maximum tokens. Default: the capacity of the working memory."
+        None,
+        ge=1,
+        le=MAX_CONTEXT_TOKENS,
+        description="Maximum tokens of the context. Default: the capacity of the working memory.",
     )
 
 
 class ListBundlesInput(ToolInput):
     """List the stored contexts (bundles), newest first: the input, the kind of task (frame) and the tokens of each."""
 
-    limit: int = Field(20, ge=1, le=100, description="Maximum number of bundles.")
+    limit: int = Field(20, ge=1, le=100, description="Maximum number of contexts.")
 
 
 class ExplainInput(ToolInput):
     """Explain a stored context: why each memory was selected or left out. With an item, explain that memory only."""
 
     bundle: str = Field(
-        "latest", max_length=100, description="The context: `latest`, `previous`, or the id of a bundle."
+        "latest", max_length=100, description="The stored context (bundle): `latest`, `previous` or its id."
     )
     item: CleanText | None = Field(
         None, description="The memory to explain: its number in the context, its id, its ref, or words of its text."
@@ -354,7 +361,7 @@ class ExplainInput(ToolInput):
 
 
 class ListSessionsInput(ToolInput):
-    """List the sessions, last used first, with their numbers of messages and, for branches, where they begin."""
+    """List the sessions, last used first, each with the count of its messages and, for a branch, where it begins."""
 
     limit: int = Field(20, ge=1, le=100, description="Maximum number of sessions.")
 

@@ -37,11 +37,11 @@ class ItemAddressInput(ToolInput):
 class PutItemInput(ItemAddressInput):
     """An item: a JSON object with a namespace and a key. The text of its fields is stored as a memory."""
 
-    value: ItemValue = Field(description="The value, a JSON object.")
+    value: ItemValue = Field(description="The value of the item, a JSON object.")
     index: FieldPaths | Literal[False] | None = Field(
         default=None,
         description="The paths of the fields whose text is stored as a memory, such as `title`, `author.name` or "
-        "`tags[*]`; null for all, false for none.",
+        "`tags[*]`; null for all fields, false for none.",
     )
     source: Literal["own", "tool", "web"] = Field(
         default="own",
@@ -59,12 +59,14 @@ class PutItemInput(ItemAddressInput):
 
 
 class SearchItemsInput(ToolInput):
-    """A search for items in all namespaces that begin with `namespace`, returned by page."""
+    """A search for items in all namespaces that begin with `namespace`. The results are returned in pages."""
 
-    namespace: NamespaceParts = Field(default=(), description="The first parts of the namespaces; empty for all.")
+    namespace: NamespaceParts = Field(
+        default=(), description="The first parts of the namespaces to search; empty for all namespaces."
+    )
     query: CleanText | None = Field(
         default=None,
-        description="A text: the items most similar to it come first. Default: the last updated item first.",
+        description="A text: the items most similar to the text come first. Default: the last updated item first.",
     )
     filter: JsonFields = Field(
         default={},

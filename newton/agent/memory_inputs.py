@@ -19,12 +19,12 @@ FIXED_FIELDS = {
     "content": "A text is never edited; `supersede` replaces the fact by a new one.",
     "text": "A text is never edited; `supersede` replaces the fact by a new one.",
     "full_text": "A text is never edited; `supersede` replaces the fact by a new one.",
-    "attribute": "It is part of the statement; `supersede` or `retract` the fact and store it again.",
+    "attribute": "The attribute is part of the statement; `supersede` or `retract` the fact and store it again.",
     "kind": "The kind is fixed; store the memory again as the other kind.",
     "state": "The state follows from evidence; use `confirm`, `retract` or `supersede`.",
     "quarantined": "A person's `confirm` ends the quarantine.",
     "outcome": "`set_outcome` sets the outcome of an episode, `review` that of a decision.",
-    "confidence": "It is kept as first stated; `supersede` the fact by one with another confidence.",
+    "confidence": "The confidence is kept as first stated; `supersede` the fact by one with another confidence.",
     "trust": "Trust is set by the interface through which the memory came, and never changes.",
     "origin": "The origin is set by the interface through which the memory came, and never changes.",
 }
@@ -69,7 +69,9 @@ class ListMemoriesInput(MemoryFilterInput):
     order: SortOrder = Field("desc", description="desc: newest or highest first; asc: oldest or lowest first.")
     limit: int = Field(20, ge=1, le=MAX_LIST_LIMIT, description="Maximum number of memories.")
     cursor: str | None = Field(
-        None, max_length=500, description="`next` of the previous page, with the same filters; omitted, the first page."
+        None,
+        max_length=500,
+        description="The cursor of the page: `next` of the previous page, whose filters must be the same.",
     )
 
 
@@ -79,8 +81,10 @@ class EditMemoryInput(ToolInput):
     importance: Importance | None = Field(
         None, description="Importance from 0 to 10, in place of the computed one; null computes it again.", examples=[8]
     )
-    core: bool = Field(default=False, description="Whether a person marks the fact as core.")
-    subject: Name | None = Field(None, description="The person or thing that the fact is about; null removes it.")
+    core: bool = Field(default=False, description="Whether the fact is marked as core.")
+    subject: Name | None = Field(
+        None, description="The person or thing that the fact is about; null removes the subject."
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -109,8 +113,12 @@ class BulkChangeInput(ToolInput):
         None, description="For set_importance: a number from 0 to 10; null computes the importance again."
     )
     core: bool = Field(default=True, description="For set_core: whether the facts are marked as core.")
-    include_derived: bool = Field(default=False, description="For forget: also delete the memories derived from them.")
+    include_derived: bool = Field(
+        default=False, description="For forget: also delete the memories derived from the selected ones."
+    )
     reason: CleanText = Field("requested", max_length=500, description="For forget: the reason, which stays stored.")
     token: str | None = Field(
-        None, max_length=100, description="The token of the preview. It confirms the change of exactly these memories."
+        None,
+        max_length=100,
+        description="The token of the preview. It confirms the change of exactly the previewed memories.",
     )

@@ -42,7 +42,7 @@ REQUEST_MIX = {"expand": 55, "say": 20, "remember": 10, "recall": 10, "context":
 
 @dataclass(slots=True)
 class LoadResult:
-    """The response times by kind of request, in milliseconds, and the numbers of failures."""
+    """The response times by kind of request, in milliseconds, and the counts of failures."""
 
     durations_ms: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
     errors: Counter[str] = field(default_factory=Counter[str])

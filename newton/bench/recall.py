@@ -63,7 +63,7 @@ class RecordingEmbedder:
 
 @dataclass(slots=True)
 class ImportSpeed:
-    """The numbers of imported messages and embedded texts, and the milliseconds that each took."""
+    """The counts of imported messages and embedded texts, and the milliseconds that each took."""
 
     lines: int = 0
     import_ms: float = 0.0

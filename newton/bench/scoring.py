@@ -34,7 +34,7 @@ class GoldMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallSample:
-    """The measurements of one context. `tokens` is the stored token count, `counted_tokens` that of the text."""
+    """The measurements of one context. `tokens` is the stored token count, `counted_tokens` a new count."""
 
     type: str
     budget: int

@@ -87,7 +87,7 @@ def slope_per_minute(points: Sequence[tuple[float, float]]) -> float:
 async def run_benchmark(
     *,
     minutes: Annotated[float, Parameter(help="Duration of the run, in minutes.")] = 20,
-    hours: Annotated[float, Parameter(help="Time that the run stands for, in hours.")] = 24,
+    hours: Annotated[float, Parameter(help="Length of the simulated time, in hours.")] = 24,
     json: JsonOption = False,
 ) -> None:
     """Run the scheduled jobs of a day within minutes, while three agents store memories.

@@ -79,7 +79,7 @@ async def import_merged(newton: AgentServices, conversations: Sequence[DatasetCo
         report = await newton.importer().run(path)
     if report.rejections:
         what = f"{len(report.rejections)} lines of the conversations were rejected: {report.rejections[0].reason}."
-        raise InputError(what, hint="Correct these lines in the .ndjson files.")
+        raise InputError(what, hint="Correct the rejected lines in the .ndjson files of the conversations.")
     ends = [conversation.ended_at for conversation in conversations if conversation.ended_at]
     asked_at = max(ends, default=newton.scope.now()) + QUESTION_DELAY
     return replace(newton, context_builder=replace(newton.context_builder, clock=ManualClock(asked_at)))

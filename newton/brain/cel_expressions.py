@@ -79,12 +79,12 @@ class AllowedNames:
 def compile_expression(expression: str, names: AllowedNames) -> cel.Program:
     """Compile an expression. Raises InputError if it is invalid, exceeds the limits or uses unknown names."""
     if len(expression) > MAX_CHARS:
-        hint = f"The maximum is {MAX_CHARS}: split it into two."
+        hint = f"The maximum is {MAX_CHARS} characters: split the expression into two."
         raise InputError(f"The expression has {len(expression):,} characters.", hint=hint)
     if not expression.strip():
         raise InputError("The expression is empty.", hint="Write a condition for a violation, as in confidence < 0.5.")
     if not "".join(expression.split()).isprintable():
-        raise InputError("The expression contains an invisible character.", hint="Remove it.")
+        raise InputError("The expression contains an invisible character.", hint="Remove the character.")
     tokens = tuple(_tokens(expression))
     scan = _TokenChecker(tokens, names)
     scan.check()
@@ -128,9 +128,9 @@ def _invalid_token_error(remaining: str) -> InputError:
             f"{remaining[:10].split(maxsplit=1)[0]!r} is not a number.", hint="Use the form 7, 0.5 or 1e3."
         )
     if sign in "\"'":
-        hint = "Close it with the quote that opened it."
+        hint = "Close each string with the quote that opens it."
         return InputError("A string is not closed, or starts with three quotes.", hint=hint)
-    return InputError(f"{sign!r} is not allowed in an expression.", hint=_HINTS.get(sign, "Remove it."))
+    return InputError(f"{sign!r} is not allowed in an expression.", hint=_HINTS.get(sign, "Remove the character."))
 
 
 class _TokenChecker:
@@ -195,7 +195,10 @@ class _TokenChecker:
         if self._text_at(index - 1) != "." or over not in self._names.lists or self._text_at(index - 3) == ".":
             raise InputError(f"{text} needs a list.", hint=f"The lists are {', '.join(sorted(self._names.lists))}.")
         if any(self._open):
-            raise InputError(f"{text} is inside another loop.", hint="Split it into two guardrails, or use a count.")
+            raise InputError(
+                f"The loop {text} is inside another loop.",
+                hint="Split the rule into two guardrails, one for each loop.",
+            )
         bound = self._text_at(index + 2)
         if not bound.isidentifier() or self._text_at(index + 3) != ",":
             raise InputError(f"{text} does not name its loop variable.", hint=f"Write {over}.{text}(x, … x …).")
@@ -217,7 +220,10 @@ class _TokenChecker:
         elif text == ")" and self._open:
             self._open.pop()
         elif text in "!-+" and {self._text_at(n) for n in range(index - MAX_REPEATED_SIGNS, index)} == {text}:
-            raise InputError(f"There are too many {text} in a row.", hint="Remove pairs of them.")
+            raise InputError(
+                f"There are too many {text} in a row.",
+                hint="Two of these signs in a row have no effect: remove both.",
+            )
 
     def _skip_list(self, index: int) -> int:
         """Return the position at which the list that begins at `index` ends.
@@ -241,7 +247,7 @@ class _TokenChecker:
 
 
 def _unknown_name_error(name: str, noun: str, known: Set[str]) -> InputError:
-    near = did_you_mean(name, known) or f"Known: {', '.join(sorted(known))}."
+    near = did_you_mean(name, known) or f"The {noun}s are: {', '.join(sorted(known))}."
     return InputError(f"{name!r} is not a known {noun}.", hint=near)
 
 
@@ -249,4 +255,4 @@ def _check_agreement(program: cel.Program, known: Set[str], callable_here: Set[s
     """Raise InputError if the CEL library sees names that the checks did not see, which would bypass the limits."""
     functions = {name for name in program.functions() if name.isidentifier()}
     if not functions <= callable_here or not set(program.variables()) <= known:
-        raise InputError("The expression can be read in two ways.", hint="Split it into simpler parts.")
+        raise InputError("The expression can be read in two ways.", hint="Split the expression into simpler parts.")

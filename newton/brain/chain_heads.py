@@ -44,7 +44,7 @@ class ChainHeadFiles:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ConfigError(
                 f"{path} is not a valid chain head file: {error}.",
-                hint="Restore it, or delete it: the next decision saves a new one.",
+                hint="Restore the file, or delete it: the next decision saves a new one.",
             ) from None
 
     def load_or_none(self, agent_id: UUID) -> ChainHead | None:

@@ -52,13 +52,13 @@ def validate(new_decision: NewDecision) -> NewDecision:
 def validate_draft(draft: DecisionDraft) -> DecisionDraft:
     """Return the draft with normalized fields and with secrets redacted. Raises InputError for an invalid field."""
     if not (math.isfinite(draft.confidence) and 0 <= draft.confidence <= 1):
-        raise InputError(f"A confidence of {draft.confidence} is out of range.", hint="Give a number from 0 to 1.")
+        raise InputError(f"A confidence of {draft.confidence} is out of range.", hint="Give a confidence from 0 to 1.")
     _ensure_one_of("stakes", draft.stakes, get_args(Stakes))
     for reason in draft.reasons:
         _ensure_one_of("kind of reason", reason.kind, get_args(ReasonKind))
     for name, items in (("reasons", draft.reasons), ("alternatives", draft.alternatives), ("tags", draft.tags)):
         if len(items) > MAX_ITEMS:
-            raise InputError(f"{len(items)} {name} are too many.", hint=f"Give at most {MAX_ITEMS}.")
+            raise InputError(f"{len(items)} {name} are too many.", hint=f"Give at most {MAX_ITEMS} {name}.")
     at = hygiene.validate_time(draft.at, what="time of the decision").astimezone(UTC)
     return replace(
         draft,
@@ -95,7 +95,7 @@ def validate_review(review: DecisionReview, *, decided_at: datetime) -> Decision
 def ensure_review_date(review_at: datetime | None, *, decided_at: datetime) -> datetime | None:
     """Return the review date in UTC; None if there is none. Raises InputError if it is not after the decision."""
     if review_at is not None and hygiene.validate_time(review_at, what="review date") <= decided_at:
-        raise InputError("The review date is not after the decision.", hint="Give a later date.")
+        raise InputError("The review date is not after the decision.", hint="Give a review date after the decision.")
     return None if review_at is None else review_at.astimezone(UTC)
 
 
@@ -180,4 +180,4 @@ def _if_given(clean: Callable[..., str], text: str | None, what: str) -> str | N
 
 def _ensure_one_of(what: str, value: str, allowed: Sequence[str]) -> None:
     if value not in allowed:
-        raise InputError(f"{value!r} is not a valid {what}.", hint=f"Known: {', '.join(allowed)}.")
+        raise InputError(f"{value!r} is not a valid {what}.", hint=f"Use one of: {', '.join(allowed)}.")

@@ -103,7 +103,9 @@ async def load_decision(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> StoredD
     """Return a decision from its ledger records. Raises NotFoundError."""
     records = await ledger.list_records(tx, decision_id, agent_id=agent_id)
     if not records:
-        raise NotFoundError(f"There is no decision {decision_id}.", hint="`newton decisions` lists the ids.")
+        raise NotFoundError(
+            f"There is no decision {decision_id}.", hint="`newton decisions` lists the decisions with their ids."
+        )
     return _from_records(records)
 
 
@@ -147,7 +149,9 @@ async def mark_done(tx: Tx, decision_id: UUID, *, ctx: WriteContext) -> None:
     await load_decision(tx, decision_id, agent_id=ctx.agent_id)
     transition = PlannedTransition(decision_id, "done", "RECORDED", "PENDING", "it was done")
     if not await apply_transitions(tx, [transition], ctx=ctx):
-        raise ConflictError("The decision is done already.", hint="`newton decisions show ID` shows its state.")
+        raise ConflictError(
+            "The decision is done already.", hint="`newton decisions show ID` shows the state of the decision."
+        )
 
 
 async def review(tx: Tx, decision_id: UUID, review: DecisionReview, *, ctx: WriteContext) -> None:
@@ -165,7 +169,7 @@ async def review(tx: Tx, decision_id: UUID, review: DecisionReview, *, ctx: Writ
     if review.at > ctx.now:
         raise InputError(
             f"The outcome of {review.at:%Y-%m-%d %H:%M} is in the future.",
-            hint="Give the time at which it was observed, or omit it to use the present time.",
+            hint="Give the time at which the outcome was observed, or omit the time to use the present one.",
         )
     await _apply_review(tx, stored, codec.validate_review(review, decided_at=stored.decided_at), ctx=ctx)
 
@@ -182,9 +186,9 @@ async def supersede(tx: Tx, newer_id: UUID, older_id: UUID, *, ctx: WriteContext
     rows = await SQL["list_superseded"].fetch_all(tx, agent_id=ctx.agent_id, memory_id=older_id)
     if newer_id == older_id or newer_id in {row["other_id"] for row in rows}:
         message = "A decision cannot supersede itself, directly or through others."
-        raise InputError(message, hint="Record a new decision that supersedes it.")
+        raise InputError(message, hint="Record a new decision that supersedes the old one.")
     if newer.decided_at < older.decided_at:
-        raise InputError("A decision cannot supersede a later one.", hint="Swap the two ids.")
+        raise InputError("A decision cannot supersede a later one.", hint="Swap the ids of the two decisions.")
     await _record_link(tx, newer_id, "supersedes", older_id, ctx=ctx)
     if older.review is None:
         review = DecisionReview(verdict="partial", at=newer.decided_at, how="superseded")

@@ -61,7 +61,7 @@ class ReviewedDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrackRecord:
-    """The numbers of an agent's earlier decisions at the time of a new one. Rates are None without reviews.
+    """Counts and rates of an agent's earlier decisions at the time of a new one. Rates are None without reviews.
 
     `judged` counts reviewed decisions and `overdue` open ones whose review date has passed. `category_…` fields cover
     the decisions of the same category.

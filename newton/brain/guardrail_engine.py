@@ -104,7 +104,7 @@ def _is_broken(expression: str, context: cel.Context) -> bool:
     if not isinstance(result, bool):
         kind = "null" if result is None else type(result).__name__
         message = f"The expression returns {kind}; a guardrail must return true or false."
-        raise InputError(message, hint="Use a comparison.")
+        raise InputError(message, hint="Use a comparison, such as confidence < 0.5.")
     return result
 
 
@@ -115,7 +115,7 @@ def _suggest_fix(expression: str, error: BaseException) -> str:
     if "look_again_at" in expression:
         nullable.append("look_again_at")
     if nullable:
-        return f"It is null while unknown: write {nullable[0]} != null && …"
+        return f"{nullable[0]} is null while it is unknown: write {nullable[0]} != null && …"
     return "Compare numbers with numbers and strings with strings; double(…) converts an integer."
 
 
@@ -140,13 +140,15 @@ def _to_variables(draft: DecisionDraft, track_record: TrackRecord) -> dict[str, 
 
 def _check_limits(draft: DecisionDraft, variables: dict[str, object]) -> None:
     if not 0 <= draft.confidence <= 1:
-        raise InputError(f"A confidence of {draft.confidence} is out of range.", hint="Give a number from 0 to 1.")
+        raise InputError(f"A confidence of {draft.confidence} is out of range.", hint="Give a confidence from 0 to 1.")
     longest = max(map(len, (draft.alternatives, draft.tags, draft.reasons)))
     if longest > MAX_ITEMS:
-        raise InputError(f"A list of the decision has {longest:,} items.", hint=f"The maximum is {MAX_ITEMS}.")
+        raise InputError(f"A list of the decision has {longest:,} items.", hint=f"The maximum is {MAX_ITEMS} items.")
     texts = [*draft.alternatives, *draft.tags, *(value for value in variables.values() if isinstance(value, str))]
     if (chars := sum(map(len, texts))) > MAX_TEXT_CHARS:
-        raise InputError(f"The decision has {chars:,} characters.", hint=f"Shorten it to {MAX_TEXT_CHARS:,} or fewer.")
+        raise InputError(
+            f"The decision has {chars:,} characters.", hint=f"Shorten the texts to {MAX_TEXT_CHARS:,} characters."
+        )
 
 
 @functools.cache

@@ -68,7 +68,7 @@ async def add(tx: Tx, rule: GuardrailRule, file_guardrails: FileGuardrails, *, c
         return "unchanged"
     own = [status for status in by_name.values() if status.rule.source == "own" and status.rule.name != rule.name]
     if len(own) >= MAX_OWN:
-        hint = "Retire one first: `newton guard retire NAME`."
+        hint = "Retire a guardrail first: `newton guard retire NAME`."
         raise ConflictError(f"The agent already has the maximum of {MAX_OWN} guardrails.", hint=hint)
     await _append_change(tx, rule.name, "added", rule, ctx=ctx)
     return "replaced" if before and before.in_force else "added"
@@ -125,5 +125,5 @@ def _from_row(row: Record) -> GuardrailRule:
 
 
 def _not_found_error(name: str, known: list[str], *, what: str = "There is no guardrail in force") -> NotFoundError:
-    hint = f"{did_you_mean(name, known)} Known: {', '.join(sorted(known)) or 'none'}.".strip()
+    hint = f"{did_you_mean(name, known)} Known guardrails: {', '.join(sorted(known)) or 'none'}.".strip()
     return NotFoundError(f"{what} called {name!r}.", hint=hint)

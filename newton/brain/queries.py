@@ -174,7 +174,7 @@ async def list_decisions(tx: Tx, criteria: DecisionFilter, *, agent_id: UUID, no
 
 
 async def list_categories(tx: Tx, *, agent_id: UUID) -> list[CategoryCount]:
-    """Return all categories with their numbers of decisions and of reviewed ones, most used first."""
+    """Return all categories, each with the counts of its decisions and of its reviewed ones, most used first."""
     return [CategoryCount(*row) for row in await SQL["count_by_category"].fetch_all(tx, agent_id=agent_id)]
 
 

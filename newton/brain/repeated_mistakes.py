@@ -43,7 +43,10 @@ class DecisionVector:
 
 
 class _Columns(NamedTuple):
-    """Decisions as columns: times in seconds, and categories as numbers. Without an outcome, `reviewed` is infinite."""
+    """Decisions as arrays with one element for each: times in seconds, and categories as numbers.
+
+    For a decision without an outcome, `reviewed` is infinite.
+    """
 
     vector: Vector
     decided: FloatArray
@@ -83,7 +86,7 @@ class AssessedPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepeatReport:
-    """The numbers of decisions compared, without a vector, near a known failure, and with an answer to that failure.
+    """The counts of decisions compared, without a vector, near a known failure, and with an answer to that failure.
 
     `repeated` holds the nearest failure of each decision that is near a failure, but neither answers nor was shown one.
     """

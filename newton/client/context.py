@@ -59,7 +59,7 @@ class ContextItem(DroppedCandidate):
 
     kind: str
     layer: str
-    detail: Literal["summary", "micro"] | None
+    detail: Literal["full", "summary", "part", "micro"] | None
     tokens: int
     text: str
     source: str

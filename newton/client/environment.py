@@ -14,7 +14,7 @@ def resolve_url(url: str | None) -> str:
     found = url or os.environ.get(URL_VARIABLE, "").strip() or DEFAULT_URL
     if not found.startswith(("http://", "https://")):
         detail = f"{found!r} is not the URL of a daemon."
-        raise ApiError("config_error", detail, hint=f"Write it as {DEFAULT_URL}.", title="Invalid configuration")
+        raise ApiError("config_error", detail, hint=f"Write the URL as {DEFAULT_URL}.", title="Invalid configuration")
     return found
 
 
@@ -24,7 +24,7 @@ def resolve_token(token: str | None) -> str:
     if not found or not found.isascii() or not found.isprintable():
         detail = "The token is invalid." if found else "No token is given."
         hint = (
-            f"Set {TOKEN_VARIABLE}, or pass `token`; `newton tokens create NAME` on the daemon's machine creates one."
+            f"Set {TOKEN_VARIABLE}, or pass `token`; `newton tokens create NAME` on the daemon's host creates a token."
         )
         raise ApiError("config_error", detail, hint=hint, title="Invalid configuration")
     return found

@@ -141,7 +141,7 @@ def unreachable_error(url: httpx2.URL, error: httpx2.TransportError) -> ApiError
     return ApiError(
         "daemon_unreachable",
         f"The daemon at {base_address(url)} cannot be reached: {str(error) or type(error).__name__}.",
-        hint="Check that `newton serve` runs, and on which port.",
+        hint="Check that `newton serve` runs, and that the URL has its port.",
         title="Daemon unreachable",
     )
 

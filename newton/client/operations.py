@@ -37,7 +37,7 @@ class AgentOperations(ItemOperations):
         return await self.get_items("/v1/decisions/outcomes", **filters)
 
     async def guardrails(self) -> list[JsonDict]:
-        """List the guardrails (rules checked before a decision is recorded), the retired ones too."""
+        """List the guardrails (rules checked before a decision is recorded), including the retired ones."""
         return await self.get_items("/v1/guardrails")
 
     async def check_guardrails(self, description: str, *, confidence: float, **fields: object) -> JsonDict:
@@ -85,7 +85,7 @@ class AgentOperations(ItemOperations):
         await self.post(f"/v1/censors/{censor_id}/relax", {"reason": reason})
 
     async def identity(self) -> JsonDict:
-        """Return the agent's identity, lines on who it is and what always applies, by priority, with its version."""
+        """Return the agent's identity: its version, and the lines that state who it is and what always applies."""
         return await self.get("/v1/identity")
 
     async def propose_identity(self, section: str, text: str) -> bool:

@@ -1,1 +1,1 @@
-"""Assembly of contexts: choose a frame (a kind of thinking) for an input, then select, score and render memories."""
+"""Assembly of contexts: choose a frame (kind of input) for an input, then select, score and render memories."""

@@ -329,6 +329,7 @@ class ContextBuilder:
             empty_range_note=_render_empty_range_note(candidate_set, count_tokens),
             nothing_known_note=None if "memories" in gathered.missing else _render_note(NOTHING_KNOWN, count_tokens),
             item_id_tokens=count_item_id_tokens(count_tokens) if request.item_ids else 0,
+            cut_id_tokens=count_item_id_tokens(count_tokens),
             tasks=build_task_section(gathered.session_data.task_stack, layers, headers, count_tokens=count_tokens),
             fact_labels=label_facts(candidate_set.memories, now=plan.now, tokens=count_label_tokens(count_tokens)),
             relation_evidence=candidate_set.relation_evidence,
@@ -390,5 +391,5 @@ def _render_note(text: str, count_tokens: TokenCounter) -> TextBlock:
 def _describe_omissions(extra: ExtraSection, tasks: TaskSection) -> Mapping[str, str]:
     """Return entries for `missing` that count the lines of the caller and the tasks that do not fit."""
     lines, count = extra.omitted_count, tasks.omitted_count
-    missing = {"additional": f"no room for the last {lines} lines of the caller"} if lines else {}
+    missing = {"additional": f"no room for the last {lines} lines of the additional text"} if lines else {}
     return missing | ({"tasks": f"no room for {count} tasks"} if count else {})

@@ -64,7 +64,7 @@ def read_document(path: Path) -> LoadedDocument:
     try:
         parsed = _PARSERS[form](raw)
     except InputError as error:
-        raise InputError(f"{path} {error.what}", hint=error.hint) from None
+        raise InputError(f"{path}: {error.what}", hint=error.hint) from None
     if not parsed.sections:
         raise InputError(f"{path} has no text.", hint=_EMPTY_HINT)
     return LoadedDocument(title=parsed.title or path.stem, format=form, sections=parsed.sections)
@@ -116,9 +116,9 @@ def _check_format(path: Path) -> DocumentFormat:
     """
     status = _stat(path)
     if S_ISDIR(status.st_mode):
-        raise InputError(f"{path} is a folder.", hint="Give the path of a document inside it.")
+        raise InputError(f"{path} is a folder.", hint="Give the path of a document inside the folder.")
     if not S_ISREG(status.st_mode):
-        raise InputError(f"{path} is not a regular file.", hint="Save its content to a regular file first.")
+        raise InputError(f"{path} is not a regular file.", hint="Save the content to a regular file first.")
     form = FORMAT_BY_SUFFIX.get(path.suffix.lower())
     if form is None:
         raise InputError(f"{path} has an unsupported format.", hint=f"Known suffixes: {' '.join(FORMAT_BY_SUFFIX)}.")
@@ -149,7 +149,7 @@ def _read_bytes(path: Path) -> bytes:
 
 def _unreadable_error(path: Path, error: OSError) -> InputError:
     return InputError(
-        f"{path} cannot be read: {error.strerror}.", hint="Change its permissions, or choose another path."
+        f"{path} cannot be read: {error.strerror}.", hint="Change the permissions of the path, or choose another one."
     )
 
 
@@ -159,9 +159,11 @@ def _decode(raw: bytes) -> str:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         invalid = f"byte {error.start + 1} is 0x{raw[error.start]:02x}"
-        raise InputError(f"is not UTF-8: {invalid}.", hint="Save the file as UTF-8.") from None
+        raise InputError(f"the document is not UTF-8: {invalid}.", hint="Save the file as UTF-8.") from None
     if (position := raw.find(b"\0")) >= 0:
-        raise InputError(f"contains a NUL byte, at byte {position + 1}.", hint="If the file is text, save it as UTF-8.")
+        raise InputError(
+            f"the document has a NUL byte, at byte {position + 1}.", hint="If the file is text, save it as UTF-8."
+        )
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\f", "\n")
 
 

@@ -77,22 +77,27 @@ class Frame(NamedModel):
     """A kind of task: its questions, priorities by kind of memory, scoring profile, and shares of the token budget."""
 
     description: Text = Field(description="One sentence that says for which inputs the frame is meant.")
-    questions: tuple[Text, ...] = Field(min_length=2, max_length=4, description="Two to four short questions.")
+    questions: tuple[Text, ...] = Field(
+        min_length=2,
+        max_length=4,
+        description="Two to four short questions that a context with this frame puts to the model.",
+    )
     domains: tuple[Text, ...] = Field(
         default=(), description="The domains whose procedures and censors apply in this frame."
     )
     priorities: KindPriorities = Field(
-        default=KindPriorities(), description="A number from 0 to 1 for each kind of memory."
+        default=KindPriorities(), description="The priority of each kind of memory in the score, from 0 to 1."
     )
     profile: str = Field(default="evidence", description="The name of the profile that scores memories.")
     budget: LayerShares = Field(
-        default=LayerShares(), description="Shares of decisions, facts, procedures, episodes in a context."
+        default=LayerShares(),
+        description="The shares of decisions, facts, procedures and episodes in the tokens of a context.",
     )
     floor: Priority = Field(
-        default=0.0, description="The minimum search score (evidence) of a memory; messages are exempt."
+        default=0.0, description="The minimum evidence (search score) of a memory in the context; messages are exempt."
     )
     relevance_floor: Priority = Field(
-        default=0.08, description="The minimum probability that a memory is relevant to the input."
+        default=0.08, description="The minimum probability that a memory in the context is relevant to the input."
     )
     default_stakes: Stakes = Field(default="medium", description="The default stakes of a decision in this frame.")
     category: Text = Field(default="process", description="The default category of a decision in this frame.")
@@ -175,7 +180,7 @@ def _apply_extends(document: YamlDocument, known: Mapping[str, Frame]) -> YamlDo
         return document
     if not isinstance(name, str) or name not in known:
         what = f"cannot extend {name!r}: it is not one of {', '.join(sorted(known))}."
-        raise document.error(("extends",), what, "Name one of these frames, or delete the line.")
+        raise document.error(("extends",), what, "Name an existing frame, or delete the line.")
     base: dict[str, object] = known[name].model_dump(exclude_unset=True)
     merged = {field: _merge_field(field, base.get(field), value) for field, value in own.items()}
     return replace(document, value={**base, "name": document.path.stem, **merged})

@@ -17,10 +17,10 @@ Severity = Literal["warn", "block"]
 class Guardrail(NamedModel):
     """A rule that is checked before a decision is recorded."""
 
-    description: Text = Field(description="The reason for the rule.")
+    description: Text = Field(description="The reason for the guardrail.")
     expression: str = Field(description="A CEL expression that is true if a decision violates the rule.")
     severity: Severity = Field(description="What happens to a decision that violates the rule: warn or block.")
-    message: Text = Field(description="What to do instead of the decision.")
+    message: Text = Field(description="The text shown when a decision violates the rule: what to do instead.")
 
     @field_validator("expression")
     @classmethod

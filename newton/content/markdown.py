@@ -66,7 +66,9 @@ class _BlockWalker:
     def walk(self, tokens: list[Token]) -> None:
         for token in tokens:
             if token.nesting == 1 and token.level >= _MAX_DEPTH - 1:
-                raise InputError("nests lists or quotes too deeply.", hint="Flatten them.")
+                raise InputError(
+                    "the document nests lists or quotes too deeply.", hint="Use fewer levels of lists and quotes."
+                )
             self._add(token)
 
     def _add(self, token: Token) -> None:

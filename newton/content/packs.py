@@ -32,10 +32,14 @@ class WeightEmphasis(StrictModel):
 class BudgetSplit(StrictModel):
     """The parts of a context's token budget, in percent, for memories found in four ways."""
 
-    recent: Percent = Field(description="Percent for recent events and episodes.")
-    semantic: Percent = Field(description="Percent for memories of any kind that are similar to the input.")
-    entity: Percent = Field(description="Percent for memories about the entities that the input mentions.")
-    patterns: Percent = Field(description="Percent for procedures that apply to the input.")
+    recent: Percent = Field(description="Percent of a context's tokens for recent events and episodes.")
+    semantic: Percent = Field(
+        description="Percent of a context's tokens for memories of any kind that are similar to the input."
+    )
+    entity: Percent = Field(
+        description="Percent of a context's tokens for memories about the entities that the input mentions."
+    )
+    patterns: Percent = Field(description="Percent of a context's tokens for procedures that apply to the input.")
 
     @model_validator(mode="after")
     def _check_sum(self) -> "BudgetSplit":
@@ -53,8 +57,12 @@ class FramePack(NamedModel):
         min_length=1, max_length=500, description="One sentence that says for which work the pack is meant."
     )
     profile: str = Field(default="newton", description="The name of the profile that scores memories.")
-    weights: WeightEmphasis | None = Field(default=None, description="Weights that replace the profile's, from 0 to 1.")
-    budget: BudgetSplit = Field(description="Percent for recent, semantic, entity and patterns, which add up to 100.")
+    weights: WeightEmphasis | None = Field(
+        default=None, description="Weights from 0 to 1 that replace the weights of the profile."
+    )
+    budget: BudgetSplit = Field(
+        description="Percent of a context's tokens for `recent`, `semantic`, `entity` and `patterns`, 100 in total."
+    )
     depth: int = Field(
         default=1, ge=0, le=5, description="Number of steps along relations from the entities in the input."
     )

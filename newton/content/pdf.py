@@ -24,14 +24,17 @@ def read(raw: bytes) -> ParsedDocument:
         reader = PdfReader(io.BytesIO(raw))
         pages = list(_iter_page_texts(reader))
     except (FileNotDecryptedError, DependencyError):
-        raise InputError("is encrypted.", hint="Save a copy without a password.") from None
+        raise InputError("the document is encrypted.", hint="Save a copy without a password.") from None
     sections = [
         DocumentSection(f"page {number}", paragraphs)
         for number, page in enumerate(pages, start=1)
         if (paragraphs := tuple(collapse_whitespace(part) for part in _BLANK_LINES.split(page) if part.strip()))
     ]
     if not sections:
-        raise InputError(f"has no text on any of its {len(pages)} pages.", hint="If it is a scan, run OCR on it first.")
+        raise InputError(
+            f"the document has no text on any of its {len(pages)} pages.",
+            hint="If the document is a scan, run OCR on it first.",
+        )
     metadata = reader.metadata.title if reader.metadata else None
     title = collapse_whitespace(_clean_text(metadata)) if isinstance(metadata, str) else ""
     return ParsedDocument(title[:MAX_HEADING_CHARS], tuple(sections))
@@ -43,7 +46,9 @@ def _iter_page_texts(reader: PdfReader) -> Iterator[str]:
         text = _clean_text(page.extract_text())
         characters += len(text)
         if characters > MAX_CHARS:
-            raise InputError(f"contains more than {MAX_CHARS:,} characters of text.", hint="Split the document.")
+            raise InputError(
+                f"the document contains more than {MAX_CHARS:,} characters of text.", hint="Split the document."
+            )
         yield text
 
 

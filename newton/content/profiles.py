@@ -61,7 +61,7 @@ FEATURES = tuple(FeatureWeights.model_fields)
 
 
 class OutcomeFactors(StrictModel):
-    """The factor by which a memory's score is multiplied, for each outcome of what it records."""
+    """The factor by which a memory's score is multiplied, for each outcome that a memory can have."""
 
     success: Multiplier = 1.2
     partial: Multiplier = 1.0
@@ -135,34 +135,52 @@ class Profile(NamedModel):
     description: str = Field(
         min_length=1, max_length=500, description="One sentence that says when to choose the profile."
     )
-    weights: FeatureWeights = Field(default=FeatureWeights.model_construct(), description="Weights by feature.")
-    combine: Literal["sum", "product"] = Field(
-        default="sum", description="The sum of weight x feature, or the product of feature ** weight."
+    weights: FeatureWeights = Field(
+        default=FeatureWeights.model_construct(), description="The weight of each feature in the score of a memory."
     )
-    expression: str | None = Field(default=None, description="A CEL expression over the features, in place of weights.")
+    combine: Literal["sum", "product"] = Field(
+        default="sum", description="The score: the sum of weight x feature, or the product of feature ** weight."
+    )
+    expression: str | None = Field(
+        default=None,
+        description="A CEL expression that computes a memory's score from its features, in place of weights.",
+    )
     by_frame: dict[str, str] = Field(
         default={}, description="Instead of `weights`: the name of the profile to use, by frame."
     )
     otherwise: str = Field(default="balanced", description="The profile for a frame that by_frame does not name.")
     recency: RecencyDecay = Field(
-        default=RecencyDecay(kind="none"), description="How the recency feature falls with age."
+        default=RecencyDecay(kind="none"),
+        description="How the recency term of a memory's score falls with the age of the memory.",
     )
-    outcome: OutcomeFactors = Field(default=OutcomeFactors(), description="The factor for each outcome.")
-    usage: UsageBoost = Field(default=UsageBoost(), description="The factor for the number of uses.")
-    boosts: ScoreBoosts = Field(default=ScoreBoosts(), description="Factors for matching words, age and names.")
+    outcome: OutcomeFactors = Field(
+        default=OutcomeFactors(),
+        description="The factor that multiplies a memory's score, for each outcome of the memory.",
+    )
+    usage: UsageBoost = Field(
+        default=UsageBoost(), description="The factor that multiplies a memory's score, from the number of its uses."
+    )
+    boosts: ScoreBoosts = Field(
+        default=ScoreBoosts(), description="Factors of a memory's score for matching words, age and names."
+    )
     reach: GatherOptions = Field(
         default=GatherOptions(), description="Memories to consider besides the search results."
     )
-    floor: Share = Field(default=0.0, description="The minimum search score relative to the best; messages are exempt.")
+    floor: Share = Field(
+        default=0.0, description="The minimum search score of a memory, as a share of the best; messages are exempt."
+    )
     near: Share = Field(
         default=0.0,
-        description="The minimum relevance of messages relative to the best, in contexts of automatic size.",
+        description="The minimum relevance of a message, as a share of the best, in contexts of automatic size.",
     )
     fill: OverflowMode = Field(
-        default="downgrade", description="If a memory does not fit: stop, skip it, or downgrade it."
+        default="downgrade",
+        description="What to do if a memory does not fit: stop, skip it, or downgrade it to a shorter form.",
     )
-    order: ItemOrder = Field(default="best_first", description=f"Within a layer: {', '.join(get_args(ItemOrder))}.")
-    alike: float = Field(default=0.5, gt=0, le=1, description="The minimum cosine similarity within a cluster.")
+    order: ItemOrder = Field(
+        default="best_first", description=f"Order of the memories in a layer: {', '.join(get_args(ItemOrder))}."
+    )
+    alike: float = Field(default=0.5, gt=0, le=1, description="The minimum cosine similarity of memories in a cluster.")
 
     @field_validator("expression")
     @classmethod

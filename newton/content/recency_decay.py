@@ -34,12 +34,16 @@ class RecencyDecay(StrictModel):
 
     kind: Literal["exponential", "hyperbolic", "none"]
     clock: DecayClock = "created"
-    half_life_days: float | None = Field(default=None, gt=0, description="The half-life, in days.")
+    half_life_days: float | None = Field(
+        default=None, gt=0, description="The half-life of the recency of a memory, in days."
+    )
     time_constant_hours: float | None = Field(
-        default=None, gt=0, description="Time constant T in hours: exp(-age/T) or 1/(1 + age/T)."
+        default=None,
+        gt=0,
+        description="Time constant T in hours; the recency of a memory is exp(-age/T) or 1/(1 + age/T).",
     )
     rate_per_day: float | None = Field(
-        default=None, gt=0, description="Rate R per day: exp(-R x days) or 1/(1 + R x days)."
+        default=None, gt=0, description="Rate R per day; the recency of a memory is exp(-R x days) or 1/(1 + R x days)."
     )
 
     @model_validator(mode="before")
@@ -94,5 +98,7 @@ class RecencyDecay(StrictModel):
                 hint="Omit the hours, or choose a profile with decay, such as balanced.",
             )
         if not 0 < hours < math.inf:
-            raise InputError(f"A decay of {hours} hours is not possible.", hint="Give a number above 0, such as 0.5.")
+            raise InputError(
+                f"A decay of {hours} hours is not possible.", hint="Give a number of hours above 0, such as 0.5."
+            )
         return RecencyDecay(kind=self.kind, clock=self.clock, time_constant_hours=hours)

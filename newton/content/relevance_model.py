@@ -42,7 +42,9 @@ class RelevanceCoefficients(StrictModel):
 class RelevanceModel(StrictModel):
     """Coefficients for the embedding model they were fitted to, for other ones, and for a search by words only."""
 
-    embedding_model: str = Field(description="The identity of the embedding model of the fit.")
+    embedding_model: str = Field(
+        description="The identity of the embedding model to which the coefficients `fitted` belong."
+    )
     fitted: RelevanceCoefficients
     other: RelevanceCoefficients
     words_only: RelevanceCoefficients

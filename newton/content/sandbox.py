@@ -38,12 +38,15 @@ def run_parser(
     message = child.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2][:200].rstrip(".")
     if child.returncode == -signal.SIGXCPU:
         raise InputError(
-            f"takes more than {seconds} seconds to read.", hint="Split the document, or save it in another format."
+            f"the document takes more than {seconds} seconds to read.",
+            hint="Split the document, or save it in another format.",
         )
     if "MemoryError" in message or child.returncode < 0:
-        what = f"needs more than {max_megabytes} MB to read, or crashes the parser."
+        what = f"the document needs more than {max_megabytes} MB to read, or crashes the parser."
         raise InputError(what, hint="Split or repair the document.")
-    raise InputError(f"is broken: {message}.", hint="Open the document in a viewer, then save or export it again.")
+    raise InputError(
+        f"the document is broken: {message}.", hint="Open the document in a viewer, then save or export it again."
+    )
 
 
 def serve(module: str, seconds: int, megabytes: int) -> None:

@@ -57,7 +57,11 @@ class SkillFile(NamedModel):
     name: str = Field(pattern=r"^[a-z][a-z0-9-]*$", max_length=60, description="The folder name: a-z, 0-9 and hyphens.")
     description: Line = Field(description="The purpose of the skill and when to use it, in 1 to 500 characters.")
     domain: Phrase = Field(default="general", description="The domain of the procedure.")
-    triggers: tuple[Phrase, ...] = Field(default=(), max_length=50, description="Phrases of up to 100 characters.")
+    triggers: tuple[Phrase, ...] = Field(
+        default=(),
+        max_length=50,
+        description="Phrases of up to 100 characters whose occurrence in an input calls for the skill.",
+    )
     frames: tuple[Phrase, ...] = Field(
         default=(), max_length=50, description="Names of the frames in which the skill applies."
     )
@@ -212,7 +216,7 @@ class _SkillBody:
         if section := self._sections.get(_STEPS):
             if items := _items(self._lists(_STEPS)):
                 return items
-            what, hint = "there is no list under '## Steps'.", "Write each step there on a line: '1. ...'."
+            what, hint = "there is no list under '## Steps'.", "Write each step in a line '1. ...' below '## Steps'."
             raise file_error(self._path, _line_number(section.heading), what, hint)
         goals = set(self._sections[_GOALS].blocks) if _GOALS in self._sections else set[SyntaxTreeNode]()
         nodes = [node for block in self._root.children if block not in goals for node in block.walk()]

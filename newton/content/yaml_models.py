@@ -28,7 +28,7 @@ class NamedModel(StrictModel):
     name: str = Field(
         pattern=r"^[a-z][a-z0-9_-]*$",
         max_length=60,
-        description="Name: the name of the file without `.yaml`, in lower case.",
+        description="The name: that of the file without `.yaml`, in lower case.",
     )
 
     @functools.cached_property
@@ -81,7 +81,7 @@ def check_name(document: YamlDocument, item: M, expected: str, noun: str) -> M:
     """
     if item.name != expected:
         what = f"the {_model_label(type(item))} has the name {item.name!r}, but its {noun} has the name {expected!r}."
-        raise document.error(("name",), what, "Rename one of them.")
+        raise document.error(("name",), what, f"Change the name in the file, or rename the {noun}.")
     return item
 
 
@@ -109,7 +109,7 @@ def get_by_name(items: Mapping[str, M], name: str, noun: str) -> M:
     """
     if name in items:
         return items[name]
-    known = f"Known: {', '.join(sorted(items))}."
+    known = f"The {noun}s are: {', '.join(sorted(items))}."
     raise NotFoundError(f"There is no {noun} {name!r}.", hint=f"{did_you_mean(name, items)} {known}".strip())
 
 
@@ -134,7 +134,9 @@ def _to_config_error(document: YamlDocument, model: type[BaseModel], error: Vali
     if first["type"] == "extra_forbidden":
         return _unknown_field_error(document, model, location)
     what = f"{_format_location(location) or _model_label(model)} {_describe_error(first)}."
-    return document.error(location, what, _find_description(model, location) or "Correct that line.")
+    return document.error(
+        location, what, _find_description(model, location) or f"Correct line {document.line(location)}."
+    )
 
 
 def _unknown_field_error(document: YamlDocument, model: type[BaseModel], location: YamlLocation) -> ConfigError:

@@ -139,7 +139,7 @@ class _YamlWalker:
         context = f" {error.context}" if error.context else ""
         start = error.context_mark.line + 1 if error.context_mark else line
         since = f" begun in line {start}" if start != line else ""
-        return file_error(self.path, line, f"not valid YAML: {error.problem}{context}{since}.", "Correct that line.")
+        return file_error(self.path, line, f"not valid YAML: {error.problem}{context}{since}.", f"Correct line {line}.")
 
     def _value(self, node: yaml.Node, location: YamlLocation) -> object:
         self.lines.setdefault(location, node.start_mark.line + 1)
@@ -163,7 +163,7 @@ class _YamlWalker:
             key = self._key(key_node)
             if key in mapping:
                 what = f"{key!r} is repeated; the first is in line {self.lines[*location, key]}."
-                raise self._error_at(key_node, what, "Keep one of the two.")
+                raise self._error_at(key_node, what, "Keep one of the two fields.")
             self.lines[*location, key] = key_node.start_mark.line + 1
             mapping[key] = self._value(value_node, (*location, key))
         return mapping
@@ -171,7 +171,7 @@ class _YamlWalker:
     def _key(self, node: yaml.Node) -> str:
         if isinstance(node, yaml.ScalarNode) and node.tag == _TEXT:
             return cast("str", node.value)
-        raise self._error_at(node, "the key is not text.", "If it is the name of a field, put it in quotes.")
+        raise self._error_at(node, "the key is not text.", "If the key is the name of a field, put it in quotes.")
 
     def _scalar(self, node: yaml.Node) -> object:
         if node.tag == _TEXT:

@@ -254,7 +254,9 @@ async def _restore_dump(url: str, folder: Path, *, replace: bool) -> None:
     """Restore a dump in one transaction, so that the old data remain after a failure."""
     async with connect(url) as connection:
         if await connection.fetchval(HAS_SCHEMA_SQL) and not replace:
-            raise ConflictError("The database already contains data.", hint="Pass --replace to delete it.")
+            raise ConflictError(
+                "The database already contains data.", hint="Pass --replace to delete the data of the database."
+            )
         for role in (APP_ROLE, WORKER_ROLE):
             await connection.execute(CREATE_ROLE_SQL % role)
     flags = ("--clean", "--if-exists", "--single-transaction", "--exit-on-error", "--no-owner")

@@ -15,7 +15,7 @@ FORMAT = 1
 class BackupManifest(BaseModel):
     """The manifest of a backup of the kind `base` (server files) or `dump` (pg_dump).
 
-    `rows` are the numbers of rows of each table at the start of the backup; `sha256` is a hash of the manifest itself.
+    `rows` has the row count of each table at the start of the backup; `sha256` is a hash of the manifest itself.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

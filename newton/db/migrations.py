@@ -49,7 +49,7 @@ def find_pending(applied: Mapping[str, str], wanted: Sequence[SchemaMigration]) 
         if applied.get(migration.name, migration.sha256) != migration.sha256:
             raise SchemaVersionError(
                 f"The migration {migration.name} was edited after it was applied to this database.",
-                hint="Restore the file and make the change in a new migration.",
+                hint="Restore the file of the migration, and make the change in a new migration.",
             )
     if newer := sorted(applied.keys() - {migration.name for migration in wanted}):
         raise SchemaVersionError(

@@ -121,7 +121,7 @@ def _resolve_root_base(home: Path) -> Path:
             return base
         raise DatabaseError(
             f"{pointer} names the data folder {str(base)!r}, which does not exist or is not absolute.",
-            hint=f"Restore that folder, or delete {pointer} to start with an empty memory.",
+            hint=f"Correct the path or restore the folder, or delete {pointer} to start with an empty memory.",
         )
     base = ROOT_HOME / uuid.uuid4().hex[:16]
     base.mkdir(parents=True, mode=0o755)

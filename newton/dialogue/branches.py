@@ -59,7 +59,9 @@ async def create_checkpoint(tx: Tx, name: str, *, session_id: UUID, ctx: WriteCo
     position = await _last_position(tx, session_id=session_id, ctx=ctx)
     row = {"agent_id": ctx.agent_id, "session_id": session_id, "name": name, "position": position, "now": ctx.now}
     if await SQL["insert_checkpoint"].fetch_one(tx, **row) is None:
-        raise ConflictError(f"The session already has a checkpoint {name!r}.", hint="Choose another name.")
+        raise ConflictError(
+            f"The session already has a checkpoint {name!r}.", hint="Choose another name for the checkpoint."
+        )
     return SessionCheckpoint(name, position, ctx.now)
 
 
@@ -101,7 +103,7 @@ async def inject(
     position = await _last_position(tx, session_id=session_id, ctx=ctx)
     if excerpt.session_id == session_id:
         raise InputError(
-            f"The session {excerpt.ref} already contains these messages.",
+            f"Messages of the session {excerpt.ref} cannot be injected into the same session.",
             hint="`newton sessions expand` shows shortened messages in full again.",
         )
     await _check_range(tx, excerpt, ctx=ctx)
@@ -130,9 +132,9 @@ async def eject(tx: Tx, injection_id: UUID, *, session_id: UUID, ctx: WriteConte
 async def _check_range(tx: Tx, excerpt: SessionExcerpt, *, ctx: WriteContext) -> None:
     end = await log.get_last_position(tx, agent_id=ctx.agent_id, session_id=excerpt.session_id)
     if not 0 <= excerpt.first <= excerpt.last <= end:
-        numbers = f"its messages are numbered 0 to {end}" if end >= 0 else "it is empty"
         raise NotFoundError(
-            f"The session {excerpt.ref} has no messages {excerpt.first} to {excerpt.last}: {numbers}.",
+            f"The session {excerpt.ref} has no messages {excerpt.first} to {excerpt.last}; it has {end + 1:,} messages,"
+            " numbered from 0.",
             hint=f"`newton sessions log {excerpt.ref}` shows the messages with their numbers.",
         )
 
@@ -141,8 +143,8 @@ def _check_budget(tokens: int, injected_tokens: int, *, max_tokens: int) -> None
     if injected_tokens + tokens > max_tokens:
         beside = f", in addition to the {injected_tokens:,} tokens injected already" if injected_tokens else ""
         raise InputError(
-            f"These messages have {tokens:,} tokens{beside}; the maximum is {max_tokens:,}.",
-            hint="Select fewer messages, or remove others with `newton sessions eject`.",
+            f"The selected messages have {tokens:,} tokens{beside}; the maximum is {max_tokens:,}.",
+            hint="Select fewer messages, or remove injected ones with `newton sessions eject`.",
         )
 
 
@@ -157,12 +159,14 @@ async def _resolve_position(tx: Tx, from_position: str | int | None, *, session_
         rows = await list_checkpoints(tx, agent_id=ctx.agent_id, session_id=session_id)
         checkpoints = {checkpoint.name: checkpoint.position for checkpoint in rows}
         if from_position not in checkpoints and not from_position.isdecimal():
-            hint = f"Give a message number or a checkpoint. It has: {', '.join(checkpoints) or 'none'}."
+            hint = f"Give the number of a message, or one of the checkpoints: {', '.join(checkpoints) or 'none'}."
             raise NotFoundError(f"The session has no checkpoint {from_position!r}.", hint=hint)
         from_position = checkpoints[from_position] if from_position in checkpoints else int(from_position)
     position = end if from_position is None else from_position
     if not 0 <= position <= end:
-        raise NotFoundError(f"The session has no message {position}.", hint=f"Give a number from 0 to {end}.")
+        raise NotFoundError(
+            f"The session has no message {position}.", hint=f"Give the number of a message, from 0 to {end}."
+        )
     return position
 
 

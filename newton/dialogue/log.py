@@ -52,7 +52,7 @@ class InjectedRange(NamedTuple):
 
 
 class ViewSources(NamedTuple):
-    """The data that determine a view: entries that no other entry covers, and the number of forgotten memories."""
+    """The data that determine a view: compaction entries that no other covers, and the number of forgotten memories."""
 
     entries: Sequence[CompactionEntry]
     forgotten_count: int

@@ -47,7 +47,7 @@ async def get_session_id(tx: Tx, *, agent_id: UUID, ref: str) -> UUID:
     """Return the id of the session `ref`. Raises NotFoundError if there is none."""
     row = await SQL["find_by_ref"].fetch_one(tx, agent_id=agent_id, ref=ref)
     if row is None:
-        hint = f"`newton sessions` lists the sessions; `newton chat --session {ref}` creates this one."
+        hint = f"`newton sessions` lists the sessions; `newton chat --session {ref}` creates this session."
         raise NotFoundError(f"There is no session {ref!r}.", hint=hint)
     return row["session_id"]
 
@@ -144,7 +144,7 @@ async def _match_tool_results(
 
 
 def trim_message(stored: StoredMessage, *, created_at: datetime, count_tokens: TokenCounter) -> CompactionEntry | None:
-    """Return a shortened form of a message that is too long to be sent whole, as an entry; else None. Pure."""
+    """Return a short form, as a compaction entry, of a message that is too long to be sent whole; else None. Pure."""
     line = stored.message
     trigger, limit = TRIM_TOOL_TOKENS if line.role == "tool" else TRIM_TOKENS
     call_tokens = _count_call_tokens(line.calls, count_tokens)

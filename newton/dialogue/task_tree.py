@@ -165,8 +165,8 @@ class TaskTree:
         if blocked:
             raise InputError(
                 f"Task {task.number} still has a blocked subtask: {blocked[0].number}, {blocked[0].goal!r}.",
-                hint=f"Resume it with `newton tasks resume {blocked[0].number}`, then finish it with `newton tasks pop`"
-                " or `newton tasks fail`.",
+                hint=f"Resume the subtask with `newton tasks resume {blocked[0].number}`, then finish it with"
+                " `newton tasks pop` or `newton tasks fail`.",
             )
         return task
 
@@ -185,7 +185,9 @@ class TaskTree:
                 hint=f"Resume task {parent.number} first: `newton tasks resume {parent.number}`.",
             )
         if (current and current.task_id) != task.parent_id:
-            kind = f"a subtask of the current task {current.number}" if current else "a root task, and none is current"
+            kind = (
+                f"a subtask of the current task {current.number}" if current else "a root task, but no task is current"
+            )
             raise InputError(
                 f"Task {task.number} is not {kind}.",
                 hint="End or block the current task first, until the parent of the blocked task is current.",

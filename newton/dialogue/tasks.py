@@ -62,7 +62,7 @@ async def push(tx: Tx, goal: str, *, session_id: UUID, ctx: WriteContext, instea
     if parent and parent.depth + 1 >= MAX_DEPTH:
         raise InputError(
             f"Task {parent.number} is {MAX_DEPTH} levels deep, which is the maximum.",
-            hint="`newton tasks pop RESULT` completes it; then push the next task beside it.",
+            hint="`newton tasks pop RESULT` completes the task; then push the next task beside it.",
         )
     task = Task(
         task_id=new_id(),

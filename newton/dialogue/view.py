@@ -41,7 +41,7 @@ class CompactionEntry:
 
 
 class EntryRange(Protocol):
-    """Interface of an entry's positions, without its text."""
+    """Interface of the positions of a compaction entry, without its text."""
 
     @property
     def entry_id(self) -> UUID: ...
@@ -136,7 +136,7 @@ class DialogueTurn(NamedTuple):
 def build_view(
     messages: Sequence[StoredMessage], entries: Sequence[CompactionEntry], injections: Sequence[InjectedText] = ()
 ) -> list[ViewMessage]:
-    """Build the view of a session: each message as it is, or the entry that replaces it, once.
+    """Build the view of a session: each message as it is, or the compaction entry that replaces it, once.
 
     `messages` must be in order and without gaps. Notices are not shown; the message before a notice also covers its
     position.
@@ -164,7 +164,7 @@ def build_view(
 
 
 def apply_entries(view: Sequence[ViewMessage], entries: Sequence[CompactionEntry]) -> list[ViewMessage]:
-    """Return the view in which the entries replace further messages."""
+    """Return the view in which the compaction entries replace further messages."""
     by_first = {entry.first: entry for entry in outermost_entries(entries)}
     applied: list[ViewMessage] = []
     last = -1
@@ -178,7 +178,7 @@ def apply_entries(view: Sequence[ViewMessage], entries: Sequence[CompactionEntry
 
 
 def outermost_entries(entries: Sequence[E]) -> list[E]:
-    """Return the entries that no larger or later entry covers."""
+    """Return the compaction entries that no larger or later entry covers."""
     outermost: list[E] = []
     for entry in sorted(entries, key=lambda e: (e.first, -e.last, -e.made_at.timestamp(), -e.entry_id.int)):
         if not outermost or entry.first > outermost[-1].last:

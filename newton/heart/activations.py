@@ -51,5 +51,7 @@ async def record_result(
         tx, agent_id=ctx.agent_id, memory_id=memory_id, activation_id=activation, result=result, now=ctx.now
     )
     if not rows:
-        raise NotFoundError(f"The {kind} has no recorded use that still lacks a result.", hint="Record a use first.")
+        raise NotFoundError(
+            f"The {kind} has no recorded use that still lacks a result.", hint=f"Record a use of the {kind} first."
+        )
     await review(tx, ctx, kind, [memory_id])

@@ -62,7 +62,7 @@ class CensorRule:
                 f"Invalid censor threshold {self.threshold}.", hint="Give a number of matches from 1 to 1,000."
             )
         if len(self.trigger) > MAX_TRIGGER_CHARACTERS:
-            hint = f"Shorten it to {MAX_TRIGGER_CHARACTERS} characters."
+            hint = f"Shorten the trigger to {MAX_TRIGGER_CHARACTERS} characters."
             raise InputError(f"The trigger is too long: {len(self.trigger)} characters.", hint=hint)
         if self.match_mode == "phrase" and not _to_padded_words(self.trigger).strip():
             raise InputError(
@@ -113,7 +113,7 @@ class Censor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CensorSummary:
-    """A censor with the numbers of its matches and false positives. While quarantined it is not enforced."""
+    """A censor with the counts of its matches and false positives. While quarantined it is not enforced."""
 
     memory_id: UUID
     state: str
@@ -153,9 +153,9 @@ def validate_domain(rule: CensorRule, domains: Collection[str]) -> None:
     """Raise InputError if the rule has a domain that is not one of `domains`."""
     if rule.domain not in (None, *domains):
         hint = (
-            f"The domains are {', '.join(sorted(domains))}; or omit the domain."
+            f"Omit the domain, or give one of: {', '.join(sorted(domains))}."
             if domains
-            else "No frame sets a domain: omit it."
+            else "Omit the domain, because no frame sets one."
         )
         raise InputError(f"No frame has the domain {rule.domain!r}.", hint=hint)
 

@@ -28,7 +28,7 @@ class TextChunk(NamedTuple):
 
 
 class _Unit(NamedTuple):
-    """A sentence, a line, or a piece of a long one. `before` is the white space between it and the unit before."""
+    """A sentence, a line, or a part of a long sentence. `before` is the white space between it and the unit before."""
 
     before: str
     text: str
@@ -175,7 +175,7 @@ class _SectionSplitter:
 
 
 def _cut_at_word(text: str, start: int, max_chars: int) -> str:
-    """Return at most `max_chars` characters of the text from `start`, cut at a space if one is in their second half."""
+    """Return up to `max_chars` characters from `start`. The cut is at the last space, if it is in their second half."""
     piece = text[start : start + max_chars]
     if start + max_chars < len(text) and not text[start + max_chars].isspace():
         cut = max(piece.rfind(" "), piece.rfind("\t"))
@@ -184,7 +184,7 @@ def _cut_at_word(text: str, start: int, max_chars: int) -> str:
 
 
 def _split_sentences(line: str) -> Iterator[tuple[str, str]]:
-    """Yield each sentence with the white space before it."""
+    """Yield pairs: the white space before a sentence, and the sentence."""
     before, start = "", 0
     for end in _SENTENCE_END.finditer(line):
         yield before, line[start : end.start(1)]

@@ -16,7 +16,7 @@ from newton.memory import store
 from newton.memory.forgetting import forget
 from newton.memory.memory import ARCHIVED, NewMemory, WriteContext, digest
 from newton.memory.quarantine import UNTRUSTED_TIERS
-from newton.memory.representations import make_short_forms, one_line
+from newton.memory.representations import make_long_forms, make_short_forms, one_line
 from newton.memory.transitions import PlannedTransition, apply_transitions
 
 SQL = load("newton.heart", "documents.sql")
@@ -35,7 +35,7 @@ class DocumentSource:
 
 @dataclass(frozen=True, slots=True)
 class IngestResult:
-    """The numbers of passages that one ingestion of a document added, left unchanged and replaced."""
+    """The counts of passages that one ingestion of a document added, left unchanged and replaced."""
 
     new: int
     kept: int
@@ -145,7 +145,7 @@ async def read_document(tx: Tx, document_ref: str, *, agent_id: UUID) -> Documen
     """
     rows = await SQL["resolve_document"].fetch_all(tx, agent_id=agent_id, document_ref=document_ref)
     if not rows:
-        raise NotFoundError(f"There is no document {document_ref!r}.", hint="`newton documents` lists them.")
+        raise NotFoundError(f"There is no document {document_ref!r}.", hint="`newton documents` lists the documents.")
     if len(rows) > 1:
         raise InputError(
             f"{document_ref!r} matches several documents.", hint="Give more characters of the end of the document's id."
@@ -203,6 +203,7 @@ def _to_new_memory(source: DocumentSource, chunk: TextChunk, content_hash: bytes
     return NewMemory(
         kind="passage",
         forms=make_short_forms(chunk.text, count_tokens=ctx.count_tokens, prefix=f"[{label}] "),
+        long_forms=make_long_forms(chunk.text, count_tokens=ctx.count_tokens, prefix=f"[{label}] "),
         full_text=chunk.text,
         indexed_text=f"{heading}\n{chunk.text}",
         embedding_text=f"{heading}: {one_line(chunk.text)}",

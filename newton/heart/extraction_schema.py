@@ -1,11 +1,12 @@
 """Schemas of model answers, and prompts, for extraction, comparison of facts and shortening. Pure."""
 
+import functools
 from collections.abc import Sequence
 from datetime import datetime
 from importlib import resources
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
 
 from newton.memory.representations import one_line
 
@@ -52,7 +53,10 @@ class ExtractionOutput(ExtractionModel):
 
 
 class PairRelationsOutput(ExtractionModel):
-    """How the later statement of each pair relates to the earlier one, in the order of the pairs."""
+    """A model's answer on pairs of statements: one relation for each pair, in the order of the pairs.
+
+    A relation says how the later statement of a pair relates to the earlier one.
+    """
 
     relations: list[PairRelation]
 
@@ -80,6 +84,16 @@ def build_pair_prompt(pairs: Sequence[tuple[datetime, str, datetime, str]]) -> s
         for number, (then, earlier, now, later) in enumerate(pairs, 1)
     )
     return _load_prompt("judge.md").format(pairs=rendered)
+
+
+@functools.cache
+def build_pair_schema(pairs: int) -> type[PairRelationsOutput]:
+    """Return the schema of the answer on this number of pairs.
+
+    The list in it has a maximum length, because a small model does not end an open list.
+    """
+    relations = (list[PairRelation], Field(max_length=pairs))
+    return create_model("PairRelationsOutput", __base__=PairRelationsOutput, relations=relations)
 
 
 def build_shortening_prompt(text: str, *, max_tokens: int) -> str:

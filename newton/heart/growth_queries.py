@@ -13,7 +13,7 @@ SQL = load("newton.heart", "growth_queries.sql")
 
 
 class CensorCounts(NamedTuple):
-    """The numbers of censor matches and of false positives in a period and in the period before it."""
+    """The counts of censor matches and of false positives in a period and in the period before it."""
 
     met: int
     false_positives: int
@@ -22,7 +22,7 @@ class CensorCounts(NamedTuple):
 
 
 class ProcedureCounts(NamedTuple):
-    """A procedure with the numbers of its uses in a period and in the period before it.
+    """A procedure with the counts of its uses in a period and in the period before it.
 
     `uses` also counts uses that neither succeeded nor failed.
     """
@@ -37,7 +37,7 @@ class ProcedureCounts(NamedTuple):
 
 
 class FactGrowthCounts(NamedTuple):
-    """The numbers of facts known at the end of a period, and learnt and confirmed in it.
+    """The counts of facts known at the end of a period, and learnt and confirmed in it.
 
     Fields whose name ends in "before" count the same for the period before.
     """
@@ -51,7 +51,7 @@ class FactGrowthCounts(NamedTuple):
 
 
 class EpisodeCounts(NamedTuple):
-    """The numbers of episodes created in a period and in the period before it."""
+    """The counts of episodes created in a period and in the period before it."""
 
     episodes: int
     episodes_before: int

@@ -37,7 +37,7 @@ def stem_overlap(stems: Set[str], line: str) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcedureTriggers:
-    """A procedure with the phrases that trigger it and the numbers of its uses."""
+    """A procedure with the phrases that trigger it and the counts of its uses."""
 
     memory_id: UUID
     name: str
@@ -62,7 +62,7 @@ def match_triggers(
 
     A procedure matches if the input contains one of its triggers, or all word stems of a trigger or of its name, or if
     one of the entity `types` is its domain or one of its tools. Matching by stems needs a phrase of at least three
-    stems, or two if the procedure belongs to the current `frame` (the chosen kind of thinking) or no frame is given.
+    stems, or two if the procedure belongs to the current `frame` (the chosen kind of input) or no frame is given.
     """
     words, stems = _to_padded_words(text[:MAX_INPUT_CHARACTERS]), extract_stems(text)
     entity_types = {entity_type.casefold() for entity_type in types}

@@ -24,7 +24,7 @@ CORE_TOKENS = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcedureVersion:
-    """One version of a procedure with the numbers of its uses, successes and failures."""
+    """One version of a procedure with the counts of its uses, successes and failures."""
 
     name: str
     version: int
@@ -52,7 +52,7 @@ class ProcedureVersion:
 
 @dataclass(frozen=True, slots=True)
 class SyncReport:
-    """The numbers of procedure versions that a synchronization with a folder added and retired."""
+    """The counts of procedure versions that a synchronization with a folder added and retired."""
 
     new: int
     retired: int
@@ -98,13 +98,15 @@ async def add_procedure(tx: Tx, skill: SkillFile, *, ctx: LifecycleContext) -> U
     if known := (await _read_latest(tx, ctx)).get(skill.name):
         if _is_same(skill, known):
             return None
-        raise ConflictError(f"Another procedure is already named {skill.name!r}.", hint="Choose another name.")
+        raise ConflictError(
+            f"Another procedure is already named {skill.name!r}.", hint="Choose another name for the procedure."
+        )
     (draft,) = await _insert_versions(tx, [skill], {}, ctx=ctx)
     return draft.memory_id
 
 
 async def list_versions(tx: Tx, *, agent_id: UUID) -> list[ProcedureVersion]:
-    """Return every version of every procedure, with the numbers of its uses."""
+    """Return every version of every procedure, each with the counts of its uses, successes and failures."""
     return [ProcedureVersion(**row) for row in await SQL["list_procedures"].fetch_all(tx, agent_id=agent_id)]
 
 
@@ -117,7 +119,7 @@ async def get_latest(tx: Tx, name: str, *, agent_id: UUID) -> ProcedureVersion:
 
 
 async def list_triggers(tx: Tx, *, agent_id: UUID) -> list[ProcedureTriggers]:
-    """Return each active procedure with its triggers and the numbers of its uses."""
+    """Return each active procedure with its triggers and the counts of its uses."""
     return [ProcedureTriggers(**row) for row in await SQL["list_triggers"].fetch_all(tx, agent_id=agent_id)]
 
 

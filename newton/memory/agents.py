@@ -56,7 +56,7 @@ async def get_or_create_agent(db: Database, name: str, *, now: datetime) -> UUID
 
 
 async def read_model(db: Database, agent_id: UUID) -> str | None:
-    """Return the name of the agent's default model; None if none is set. Raises NotFoundError."""
+    """Return the name of the agent's default model; None if none is set. Raises NotFoundError without such an agent."""
     async with db.transaction(agent_id) as tx:
         row = await SQL["read_model"].fetch_one(tx, agent_id=agent_id)
     if row is None:

@@ -45,7 +45,7 @@ async def find_derived(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) ->
 async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, reason: str, ctx: WriteContext) -> list[UUID]:
     """Delete memories and return the ids of all that were deleted.
 
-    With `derived`, memories derived from them are deleted too. Artifacts derived from them, and entities and relations
+    With `derived`, memories derived from them are also deleted. Artifacts derived from them, and entities and relations
     for which no other evidence remains, are always deleted. Raises NotFoundError for an unknown id. Raises
     ConflictError for a decision and, without `derived`, if another memory was derived from them.
     """
@@ -53,18 +53,21 @@ async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, reason: s
     await store.lock_entities(tx, agent_id=ctx.agent_id)
     rows = await SQL["find_existing"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
     if missing := set(memory_ids) - {row["memory_id"] for row in rows}:
-        raise NotFoundError(f"There is no memory {missing.pop()}.", hint="`newton recall … --json` shows ids.")
+        raise NotFoundError(
+            f"There is no memory {missing.pop()}.", hint="`newton recall … --json` shows the ids of memories."
+        )
     derivatives = await SQL["find_derived"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
     # artifacts are computed automatically and contain nothing of their own
     if (remaining := [row for row in derivatives if row["kind"] != "artifact"]) and not derived:
         named = "; ".join(f"{row['kind']} {row['memory_id']}: {row['micro']}" for row in remaining[:MAX_NAMED_DERIVED])
         raise ConflictError(
             f"{len(remaining)} memories are derived from what is to be forgotten ({named}).",
-            hint="Add --include-derived to forget them too.",
+            hint="Add --include-derived to forget the derived memories too.",
         )
     if any(row["kind"] == "decision" for row in [*rows, *derivatives]):
         raise ConflictError(
-            "A decision is never deleted.", hint="`newton decisions erase ID` deletes its text and keeps the record."
+            "A decision is never deleted.",
+            hint="`newton decisions erase ID` deletes the text of a decision and keeps its record.",
         )
     deleted = [*memory_ids, *(row["memory_id"] for row in derivatives)]
     orphans = await SQL["find_orphaned"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=deleted)

@@ -100,13 +100,13 @@ def clean_text(text: str, *, what: str = "text", max_chars: int = MAX_CHARACTERS
 
     Raises InputError if the text is empty or too long, or contains a NUL byte or a lone surrogate.
     """
-    _ensure_length(text, what=what, max_chars=max_chars, hint="Split it into parts.")
+    _ensure_length(text, what=what, max_chars=max_chars, hint=f"Split the {what} into parts.")
     if "\0" in text:
-        raise InputError(f"The {what} contains a NUL byte.", hint="Remove it: PostgreSQL cannot store one in a text.")
+        raise InputError(f"The {what} contains a NUL byte.", hint="Remove the NUL byte: PostgreSQL cannot store it.")
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise InputError(f"The {what} contains a lone surrogate.", hint="Send it as valid UTF-8.") from None
+        raise InputError(f"The {what} contains a lone surrogate.", hint=f"Send the {what} as valid UTF-8.") from None
     return redact_secrets(text)
 
 
@@ -115,9 +115,9 @@ def clean_name(text: str, *, what: str) -> str:
 
     Raises InputError unless it is one line of at most 200 printable characters.
     """
-    _ensure_length(text, what=what, max_chars=MAX_NAME_CHARACTERS, hint="Shorten it.")
+    _ensure_length(text, what=what, max_chars=MAX_NAME_CHARACTERS, hint=f"Shorten the {what}.")
     if not all(map(_is_line_character, text)):
-        hint = "Remove line breaks and control characters, and send it as valid UTF-8."
+        hint = "Remove line breaks and control characters, and send valid UTF-8."
         raise InputError(f"The {what} is not one line of printable characters.", hint=hint)
     return redact_secrets(text)
 
@@ -132,7 +132,8 @@ def clean_ref(text: str, *, what: str) -> str:
         raise InputError(f"{text!r} is not a valid {what}.", hint="Choose another name.")
     if clean_name(text, what=what) != text:
         raise InputError(
-            f"The {what} contains what looks like a secret.", hint="Choose another name: names are stored as they are."
+            f"The {what} contains what looks like a secret.",
+            hint="Choose another name: secrets in names are not removed.",
         )
     return text
 
@@ -141,7 +142,7 @@ def validate_time(moment: datetime, *, what: str = "time") -> datetime:
     """Return the time unchanged. Raises InputError if it has no time zone, or its year is not from 2 to 9998."""
     if moment.utcoffset() is None:
         message = f"The {what} has no time zone: {moment.isoformat()}."
-        raise InputError(message, hint="Write it as 2026-03-01T09:00:00Z.")
+        raise InputError(message, hint="Write a time as 2026-03-01T09:00:00Z.")
     if not 2 <= moment.year <= 9998:
         raise InputError(
             f"The {what} has the year {moment.year}, which is not supported.", hint="Use a year from 2 to 9998."

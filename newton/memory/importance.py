@@ -23,7 +23,7 @@ def normalize_importance(importance: float | None) -> float | None:
     if importance is None:
         return None
     if not 0 <= importance <= MAX_IMPORTANCE:
-        hint = f"Use a number from 0 to {MAX_IMPORTANCE}."
+        hint = f"Give an importance from 0 to {MAX_IMPORTANCE}."
         raise InputError(f"The importance {importance:g} is out of range.", hint=hint)
     return importance / MAX_IMPORTANCE
 

@@ -79,7 +79,7 @@ class MemoryDetail:
 
     @property
     def replaced(self) -> list[RelatedMemory]:
-        """The past facts that this one replaced; none if this one is past too.
+        """The past facts that this fact replaced; none if this fact is itself past.
 
         Of two linked facts the one stated last is current, so the link between them may have either direction.
         """
@@ -88,7 +88,7 @@ class MemoryDetail:
 
     @property
     def replaced_by(self) -> list[RelatedMemory]:
-        """The facts that replaced this one; none while it is current.
+        """The facts that replaced this fact; none while it is current.
 
         A fact that this one had superseded, and that was then stated again, comes first.
         """
@@ -99,7 +99,7 @@ class MemoryDetail:
 
     @property
     def contested(self) -> list[RelatedMemory]:
-        """The current facts that contradict this one. `newton conflicts` lists such pairs."""
+        """The current facts that contradict this fact. `newton conflicts` lists such pairs."""
         linked = self._list_linked("contradicts", "is contradicted by")
         return [one for one in linked if not past_reason(one.kind, one.state)]
 
@@ -155,7 +155,7 @@ async def resolve_id(tx: Tx, memory_ref: str, *, agent_id: UUID, kind: Kind | No
     digits = _to_id_digits(memory_ref)
     command = LIST_COMMANDS.get(kind, "newton recall")
     if len(digits) < MIN_ID_DIGITS or not set(digits) <= set("0123456789abcdef"):
-        hint = f"Give the whole id or at least its last {MIN_ID_DIGITS} digits; `{command}` shows them."
+        hint = f"Give the whole id or at least its last {MIN_ID_DIGITS} digits; `{command}` shows the ids."
         raise InputError(f"{memory_ref!r} is not the id of a {kind or 'memory'}.", hint=hint)
     rows = await _find_by_suffix(tx, digits, agent_id=agent_id, kind=kind)
     if not rows:
@@ -163,8 +163,8 @@ async def resolve_id(tx: Tx, memory_ref: str, *, agent_id: UUID, kind: Kind | No
             message = (
                 f"The {row['kind']} {memory_ref} was forgotten on {row['forgotten_at']:%Y-%m-%d}: {row['reason']}."
             )
-            raise NotFoundError(message, hint="It cannot be restored.")
-        raise NotFoundError(f"There is no {kind or 'memory'} {memory_ref}.", hint=f"`{command}` shows ids.")
+            raise NotFoundError(message, hint="A forgotten memory cannot be restored.")
+        raise NotFoundError(f"There is no {kind or 'memory'} {memory_ref}.", hint=f"`{command}` shows the ids.")
     if len(rows) > 1:
         raise ConflictError(f"Several memory ids end in {memory_ref}.", hint="Give more digits of the id.")
     return rows[0]["memory_id"]
@@ -180,7 +180,7 @@ async def read_memory(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> MemoryDetai
     """Return the full record of a memory. Raises NotFoundError."""
     row = await SQL["get_record"].fetch_one(tx, agent_id=agent_id, memory_id=memory_id)
     if row is None:
-        raise NotFoundError(f"There is no memory {memory_id}.", hint="`newton recall` shows ids.")
+        raise NotFoundError(f"There is no memory {memory_id}.", hint="`newton recall` shows the ids of memories.")
     fields: dict[str, Any] = dict(row)
     if compressed := fields.pop("packed"):
         fields["full_text"] = zlib.decompress(compressed).decode()

@@ -73,7 +73,7 @@ def digest(*parts: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class ShortForms:
-    """The two short forms of a memory, each one line, with the numbers of tokens that they cost in a context.
+    """The two short forms of a memory, each one line, with the tokens that each costs in a context.
 
     `micro` is the shorter one.
     """
@@ -84,13 +84,38 @@ class ShortForms:
     summary_tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class TextWindow:
+    """Consecutive sentences of a long text as one line, with an ellipsis for each end that is cut.
+
+    `tokens` counts the line as a context shows it, with the prefix of the memory.
+    """
+
+    text: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class LongForms:
+    """The forms of a text that is longer than a summary: all its windows in order, and the whole text.
+
+    Each begins in a context with the first `prefix_length` characters of the summary. `full_tokens` counts the whole
+    text as one line.
+    """
+
+    prefix_length: int
+    full_tokens: int
+    windows: tuple[TextWindow, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewMemory:
     """A memory to store.
 
     `indexed_text` is searched by words, `embedding_text` by meaning. `importance` is in [0, 1] if a person set it,
     otherwise None. A memory with `needs_approval` is quarantined whatever its trust. `mentioned_times` are times in its
-    text other than `occurred_at`. `ctx` holds the time of storage, the origin and the trust.
+    text other than `occurred_at`. `long_forms` is None for a text that is no longer than a summary. `ctx` holds the
+    time of storage, the origin and the trust.
     """
 
     ctx: "WriteContext"
@@ -112,6 +137,7 @@ class NewMemory:
     sources: tuple[UUID, ...] = ()
     needs_approval: bool = False
     mentioned_times: tuple[TimeRange, ...] = ()
+    long_forms: LongForms | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

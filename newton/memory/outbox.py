@@ -11,7 +11,7 @@ from newton.db.pool import Database, Tx
 from newton.db.queries import load
 from newton.errors import ProviderError
 from newton.ids import derive_model_id
-from newton.memory.reembedding import read_active_model
+from newton.memory.reembedding import embed_texts, make_window_arguments, read_active_model, split_vectors
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
@@ -23,15 +23,16 @@ MAX_ATTEMPTS = 8  # to embed a text; `newton doctor` shows texts that failed as 
 
 
 class PendingText(NamedTuple):
-    """A memory that has no vector yet, and the text to embed."""
+    """A memory that has no vector yet, the text to embed, and its windows if it is long."""
 
     memory_id: UUID
     text: str
+    windows: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
 class OutboxBacklog:
-    """The numbers of memories that wait for a vector, and of those that failed too often, and the last error."""
+    """The counts of memories that wait for a vector and of those that failed too often, and the last error."""
 
     waiting: int
     given_up: int
@@ -40,7 +41,7 @@ class OutboxBacklog:
 
 @dataclass(frozen=True, slots=True)
 class DrainResult:
-    """The numbers of memories embedded and failed in one pass. `stopped_by` is the reason if it ended early."""
+    """The counts of memories embedded and failed in one pass. `stopped_by` is the reason if it ended early."""
 
     embedded: int
     failed: int
@@ -48,7 +49,7 @@ class DrainResult:
 
 
 async def read_backlog(tx: Tx, *, agent_id: UUID) -> OutboxBacklog:
-    """Return the numbers of memories that wait for a vector, and of those that failed too often, and the last error."""
+    """Return the counts of memories that wait for a vector and of those that failed too often, and the last error."""
     row = await SQL["count_backlog"].fetch_one(tx, agent_id=agent_id, attempts=MAX_ATTEMPTS)
     assert row is not None
     return OutboxBacklog(**row)
@@ -106,7 +107,7 @@ class EmbeddingOutbox:
     async def _embed_batch(self, batch: Sequence[PendingText]) -> int:
         """Embed a batch and return the number of vectors stored. Raises ProviderError if the model is not available."""
         try:
-            vectors = await self._embedder.embed([item.text for item in batch])
+            vectors = await embed_texts(self._embedder, [text for item in batch for text in (item.text, *item.windows)])
         except ProviderError:
             await self._embedder.embed(["test"])  # raises if the model is down
             return await self._embed_one_by_one(batch)
@@ -118,7 +119,7 @@ class EmbeddingOutbox:
         stored = 0
         for item in batch:
             try:
-                vectors = await self._embedder.embed([item.text])
+                vectors = await embed_texts(self._embedder, [item.text, *item.windows])
             except ProviderError as error:
                 failure = {"agent_id": self._agent, "memory_id": item.memory_id, "error": error.what}
                 async with self._db.transaction(self._agent) as tx:
@@ -129,6 +130,7 @@ class EmbeddingOutbox:
         return stored
 
     async def _store_vectors(self, batch: Sequence[PendingText], vectors: "Sequence[Vector]") -> None:
+        own, windows = split_vectors(vectors, [len(item.windows) for item in batch])
         async with self._db.transaction(self._agent) as tx:
             await self._register_model(tx)
             await SQL["store_embeddings"].execute(
@@ -137,7 +139,8 @@ class EmbeddingOutbox:
                 model_id=self._model,
                 memory_ids=[item.memory_id for item in batch],
                 # asyncpg would treat a plain array as another dimension of the list
-                vectors=[HalfVector(vector) for vector in vectors],
+                vectors=[HalfVector(vector) for vector in own],
+                **make_window_arguments([item.memory_id for item in batch], windows),
             )
 
     async def _register_model(self, tx: Tx) -> None:

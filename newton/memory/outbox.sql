@@ -1,11 +1,21 @@
 -- name: list_waiting(agent_id, after, max_rows, attempts)
-select memory_id, text
-from memory.outbox
-where agent_id = $1 and memory_id > $2 and attempts < $4
-order by memory_id
+-- Each with the texts of its windows, in order.
+select
+    o.memory_id,
+    o.text,
+    array(
+        select left(m.summary, m.prefix_length) || trim(both ' …' from w.text)
+        from memory.windows as w
+        where w.agent_id = $1 and w.memory_id = o.memory_id
+        order by w.position
+    ) as windows
+from memory.outbox as o
+join memory.memories as m on m.agent_id = $1 and m.memory_id = o.memory_id
+where o.agent_id = $1 and o.memory_id > $2 and o.attempts < $4
+order by o.memory_id
 limit $3;
 
--- name: store_embeddings(agent_id, model_id, memory_ids, vectors)
+-- name: store_embeddings(agent_id, model_id, memory_ids, vectors, window_ids, window_positions, window_vectors)
 -- Only memories still in the outbox get a vector, so that text erased meanwhile leaves none. If another model is active
 -- by now, the memory stays in the outbox.
 with active as materialized (
@@ -18,6 +28,14 @@ delivered as (
     delete from memory.outbox
     where agent_id = $1 and memory_id = any($3::uuid[]) and $2 in (select model_id from active)
     returning memory_id
+),
+windows as (
+    insert into memory.window_embeddings (agent_id, model_id, memory_id, position, embedding)
+    select $1, $2, w.memory_id, w.position, v.embedding
+    from unnest($5::uuid[], $6::integer[], $7::halfvec[]) as v (memory_id, position, embedding)
+    join delivered as l on l.memory_id = v.memory_id
+    join memory.windows as w on w.agent_id = $1 and w.memory_id = v.memory_id and w.position = v.position
+    on conflict do nothing
 )
 insert into memory.embeddings (agent_id, model_id, kind, memory_id, embedding)
 select $1, $2, m.kind, m.memory_id, v.embedding

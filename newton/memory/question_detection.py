@@ -50,7 +50,9 @@ def is_only_question(text: str) -> bool:
 
 
 def find_measures(text: str) -> str:
-    """Return the words of a question that name the amount asked for. An answer has a number in their place.
+    """Return the words after "how" by which a question asks for a number, such as "many" and "old".
+
+    A sentence that answers the question has a number in place of such a word.
 
     >>> find_measures("How many goats do we have, and how old is Berta?")
     'many old'

@@ -53,7 +53,7 @@ TIME_FIRST = 2.0  # as `time_range`: matches in time come before all others
 class SearchHit(NamedTuple):
     """A memory found by a search, with its place in a thread, its cosine similarity, and its lexical evidence.
 
-    `lexical` is its BM25 score as a share of the best possible one.
+    `lexical` is its BM25 score as a share of the best possible one. A memory that `is_long` has windows.
     """
 
     memory_id: UUID
@@ -62,6 +62,7 @@ class SearchHit(NamedTuple):
     thread_id: UUID | None
     position: int | None
     speaker: str | None
+    is_long: bool
     similarity: float
     lexical: float
 
@@ -80,9 +81,9 @@ def find_named_speakers(text: str, speakers: Iterable[str | None]) -> frozenset[
 def evidence_score(
     similarity: float, lexical: float, word_count: int, weights: RankingWeights = DEFAULT_WEIGHTS
 ) -> float:
-    """Return the weighted sum of the evidence for one memory, without that of neighbouring messages.
+    """Return the weighted sum of cosine similarity and lexical evidence of one memory.
 
-    `lexical` counts half for a memory with many words.
+    `lexical` counts half for a memory with many words. Evidence from neighbouring messages is not included.
     """
     length_factor = LONG_TEXT_FACTOR if word_count > LONG_TEXT_WORDS else 1.0
     return weights.similarity * similarity + weights.lexical * length_factor * lexical
@@ -117,7 +118,7 @@ def score_relevance(
 def blend_time_match(
     relevance: Sequence[float], in_range: Sequence[bool], weights: RankingWeights = DEFAULT_WEIGHTS
 ) -> list[float]:
-    """Return each relevance, in [0, 1], averaged by weight with 1 for a memory in the time range, and 0 for another.
+    """Return the mean, by weight, of each relevance and the match in time: 1 for a memory in the range, else 0.
 
     >>> blend_time_match([1.0, 0.5], [False, True], RankingWeights(time_range=1.0))
     [0.5, 0.75]
@@ -184,7 +185,7 @@ def _neighbour_score(hit: SearchHit, scores: Mapping[_ThreadPosition, float], we
 def normalize_by_max(scores: Sequence[float]) -> list[float]:
     """Return the scores divided by the largest one, and 0 for negative ones.
 
-    So other features have the same weight for every input.
+    The best score is then 1 for every input, so that other features have the same weight.
 
     >>> normalize_by_max([2.0, 4.0, -1.0])
     [0.5, 1.0, 0.0]

@@ -22,7 +22,14 @@ from newton.memory.memory import Kind, past_reason
 from newton.memory.question_detection import find_measures
 from newton.memory.ranking import SearchHit, find_neighbours, select_best
 from newton.memory.reembedding import read_active_model
-from newton.memory.search_types import MemorySearch, RecallQuery, RecallResult, RetrievedMemory, SearchLimits
+from newton.memory.search_types import (
+    BestWindow,
+    MemorySearch,
+    RecallQuery,
+    RecallResult,
+    RetrievedMemory,
+    SearchLimits,
+)
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder
@@ -35,6 +42,9 @@ PAST_FACTOR = 0.5  # multiplies the relevance of past memories, where they are i
 NO_EVIDENCE = (0.0, 0.0, 0.0)
 EVIDENCE_INDEX = RetrievedMemory._fields.index("similarity")
 NO_EMBEDDER = "no embedding model is set"
+# Weight of the share of the input's words in a window; the cosine has weight 1. Words decide only between windows
+# without vectors: the subject of the input is in many windows of a text about it, often not in the one that answers.
+WINDOW_WORD_WEIGHT = 0.01
 MAX_WIDENINGS = 2  # of a search that finds mostly duplicates
 
 
@@ -143,6 +153,7 @@ async def _rank_hits(
 ) -> _RankedHits:
     similarities = await _fetch_similarities(tx, query, by_words.keys() - by_meaning.keys(), search)
     hits = _merge_hits(by_meaning, by_words, similarities)
+    windows, hits = await _score_windows(tx, query, hits, search)
     hits += await _fetch_neighbours(tx, query, hits, search)
     in_range = await _find_in_range(tx, hits, search)
     limits: dict[Kind, int] = {kind: width.kept for kind, width in search.limits.items()}
@@ -151,7 +162,7 @@ async def _rank_hits(
     rows = await SQL["get_memories"].fetch_all(
         tx, agent_id=search.agent_id, memory_ids=list(kept), moment=search.moment
     )
-    found = [_to_memory(row, kept.get(row[0], NO_EVIDENCE)) for row in rows]
+    found = [_to_memory(row, kept.get(row[0], NO_EVIDENCE))._replace(window=windows.get(row[0])) for row in rows]
     if search.moment is not None:
         found = await _restore_as_of(tx, found, agent_id=search.agent_id, moment=search.moment)
     found = [f._replace(relevance=f.relevance * PAST_FACTOR) if past_reason(f.kind, f.state) else f for f in found]
@@ -166,7 +177,7 @@ async def _rank_hits(
 
 def _to_memory(row: Record, evidence: tuple[float, float, float] = NO_EVIDENCE) -> RetrievedMemory:
     """Return a row of the query `get_memories` as a memory with this cosine similarity, lexical share and relevance."""
-    return RetrievedMemory._make((*row[:EVIDENCE_INDEX], *evidence, *row[EVIDENCE_INDEX:]))
+    return RetrievedMemory._make((*row[:EVIDENCE_INDEX], *evidence, *row[EVIDENCE_INDEX:], None))
 
 
 async def _restore_as_of(
@@ -187,6 +198,31 @@ async def _restore_as_of(
         for f in memories
         if f.memory_id in past
     ]
+
+
+async def _score_windows(
+    tx: Tx, query: RecallQuery, hits: Sequence[SearchHit], search: MemorySearch
+) -> tuple[Mapping[UUID, BestWindow], list[SearchHit]]:
+    """Return the best window of each hit with a long text, and the hits with the similarity of that window if higher.
+
+    The model reads only the beginning of a long text, and a sentence among many moves the vector of the whole little.
+    One statement reads the windows of all hits; without a long text there is none.
+    """
+    long_ids = [hit.memory_id for hit in hits if hit.is_long]
+    if not long_ids:
+        return {}, list(hits)
+    rows = await SQL["find_best_windows"].fetch_all(
+        tx,
+        agent_id=search.agent_id,
+        model_id=query.model_id,
+        embedding=query.vector,
+        input=query.text,
+        memory_ids=long_ids,
+        word_weight=WINDOW_WORD_WEIGHT,
+    )
+    windows = {row[0]: BestWindow(*row[1:4]) for row in rows}
+    similarities = {row[0]: row[4] for row in rows} if search.weights.similarity else {}
+    return windows, [hit._replace(similarity=max(hit.similarity, similarities.get(hit.memory_id, 0.0))) for hit in hits]
 
 
 async def _find_in_range(tx: Tx, hits: Sequence[SearchHit], search: MemorySearch) -> Set[UUID]:

@@ -19,7 +19,7 @@ with past as materialized (
     from unnest($9::uuid[]) as s (memory_id)
 )
 select
-    hit.memory_id, hit.kind, m.word_count, m.thread_id, m.position, m.speaker,
+    hit.memory_id, hit.kind, m.word_count, m.thread_id, m.position, m.speaker, m.is_long,
     -hit.distance as similarity
 from (
     select n.memory_id, wanted.kind, n.distance
@@ -53,10 +53,9 @@ from (
 -- one index lookup each: the planner overestimates the rows and would scan the agent's whole table for a join
 cross join lateral (
     select
-        word_count,
-        thread_id,
-        position,
-        case when kind = 'exchange' then substring(micro from '^\[[0-9-]+\] ([^:]+): ') end as speaker
+        word_count, thread_id, position,
+        case when kind = 'exchange' then substring(micro from '^\[[0-9-]+\] ([^:]+): ') end as speaker,
+        full_tokens is not null as is_long
     from memory.memories
     where agent_id = $1 and memory_id = hit.memory_id
     limit 1
@@ -146,7 +145,7 @@ scored as materialized (
     group by p.memory_id, p.kind
 )
 select
-    r.memory_id, r.kind, m.word_count, m.thread_id, m.position, m.speaker,
+    r.memory_id, r.kind, m.word_count, m.thread_id, m.position, m.speaker, m.is_long,
     r.score / b.score as lexical,
     b.known_share,
     b.texts
@@ -179,10 +178,9 @@ left join (
     on true
 left join lateral (
     select
-        word_count,
-        thread_id,
-        position,
-        case when kind = 'exchange' then substring(micro from '^\[[0-9-]+\] ([^:]+): ') end as speaker
+        word_count, thread_id, position,
+        case when kind = 'exchange' then substring(micro from '^\[[0-9-]+\] ([^:]+): ') end as speaker,
+        full_tokens is not null as is_long
     from memory.memories
     where agent_id = $1 and memory_id = r.memory_id
     limit 1
@@ -195,19 +193,35 @@ select e.memory_id, -(e.embedding <#> $3) as similarity
 from memory.embeddings as e
 where e.agent_id = $1 and e.model_id = $2 and e.kind = any($4::text[]) and e.memory_id = any($5::uuid[]);
 
+-- name: find_best_windows(agent_id, model_id, embedding, input, memory_ids, word_weight)
+-- Of each long text the window with the highest sum of cosine similarity and share of the input's words.
+with query as materialized (
+    select tsvector_to_array(to_tsvector('english', left($4, 20000))) as lexemes
+)
+select distinct on (s.memory_id) s.memory_id, s.position, s.text, s.tokens, s.similarity
+from (
+    select
+        w.memory_id, w.position, w.text, w.tokens,
+        coalesce(-(e.embedding <#> $3), 0) as similarity,
+        cardinality(array(select unnest(w.lexemes) intersect select unnest(q.lexemes)))::float8
+        / greatest(cardinality(q.lexemes), 1) as word_share
+    from query as q
+    cross join memory.windows as w
+    left join memory.window_embeddings as e
+        on e.agent_id = $1 and e.model_id = $2 and e.memory_id = w.memory_id and e.position = w.position
+    where w.agent_id = $1 and w.memory_id = any($5::uuid[])
+) as s
+order by s.memory_id, s.similarity + $6::float8 * s.word_share desc, s.position;
+
 -- name: get_adjacent_messages(agent_id, model_id, embedding, thread_ids, positions, quarantined, excluded_ids)
 -- Messages at these positions with their similarity. A message has no obsolete state.
 select
-    m.memory_id, m.kind, m.word_count, m.thread_id, m.position, m.speaker,
+    m.memory_id, m.kind, m.word_count, m.thread_id, m.position, m.speaker, false as is_long,
     coalesce(e.similarity, 0) as similarity
 from unnest($4::uuid[], $5::integer[]) as wanted (thread_id, position)
 cross join lateral (
     select
-        memory_id,
-        kind,
-        word_count,
-        thread_id,
-        position,
+        memory_id, kind, word_count, thread_id, position,
         substring(micro from '^\[[0-9-]+\] ([^:]+): ') as speaker
     from memory.memories
     where
@@ -295,13 +309,12 @@ select
             limit 1
         ) as last
         where s.agent_id = $1 and s.source_id = m.memory_id and last.event in ('superseded', 'expired')
-    ) as is_outdated
+    ) as is_outdated,
+    m.prefix_length, case when m.full_tokens is not null then m.full_text end as full_text, m.full_tokens
 from memory.memories as m
 left join lateral (
     select
-        reconfirmed_at,
-        valid_to,
-        attribute,
+        reconfirmed_at, valid_to, attribute,
         array(select p.other_id from pairs as p where p.memory_id = m.memory_id order by p.other_id) as contradicted_ids
     from heart.facts
     where m.kind = 'fact' and agent_id = $1 and memory_id = m.memory_id
@@ -313,9 +326,7 @@ where m.agent_id = $1 and m.memory_id = any($2::uuid[] || array(select other_id 
 -- Quarantined messages are left out.
 select
     memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, word_count, confidence, importance,
-    outcome, uses,
-    occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread_id,
-    position
+    outcome, uses, occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread_id, position
 from memory.memories
 where agent_id = $1 and kind = 'exchange' and thread_id = $2 and position < $3 and not quarantined
 order by position desc
@@ -325,9 +336,7 @@ limit $4;
 -- The latest decisions that are recorded but not carried out yet.
 select
     memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, word_count, confidence, importance,
-    outcome, uses,
-    occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread_id,
-    position
+    outcome, uses, occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread_id, position
 from memory.memories
 where agent_id = $1 and kind = 'decision' and state = 'RECORDED' and occurred_at >= $2 and not quarantined
 order by occurred_at desc, memory_id

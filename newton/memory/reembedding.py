@@ -1,6 +1,6 @@
 """Change of the embedding model: new vectors are stored beside the old ones, then one transaction switches to them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -14,11 +14,12 @@ from newton.errors import ProviderError
 from newton.ids import derive_model_id
 
 if TYPE_CHECKING:
-    from newton.providers.embedding import Embedder
+    from newton.providers.embedding import Embedder, Vector
 
 SQL = load("newton.memory", "reembedding.sql")
 
 BATCH = 256
+MAX_TEXTS_PER_CALL = 512  # of the embedding model
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,12 +77,18 @@ async def _embed_batch(db: Database, embedder: "Embedder", *, agent_id: UUID, si
         rows = await SQL["list_without_vector"].fetch_all(tx, agent_id=agent_id, model_id=model, max_rows=size)
     if not rows:
         return 0
-    vectors = await embedder.embed([row["text"] for row in rows])
+    vectors = await embed_texts(embedder, [text for row in rows for text in (row["text"], *row["windows"])])
+    own, windows = split_vectors(vectors, [len(row["windows"]) for row in rows])
     ids = [row["memory_id"] for row in rows]
     async with db.transaction(agent_id) as tx:
         await SQL["lock_memories"].execute(tx, agent_id=agent_id, memory_ids=ids)
         await SQL["insert_embeddings"].execute(
-            tx, agent_id=agent_id, model_id=model, memory_ids=ids, vectors=[HalfVector(vector) for vector in vectors]
+            tx,
+            agent_id=agent_id,
+            model_id=model,
+            memory_ids=ids,
+            vectors=[HalfVector(vector) for vector in own],
+            **make_window_arguments(ids, windows),
         )
     return len(rows)
 
@@ -95,3 +102,43 @@ async def _switch_model(db: Database, model: UUID, *, agent_id: UUID, now: datet
         await SQL["switch_active_model"].execute(tx, agent_id=agent_id, model_id=model, now=now)
         await SQL["delete_inactive_embeddings"].execute(tx, agent_id=agent_id)
         return True
+
+
+async def embed_texts(embedder: "Embedder", texts: Sequence[str]) -> "list[Vector]":
+    """Return the vectors of any number of texts. Raises ProviderError if the model fails."""
+    vectors: list[Vector] = []
+    for start in range(0, len(texts), MAX_TEXTS_PER_CALL):
+        vectors += await embedder.embed(texts[start : start + MAX_TEXTS_PER_CALL])
+    return vectors
+
+
+def split_vectors(
+    vectors: "Sequence[Vector]", window_counts: Sequence[int]
+) -> "tuple[list[Vector], list[Sequence[Vector]]]":
+    """Split vectors, of each memory first its own and then those of its windows, into both lists by memory."""
+    own: list[Vector] = []
+    windows: list[Sequence[Vector]] = []
+    start = 0
+    for count in window_counts:
+        own.append(vectors[start])
+        windows.append(vectors[start + 1 : start + 1 + count])
+        start += 1 + count
+    return own, windows
+
+
+def make_window_arguments(memory_ids: Sequence[UUID], windows: "Sequence[Sequence[Vector]]") -> dict[str, object]:
+    """Return the vectors of the windows as arguments of a query: parallel arrays of ids, positions and vectors."""
+    rows = list(_iter_windows(memory_ids, windows))
+    return {
+        "window_ids": [memory_id for memory_id, _, _ in rows],
+        "window_positions": [position for _, position, _ in rows],
+        "window_vectors": [vector for _, _, vector in rows],
+    }
+
+
+def _iter_windows(
+    memory_ids: Sequence[UUID], windows: "Sequence[Sequence[Vector]]"
+) -> Iterator[tuple[UUID, int, HalfVector]]:
+    for memory_id, own in zip(memory_ids, windows, strict=True):
+        for position, vector in enumerate(own):
+            yield memory_id, position, HalfVector(vector)

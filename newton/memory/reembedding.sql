@@ -10,8 +10,17 @@ on conflict do nothing;
 
 -- name: list_without_vector(agent_id, model_id, max_rows)
 -- Memories with a vector of another model and none of this one, with the text to embed.
-select c.memory_id, c.text
+select
+    c.memory_id,
+    c.text,
+    array(
+        select left(m.summary, m.prefix_length) || trim(both ' …' from w.text)
+        from memory.windows as w
+        where w.agent_id = $1 and w.memory_id = c.memory_id
+        order by w.position
+    ) as windows
 from memory.embedding_texts as c
+join memory.memories as m on m.agent_id = $1 and m.memory_id = c.memory_id
 where
     c.agent_id = $1
     and exists (
@@ -34,8 +43,16 @@ where agent_id = $1 and memory_id = any($2::uuid[])
 order by memory_id
 for no key update;
 
--- name: insert_embeddings(agent_id, model_id, memory_ids, vectors)
+-- name: insert_embeddings(agent_id, model_id, memory_ids, vectors, window_ids, window_positions, window_vectors)
 -- Only for memories that still have another vector: a memory whose text was erased meanwhile has none.
+with windows as (
+    insert into memory.window_embeddings (agent_id, model_id, memory_id, position, embedding)
+    select $1, $2, w.memory_id, w.position, g.embedding
+    from unnest($5::uuid[], $6::integer[], $7::halfvec[]) as g (memory_id, position, embedding)
+    join memory.windows as w on w.agent_id = $1 and w.memory_id = g.memory_id and w.position = g.position
+    where exists (select from memory.embeddings as v where v.agent_id = $1 and v.memory_id = g.memory_id)
+    on conflict do nothing
+)
 insert into memory.embeddings (agent_id, model_id, kind, memory_id, embedding)
 select $1, $2, m.kind, m.memory_id, g.embedding
 from unnest($3::uuid[], $4::halfvec[]) as g (memory_id, embedding)

@@ -1,12 +1,15 @@
 """The short forms of a memory, which are computed when the memory is stored. Pure."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from newton.memory.memory import ShortForms, TokenCounter
+from newton.memory.memory import LongForms, ShortForms, TextWindow, TokenCounter
 
 MICRO_TOKENS = 24
 SUMMARY_TOKENS = 110
+WINDOW_TOKENS = 48  # of a window, without prefix; a short window is found and scored more precisely
+MAX_WINDOWS = 64  # of one text; the windows of a longer text are larger
+MAX_SENTENCE_CHARS = 240  # a longer sentence is divided between windows
 ELLIPSIS = " …"
 
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+(?=\S)")
@@ -83,6 +86,43 @@ def make_short_forms(
         return ShortForms(summary, summary, summary_tokens, summary_tokens)
     micro, micro_tokens = fit(MICRO_TOKENS)
     return ShortForms(micro, summary, micro_tokens, summary_tokens)
+
+
+def make_long_forms(text: str, *, count_tokens: TokenCounter, prefix: str = "") -> LongForms | None:
+    """Return the windows and the size of a text that is longer than a summary; None for a shorter text."""
+    full_tokens = count_tokens(to_bullet(prefix + one_line(text)))
+    if full_tokens <= SUMMARY_TOKENS:
+        return None
+    pieces = [piece for line in text.splitlines() for piece in _split_sentences(one_line(line))]
+    sizes = [count_tokens(f" {piece}") for piece in pieces]
+    groups = _group_pieces(pieces, sizes, max_tokens=max(WINDOW_TOKENS, -(-sum(sizes) // MAX_WINDOWS)))
+    last = len(groups) - 1
+    lines = [f"{'… ' * (n > 0)}{' '.join(group)}{ELLIPSIS * (n < last)}" for n, group in enumerate(groups)]
+    windows = tuple(TextWindow(line, count_tokens(to_bullet(prefix + line))) for line in lines)
+    return LongForms(len(prefix), full_tokens, windows)
+
+
+def _split_sentences(line: str) -> Iterator[str]:
+    for sentence in filter(None, _SENTENCE_END.split(line)):
+        start = 0
+        while len(sentence) - start > MAX_SENTENCE_CHARS:
+            cut = sentence.rfind(" ", start + 1, start + MAX_SENTENCE_CHARS)
+            end = cut if cut > 0 else start + MAX_SENTENCE_CHARS
+            yield sentence[start:end]
+            start = end + (cut > 0)
+        yield sentence[start:]
+
+
+def _group_pieces(pieces: Sequence[str], sizes: Sequence[int], *, max_tokens: int) -> list[list[str]]:
+    """Group consecutive pieces into windows of at most `max_tokens`, or of a single larger piece."""
+    groups, used = list[list[str]](), max_tokens
+    for piece, size in zip(pieces, sizes, strict=True):
+        if not groups or used + size > max_tokens:
+            groups.append([])
+            used = 0
+        groups[-1].append(piece)
+        used += size
+    return groups
 
 
 def _find_fitting(

@@ -32,6 +32,14 @@ class SearchLimits(NamedTuple):
     kept: int
 
 
+class BestWindow(NamedTuple):
+    """The window of a long text that is most similar to the query, with its tokens as a line of a context."""
+
+    position: int
+    text: str
+    tokens: int
+
+
 class RetrievedMemory(NamedTuple):
     """A memory that a search found, with the evidence for it.
 
@@ -41,7 +49,8 @@ class RetrievedMemory(NamedTuple):
     The fields before `similarity` and after `relevance` are the columns of the query `get_memories`, in its order.
     Those after `relevance` are set only for facts, `is_outdated` only for messages. `renewed_at` is the time at which
     the fact was last stated again, `contradicted_ids` are facts that contradict it, and `is_outdated` means that
-    something that the message states has changed since.
+    something that the message states has changed since. `prefix_length`, `full_text` and `full_tokens` are set for a
+    long text, and `window` is the part of it that answers best.
 
     It is a tuple, because hundreds are created for each context and a dataclass takes ten times as long.
     """
@@ -75,6 +84,30 @@ class RetrievedMemory(NamedTuple):
     attribute: str | None = None
     contradicted_ids: Sequence[UUID] = ()
     is_outdated: bool = False
+    prefix_length: int = 0
+    full_text: str | None = None
+    full_tokens: int | None = None
+    window: "BestWindow | None" = None
+
+    @property
+    def is_long(self) -> bool:
+        """True if the text is longer than a summary may be, so that it has windows."""
+        return self.full_tokens is not None
+
+    @property
+    def prefix(self) -> str:
+        """The label or date with which all forms begin."""
+        return self.summary[: self.prefix_length]
+
+    @property
+    def full_line(self) -> str | None:
+        """The whole text as one line; None if it is no longer than a summary may be, or archived."""
+        return None if self.full_text is None else self.prefix + one_line(self.full_text)
+
+    @property
+    def window_line(self) -> str | None:
+        """The window that answers best, as one line; None if there is none."""
+        return self.window and self.prefix + self.window.text
 
     @property
     def told_at(self) -> datetime:

@@ -80,7 +80,9 @@ async def find_by_ref(tx: Tx, refs: Sequence[tuple[str, bytes]], *, agent_id: UU
 
 
 def ref_conflict_error(kind: Kind, ref: str) -> ConflictError:
-    return ConflictError(f"The {kind} with the ref {ref!r} exists with other content.", hint="Use another ref.")
+    return ConflictError(
+        f"The {kind} with the ref {ref!r} exists with other content.", hint="Use another ref for the new content."
+    )
 
 
 async def confirm(tx: Tx, confirmations: Sequence[MemoryConfirmation], *, ctx: WriteContext) -> set[str]:
@@ -167,6 +169,9 @@ def _to_row(memory: NewMemory) -> dict[str, object]:
         "origin": memory.ctx.origin,
         "trust": memory.ctx.trust,
         "quarantined": is_quarantined(memory.ctx.trust, needs_approval=memory.needs_approval),
+        "prefix_length": memory.long_forms.prefix_length if memory.long_forms else 0,
+        "full_tokens": memory.long_forms.full_tokens if memory.long_forms else None,
+        "windows": [[window.text, window.tokens] for window in memory.long_forms.windows] if memory.long_forms else [],
         "content_hash": memory.content_hash.hex(),
         "ref": memory.ref,
         "confidence": memory.confidence,

@@ -1,12 +1,12 @@
 -- name: insert_memories(agent_id, drafts)
--- Writes memories, postings, times and outbox rows in one statement; memories that exist already are skipped.
+-- Writes memories, postings, times, windows and outbox rows in one statement; memories that exist already are skipped.
 with draft as materialized (
     select *
     from jsonb_to_recordset($2::jsonb) as d (
         memory_id uuid, kind text, state text, micro text, summary text, full_text text,
         micro_tokens integer, summary_tokens integer, indexed text, cue text,
         occurred_at timestamptz, created_at timestamptz, origin text, trust text, quarantined boolean,
-        content_hash text, ref text,
+        content_hash text, ref text, prefix_length integer, full_tokens integer, windows jsonb,
         confidence double precision, importance double precision, outcome text, thread uuid, place integer, times jsonb
     )
 ),
@@ -24,13 +24,14 @@ sized as (
 written as (
     insert into memory.memories (
         agent_id, memory_id, kind, state, micro, summary, full_text, micro_tokens, summary_tokens, word_count,
+        prefix_length, full_tokens,
         confidence, importance, outcome, occurred_at, created_at, origin, trust, quarantined, ref, thread_id,
         position, content_hash
     )
     select
         $1, d.memory_id, d.kind, d.state, d.micro, d.summary, d.full_text, d.micro_tokens, d.summary_tokens,
-        coalesce(s.word_count, 0), d.confidence, d.importance, d.outcome, d.occurred_at, d.created_at, d.origin,
-        d.trust,
+        coalesce(s.word_count, 0), d.prefix_length, d.full_tokens,
+        d.confidence, d.importance, d.outcome, d.occurred_at, d.created_at, d.origin, d.trust,
         d.quarantined, d.ref, d.thread, d.place, decode(d.content_hash, 'hex')
     from draft as d
     left join sized as s on s.memory_id = d.memory_id
@@ -51,6 +52,19 @@ timed as (
     join written as w on w.memory_id = d.memory_id
     cross join lateral jsonb_to_recordset(d.times) as t (starts timestamptz, ends timestamptz)
     on conflict do nothing
+),
+cut as (
+    insert into memory.windows (agent_id, memory_id, position, text, tokens, lexemes)
+    select
+        $1,
+        w.memory_id,
+        o.ordinal - 1,
+        o.entry ->> 0,
+        (o.entry ->> 1)::integer,
+        tsvector_to_array(to_tsvector('english', o.entry ->> 0))
+    from draft as d
+    join written as w on w.memory_id = d.memory_id
+    cross join lateral jsonb_array_elements(d.windows) with ordinality as o (entry, ordinal)
 ),
 queued as (
     insert into memory.outbox (agent_id, memory_id, text)

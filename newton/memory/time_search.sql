@@ -13,10 +13,11 @@ select
     hit.thread_id,
     hit.position,
     case when hit.kind = 'exchange' then substring(hit.micro from '^\[[0-9-]+\] ([^:]+): ') end as speaker,
+    hit.is_long,
     0::float8 as lexical
 from unnest($2::text[], $3::integer[]) as wanted (kind, max_rows)
 cross join lateral (
-    select m.memory_id, m.kind, m.word_count, m.thread_id, m.position, m.micro
+    select m.memory_id, m.kind, m.word_count, m.thread_id, m.position, m.micro, m.full_tokens is not null as is_long
     from (
         (
             select occurred.memory_id
@@ -53,7 +54,9 @@ cross join lateral (
         )
     ) as matching
     cross join lateral (
-        select memory_id, kind, word_count, thread_id, position, micro, state, quarantined, importance, occurred_at
+        select
+            memory_id, kind, word_count, thread_id, position, micro, full_tokens, state, quarantined, importance,
+            occurred_at
         from memory.memories
         where agent_id = $1 and memory_id = matching.memory_id
         limit 1

@@ -44,7 +44,7 @@ class BrokenEmbedder:
         self.name, self.identity, self.dimensions = identity, identity, dimensions
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        raise ProviderError("The embedding endpoint does not answer.", hint="Start it again.")
+        raise ProviderError("The embedding endpoint does not answer.", hint="Start the embedding endpoint again.")
 
 
 class ScriptedChat:
@@ -61,7 +61,9 @@ class ScriptedChat:
     ) -> AsyncIterator[str | ChatReply]:
         self.received.append(messages)
         if not self._lines:
-            raise ProviderError("The scripted model has no replies left.", hint="Add replies to its script.")
+            raise ProviderError(
+                "The scripted model has no replies left.", hint="Add replies to the script of the model."
+            )
         words = _PIECE.findall(self._lines.pop(0))
         pieces = words[:max_tokens]
         for piece in pieces:

@@ -73,7 +73,10 @@ async def find_only_model(upstream: ModelUpstream, client: openai.AsyncOpenAI) -
     if len(names) == 1:
         return names[0]
     if not names:
-        raise ProviderError(f"{address} offers no chat model.", hint="Load a model there, such as `ollama pull NAME`.")
+        raise ProviderError(
+            f"{address} offers no chat model.",
+            hint="Load a chat model on that server, such as with `ollama pull NAME`.",
+        )
     setting = upstream.model_setting
     what = f"{setting} is not set, and {address} offers several models: {format_model_names(names)}."
     raise ProviderError(what, hint=f"Set {setting} to one of them.")

@@ -111,7 +111,7 @@ class ModelEndpoint:
         The message contains the first line of the server's message, without API keys.
         """
         if is_window_overflow(error):
-            hint = "Set NEWTON_WINDOW_TOKENS to the size of that window."
+            hint = "Set NEWTON_WINDOW_TOKENS to the size of the model's context window."
             return ContextWindowError(f"The prompt exceeds the context window of {self.model}.", hint=hint)
         status = str(error.status_code) if isinstance(error, openai.APIStatusError) else ""
         upstream = self.upstream
@@ -278,8 +278,8 @@ _EXPLANATIONS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str, s
     (
         _REFUSALS,
         "{address} answered with the HTTP status {status}.",
-        "Change the request, or see the log of that server.",
+        "Change the request, or see the log of the model server.",
     ),
-    (openai.APIStatusError, "{address} answered with the HTTP status {status}.", "See the log of that server."),
-    (openai.APIError, "{address} failed during the reply.", "Try again, or see the log of that server."),
+    (openai.APIStatusError, "{address} answered with the HTTP status {status}.", "See the log of the model server."),
+    (openai.APIError, "{address} failed during the reply.", "Try again, or see the log of the model server."),
 )

@@ -66,7 +66,7 @@ class OpenAIEmbedder:
             raise ProviderError(what, hint="Try again, or set NEWTON_EMBEDDING_MODEL to another model.")
         if wrong := set(lengths) - {self.dimensions}:
             what = f"The embedding model {self._endpoint.model} returned vectors of {wrong.pop()} dimensions."
-            hint = f"Set NEWTON_EMBEDDING_DIMENSIONS to that number; {self.dimensions} were requested."
+            hint = f"Set NEWTON_EMBEDDING_DIMENSIONS to the dimensions of the model; {self.dimensions} were requested."
             raise ProviderError(what, hint=hint)
 
 

@@ -57,7 +57,7 @@ def _encoding() -> tiktoken.Encoding:
 def _split_long_blanks(text: str) -> Iterator[str]:
     """Yield the text in parts whose token counts add up, so that no part has a very long run of white space.
 
-    The cuts are where the encoding splits too: after the last line end of a run, and before its last character.
+    The cuts are where the encoding itself splits: after the last line end of a run, and before its last character.
     """
     start = 0
     for run in _LONG_WHITESPACE.finditer(text):

@@ -159,7 +159,7 @@ async def open_for_agent(newton: AgentServices, name: str) -> AgentServices:
 def _build_tiebreak(
     settings: Settings, scope: AgentScope, models: ModelDirectory, model: str | None
 ) -> FrameTiebreak | None:
-    """Return a function that asks the model which frame (kind of thinking) fits an input, for uncertain cases.
+    """Return a function that asks the model which frame (kind of input) fits an input, for uncertain cases.
 
     Return None if the setting `frame_tiebreak` is off or no model is configured.
     """
@@ -191,8 +191,8 @@ async def _find_agent(db: Database, name: str) -> UUID:
     if not await agents.exists(db, name):
         names = await agents.list_names(db)
         listed = ", ".join(names[:MAX_LISTED_AGENTS]) + (", …" if len(names) > MAX_LISTED_AGENTS else "")
-        known = f"There are: {listed}. " if names else ""
-        hint = f"{did_you_mean(name, names)} {known}`newton agents create NAME` creates one.".strip()
+        known = f"The agents are: {listed}. " if names else ""
+        hint = f"{did_you_mean(name, names)} {known}`newton agents create NAME` creates an agent.".strip()
         raise NotFoundError(f"There is no agent {name!r}.", hint=hint)
     return derive_agent_id(name)
 
@@ -210,7 +210,7 @@ async def _load_embedder(
 
 
 async def choose_frame_for(settings: Settings, text: str) -> FrameChoice:
-    """Return the frame (the kind of thinking, such as `task` or `debug`) chosen for an input. Needs no database."""
+    """Return the frame (kind of input, such as `task` or `debug`) chosen for an input. Needs no database."""
     frames = _load_frame_set(settings).frames
     embedder, _ = await asyncio.to_thread(load_models, settings)
     classifier = await load_or_train(frames, embedder, cache=settings.home / "cache")

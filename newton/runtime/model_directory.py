@@ -152,7 +152,7 @@ class ModelDirectory:
             hint = f"{NO_MODEL_MESSAGE} Use the model `newton`."
             return ModelNotFoundError(f"There is no model {name!r}.", hint=hint)
         names = list(dict.fromkeys([*self._named, *offered])) or [default.name]
-        hint = f"There are: {format_model_names(names)}." if len(names) > 1 or offered else f"There is: {default.name}."
+        hint = f"The models are: {format_model_names(names)}."
         return ModelNotFoundError(f"There is no model {name!r}.", hint=hint)
 
 
@@ -170,7 +170,7 @@ def ensure_offered(name: str, names: Sequence[str]) -> None:
     A name such as SERVER/MODEL is accepted if `names` contains SERVER, because that server checks the rest.
     """
     if name.partition("/")[0] not in names and not is_offered(name, names):
-        raise ModelNotFoundError(f"There is no model {name!r}.", hint=f"There are: {format_model_names(names)}.")
+        raise ModelNotFoundError(f"There is no model {name!r}.", hint=f"The models are: {format_model_names(names)}.")
 
 
 def is_offered(name: str, names: Iterable[str]) -> bool:

@@ -27,8 +27,8 @@ def check_settings(settings: Settings) -> None:
     candidates = build_artifact_policy(settings).candidate_count
     if "rag_final_top_k" in settings.model_fields_set and settings.rag_final_top_k > candidates:
         raise ConfigError(
-            f"NEWTON_RAG_FINAL_TOP_K is {settings.rag_final_top_k}, but there are only {candidates} candidates.",
-            hint="Lower it, or raise NEWTON_RAG_TOP_K_MAX or NEWTON_RAG_RE_RANK_TOP_N.",
+            f"NEWTON_RAG_FINAL_TOP_K is {settings.rag_final_top_k}, but only {candidates} artifacts are compared.",
+            hint="Lower NEWTON_RAG_FINAL_TOP_K, or raise NEWTON_RAG_TOP_K_MAX or NEWTON_RAG_RE_RANK_TOP_N.",
         )
     build_summary_sizes(settings)
 

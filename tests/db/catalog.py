@@ -30,6 +30,8 @@ APPEND_ONLY = {
     "memory.archived_texts",
     "memory.line_summaries",
     "memory.embeddings",
+    "memory.windows",
+    "memory.window_embeddings",
     "cognition.bundles",
     "cognition.turns",
     "brain.guardrails",
@@ -38,13 +40,14 @@ APPEND_ONLY = {
     "brain.calibration_snapshots",
     "brain.decision_texts",
 }
+VECTORS = {("memory.embeddings", "embedding"), ("memory.window_embeddings", "embedding")}
 FIXED = {
     "dialogue.leases": {"session_id", "purpose"},
     "dialogue.fact_watermarks": {"session_id"},
     "dialogue.episode_watermarks": {"session_id"},
     "memory.memories": {
         "origin", "trust", "kind", "content_hash", "thread_id", "position", "ref", "created_at", "occurred_at",
-        "word_count",
+        "word_count", "prefix_length", "full_tokens",
     },
     "cognition.working_set": {"session_id", "memory_id", "added_at"},
     "cognition.profile_stats": {"profile"},
@@ -186,7 +189,7 @@ async def _columns(conn: Tx) -> list[str]:
         name, column = row["name"], row["column"]
         if row["zoneless"]:
             found.append(f"{name}.{column}: a timestamp without a zone")
-        if (name, column) == ("memory.embeddings", "embedding") and row["storage"] != "p":
+        if (name, column) in VECTORS and row["storage"] != "p":
             found.append(f"{name}.{column}: storage is not plain")
         fixed = name in APPEND_ONLY or column in FIXED.get(name, ())
         if fixed and row["updated"]:

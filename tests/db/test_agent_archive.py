@@ -5,6 +5,7 @@ import io
 import json
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -25,6 +26,7 @@ from tests.db.world import contexts, live
 from tests.support import NOON, agent_scope
 
 ASKED = ("where is the kettle?", "which database did we choose?", "how do we make tea?")
+LONG = "How many cups does pot 21 of the shelf hold?"
 
 
 def carrier(db: Database, agent_id: UUID, name: str, home: Path) -> AgentArchive:
@@ -65,6 +67,29 @@ async def test_an_agent_carried_to_another_is_the_same(db: Database, tmp_path: P
     assert await texts(db, ben) == await texts(db, ana)
 
 
+async def test_the_windows_of_long_texts_answer_in_the_other_agent(db: Database, tmp_path: Path) -> None:
+    # S002-3: they are carried with their vectors, so that no text is embedded again
+    ana = await live(db, "ana")
+    ben = await agents.get_or_create_agent(db, "ben", now=NOON)
+    await carrier(db, ben, "ben", tmp_path).restore(io.BytesIO(await exported(db, ana, tmp_path)))
+    request = ContextBuildRequest(agent_id=ana, input=LONG, tokens=260, fill=True)
+    bundles = [await contexts(db).build(replace(request, agent_id=agent_id)) for agent_id in (ana, ben)]
+    for bundle in bundles:
+        (part,) = [item for item in bundle.items if item.detail == "part"]
+        assert "Pot 21 of the shelf holds 21 cups" in part.text and part.scored.found.similarity > 0.5
+    assert bundles[0].text == bundles[1].text
+    windows = [await fetch_windows(db, agent_id) for agent_id in (ana, ben)]
+    assert len(windows[0]) > 3 and windows[0] == windows[1]
+
+
+async def fetch_windows(db: Database, agent_id: UUID) -> Sequence[object]:
+    async with db.transaction(agent_id) as tx:
+        return await tx.fetch(
+            "select w.memory_id, position, text, tokens, lexemes, model_id, embedding::text from memory.windows as w"
+            " join memory.window_embeddings using (agent_id, memory_id, position) order by w.memory_id, position"
+        )
+
+
 async def test_every_table_is_carried_or_left_out_for_a_reason(db: Database, tmp_path: Path) -> None:
     header = verify_archive(io.BytesIO(await exported(db, await live(db, "ana"), tmp_path)))
     assert header.counts.keys().isdisjoint(EXCLUDED_TABLES)
@@ -102,6 +127,9 @@ def forged(good: bytes, line: bytes, *, counts: str) -> bytes:
     return whole.getvalue() + end.model_dump_json().encode() + b"\n"
 
 
+WINDOW_VECTOR = {"identity": "a", "dimensions": 1, "memory_id": str(UUID(int=1)), "position": 0}
+
+
 @pytest.mark.parametrize(
     ("part", "row"),
     [
@@ -109,6 +137,8 @@ def forged(good: bytes, line: bytes, *, counts: str) -> bytes:
         ("memory.links", b'{"link": "near", "later": 1}'),
         ("heart.mentions", b'{"entity_id": "00000000-0000-0000-0000-000000000001", "memory_id": null}'),
         ("memory.memories", b"{not json"),
+        ("memory.embeddings", b'{"identity": "a", "dimensions": 1, "memory_id": "not an id", "vector": ""}'),
+        ("memory.window_embeddings", json.dumps({**WINDOW_VECTOR, "vector": ""}).encode()),
     ],
 )
 async def test_a_file_that_fits_its_hash_and_not_the_database_leaves_nothing(

@@ -113,6 +113,23 @@ async def a_reason(db: Database, agent: UUID) -> None:
         await tasks.block(tx, "Mira has the pen", session_id=session_id, ctx=ctx)
 
 
+async def a_part(db: Database, agent: UUID) -> None:
+    """A long fact and a long passage that name her in one of their windows."""
+    parts = [f"Cup {n} of the shelf is white and has a jam spoon of its own." for n in range(30)]
+    text = " ".join([*parts[:20], "Mira broke a cup.", *parts[20:]])
+    async with db.transaction(agent) as tx:
+        await fact_store.add_facts(tx, [NewFact(ref="1", content=text, valid_from=NOON)], ctx=ground(teller(agent)))
+        source = DocumentSource(ref="/cups.md", title="Cups", format="markdown")
+        await documents.replace_passages(tx, source, [TextChunk("Cups", text, count(text))], ctx=teller(agent))
+    await EmbeddingOutbox(db, HashEmbedder(), agent).drain()
+    async with db.transaction(agent) as tx:
+        named = await tx.fetch(
+            "select memory_id, position from memory.windows where text like '%Mira%'"
+            " intersect select memory_id, position from memory.window_embeddings"
+        )
+    assert len(named) == 2
+
+
 async def a_title(db: Database, agent: UUID) -> None:
     async with db.transaction(agent) as tx:
         source = DocumentSource(ref="/notes/x.md", title="Letters of Mira", format="markdown")
@@ -168,7 +185,8 @@ async def a_reason_to_forget(db: Database, agent: UUID) -> None:
 
 
 @pytest.mark.parametrize(
-    "place", [a_goal, a_reason, a_title, an_item, an_input, a_session, a_checkpoint, a_label, a_reason_to_forget]
+    "place",
+    [a_goal, a_reason, a_part, a_title, an_item, an_input, a_session, a_checkpoint, a_label, a_reason_to_forget],
 )
 async def test_what_stands_in_no_memory_is_erased_as_well(
     db: Database, agent: UUID, place: Callable[[Database, UUID], Awaitable[None]]
@@ -187,6 +205,8 @@ async def test_what_stands_in_no_memory_is_erased_as_well(
     assert going.related or going.memories
     async with db.transaction(agent) as tx:
         assert await tx.fetchval("select count(*) from memory.forgotten") >= 1
+        assert not await tx.fetchval("select count(*) from memory.windows")
+        assert not await tx.fetchval("select count(*) from memory.window_embeddings")
 
 
 async def test_a_reason_that_names_the_subject_is_refused(db: Database, agent: UUID) -> None:

@@ -97,7 +97,7 @@ async def test_an_unknown_name_names_the_nearest(db: Database, agent: UUID) -> N
     own = guarding(db, agent)
     with pytest.raises(NotFoundError) as missing:
         await own.retire("no-raeson")
-    assert missing.value.hint.startswith("Did you mean 'no-reason'? Known: critical-without-review, ")
+    assert missing.value.hint.startswith("Did you mean 'no-reason'? Known guardrails: critical-without-review, ")
     with pytest.raises(NotFoundError, match="No file defines a guardrail called 'enough-options'"):
         await own.restore("enough-options")
 

@@ -166,7 +166,7 @@ async def test_what_was_superseded_in_quarantine_is_released_in_one_step(tx: Tx)
 async def test_a_fact_in_quarantine_has_no_say(tx: Tx, verb: Verb) -> None:
     await tell(tx, says("Oslo"))
     await tell(tx, says("Bergen"), ctx=on(0, trust="tool"))
-    with pytest.raises(ConflictError, match=r"is in quarantine\. Confirm it first"):
+    with pytest.raises(ConflictError, match=r"is in quarantine\. Confirm the fact first"):
         await verb(tx, await known(tx, "Oslo"), by_fact=await known(tx, "Bergen"), ctx=on(1))
     assert await states(tx) == {"Oslo": "NEW", "Bergen": "NEW"}
 

@@ -80,6 +80,7 @@ async def live(db: Database, name: str) -> UUID:
     agent_id = await agents.get_or_create_agent(db, name, now=NOON)
     ctx = teller(agent_id)
     async with db.transaction(agent_id) as tx:
+        await a_long_text(tx, ctx)
         session_id = await sessions.ensure_session(tx, agent_id=agent_id, ref=SESSION, now=NOON)
         lines = [Message(role="user", content=words, said_at=NOON) for words in WORDS]
         await sessions.append(tx, lines, session_id=session_id, ctx=ctx)
@@ -103,9 +104,7 @@ async def live(db: Database, name: str) -> UUID:
         await an_identity(tx, ctx)
         await some_tasks(tx, session_id, ctx)
         await a_daemon(tx, agent_id)
-        reply = ChatReply(text="yes", model="scripted", input_tokens=10, output_tokens=2, estimated=True)
-        await usage.record(tx, reply, agent_id=agent_id, purpose="turn", now=NOON)
-    await EmbeddingOutbox(db, HashEmbedder(), agent_id).drain(limit=3)
+    await EmbeddingOutbox(db, HashEmbedder(), agent_id).drain(limit=4)  # the long text, which is the oldest, and lines
     bundle = await contexts(db).build(
         ContextBuildRequest(agent_id=agent_id, input="where is the kettle?", tokens=500, session_id=session_id)
     )
@@ -115,12 +114,21 @@ async def live(db: Database, name: str) -> UUID:
     return agent_id
 
 
+async def a_long_text(tx: Tx, ctx: WriteContext) -> None:
+    """A passage that is divided into windows."""
+    text = " ".join(f"Pot {n} of the shelf holds {n} cups of green tea." for n in range(1, 31))
+    source = DocumentSource(ref="/pots.md", title="Pots", format="markdown")
+    await documents.replace_passages(tx, source, [TextChunk("Shelf", text, count(text))], ctx=ctx)
+
+
 async def a_daemon(tx: Tx, agent_id: UUID) -> None:
-    """What a daemon keeps: who may call it, what it answered, what it told, and what is due."""
+    """What a daemon keeps: who may call it, what it answered, what it told, what is due, and what a model used."""
     await tokens.create_token(tx, TokenDraft("laptop"), agent_id=agent_id, now=NOON)
     await kept.save_response(tx, IdempotentRequest(agent_id, "k1", bytes(32)), IdempotentResponse(201, "{}"), now=NOON)
     publish("memory.remembered", {"status": "new"}, agent_id=agent_id, now=NOON)
     await queue.enqueue(tx, "embed", agent_id=agent_id)
+    reply = ChatReply(text="yes", model="scripted", input_tokens=10, output_tokens=2, estimated=True)
+    await usage.record(tx, reply, agent_id=agent_id, purpose="turn", now=NOON)
 
 
 async def some_tasks(tx: Tx, session_id: UUID, ctx: WriteContext) -> None:

@@ -102,7 +102,7 @@ async def test_what_is_private_is_answered_and_not_stored(
         assert await tx.fetchval("select count(*) from cognition.bundles where input = any($1)", list(secret)) == 0
     out, err = capsys.readouterr()
     assert "Private: nothing of the next inputs" in out and "is called Artemis" in out
-    assert "The context of a private answer is not stored." in err
+    assert "The items of a private answer's context cannot be explained" in err
 
 
 def test_nothing_private_is_kept_in_the_history(tmp_path: Path) -> None:
@@ -168,7 +168,12 @@ async def test_every_command_does_and_says_the_same_through_either_door(
         assert not await partner.has_session("fourth")
     out, err = capsys.readouterr()
     for part in (
-        *("Remembered. (", "Already stored; ", "From memory:\n- The ferry is called Artemis\n", "trust user\n"),
+        *(
+            "Remembered. (",
+            "The memory is already stored; ",
+            "From memory:\n- The ferry is called Artemis\n",
+            "trust user\n",
+        ),
         *("+1.0000  similarity 1.000 × 1\n", "early: after message 1 of s1.\nearly: after message 1 of s1.\n"),
         *("▸ 1. Ship it  ← current\n   ‖ 2. Test it\n        no key\n", "▸ 2. Test it  ← current"),
         "▸ 1. Ship it  ← current\n   ✓ 2. Test it\n        done\n",

@@ -18,6 +18,7 @@ from newton.providers.fakes import BrokenEmbedder
 from tests.scenarios.conftest import Mind
 
 MOST_TURNS = 26  # of which begin and end take two for each unit of work
+LONG_TURNS = MOST_TURNS + 1  # one more reads the windows of all long texts
 
 
 async def test_what_was_learnt_is_in_the_context_of_a_question_about_it(mind: Mind) -> None:
@@ -279,20 +280,37 @@ async def test_unknown_names_are_refused_with_the_nearest(mind: Mind) -> None:
         await mind.context("Which ferry?", profile="newtn")
 
 
-async def test_a_context_is_a_few_turns_of_the_database_and_comes_over_a_single_connection(
-    mind: Mind, dsn: str
-) -> None:
-    # S002-22: a context from scratch is quick; no turn is waited for while another holds the connection
-    await mind.know("We chose Postgres with pgvector over ChromaDB")
-    await mind.hear("The garden needs water.", "Tomatoes are red.")
+async def ask_over_one_connection(mind: Mind, dsn: str, question: str) -> tuple[Bundle, list[str]]:
+    """A context over a pool of a single connection, with what was sent to the database for it."""
     alone = await Database.open(dsn, size=1)
     asked: list[str] = []
     try:
         async with alone.transaction(mind.agent_id) as tx:
             tx.add_query_logger(lambda one: asked.append(one.query))
         asked.clear()
-        bundle = await replace(mind, db=alone).context("What did we choose, Postgres or ChromaDB?")
+        return await replace(mind, db=alone).context(question), asked
     finally:
         await alone.close()
+
+
+async def test_a_context_is_a_few_turns_of_the_database_and_comes_over_a_single_connection(
+    mind: Mind, dsn: str
+) -> None:
+    # S002-22: a context from scratch is quick; no turn is waited for while another holds the connection
+    await mind.know("We chose Postgres with pgvector over ChromaDB")
+    await mind.hear("The garden needs water.", "Tomatoes are red.")
+    bundle, asked = await ask_over_one_connection(mind, dsn, "What did we choose, Postgres or ChromaDB?")
     assert (bundle.items[0].kind, dict(bundle.missing)) == ("fact", {})
     assert len(asked) <= MOST_TURNS, "\n".join(asked)
+
+
+async def test_the_windows_of_all_long_texts_are_one_turn_of_the_database(mind: Mind, dsn: str) -> None:
+    # S002-22
+    await mind.know(*(f"Harbour {n}: " + f"The ships of pier {n} carry green paint. " * 20 for n in range(5)))
+    await mind.hear("The garden needs water.", "Tomatoes are red.")
+    bundle, asked = await ask_over_one_connection(
+        mind, dsn, "What did we choose, ships of the harbour that carry green paint?"
+    )
+    assert len([item for item in bundle.items if item.scored.found.window]) == 5
+    assert sum("memory.windows" in one for one in asked) == 1
+    assert len(asked) <= LONG_TURNS, "\n".join(asked)

@@ -161,11 +161,15 @@ async def test_a_relation_is_not_told_beside_the_fact_that_states_it(mind: Mind)
     assert [c.reason for c in bundle.candidates if c.kind == "relation"] == ["repeats a fact of the context"]
 
 
-async def test_a_long_fact_is_told_whole_where_there_is_room_and_else_with_its_end(mind: Mind) -> None:
-    # S002-4, S002-11
+async def test_a_long_fact_is_told_whole_where_there_is_room_and_else_by_what_answers(mind: Mind) -> None:
+    # S002-3, S002-4, S002-11
     clauses = [f"in room {n} the town keeps the files of {n} hundred houses behind a green door" for n in range(1, 13)]
     long = f"Carla says where the papers are: {'; '.join(clauses)}; and the key hangs under the stairs."
     await tell(mind, long)
     assert long in (await mind.context("Where are the papers of the town, Carla?")).text
-    short = (await mind.context("Where are the papers of the town, Carla?", budget=90)).text
-    assert "Carla says where" in short and " … " in short and "under the stairs." in short
+    papers = (await mind.context("Where does Carla say the papers are?", budget=120)).text
+    assert "Carla says where the papers are: in room 1 " in papers and " …\n" in papers and "stairs" not in papers
+    key = (await mind.context("Carla, where hangs the key?", budget=120)).text
+    assert "… the key hangs under the stairs.\n" in key and "Carla says" not in key
+    tight = (await mind.context("Where are the papers of the town, Carla?", budget=40)).text
+    assert "Carla says where" in tight and " … " in tight and "under the stairs.\n" in tight

@@ -165,4 +165,4 @@ async def test_a_person_answers_in_the_conversation(mind: Mind, meet: Meet, caps
     assert "  1. Never use emojis\n  2. Always cite the page\n" in shown.err
     assert "Rejected: Never use emojis" in shown.out
     assert shown.err.count("There is no proposal in this conversation.") == 1
-    assert "No proposals are pending in other conversations either." in shown.err
+    assert "No proposed identity lines are pending, in this conversation or another." in shown.err

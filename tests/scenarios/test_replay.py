@@ -96,7 +96,7 @@ async def let_go(mind: Mind, bundle: Bundle) -> bool:
     try:
         await hindsight(mind).replay(str(bundle.bundle_id))
     except NotFoundError as error:
-        assert "with a forgotten memory" in error.hint
+        assert "has a forgotten memory" in error.hint
         return True
     return False
 
@@ -249,9 +249,9 @@ async def test_bundles_are_meant_by_either_end_of_their_ids(mind: Mind) -> None:
     for given in (str(first.bundle_id), first.bundle_id.hex[:20], first.bundle_id.hex[-8:].upper()):
         assert (await hindsight(mind).explain(given)).stored.bundle_id == first.bundle_id
     assert (await hindsight(mind).explain("latest")).stored.bundle_id == last.bundle_id
-    with pytest.raises(InputError, match="is not a bundle id"):
+    with pytest.raises(InputError, match="is not the id of a stored context"):
         await hindsight(mind).explain("xyz")
-    with pytest.raises(ConflictError, match="Several bundles"):
+    with pytest.raises(ConflictError, match="Several stored contexts"):
         await hindsight(mind).explain(first.bundle_id.hex[:6])
 
 

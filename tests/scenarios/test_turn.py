@@ -144,7 +144,7 @@ async def test_a_failing_model_degrades_to_quoting(mind: Mind) -> None:
     )
     assert "Artemis" in text
     assert answer.quoted
-    assert answer.degraded == "The scripted model has no replies left. Add replies to its script."
+    assert answer.degraded == "The scripted model has no replies left. Add replies to the script of the model."
 
 
 async def test_a_turn_stopped_halfway_keeps_what_was_said(mind: Mind) -> None:

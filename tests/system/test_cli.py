@@ -66,7 +66,9 @@ def test_from_nothing_to_an_answer(home: Path) -> None:
         ok(typed(home, "ask", question, "--agent", "tour", NEWTON_EMBEDDING_PROVIDER="local"))
         == f"From memory:\n- {fact}\n"
     )
-    assert ok(typed(home, "remember", fact, "--agent", "tour")).startswith("Already stored; confirmed. (")
+    assert ok(typed(home, "remember", fact, "--agent", "tour")).startswith(
+        "The memory is already stored; it is now confirmed. ("
+    )
 
 
 def test_an_answer_that_a_model_should_have_given_is_a_failure_that_is_said(home: Path) -> None:
@@ -132,7 +134,7 @@ def test_import_reports_bad_lines_and_takes_the_rest(home: Path, tmp_path: Path)
     first = typed(home, "import", str(file), "--agent", "imports")
     assert first.returncode == 2
     assert first.stdout.startswith("2 new, 0 unchanged")
-    assert "line 2: not JSON" in first.stderr
+    assert "line 2: the line is not JSON" in first.stderr
     assert "line 3: 'at': the time has no time zone" in first.stderr
     again = typed(home, "import", str(file), "--agent", "imports", "--json")
     assert json.loads(again.stdout)["unchanged"] == 2
@@ -166,9 +168,9 @@ def test_import_takes_what_comes_through_a_pipe(home: Path) -> None:
         (["chat", "--session", " "], "The session is empty"),
         (["ask", "hi", "--agent", "AKIAIOSFODNN7EXAMPLE"], "The agent contains what looks like a secret"),
         (["ask", "\udcff"], "The input contains a lone surrogate"),
-        (["recall", "x", "--limit", "3000000000"], "Give at most 10,000"),
+        (["recall", "x", "--limit", "3000000000"], "Give a limit of at most 10,000"),
         (["remember", "x", "--confidence", "7"], "from 0 to 1"),
-        (["recall", "x", "--limit", "0"], "Give 1 or more"),
+        (["recall", "x", "--limit", "0"], "Give a limit of 1 or more"),
         (["import", "/nowhere/at/all"], "cannot be read"),
         (["frames", "debgu"], "Did you mean 'debug'?"),
         (["askk", "x"], "askk"),
@@ -221,7 +223,7 @@ def test_a_frame_file_with_a_typo_names_file_and_line(home: Path, tmp_path: Path
         ("context x --max-tokns 1", "Unknown option: --max-tokns", "Did you mean --max-tokens?"),
         ("remember x --source own", "Unknown option: --source", "  See `newton remember --help`"),
         ("context x --max-tokens", "--max-tokens requires a value", "`newton context --help`"),
-        ("frames nope", "There is no frame 'nope'", "Known: "),
+        ("frames nope", "There is no frame 'nope'", "The frames are: "),
     ],
 )
 def test_words_that_cannot_be_read_are_refused_with_a_remedy(home: Path, words: str, what: str, remedy: str) -> None:

@@ -37,7 +37,7 @@ def test_a_mistyped_agent_is_refused_by_what_only_reads(home: Path, command: str
     ok(typed(home, "remember", "The spare keys are at Noor's", "--agent", "household"))
     done = typed(home, *command.split(), "--agent", "houshold")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "There is no agent 'houshold'" in done.stderr and "Did you mean 'household'? There are: " in done.stderr
+    assert "There is no agent 'houshold'" in done.stderr and "Did you mean 'household'? The agents are: " in done.stderr
     assert "houshold" not in ok(typed(home, "agents"))
 
 
@@ -75,10 +75,10 @@ def test_an_agent_is_created_once_and_under_a_valid_name(home: Path) -> None:
     [
         ("sessions log nope", "`newton sessions` lists"),
         ("working-memory --session nope", "`newton sessions` lists"),
-        ("review deadbeef success", "`newton decisions` shows ids"),
+        ("review deadbeef success", "`newton decisions` shows the ids"),
         ("review nope success", "`newton decisions` shows them"),
-        ("censors retire deadbeef", "`newton censors` shows ids"),
-        ("show deadbeef", "`newton recall` shows ids"),
+        ("censors retire deadbeef", "`newton censors` shows the ids"),
+        ("show deadbeef", "`newton recall` shows the ids"),
         ("censors add gossip", "requires --reason."),
         ("guard add quiet true", "requires --message."),
         ("guard check Sell", "requires --confidence."),

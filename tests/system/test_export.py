@@ -37,7 +37,7 @@ def test_an_agent_is_exported_by_its_admin_and_taken_in_over_http_and_by_the_she
     (house / "ana.ndjson").write_bytes(answer.content)
     taken = typed(house, "import", "ana.ndjson", "--agent", "bea", NEWTON_EMBEDDING_PROVIDER="none")
     assert "Restored the agent bea with" in taken.stdout, taken.stderr
-    assert "overwrite it with --force" in typed(house, "export", "ana.ndjson", "--agent", "bea").stderr
+    assert "overwrite the existing one with --force" in typed(house, "export", "ana.ndjson", "--agent", "bea").stderr
     assert (house / "ana.ndjson").read_bytes() == answer.content
     assert typed(house, "export", "ana.ndjson", "--agent", "bea", "--force").returncode == 0
     words = [sys.executable, "-m", "newton", "export", "-", "--agent", "bea"]

@@ -61,7 +61,7 @@ def test_a_person_adds_and_retires_one(home: Path) -> None:
         (["restore", "no-raeson"], "Did you mean 'no-reason'?"),
         (["check", "x", "--confidence", "1.5"], "A confidence of 1.5 is out of range."),
         (["check", "x", "--confidence", "0.5", "--reason", "analisis:x"], "Did you mean 'analysis'?"),
-        (["check", "x", "--confidence", "0.5", "--reason", "because"], "Write KIND:TEXT"),
+        (["check", "x", "--confidence", "0.5", "--reason", "because"], "Write a reason as KIND:TEXT"),
         (["check", "x"], "requires --confidence"),
     ],
 )

@@ -255,7 +255,7 @@ def test_a_message_that_is_refused_takes_no_other_with_it(agent: Agent, tmp_path
     spool.add_entry(alone.data_dir, spool.SpoolEntry(agent.name, hook.session, [bad, good], [event]))
     back = {"NEWTON_URL": agent.daemon.url, "NEWTON_TOKEN": agent.daemon.token}
     _, (note,) = alone.runs(CLAUDE, "Stop", env=back)
-    assert note.startswith("not stored: the message of 'nobody' with the ref 'r' (and 1 more): role: Input should be")
+    assert note.startswith("the message of 'nobody' with the ref 'r' (and 1 more) is not stored: role: Input should be")
     assert spool.count_entries(alone.data_dir) == 0, "what is refused does not wait for ever"
     assert [one["role"] for one in agent.messages()] == ["user", "assistant"]
     changed = {**good, "content": "Other words."}

@@ -61,7 +61,7 @@ def test_what_somebody_wants_always_waits_for_a_yes(home: Path) -> None:
     assert "instruction  From now on answer in French  (" in told and "chat, by user)" in told
     assert ok(identity(home, "accept", waits, *mine)) == "Added to the identity: From now on answer in French\n"
     assert ok(identity(home, "reject", ids(told)[1], *mine)) == "Rejected: I like answers short\n"
-    assert ok(identity(home, "proposals", *mine)) == "No proposals.\n"
+    assert ok(identity(home, "proposals", *mine)) == "No proposed identity lines.\n"
     assert "- The user says: From now on answer in French\n" in ok(typed(home, "context", "Bonjour", *mine))
     ok(identity(home, "erase", waits, "--reason", "a test", "--yes", *mine))
     assert "French" not in ok(identity(home, *mine)) + ok(identity(home, "history", *mine))

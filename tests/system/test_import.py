@@ -209,8 +209,8 @@ async def test_a_line_of_nine_megabytes_is_refused_without_the_lines_around_it(
     assert len(huge) > MAX_LINE_BYTES
     report = await take(db, agent, tmp_path, fact("before"), huge, fact("after"), huge)
     assert [(refusal.line, refusal.reason.partition(".")[0]) for refusal in report.rejections] == [
-        (2, "longer than 8 MiB"),
-        (4, "longer than 8 MiB"),
+        (2, "the line is longer than 8 MiB"),
+        (4, "the line is longer than 8 MiB"),
     ]
     assert report.new == 2
 

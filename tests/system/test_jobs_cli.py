@@ -50,7 +50,7 @@ def test_every_job_says_when_it_runs_and_how_it_went(home: Path) -> None:
     ("words", "said"),
     [
         (["jobs", "run", "tidy"], "The jobs are: embed, "),
-        (["jobs", "run", "verify", "--dry-run"], "Only `newton jobs run lifecycle` does"),
+        (["jobs", "run", "verify", "--dry-run"], "Only `newton jobs run lifecycle` supports"),
         (["jobs", "retry", "tidy"], "The jobs are: embed, "),
     ],
 )

@@ -54,7 +54,7 @@ async def test_a_model_is_chosen_for_a_question(home: Path) -> None:
         assert "several models: qwen3:8b, llama3.2:latest. Set OPENAI_MODEL" in unsure.stderr
         assert "I am llama3.2." in ok(await command(home, "ask", "Hi.", "--model", "llama3.2", **address))
         wrong = await command(home, "ask", "Hi.", "--model", "gpt-4o", **address, OPENAI_MODEL="qwen3:8b")
-        assert (wrong.returncode, "There are: qwen3:8b, llama3.2:latest." in wrong.stderr) == (1, True)
+        assert (wrong.returncode, "The models are: qwen3:8b, llama3.2:latest." in wrong.stderr) == (1, True)
         told = await command(home, "doctor", **address, OPENAI_MODEL="qwen3:8b")
         assert "qwen3:8b answered in" in told.stdout
     assert used(server) == ["llama3.2", "qwen3:8b"]
@@ -65,13 +65,13 @@ async def test_the_only_model_is_named_when_a_chat_begins_and_another_is_chosen_
 ) -> None:
     async with offering("qwen3:8b") as server:
         done = await chat(home, "Hi.\n/model\n", OPENAI_BASE_URL=server.url)
-    assert "with qwen3:8b" in done.stderr
+    assert "model qwen3:8b" in done.stderr
     assert "I am qwen3:8b." in done.stdout and "Available models: qwen3:8b." in done.stdout
     async with offering("large", "small") as server:
         text = "/model small\nHi.\n/model tiny\n/model\n"
         done = await chat(home, text, OPENAI_BASE_URL=server.url, OPENAI_MODEL="large")
     assert "Model: small.\nI am small." in done.stdout
-    assert "There is no model 'tiny'.\n  There are: large, small." in done.stderr
+    assert "There is no model 'tiny'.\n  The models are: large, small." in done.stderr
     assert "Model: small.\nAvailable models: large, small." in done.stdout
 
 
@@ -92,7 +92,7 @@ async def test_upstreams_of_the_settings_file_are_chosen_and_keys_are_not_shown(
         told.append(await command(home, "agents", "list", "--json", **settings))
         assert {one["name"]: one["model"] for one in json.loads(ok(told[-1]))}["default"] == "second"
         told.append(await command(home, "agents", "set-model", "default", "third", **settings))
-        assert "There are: first, second" in told[-1].stderr
+        assert "The models are: first, second" in told[-1].stderr
         told.append(await command(home, "agents", "set-model", "default", **settings))
         assert "uses the configured model" in ok(told[-1])
         told.append(await command(home, "doctor", "--json", **settings))
@@ -115,5 +115,5 @@ async def test_a_model_is_chosen_behind_a_daemon(home: Path) -> None:
             done = await command(home, "ask", "Hi.", "--daemon", made.url, "--model", "tiny", **there)
             assert (done.returncode, "There is no model 'tiny'" in done.stderr) == (1, True)
             shown = await chat(home, "/model\n", "--daemon", made.url, **there)
-            assert "with small" in shown.stderr and "Available models: large, small." in shown.stdout
+            assert "model small" in shown.stderr and "Available models: large, small." in shown.stdout
         ok(await command(home, "agents", "set-model", "default", **models))

@@ -319,7 +319,7 @@ async def test_an_agent_has_a_model_of_its_own(strict: Line) -> None:
         set_ = await operator.put("/v1/agents/ana/model", json={"model": "gpt-4o-mini"})
         assert set_.json() == {"name": "ana", "model": "gpt-4o-mini"}
         unknown = await operator.put("/v1/agents/ana/model", json={"model": "gpt-9"})
-        assert (unknown.status_code, "There are: gpt-5, gpt-4o-mini" in unknown.text) == (404, True)
+        assert (unknown.status_code, "The models are: gpt-5, gpt-4o-mini" in unknown.text) == (404, True)
     await ana.chat.completions.create(model="newton", messages=[user("Hi.")])
     await strict.say(user("Hi."))
     assert [body["model"] for body in strict.behind.asked] == ["gpt-4o-mini", "gpt-5"]
@@ -347,7 +347,7 @@ async def test_models_of_several_upstreams_answer_by_name(db: Database, tmp_path
             assert [body["model"] for body in claude.asked] == [claude.model] * 2 + ["claude-haiku-4-5"]
             await line.say(user("Tea at five."))
             assert [body["model"] for body in strict.asked] == [strict.model]
-            with pytest.raises(openai.NotFoundError, match="There are: smart, gpt-5") as unknown:
+            with pytest.raises(openai.NotFoundError, match="The models are: smart, gpt-5") as unknown:
                 await line.say(user("Hi."), model="gpt-9")
             assert "`newton` is the default model" in unknown.value.message and unknown.value.param == "model"
             with pytest.raises(openai.NotFoundError, match="Did you mean 'newton'"):

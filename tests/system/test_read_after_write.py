@@ -145,7 +145,7 @@ def cli_interface(home: Path) -> Interface:
     def run(agent: str, *words: str) -> str:
         command = [sys.executable, "-m", "newton", *words, "--agent", agent]
         done = subprocess.run(command, cwd=home, env=env, capture_output=True, text=True, check=True, timeout=60)
-        assert "The daemon did not run this" not in done.stderr, done.stderr
+        assert "The daemon did not run the command" not in done.stderr, done.stderr
         return done.stdout
 
     def write(agent: str, fact: str) -> str:

@@ -24,7 +24,7 @@ def test_a_statement_of_a_person_is_stored_with_a_warning(home: Path) -> None:
     for words in (("We never deploy on Fridays.",), ("We had to deploy on Fridays.", "--episode", "The outage")):
         done = typed(home, "remember", *words)
         assert done.returncode == 0 and "Remembered." in done.stdout
-        assert "is stored all the same" in done.stderr and "nobody is there to help" in done.stderr
+        assert "is stored nevertheless" in done.stderr and "nobody is there to help" in done.stderr
 
 
 def test_an_import_refuses_a_censor_of_a_domain_that_no_frame_names(home: Path) -> None:
@@ -36,7 +36,7 @@ def test_an_import_refuses_a_censor_of_a_domain_that_no_frame_names(home: Path) 
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     done = typed(home, "import", str(path))
     assert "No frame has the domain 'gardening'." in done.stdout + done.stderr
-    assert "The domains are" in done.stdout + done.stderr
+    assert "Omit the domain, or give one of" in done.stdout + done.stderr
     triggers = {one["trigger"] for one in json.loads(ok(typed(home, "censors", "list", "--json")))}
     assert "sell the boat" in triggers and "push to main" not in triggers
 

@@ -82,11 +82,11 @@ def test_a_look_at_what_a_model_would_be_sent_changes_nothing(home: Path) -> Non
     done = typed(home, *look)
     assert done.stderr == "" and "[output left out: " in ok(done)
     said, why = ok(done).splitlines()[-2:]
-    assert said == f"{seen['tokens']:,} of 4,000 tokens; all stored messages have {seen['log_tokens']:,}."
+    assert said == f"{seen['tokens']:,} of 4,000 tokens; all stored messages have {seen['log_tokens']:,} tokens."
     assert seen["tokens"] <= 4_000 < seen["log_tokens"]
-    assert why == f"To fit: {seen['summarized']} messages summarized."
+    assert why == f"To fit into the tokens: {seen['summarized']} messages summarized."
     tight = ok(typed(home, *look[:-1], "300")).splitlines()[-1]
-    assert tight.startswith("To fit: ") and " omitted" in tight
+    assert tight.startswith("To fit into the tokens: ") and " omitted" in tight
     usual = json.loads(ok(typed(home, *look[:3], "--json", NEWTON_WINDOW_TOKENS="4000")))
     assert usual["tokens"] <= usual["max_tokens"] == 2_400, "80 % of what the answer leaves"
     assert "No messages of this session have been compacted." in ok(typed(home, "sessions", "compactions", "looked at"))
@@ -108,7 +108,7 @@ def test_a_view_is_made_shorter_and_taken_back(home: Path) -> None:
     assert len(listed) == 2 * len(entries)
     which = listed[0].split()[0]
     assert entries[0]["compaction_id"].endswith(which) and entries[0]["restored_at"] is None
-    assert "1 entry expanded" in ok(typed(home, "sessions", "expand", "shorter", which))
+    assert "1 compaction entry expanded" in ok(typed(home, "sessions", "expand", "shorter", which))
     assert " expanded 20" in ok(typed(home, "sessions", "compactions", "shorter")).splitlines()[0]
     assert "is expanded already" in ok(typed(home, "sessions", "expand", "shorter", which))
     stats = json.loads(ok(typed(home, "sessions", "stats", "shorter", "--json")))
@@ -152,7 +152,7 @@ def test_a_branch_goes_on_from_a_named_place(home: Path) -> None:
     assert f"{which}  messages 8-9 of work" in ok(typed(home, "sessions", "eject", "early"))
     assert "Removed messages 8-9 of work from early" in ok(typed(home, "sessions", "eject", "early", which))
     assert "[From work]" not in ok(typed(home, "sessions", "view", "early"))
-    assert "No injected messages" in ok(typed(home, "sessions", "eject", "early"))
+    assert "The session shows no messages of other sessions" in ok(typed(home, "sessions", "eject", "early"))
     small = typed(home, *inject[:-1], "40", NEWTON_WINDOW_TOKENS="3000")
     assert small.returncode == 2 and "tokens; the maximum is" in small.stderr
 
@@ -161,7 +161,7 @@ def test_a_branch_goes_on_from_a_named_place(home: Path) -> None:
     ("words", "said"),
     [
         (["log", "nowhere"], "There is no session 'nowhere'"),
-        (["view", "nowhere"], "`newton chat --session nowhere` creates this one"),
+        (["view", "nowhere"], "`newton chat --session nowhere` creates this session"),
         (["compactions", "nowhere"], "There is no session 'nowhere'"),
         (["stats", "nowhere"], "There is no session 'nowhere'"),
         (["view", "work", "--max-tokens", "0"], "A view of 0 tokens is not possible"),
@@ -169,15 +169,15 @@ def test_a_branch_goes_on_from_a_named_place(home: Path) -> None:
         (["view", "work", "--max-tokens", "3"], "No message of the session 'work' fits"),
         (["compact", "nowhere"], "There is no session 'nowhere'"),
         (["eject", "work", "ffff"], "has no injection 'ffff'"),
-        (["inject", "beside", "--from", "beside", "--first", "0", "--last", "1"], "already contains these messages"),
-        (["inject", "beside", "--from", "work", "--first", "-1", "--last", "1"], "its messages are numbered 0 to 47"),
-        (["inject", "beside", "--from", "work", "--first", "1", "--last", "500"], "its messages are numbered 0 to 47"),
+        (["inject", "beside", "--from", "beside", "--first", "0", "--last", "1"], "cannot be injected into the same"),
+        (["inject", "beside", "--from", "work", "--first", "-1", "--last", "1"], "it has 48 messages, numbered"),
+        (["inject", "beside", "--from", "work", "--first", "1", "--last", "500"], "it has 48 messages, numbered"),
         (["expand", "work", "ffff"], "has no entry 'ffff'"),
         (["expand", "work", ""], "has no entry ''"),
         (["checkpoint", "nowhere", "x"], "There is no session 'nowhere'"),
         (["checkpoint", "work", " "], "The checkpoint is empty"),
         (["branch", "work", "work"], "A session 'work' already exists"),
-        (["branch", "work", "other", "--at", "48"], "Give a number from 0 to 47"),
+        (["branch", "work", "other", "--at", "48"], "Give the number of a message, from 0 to 47"),
         (["branch", "work", "other", "--at", "nothing"], "no checkpoint 'nothing'"),
         (["branch", "work", " "], "The session is empty"),
         (["inject", "work", "--from", "nowhere", "--first", "0", "--last", "1"], "There is no session 'nowhere'"),
@@ -291,7 +291,7 @@ def test_a_person_branches_off_in_the_middle_of_a_talk(home: Path) -> None:
     assert done.stdout.count("Session other.") == 1 and done.stdout.count("Session talk.") == 3
     assert "already has a checkpoint 'boats'" in done.stderr
     assert "A session 'other' already exists" in done.stderr
-    assert "no checkpoint 'nowhere'" in done.stderr and "It has: boats" in done.stderr
+    assert "no checkpoint 'nowhere'" in done.stderr and "one of the checkpoints: boats" in done.stderr
     assert "The session is empty" in done.stderr
 
     def said(session: str) -> list[str]:

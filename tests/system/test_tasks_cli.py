@@ -53,7 +53,7 @@ def test_a_stack_is_worked_on_and_drawn(home: Path) -> None:
         (["pop", "done", "--agent", "nobody"], "There is no session yet"),
         (["resume", "77"], "The session has no task '77'"),
         (["path", "--session", "nowhere"], "There is no session 'nowhere'"),
-        (["push", "x", "--session", "nowhere"], "`newton tasks push GOAL --session NAME --new` creates one"),
+        (["push", "x", "--session", "nowhere"], "`newton tasks push GOAL --session NAME --new` creates a session"),
         (["push", "x", "--new"], "--new requires --session"),
         (["push", "x" * 1_001], "the maximum is 1,000"),
     ],

@@ -147,7 +147,7 @@ async def test_a_request_without_a_user_or_with_two_is_refused(talk: Talk, home:
     with pytest.raises(openai.PermissionDeniedError):
         await said(talk, talk.daemon.token, "Who am I?", user="alice")
     both = await asyncio.to_thread(typed, home, "tokens", "create", "both", "--per-user", "--shared-users")
-    assert both.returncode != 0 and "Give one of them" in both.stderr
+    assert both.returncode != 0 and "Give --per-user or --shared-users" in both.stderr
 
 
 async def test_the_memory_of_a_user_begins_with_the_rules_of_the_agent(talk: Talk, home: Path) -> None:

@@ -37,7 +37,7 @@ def test_what_is_at_hand_can_be_seen_and_explained(home: Path) -> None:
             ["working-memory", "--agent", "early", "--max-tokens", "0"],
             "A limit of 0 tokens for the context is not possible",
         ),
-        (["working-memory", "--agent", "early", "--decay-hours", "0"], "Give a number above 0"),
+        (["working-memory", "--agent", "early", "--decay-hours", "0"], "Give a number of hours above 0"),
         (["working-memory", "--session", "nowhere"], "There is no session 'nowhere'"),
         (["working-memory", "--agent", "nobody"], "No session has a working memory"),
         (["working-memory", "--agent", "early", "--why", "--stats"], "exclude each other"),

@@ -156,7 +156,7 @@ def saved(folder: Path, name: str, content: str | bytes) -> Path:
 def refusal(path: Path) -> InputError:
     with pytest.raises(InputError) as caught:
         read_document(path)
-    assert caught.value.what.startswith(f"{path} "), "it says which file"
+    assert caught.value.what.startswith((f"{path} ", f"{path}: ")), "it says which file"
     assert caught.value.hint.endswith("."), "it says what to do"
     return caught.value
 
@@ -279,33 +279,33 @@ def test_what_stands_in_one_section_changes_no_other(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "what"),
     [
-        ("a.docx", b"x", "has an unsupported format."),
-        ("a.md", b"caf\xe9", "is not UTF-8: byte 4 is 0xe9."),
-        ("a.html", "<p>boat".encode("utf-16"), "is not UTF-8: byte 1 is 0xff."),
-        ("a.txt", b"a\0b", "contains a NUL byte, at byte 2."),
-        ("a.md", b"", "is empty."),
-        ("a.pdf", b" \n", "is empty."),
-        ("a.md", b"<!-- nothing -->\n***\n", "has no text."),
-        ("a.html", b"<script>x()</script>", "has no text."),
-        ("a.md", b"> " * 500 + b"x", "nests lists or quotes too deeply."),
-        ("a.pdf", pdf("", ""), "has no text on any of its 2 pages."),
-        ("a.pdf", b"no pdf", "is broken: pypdf.errors."),
-        ("a.pdf", b"%PDF-1.4\n%%EOF", "is broken: pypdf.errors."),
-        ("a.pdf", pdf("x")[:300], "is broken: "),
-        ("a.pdf", pdf("x").replace(b"/Kids [6 0 R]", b"/Kids [2 0 R]"), "is broken: "),
-        ("a.pdf", pdf("x").replace(b"/Kids [6 0 R]", b"/Kids 7"), "is broken: "),
-        ("a.pdf", encrypted(pdf("x"), user="secret"), "is encrypted."),
+        ("a.docx", b"x", " has an unsupported format."),
+        ("a.md", b"caf\xe9", ": the document is not UTF-8: byte 4 is 0xe9."),
+        ("a.html", "<p>boat".encode("utf-16"), ": the document is not UTF-8: byte 1 is 0xff."),
+        ("a.txt", b"a\0b", ": the document has a NUL byte, at byte 2."),
+        ("a.md", b"", " is empty."),
+        ("a.pdf", b" \n", " is empty."),
+        ("a.md", b"<!-- nothing -->\n***\n", " has no text."),
+        ("a.html", b"<script>x()</script>", " has no text."),
+        ("a.md", b"> " * 500 + b"x", ": the document nests lists or quotes too deeply."),
+        ("a.pdf", pdf("", ""), ": the document has no text on any of its 2 pages."),
+        ("a.pdf", b"no pdf", ": the document is broken: pypdf.errors."),
+        ("a.pdf", b"%PDF-1.4\n%%EOF", ": the document is broken: pypdf.errors."),
+        ("a.pdf", pdf("x")[:300], ": the document is broken: "),
+        ("a.pdf", pdf("x").replace(b"/Kids [6 0 R]", b"/Kids [2 0 R]"), ": the document is broken: "),
+        ("a.pdf", pdf("x").replace(b"/Kids [6 0 R]", b"/Kids 7"), ": the document is broken: "),
+        ("a.pdf", encrypted(pdf("x"), user="secret"), ": the document is encrypted."),
     ],
 )
 def test_what_cannot_be_read_is_refused_with_its_file_and_a_remedy(
     tmp_path: Path, name: str, content: bytes, what: str
 ) -> None:
     path = saved(tmp_path, name, content)
-    assert refusal(path).what.startswith(f"{path} {what}")
+    assert refusal(path).what.startswith(f"{path}{what}")
 
 
 def test_a_scanned_pdf_is_sent_to_ocr(tmp_path: Path) -> None:
-    assert refusal(saved(tmp_path, "a.pdf", pdf(""))).hint == "If it is a scan, run OCR on it first."
+    assert refusal(saved(tmp_path, "a.pdf", pdf(""))).hint == "If the document is a scan, run OCR on it first."
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:

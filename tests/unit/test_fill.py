@@ -26,6 +26,8 @@ ITEMS = st.lists(
         micro_tokens=st.integers(1, 30),
         group_heading=st.sampled_from([None, "2026-11-19", "2026-11-20"]),
         heading_tokens=st.just(7),
+        part_tokens=st.none() | st.integers(1, 80),
+        full_tokens=st.none() | st.integers(80, 400),
     ),
     unique_by=lambda i: i.memory_id,
     max_size=40,

@@ -222,7 +222,7 @@ WRONG = {
     "nothing near": ("domains: [house]", "xyzzy: 1", "6: 'xyzzy' is not a field of a frame. The fields are name,"),
     "missing": ("description: Something in the house is to be mended.\n", "", "1: description is missing."),
     "missing in a list": ("    weight: 0.7\n", "", "17: patterns[1].weight is missing."),
-    "wrong type": ("  fact: 0.9", "  fact: high", "8: priorities.fact should be a number. A number from"),
+    "wrong type": ("  fact: 0.9", "  fact: high", "8: priorities.fact should be a number. The priority"),
     "a number for a text": ("category: household", "category: 7", "13: category should be a text."),
     "yes for a text": ("category: household", "category: yes", "13: category should be a text."),
     "a text for a list": ("domains: [house]", "domains: house", "6: domains should be a list."),
@@ -332,10 +332,10 @@ def test_an_unknown_frame_names_the_nearest_and_all(frames: dict[str, Frame]) ->
     with pytest.raises(NotFoundError) as missing:
         get_frame(frames, "Debgu")
     assert missing.value.what == "There is no frame 'Debgu'."
-    assert missing.value.hint == f"Did you mean 'debug'? Known: {', '.join(NAMES)}."
+    assert missing.value.hint == f"Did you mean 'debug'? The frames are: {', '.join(NAMES)}."
 
 
 def test_an_unknown_frame_with_nothing_near_names_all(frames: dict[str, Frame]) -> None:
     with pytest.raises(NotFoundError) as missing:
         get_frame(frames, "xyzzy")
-    assert missing.value.hint == f"Known: {', '.join(NAMES)}."
+    assert missing.value.hint == f"The frames are: {', '.join(NAMES)}."

@@ -184,12 +184,12 @@ STRONG, WEAK, ADVICE = "strengths", "concerns", "recommendations"
         (
             lambda: told(brain(*went("success", 5), *went("failure", 5, weeks_ago=1, first=5))),
             STRONG,
-            "More decisions succeeded than before: 0 % then, 100 % now.",
+            "More decisions succeeded than before: 0 % before, 100 % now.",
         ),
         (
             lambda: told(brain(*went("failure", 5), *went("success", 5, weeks_ago=1, first=5))),
             WEAK,
-            "Fewer decisions succeeded than before: 100 % then, 0 % now.",
+            "Fewer decisions succeeded than before: 100 % before, 0 % now.",
         ),
         (
             lambda: told(brain(*went("success", 14), *went("failure", 6, first=14))),

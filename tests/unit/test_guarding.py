@@ -101,7 +101,7 @@ REFUSED = {
     "field of a field": ("record.judged.record.judged == 1", "has no fields."),
     "null rate": (
         "stakes == 'high' && record.brier > 0.3",
-        "It is null while unknown: write record.brier != null && …",
+        "record.brier is null while it is unknown: write record.brier != null && …",
     ),
     "null time": ("look_again_at < at", "write look_again_at != null && …"),
     "division by zero": (
@@ -110,7 +110,7 @@ REFUSED = {
     ),
     "a number": (
         "confidence",
-        "The expression returns float; a guardrail must return true or false. Use a comparison.",
+        "a guardrail must return true or false. Use a comparison, such as confidence < 0.5.",
     ),
     "a text": ("'yes'", "The expression returns str; a guardrail must return true or false."),
     "nothing": ("record.brier", "The expression returns null; a guardrail must return true or false."),

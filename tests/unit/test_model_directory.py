@@ -50,7 +50,7 @@ async def test_upstreams_are_selected_by_name() -> None:
         assert (used(first), used(second)) == (["small", "large"], ["tiny", "small"])
         assert await models.list_names(default) == ["fast", "large", "small"]
         for unknown in ("gpt-9", "fast/gpt-9"):
-            with pytest.raises(ModelNotFoundError, match=r"There are: (fast, )?large, small"):
+            with pytest.raises(ModelNotFoundError, match=r"The models are: (fast, )?large, small"):
                 await models.select(default, unknown)
 
 
@@ -78,7 +78,7 @@ async def test_the_only_upstream_is_the_default_and_of_several_one_must_be_chose
     assert directory().get() is None
     with pytest.raises(ModelNotFoundError, match="No model is set"):
         await directory().select(None, "fast")
-    with pytest.raises(ModelNotFoundError, match="There is: scripted"):
+    with pytest.raises(ModelNotFoundError, match="The models are: scripted"):
         await directory().select(ScriptedChat(), "fast")
 
 

@@ -45,7 +45,7 @@ async def test_no_texts_no_hashed_vectors() -> None:
 async def test_a_broken_embedder_fails_with_a_remedy_under_the_name_it_was_given() -> None:
     broken = BrokenEmbedder("some-model/8", 8)
     assert (broken.identity, broken.dimensions) == ("some-model/8", 8)
-    with pytest.raises(ProviderError, match="Start it again"):
+    with pytest.raises(ProviderError, match="Start the embedding endpoint again"):
         await broken.embed(["a"])
 
 
@@ -68,5 +68,5 @@ async def test_a_scripted_model_stops_at_the_ceiling() -> None:
 
 
 async def test_a_scripted_model_without_lines_fails_with_a_remedy() -> None:
-    with pytest.raises(ProviderError, match="Add replies to its script"):
+    with pytest.raises(ProviderError, match="Add replies to the script of the model"):
         await told(ScriptedChat())

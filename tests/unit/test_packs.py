@@ -166,7 +166,7 @@ def test_a_frame_that_extends_none_is_refused(tmp_path: Path) -> None:
 def test_an_unknown_pack_or_profile_is_named(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError) as missing:
         load_frame_set(PROFILES, None, "codign")
-    assert missing.value.hint == "Did you mean 'coding'? Known: coding, research, support."
+    assert missing.value.hint == "Did you mean 'coding'? The packs are: coding, research, support."
     written(tmp_path, packs__kitchen__pack=OWN.replace("weights", "profile: newtn\nweights"))
     with pytest.raises(NotFoundError) as unknown:
         load_frame_set(PROFILES, tmp_path, "kitchen")

@@ -79,5 +79,5 @@ def test_what_is_no_preset_is_refused_with_what_there_is(text: str, says_: str) 
         parse_preset(text)
     assert says_ in refused.value.what
     assert refused.value.hint.startswith(
-        ("Use one of: ", "Its settings, with their defaults, are ", "Give the preset alone")
+        ("Use one of: ", "The settings of the strategy, with their defaults, are ", "Give the preset alone")
     )

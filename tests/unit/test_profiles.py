@@ -245,7 +245,7 @@ def test_an_unknown_profile_names_the_nearest_and_all(profiles: dict[str, Profil
     assert get_profile(profiles, "newton") is profiles["newton"]
     with pytest.raises(NotFoundError) as missing:
         get_profile(profiles, "balancd")
-    assert missing.value.hint == f"Did you mean 'balanced'? Known: {', '.join(sorted(profiles))}."
+    assert missing.value.hint == f"Did you mean 'balanced'? The profiles are: {', '.join(sorted(profiles))}."
 
 
 def test_shipped_folders_are_found() -> None:

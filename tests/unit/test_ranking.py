@@ -31,6 +31,7 @@ HITS = st.lists(
         thread_id=st.sampled_from([THREAD, OTHER, None]),
         position=st.integers(0, 8),
         speaker=st.sampled_from(["Ana", "User", None]),
+        is_long=st.just(False),
     ),
     max_size=12,
     unique_by=lambda hit: (hit.thread_id, hit.position),
@@ -46,7 +47,7 @@ def hit(
     speaker: str | None = None,
 ) -> SearchHit:
     return SearchHit(
-        new_id(), "exchange", words, THREAD if place is not None else None, place, speaker, similarity, lexical
+        new_id(), "exchange", words, THREAD if place is not None else None, place, speaker, False, similarity, lexical
     )
 
 

@@ -39,7 +39,8 @@ from newton.heart.identity.tenets import IdentityTenet
 from newton.ids import new_id
 from newton.memory.lookup import short_id
 from newton.memory.memory import ShortForms
-from newton.memory.search_types import RetrievedMemory
+from newton.memory.representations import one_line
+from newton.memory.search_types import BestWindow, RetrievedMemory
 from tests.db.catalog import FIXED
 from tests.support import ANA, NOON, count, examples
 from tests.unit.test_score import found
@@ -52,12 +53,19 @@ KINDS = ("fact", "exchange", "episode", "decision", "procedure", "passage", "eve
 evidence = st.floats(0, 1, width=32)
 
 
+WINDOW = BestWindow(3, "… that answers …", count("- … that answers …\n"))
+
+
 @st.composite
 def memories(draw: st.DrawFn) -> RetrievedMemory:
     kind = draw(st.sampled_from(KINDS))
     words = draw(st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=200))
     line = f"[2026-11-21] User: {words}" if kind == "exchange" else words
+    full = f"{words} {'and so on ' * draw(st.integers(1, 60))}" if kind in ("fact", "passage") else None
     return found(
+        full_text=full,
+        full_tokens=full and count(f"- {one_line(full)}\n"),
+        window=draw(st.sampled_from([None, WINDOW])) if full else None,
         kind=kind,
         state=draw(st.sampled_from(["NEW", "ACTIVE", "SUPERSEDED"])),
         micro=line[:40],
@@ -160,7 +168,7 @@ def the_form(f: RetrievedMemory) -> ShortForms:
 
 
 def known(*memories: RetrievedMemory) -> dict[UUID, MemoryHistory]:
-    """The memories as they are today: used and confirmed since, and called otherwise."""
+    """The memories as they are today: used and confirmed since, called otherwise, and found by another part."""
     later = ShortForms(micro="other", summary="other words", micro_tokens=2, summary_tokens=3)
     return {
         f.memory_id: MemoryHistory(
@@ -173,9 +181,11 @@ def known(*memories: RetrievedMemory) -> dict[UUID, MemoryHistory]:
                 relevance=0,
                 micro="other",
                 summary="other",
+                window=BestWindow(0, "another part …", 5),
             ),
             [the_form(f), later],
             (),
+            {0: BestWindow(0, "another part …", 5), **({f.window.position: f.window} if f.window else {})},
         )
         for f in memories
     }
@@ -288,6 +298,32 @@ def test_a_memory_that_is_gone_is_named() -> None:
     assert "-- Fact 2 tells" in dict(replay.differences)["text"]
 
 
+LONG_TEXTS = [
+    found(
+        micro=f"Long {n} …",
+        summary=f"Long text {n} …",
+        full_text=f"Long text {n} {'and so on ' * 60}",
+        micro_tokens=6,
+        summary_tokens=7,
+        full_tokens=count(f"- Long text {n} {'and so on ' * 60}".rstrip() + "\n"),
+        window=WINDOW,
+        relevance=1 - n / 20,
+    )
+    for n in range(4)
+]
+
+
+def test_parts_and_whole_texts_are_made_once_more_and_a_part_that_is_gone_is_named() -> None:
+    made = bundle(LONG_TEXTS, focus=[], tokens=400)
+    assert {c.detail for c in made.items} == {"full", "part"}
+    assert made.text.count(WINDOW.text) == sum(c.detail == "part" for c in made.items)
+    histories = known(*LONG_TEXTS)
+    assert replay_bundle(stored(made), histories, TODAY).identical
+    gone = next(c.memory_id for c in made.items if c.detail == "part")
+    replay = replay_bundle(stored(made), {**histories, gone: histories[gone]._replace(windows={})}, TODAY)
+    assert replay.differences[0].why == "the part of its text that the context could show is gone"
+
+
 def in_reverse(*items: Any, **options: Any) -> list[Any]:
     return list(reversed(arrange(*items, **options)))
 
@@ -314,7 +350,7 @@ def test_a_changed_rule_of_the_code_is_noticed(
     monkeypatch.setattr(module, name, rule)
     replay = replay_bundle(WHOLE, MEMORIES, replace(TODAY, rules_hash="87654321"))
     assert any(difference.what.startswith(named) for difference in replay.differences)
-    assert replay.since == ("the code has changed: its rules hash was 12345678, is 87654321",)
+    assert replay.since == ("the code has changed: its rules hash was 12345678, is now 87654321",)
 
 
 def test_what_changed_since_and_does_not_matter_is_told_beside() -> None:
@@ -325,19 +361,20 @@ def test_what_changed_since_and_does_not_matter_is_told_beside() -> None:
     assert frame == "the frame debug has changed"
     assert "'similarity': 0.5" in profile and "'similarity': 0.1" in profile
     gone = replay_bundle(WHOLE, MEMORIES, CurrentRules(rules_hash=RULES, frame_edition=None, profile=None))
-    assert gone.since == ("the frame debug is gone", "the profile newton is gone")
+    assert gone.since == ("the frame debug was removed", "the profile newton was removed")
 
 
 def test_every_part_of_a_memory_is_stored_with_a_bundle_or_never_changes() -> None:
     """What a new column of a memory must be, so that a stored bundle can still be made again."""
-    stored_with_it = {"memory_id", "state", "outcome", "quarantined", "micro_tokens", "summary_tokens"}
+    stored_with_it = {"memory_id", "state", "outcome", "quarantined", "micro_tokens", "summary_tokens", "window"}
     kept_as_forms = {"micro", "summary"}
     in_features = {
         "confidence", "importance", "uses", "accessed_at", "confirmed_at", "similarity", "lexical",
         "relevance",
     }  # fmt: skip
     in_labels = {"renewed_at", "valid_to", "attribute", "contradicted_ids", "is_outdated"}
-    fixed = {*FIXED["memory.memories"], "kind"}
+    # it is read for long facts and passages only, whose texts are replaced by other memories and never changed
+    fixed = {*FIXED["memory.memories"], "kind", "full_text"}
     assert set(RetrievedMemory._fields) <= stored_with_it | kept_as_forms | in_features | in_labels | fixed
 
 

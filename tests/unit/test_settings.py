@@ -114,8 +114,8 @@ def test_a_name_in_large_letters_in_the_file_is_refused_with_the_right_one(elsew
     ("given", "said"),
     [
         ({"window_tokens": 8_000, "conversation_tokens": 9_000}, "exceeds the context window of 8,000"),
-        ({"rag_final_top_k": 30}, "NEWTON_RAG_FINAL_TOP_K is 30, but there are only 20 candidates"),
-        ({"rag_final_top_k": 6, "rag_re_rank_top_n": 0}, "NEWTON_RAG_FINAL_TOP_K is 6, .* only 5 candidates"),
+        ({"rag_final_top_k": 30}, "NEWTON_RAG_FINAL_TOP_K is 30, but only 20 artifacts are compared"),
+        ({"rag_final_top_k": 6, "rag_re_rank_top_n": 0}, "NEWTON_RAG_FINAL_TOP_K is 6, .* only 5 artifacts"),
     ],
 )
 def test_settings_that_contradict_each_other_are_refused(given: dict[str, int], said: str) -> None:

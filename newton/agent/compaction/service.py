@@ -165,7 +165,7 @@ class CompactionService:
         async with self.scope.transaction() as tx:
             is_held = await leases.acquire(tx, state.holder, "compaction", **key, seconds=LEASE_SECONDS)
             if not is_held or not await entry_store.save_if_unchanged(tx, new_entries, **key, sources=sources):
-                hint = "It is compacted with the next request."
+                hint = "The session is compacted with the next request."
                 raise ConflictError("another request changed the session during its compaction", hint=hint)
             payload = {"session_id": str(state.session_id), "entries": len(new_entries)}
             self.scope.publish("session.compacted", payload)

@@ -150,7 +150,7 @@ def _format_share(share: PeriodMetric) -> str:
 
 
 def _format_change(share: PeriodMetric) -> str:
-    return f"{_format_percent(share.before or 0)} then, {_format_percent(share.now or 0)} now"
+    return f"{_format_percent(share.before or 0)} before, {_format_percent(share.now or 0)} now"
 
 
 def _format_percent(share: float) -> str:

@@ -25,7 +25,7 @@ class GrowthService:
         Raises InputError for a number out of range.
         """
         if not 1 <= weeks * 7 <= MAX_DAYS:
-            raise InputError(f"A report of {weeks} weeks is not possible.", hint="Give 1 or more, such as 4.")
+            raise InputError(f"A report of {weeks} weeks is not possible.", hint="Give 1 week or more, such as 4.")
         now = self.scope.now()
         return await self._build_report(now - timedelta(weeks=weeks), now)
 
@@ -36,7 +36,7 @@ class GrowthService:
         """
         now = self.scope.now()
         if not timedelta(0) < now - start <= timedelta(days=MAX_DAYS):
-            raise InputError(f"A report since {start:%Y-%m-%d} is not possible.", hint="Give a date in the past.")
+            raise InputError(f"A report since {start:%Y-%m-%d} is not possible.", hint="Give a start in the past.")
         return await self._build_report(start, now)
 
     async def _build_report(self, start: datetime, now: datetime) -> GrowthReport:

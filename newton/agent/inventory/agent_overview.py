@@ -30,7 +30,7 @@ class StateCount(NamedTuple):
 class AgentOverview:
     """The contents of an agent. `size_bytes` is the size of its rows without indexes.
 
-    `user_agents` maps the ids of the agents created for its users to their names; deleting the agent deletes these too.
+    `user_agents` maps the ids of the agents created for its users to their names; deleting the agent also deletes them.
     """
 
     agent_id: UUID
@@ -67,7 +67,7 @@ class AgentInventory:
         async with self.scope.db.transaction(agent_id, snapshot=True) as tx:
             created_at = await agents.get_created_at(tx, agent_id=agent_id)
             if created_at is None:
-                raise NotFoundError(f"There is no agent {name!r}.", hint="`newton agents` lists them.")
+                raise NotFoundError(f"There is no agent {name!r}.", hint="`newton agents` lists the agents.")
             states = await SQL["count_states"].fetch_all(tx, agent_id=agent_id)
             row = await SQL["measure"].fetch_one(tx, agent_id=agent_id)
             assert row is not None, "an aggregate has one row"
@@ -89,7 +89,7 @@ class AgentInventory:
         """
         overview = await self.describe(name)
         if overview.agent_id == self.scope.agent_id:
-            hint = f"`newton erase --agent {name} --everything` erases its data."
+            hint = f"`newton erase --agent {name} --everything` erases the data of the agent."
             raise ConflictError(f"The agent {name} is the one in use and cannot be deleted.", hint=hint)
         verify_preview(token, overview.token)
         for agent_id in (*overview.user_agents, overview.agent_id):

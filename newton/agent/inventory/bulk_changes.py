@@ -86,7 +86,9 @@ class BulkService:
         wanted = await resolve_filter(tx, change.filter, scope=self.scope)
         number = await count_memories(tx, wanted, agent_id=agent_id)
         if number > MAX_BULK:
-            hint = f"One change affects at most {MAX_BULK:,}. Give a narrower filter, such as a shorter period."
+            hint = (
+                f"One change affects at most {MAX_BULK:,} memories. Give a narrower filter, such as a shorter period."
+            )
             raise InputError(f"The filter selects {number:,} memories.", hint=hint, param="filter")
         found = await list_positions(tx, wanted, ListOrder(), after=None, limit=MAX_BULK, agent_id=agent_id)
         ids = sorted(one.memory_id for one in found)
@@ -137,4 +139,4 @@ def _check_applicable(change: BulkChangeInput, memories: Sequence[ListedMemory])
         raise InputError(what, hint=hint, param="filter")
     if past := [one for one in memories if past_reason(one.kind, one.state)]:
         what = f"This action applies only to current facts, and {len(past):,} of the selected ones are not current."
-        raise InputError(what, hint="Omit `states`, or set it to current or quarantined.", param="filter")
+        raise InputError(what, hint="Omit `states` in the filter, or set it to current or quarantined.", param="filter")

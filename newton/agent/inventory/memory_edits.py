@@ -84,7 +84,8 @@ class MemoryEditor:
             return False
         if reason := past_reason(memory.kind, memory.state):
             what = f"The fact {short_id(memory.memory_id)} is {reason}, so it cannot be core."
-            raise ConflictError(what, hint="`newton show` names the current fact.")
+            hint = f"`newton show {short_id(memory.memory_id)}` shows which fact replaced it, if any."
+            raise ConflictError(what, hint=hint)
         await fact_edits.set_core(tx, [memory.memory_id], is_core=is_core, ctx=ctx)
         old = {memory.memory_id: format_flag(value=memory.is_core)}
         await edits.record_edits(tx, "core", old, format_flag(value=is_core), author=self.author, ctx=ctx)
@@ -95,7 +96,7 @@ def require_fact(memory: ListedMemory, field: str) -> None:
     """Raise InputError unless the memory is a fact. `field` is what only facts have, for the message."""
     if memory.kind != "fact":
         what = f"The memory {short_id(memory.memory_id)} has the kind {memory.kind}; only facts have {field}."
-        raise InputError(what, hint="Of other kinds, only the importance can be edited.")
+        raise InputError(what, hint="Edit a fact, or only the importance of the memory.")
 
 
 def format_importance(importance: float | None) -> str | None:

@@ -1,4 +1,4 @@
-"""Lists of the memories of an agent, by page and with filters."""
+"""Lists of the memories of an agent, in pages and with filters."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -13,7 +13,7 @@ from newton.cognition.frames.tiebreak import FrameOutput, build_tiebreak_prompt
 from newton.content.frames import Frame
 from newton.db.pool import in_transaction
 from newton.errors import ProviderError, TokenQuotaError
-from newton.heart.extraction_schema import PairRelation, PairRelationsOutput, build_pair_prompt
+from newton.heart.extraction_schema import PairRelation, build_pair_prompt, build_pair_schema
 from newton.heart.facts.conflicts import FactPair
 from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.structured_output import StructuredModel, parse_output
@@ -101,7 +101,7 @@ class StructuredLLM:
             [(pair.older.since, pair.older.text, pair.newer.since, pair.newer.text) for pair in pairs]
         )
         answer = await self.complete(
-            prompt, PairRelationsOutput, purpose="judge", max_tokens=MAX_JUDGMENT_TOKENS * len(pairs)
+            prompt, build_pair_schema(len(pairs)), purpose="judge", max_tokens=MAX_JUDGMENT_TOKENS * len(pairs)
         )
         if answer is None or len(answer.relations) != len(pairs):
             what = f"The model {self.name} did not answer for each of the {len(pairs)} pairs of facts."

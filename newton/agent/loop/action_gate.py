@@ -56,8 +56,8 @@ class CensorCheck:
         """Return a sentence with the commands by which a person changes the censor that `message` names."""
         ref = short_id(self._first.memory_id)
         return (
-            f"`newton censors relax {ref}` makes it a warning; `newton censors false-positive {ref}` reports a wrong"
-            " match."
+            f"`newton censors relax {ref}` makes the censor only warn; `newton censors false-positive {ref}` reports a"
+            " wrong match."
         )
 
     @property
@@ -101,7 +101,9 @@ class ActionGate:
         is_person = trust in PERSON_TIERS
         check = await self.check(text, "action", dry_run=is_person)
         if check.blocks and not is_person:
-            raise CensorError(f"A censor forbids it: {check.message}.", hint="Nothing was stored. Do something else.")
+            raise CensorError(
+                f"A censor forbids the text: {check.message}.", hint="Nothing was stored. Do something else."
+            )
         return check.message if check.matches else None
 
     async def check_reply(self, text: str, *, exempt: Collection[UUID] = ()) -> None:

@@ -122,7 +122,7 @@ class ChatService:
             or prompt.required_tokens(budget.usable, count_tokens=count_tokens) > budget.usable
         ):
             what = f"The system message and the tools exceed the {budget.usable:,} tokens available for a prompt."
-            hint = "Shorten them, or set NEWTON_WINDOW_TOKENS to the size of the model's context window."
+            hint = "Shorten the system message or the tools, or set NEWTON_WINDOW_TOKENS to the model's context window."
             raise ContextWindowError(what, hint=hint, param="messages")
 
     async def get_refusal_reason(self, tokens: int) -> str | None:

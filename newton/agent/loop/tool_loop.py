@@ -28,7 +28,11 @@ OWN_CALL_PREFIX = "nwt_"  # of the ids of calls that Newton runs itself
 QUOTA_HINT = "Raise NEWTON_LLM_TOKENS_PER_DAY, or wait until tomorrow (UTC)."
 INTERRUPTED = "interrupted"
 TOO_MANY_CALLS = ToolResult(
-    {"error": "Too many tool calls in one reply.", "hint": f"Make at most {MAX_CALLS_PER_REPLY}."}, is_error=True
+    {
+        "error": "Too many tool calls in one reply.",
+        "hint": f"Make at most {MAX_CALLS_PER_REPLY} tool calls in one reply.",
+    },
+    is_error=True,
 )
 
 

@@ -113,7 +113,7 @@ class TurnPreparer:
     tools: AgentToolset | None = None
 
     async def prepare(self, turn: RunningTurn, check: CensorCheck) -> PreparedTurn:
-        """Build the context and the model request; without the request, if a censor or a limit forbids a model call."""
+        """Build the context and, unless a censor or a limit forbids a model call, the request to the model."""
         if check.blocks:
             return await self._prepare_without_model(turn, CENSOR_MESSAGE)
         chat = ChatService(

@@ -17,7 +17,7 @@ MIN_WORD_OVERLAP = 0.6  # share of the shorter text's content words from which a
 
 @dataclass(frozen=True, slots=True)
 class ExtractionResult:
-    """The number of conversations that were read, and the numbers of memories extracted from them, by kind."""
+    """The count of conversations that were read, and the counts of memories extracted from them, by kind."""
 
     conversations: int = 0
     facts: int = 0

@@ -37,11 +37,14 @@ async def extract(
 ) -> ExtractionResult:
     """Extract memories from up to `limit` unread conversations, oldest first, with a model.
 
-    With `ended_before`, only from those that ended before this time. Recalled text and the output of tools and of the
-    web are not read. If the model gives no valid answer for a conversation, the statement classifier reads it instead.
-    If the call fails, the classifier reads it too, and the model is asked again in the next run, for at most
-    GIVE_UP_AFTER while the model answers for others. Raises TokenQuotaError, and ProviderError if the model fails twice
-    in a row or for all conversations; stored results remain.
+    With `ended_before`, only conversations that ended before this time are read. Recalled text and the output of tools
+    and of the web are not read. If the model's answer for a conversation is not valid, the statement classifier reads
+    the conversation instead. If the call of the model fails, the classifier reads the conversation for now, and the
+    next run asks the model again. The model is no longer asked about a conversation that ended more than GIVE_UP_AFTER
+    ago, if it answered for another conversation in the same run.
+
+    Raises TokenQuotaError, and ProviderError if the model fails twice in a row or for all conversations; stored results
+    remain.
     """
     async with llm.scope.db.transaction(ctx.agent_id) as tx:
         unread = await conversations.find_unread(tx, agent_id=ctx.agent_id, limit=limit, ended_before=ended_before)
@@ -93,7 +96,7 @@ async def _store_answer(
 async def _store_output(
     tx: Tx, conversation: EpisodeLines, output: ExtractionOutput, *, ctx: LifecycleContext
 ) -> ExtractionResult:
-    """Store the facts, procedures, censors and title in the model's answer; return their numbers."""
+    """Store the facts, procedures, censors and title in the model's answer; return how many of each were stored."""
     own_ctx = replace(ctx, trust=conversation.trust)
     facts = await _store_facts(tx, conversation, output, ctx=own_ctx)
     procedure_count = await _store_procedures(tx, conversation, output, ctx=own_ctx)

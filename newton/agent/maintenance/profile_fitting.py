@@ -67,11 +67,12 @@ class ProfileFitter:
         """
         base_profile = get_profile(self.profiles, base)
         if name in self.profiles:
-            raise ConflictError(f"The profile {name!r} exists already.", hint="Choose another name.")
+            raise ConflictError(f"The profile {name!r} exists already.", hint="Choose another name for the profile.")
         weights = {feature: round(float(w), 3) for feature, w in zip(LEARNABLE_FEATURES, result.weights, strict=True)}
         description = (
             f"Fitted to {result.training_count} contexts built by {base} until {self.scope.now():%Y-%m-%d}: precision"
-            f" {result.after.precision:.3f} instead of {result.before.precision:.3f} on {result.validation_count} more."
+            f" {result.after.precision:.3f} instead of {result.before.precision:.3f} on {result.validation_count} newer"
+            " contexts."
         )
         changed = {"name": name, "description": description, "weights": FeatureWeights(**weights)}
         return write_profile(base_profile.model_copy(update=changed), folder)

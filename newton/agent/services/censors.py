@@ -40,7 +40,7 @@ class CensorService:
             return bool(changed)
 
     async def list_censors(self) -> list[CensorSummary]:
-        """Return all censors with the numbers of their matches."""
+        """Return all censors, each with the count of its matches."""
         async with self.scope.transaction() as tx:
             return await censors.list_censors(tx, agent_id=self.scope.agent_id)
 

@@ -38,7 +38,7 @@ def verify_token(token: str, *parts: str, now: datetime) -> None:
         is_current = False
     if not is_current:
         raise ConflictError(
-            "The confirmation token is invalid: it has expired, or the memory has changed since.",
+            "The confirmation token is invalid: it has expired, or the memory has changed.",
             hint="Send the request without a token; the answer lists what would be deleted, and has a new token.",
         )
 

@@ -166,7 +166,7 @@ class DecisionService:
         decision = await self.get(decision_ref)
         command, decision_id = self.verifiers.get(decision.category), decision.memory.memory_id
         if command is None:
-            hint = "Set its command under [verifiers] in newton.toml."
+            hint = "Set the command of the category under [verifiers] in newton.toml."
             raise ConfigError(f"No verifier is configured for the category {decision.category!r}.", hint=hint)
         if decision.review:
             what = f"The decision {short_id(decision_id)} was already reviewed."

@@ -74,7 +74,10 @@ class ErasureService:
                 )
             reason, pattern = clean_text(reason, what="reason"), _name_pattern(plan.names)
             if re.search(pattern, reason, re.IGNORECASE):
-                raise InputError("The reason names the subject to erase.", hint="Omit the name: the reason is stored.")
+                raise InputError(
+                    "The reason names the subject to erase.",
+                    hint="Omit the name from the reason, because the reason stays stored.",
+                )
             for decision_id in plan.decisions:
                 await decisions.erase(tx, decision_id, reason=reason, ctx=ctx)
             if plan.memories:

@@ -95,5 +95,7 @@ def _validate_rule(rule: GuardrailRule) -> GuardrailRule:
 
 def _clean_text(text: str, what: str) -> str:
     if len(text) > MAX_TEXT_CHARS:
-        raise InputError(f"The {what} has {len(text):,} characters.", hint=f"The maximum is {MAX_TEXT_CHARS}.")
+        raise InputError(
+            f"The {what} has {len(text):,} characters.", hint=f"The maximum is {MAX_TEXT_CHARS} characters."
+        )
     return clean_text(text, what=what)

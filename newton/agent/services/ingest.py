@@ -21,7 +21,7 @@ FileCallback = Callable[[Path], None]
 
 @dataclass(slots=True)
 class IngestReport:
-    """The numbers of documents and of new, unchanged and replaced passages, and the errors of files that were skipped.
+    """The counts of documents and of new, unchanged and replaced passages, and the errors of files that were skipped.
 
     `redacted` is the number of passages from which secrets were removed.
     """

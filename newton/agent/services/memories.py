@@ -62,7 +62,9 @@ class MemoryService:
         without a zone or an end before the start, and ConflictError for a retracted fact.
         """
         if fact.confidence is not None and not 0 <= fact.confidence <= 1:
-            raise InputError(f"A confidence of {fact.confidence} is out of range.", hint="Give a number from 0 to 1.")
+            raise InputError(
+                f"A confidence of {fact.confidence} is out of range.", hint="Give a confidence from 0 to 1."
+            )
         new_fact = NewFact(
             ref=str(new_id()),
             content=clean_text(fact.content),
@@ -106,14 +108,16 @@ class MemoryService:
         `as_of` searches the memory as it was at that time.
         """
         if limit < 1:
-            raise InputError(f"The limit of {limit} is too small.", hint="Give 1 or more.")
+            raise InputError(f"The limit of {limit} is too small.", hint="Give a limit of 1 or more.")
         if "artifact" in kinds:
             raise InputError(
-                "Artifacts can be recalled only in their own session.",
+                "Session artifacts can be recalled only in their own session.",
                 hint="Ask a question in the session: `newton ask --session NAME`.",
             )
         if limit > MAX_RECALL_LIMIT:
-            raise InputError(f"A limit of {limit:,} is too large.", hint=f"Give at most {MAX_RECALL_LIMIT:,}.")
+            raise InputError(
+                f"A limit of {limit:,} is too large.", hint=f"Give a limit of at most {MAX_RECALL_LIMIT:,}."
+            )
         query = clean_text(text, what="question")
         width = SearchLimits(searched=max(limit, MIN_CANDIDATES), kept=max(limit, MIN_CANDIDATES))
         search = MemorySearch(

@@ -24,7 +24,7 @@ class ProcedureService:
             return await procedures.sync_procedures(tx, skills, ctx=ctx)
 
     async def list_procedures(self) -> list[ProcedureVersion]:
-        """Return all versions of all procedures, with their numbers of successes and failures."""
+        """Return all versions of all procedures, each with the counts of its successes and failures."""
         async with self.scope.transaction() as tx:
             return await procedures.list_versions(tx, agent_id=self.scope.agent_id)
 

@@ -57,9 +57,9 @@ class ResponseService:
         return HistoryMatch(session_id=session_id, new_messages=lines, fingerprints=refs, last_input=last_input)
 
     async def find_previous(self, previous_id: UUID) -> PreviousResponse:
-        """Return the position of a response in its session, without continuing it.
+        """Return the position of a response in its session. The session is not continued.
 
-        Raises InputError if it is not stored.
+        Raises InputError if the response is not stored.
         """
         async with self.scope.transaction() as tx:
             previous = await self._find_previous(tx, previous_id)
@@ -122,5 +122,5 @@ class ResponseService:
 
 
 def _not_found() -> NotFoundError:
-    hint = "It was deleted, requested with `store: false`, or belongs to another agent."
+    hint = "The response was deleted, was requested with `store: false`, or belongs to another agent."
     return NotFoundError("There is no stored response with this id.", hint=hint)

@@ -41,7 +41,7 @@ class ViewPreview(NamedTuple):
     """The messages of a session that a request of at most `room` tokens would contain.
 
     `tokens` is the size of these messages, `logged` that of all stored messages. `shorter`, `left_out` and `cut` are
-    the numbers of messages that are summarized, omitted and truncated.
+    the counts of messages that are summarized, omitted and truncated.
     """
 
     view: Sequence[ViewMessage]
@@ -242,7 +242,7 @@ class SessionService:
 
     def _token_limit(self, max_tokens: int | None) -> int:
         if max_tokens is not None and max_tokens < 1:
-            raise InputError(f"A view of {max_tokens} tokens is not possible.", hint="Give 1 or more.")
+            raise InputError(f"A view of {max_tokens} tokens is not possible.", hint="Give 1 token or more.")
         return max_tokens or self.conversation_tokens
 
     @asynccontextmanager

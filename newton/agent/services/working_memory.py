@@ -34,7 +34,7 @@ HOUR = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkingSetStats:
-    """Numbers about the working memory of a session, and about the strategies that built contexts from it.
+    """Statistics on the working memory of a session, and on the profiles (`strategies`) that built contexts from it.
 
     `hours_since_added` and `hours_since_accessed` each have the minimum, the three quartiles and the maximum.
     """
@@ -69,7 +69,7 @@ class WorkingMemory:
         limit = self.capacity if max_tokens is None else max_tokens
         if not 1 <= limit <= MAX_CONTEXT_TOKENS:
             what = f"A limit of {limit:,} tokens for the context is not possible."
-            raise InputError(what, hint=f"Give 1 to {MAX_CONTEXT_TOKENS:,}.")
+            raise InputError(what, hint=f"Give a limit from 1 to {MAX_CONTEXT_TOKENS:,} tokens.")
         agent_id = self.scope.agent_id
         async with self.scope.transaction() as tx:
             frame = await session_state.find_session_frame(tx, agent_id=agent_id, session_id=self.session_id)

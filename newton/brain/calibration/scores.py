@@ -37,8 +37,8 @@ class CalibrationScores:
     """The scores of reviewed decisions. A partial outcome counts 0.5; `partials` is the number of such outcomes.
 
     `brier_skill_vs_base` is None when all outcomes are equal, because the base rate then has no error to improve on.
-    `uncertainty` is the variance of the outcomes: base rate x (1 - base rate) without partial ones. Empty bins are
-    omitted.
+    `uncertainty` is the variance of the outcomes; if none is partial, this is base rate x (1 - base rate). Empty bins
+    are omitted.
     """
 
     n: int

@@ -1,4 +1,4 @@
-"""Stated confidences and outcomes of decisions, as columns. Pure."""
+"""Stated confidences and outcomes of decisions, as numeric arrays. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,10 @@ IndexArray = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ForecastSeries:
-    """Two columns with one row for each decision: stated confidence, and value of the outcome (0.5 for partial)."""
+    """Two arrays with one element for each decision: the stated confidence, and the outcome as a number.
+
+    A partial outcome is 0.5.
+    """
 
     stated: FloatArray
     outcome: FloatArray
@@ -25,7 +28,7 @@ class ForecastSeries:
         return len(self.stated)
 
     def select(self, indices: IndexArray | slice) -> "ForecastSeries":
-        """Return the rows at these indices, in the order of the indices."""
+        """Return the decisions at these indices, in the order of the indices."""
         return ForecastSeries(self.stated[indices], self.outcome[indices])
 
     @property
@@ -48,5 +51,5 @@ def to_series(decisions: Sequence[ReviewedDecision]) -> ForecastSeries:
     """Return the confidences and outcomes of decisions, in order. Raises InputError for a confidence outside [0, 1]."""
     stated = np.array([one.confidence for one in decisions], dtype=np.float64)
     if not np.all((stated >= 0) & (stated <= 1)):
-        raise InputError("A confidence is outside 0 to 1.", hint="Give a number from 0 to 1, such as 0.8.")
+        raise InputError("A confidence is outside 0 to 1.", hint="Give a confidence from 0 to 1, such as 0.8.")
     return ForecastSeries(stated, np.array([OUTCOME_SCORES[one.outcome] for one in decisions], dtype=np.float64))

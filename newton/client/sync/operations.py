@@ -36,7 +36,7 @@ class SyncAgentOperations(SyncItemOperations):
         return self.get_items("/v1/decisions/outcomes", **filters)
 
     def guardrails(self) -> list[JsonDict]:
-        """List the guardrails (rules checked before a decision is recorded), the retired ones too."""
+        """List the guardrails (rules checked before a decision is recorded), including the retired ones."""
         return self.get_items("/v1/guardrails")
 
     def check_guardrails(self, description: str, *, confidence: float, **fields: object) -> JsonDict:
@@ -84,7 +84,7 @@ class SyncAgentOperations(SyncItemOperations):
         self.post(f"/v1/censors/{censor_id}/relax", {"reason": reason})
 
     def identity(self) -> JsonDict:
-        """Return the agent's identity, lines on who it is and what always applies, by priority, with its version."""
+        """Return the agent's identity: its version, and the lines that state who it is and what always applies."""
         return self.get("/v1/identity")
 
     def propose_identity(self, section: str, text: str) -> bool:

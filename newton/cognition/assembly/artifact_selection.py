@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
-from newton.cognition.assembly.fill import NO_ROOM
+from newton.cognition.assembly.fill import NO_ROOM, FillPlacement
 from newton.cognition.request import SentMessages
 from newton.cognition.sources.session_artifacts import DEFAULT_ARTIFACT_POLICY, ArtifactPolicy, LineRange
 from newton.memory.search_types import RetrievedMemory
@@ -93,3 +93,8 @@ def select_artifacts(
             continue
         rejected[found.memory_id] = reason
     return ArtifactSelection(selected, rejected)
+
+
+def add_artifact_reason(placed: FillPlacement, selection: ArtifactSelection) -> FillPlacement:
+    reason = selection.selected.get(placed.memory_id)
+    return placed._replace(reason=f"{placed.reason}: {reason}") if reason and placed.detail else placed

@@ -1,6 +1,5 @@
 """Assembly of a context: reject candidates, place the rest within the budget, and render. Pure."""
 
-import math
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -9,8 +8,8 @@ from newton.cognition.assembly.artifact_selection import (
     ALREADY_SENT,
     DEFAULT_ARTIFACT_SELECTOR,
     SESSION_LAYER,
-    ArtifactSelection,
     ArtifactSelector,
+    add_artifact_reason,
     select_artifacts,
 )
 from newton.cognition.assembly.budget import ContextBudget
@@ -28,8 +27,11 @@ from newton.cognition.assembly.render import (
 from newton.cognition.assembly.scored_candidate import (
     LayerUsage,
     ScoredCandidate,
+    format_share,
     label_candidates,
     reject_repeated_facts,
+    reject_surplus_passages,
+    resize_long_candidate,
 )
 from newton.cognition.assembly.sections import NO_TASKS, CensorSection, IdentitySection, TaskSection
 from newton.cognition.assembly.working_context import find_state_reason
@@ -71,7 +73,8 @@ class AssemblyInput:
     need no evidence. Lines: `focus` are the session's messages that are not sent, best first; `open_decisions` are
     pending decisions that are not candidates; `extra` are lines of the caller. `time_ranges` are the times that the
     input asks for. `empty_range_note` says that memory has nothing from them, `nothing_known_note` that it has nothing
-    on a question (None if not searched). `item_id_tokens` are the tokens of an id in a line, 0 without ids.
+    on a question (None if not searched). `item_id_tokens` are the tokens of an id in a line, 0 without ids, and
+    `cut_id_tokens` those in the line of a long text that is cut, which always has its id.
     `relation_evidence` maps relations to candidate facts that state them.
     """
 
@@ -100,6 +103,7 @@ class AssemblyInput:
     empty_range_note: TextBlock | None = None
     nothing_known_note: TextBlock | None = None
     item_id_tokens: int = 0
+    cut_id_tokens: int = 0
     fact_labels: Mapping[UUID, FactLabel] = field(default_factory=dict[UUID, FactLabel])
     relation_evidence: Mapping[UUID, Sequence[UUID]] = field(default_factory=dict[UUID, Sequence[UUID]])
 
@@ -181,12 +185,7 @@ class _Placer:
             policy=inputs.profile.fill,
             sealed_layers={SESSION_LAYER, *inputs.budget.layers} - inputs.budget.flexible,
         )
-        return {**rejected, **{p.memory_id: _add_artifact_reason(p, selection) for p in placed}}
-
-
-def _add_artifact_reason(placed: FillPlacement, selection: ArtifactSelection) -> FillPlacement:
-    reason = selection.selected.get(placed.memory_id)
-    return placed._replace(reason=f"{placed.reason}: {reason}") if reason and placed.detail else placed
+        return {**rejected, **{p.memory_id: add_artifact_reason(p, selection) for p in placed}}
 
 
 def compose(
@@ -250,6 +249,10 @@ def to_fill_candidate(scored: ScoredMemory, assembly_input: AssemblyInput) -> Fi
     ids, label = assembly_input.item_id_tokens, assembly_input.fact_labels.get(found.memory_id)
     ids *= (label and len(label.group)) or 1  # an item of contradicting facts has one line for each
     summary, micro = (label or found).summary_tokens + ids, (label or found).micro_tokens + ids
+    if found.is_long and not (label and label.group):
+        extra = summary - found.summary_tokens
+        candidate = FillCandidate(found.memory_id, layer, _rank_score(scored), summary, micro)
+        return resize_long_candidate(candidate, found, extra, extra - ids + assembly_input.cut_id_tokens)
     if layer not in LAYERS_BY_DAY or (day := found.day) is None:
         return FillCandidate(found.memory_id, layer, _rank_score(scored), summary, micro)
     summary, micro = summary - day_tokens.prefix, micro - day_tokens.prefix
@@ -275,6 +278,7 @@ def _reject_candidates(
         reason = reason or find_floor_reason(s, assembly_input)
         if reason := excluded[s.found.memory_id] or deduplicator.find_duplicate_reason(s.found, other_reason=reason):
             rejected[s.found.memory_id] = FillPlacement(s.found.memory_id, None, 0, reason)
+    rejected |= reject_surplus_passages(ordered, rejected, assembly_input.artifact_selector.policy.max_selected)
     return reject_repeated_facts(ordered, rejected, assembly_input.fact_labels, assembly_input.relation_evidence)
 
 
@@ -346,12 +350,7 @@ def find_floor_reason(scored: ScoredMemory, assembly_input: AssemblyInput) -> st
     is_of_session = assembly_input.session_id is not None and found.thread_id == assembly_input.session_id
     if probability >= floor or is_of_session or found.memory_id in assembly_input.unranked | assembly_input.triggered:
         return None
-    return f"below the relevance floor ({_format_share(probability)} < {_format_share(floor)})"
-
-
-def _format_share(share: float) -> str:
-    """Format a share with two decimals, as `.08`, rounded down, so that a share below a floor never equals it."""
-    return f"{math.floor(share * 100) / 100:.2f}".removeprefix("0")
+    return f"below the relevance floor ({format_share(probability)} < {format_share(floor)})"
 
 
 def _is_procedure_match(found: RetrievedMemory, assembly_input: AssemblyInput) -> bool:

@@ -24,7 +24,7 @@ def build_candidate_sections(
 ) -> dict[str, list[TextBlock]]:
     """Return the rendered items of each layer, in the profile's order. Facts that contradict each other are one item.
 
-    `show_ids` adds the id of each memory to its line.
+    `show_ids` adds the id of each memory to its line; the line of a long text that is cut has it always.
     """
     layers: dict[str, list[ScoredCandidate]] = {}
     for c in candidates:
@@ -79,7 +79,7 @@ def _render_item(item: ScoredCandidate, members: Mapping[UUID, ScoredCandidate],
         shown = [add_item_id(memory_id, line) if show_id else line for memory_id, line in lines]
         return TextBlock(render_contradiction(shown), item.tokens)
     if item.kind != "procedure":
-        return render_memory(item.memory_id, item.context_line, item.tokens, show_id=show_id)
+        return render_memory(item.memory_id, item.context_line, item.tokens, show_id=show_id or item.is_cut)
     name = item.scored.found.micro.partition(":")[0]
     line = render_memory(item.memory_id, item.text, item.tokens, show_id=show_id)
     return TextBlock(section_header(name) + line.text, item.tokens)

@@ -1,22 +1,31 @@
-"""Selection of the memories that fit into a context, each as summary or as the shorter micro form. Pure."""
+"""Selection of the memories that fit into a context, and of the level of detail of each. Pure."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Literal, NamedTuple
 from uuid import UUID
 
-DetailLevel = Literal["summary", "micro"]
+# `part` is the window of a long text that answers best, `full` the whole of a long text.
+DetailLevel = Literal["full", "summary", "part", "micro"]
 FillPolicy = Literal["stop", "skip", "downgrade"]
 
 FITS_LAYER = "fits the budget of its layer"
 FITS_LEFTOVER = "fits into unused tokens of other layers"
 FITS_SHORT = "only its short form fits"
 FITS_GAP = "fits into the remaining tokens"
+GROWN = "the whole text fits"
 NO_ROOM = "no room left"
+
+# A long text with at least this share of the best score of its layer grows to full before weaker candidates enter.
+GROWTH_SHARE = 0.75
 
 
 class FillCandidate(NamedTuple):
-    """A memory to place, with its sizes. `heading_tokens` are counted once for all items under one `group_heading`."""
+    """A memory to place, with its sizes. `heading_tokens` are counted once for all items under one `group_heading`.
+
+    `part_tokens` and `full_tokens` are set for a long text, which enters as its part, if it has one, instead of its
+    summary.
+    """
 
     memory_id: UUID
     layer: str
@@ -25,6 +34,21 @@ class FillCandidate(NamedTuple):
     micro_tokens: int
     group_heading: str | None = None
     heading_tokens: int = 0
+    part_tokens: int | None = None
+    full_tokens: int | None = None
+
+    @property
+    def entry_detail(self) -> DetailLevel:
+        return "summary" if self.part_tokens is None else "part"
+
+    @property
+    def entry_tokens(self) -> int:
+        return self.summary_tokens if self.part_tokens is None else self.part_tokens
+
+    @property
+    def growth_tokens(self) -> int:
+        """The tokens that the whole text costs more than the form in which it enters; 0 if it cannot grow."""
+        return 0 if self.full_tokens is None else max(self.full_tokens - self.entry_tokens, 0)
 
 
 class FillPlacement(NamedTuple):
@@ -39,12 +63,14 @@ class FillPlacement(NamedTuple):
 class _LayerTurn(NamedTuple):
     """The turn of a candidate in the filling order.
 
-    `shares` is the part of the layer's budget used up to and including this candidate.
+    `shares` is the part of the layer's budget used up to and including this candidate. If it `grows`, the candidate
+    has entered in an earlier turn, and its whole text is placed instead.
     """
 
     shares: float
     candidate: FillCandidate
     header_tokens: int
+    grows: bool = False
 
 
 def fill(
@@ -56,16 +82,20 @@ def fill(
     policy: FillPolicy = "downgrade",
     sealed_layers: Set[str] = frozenset(),
 ) -> list[FillPlacement]:
-    """Decide for each candidate whether it is included, as summary or micro form; return the placements, best first.
+    """Decide for each candidate whether it is included, and in which form; return the placements, best first.
 
     `max_tokens` limits the total, `layers` is the budget of each layer. Layers take turns in proportion to their
-    budgets; when one is used up, the others continue. The order does not depend on `max_tokens`. At the first candidate
-    that does not fit, that candidate is shortened or left out, and later ones fill the remaining tokens, as the policy
-    allows. The first item of a layer or group is charged with the heading. `sealed_layers` never exceed their own
-    budget.
+    budgets; when one is used up, the others continue. Within a layer, the candidates near the best one enter, then
+    grow to their whole texts; then the others enter, and grow. The order does not depend on `max_tokens`. At the
+    first candidate that does not fit, that candidate is shortened or left out, and later ones fill the remaining
+    tokens, as the policy allows. The first item of a layer or group is charged with the heading. `sealed_layers`
+    never exceed their own budget.
     """
     state = _FillState(max_tokens, policy, sealed_layers)
-    verdicts = {turn.candidate.memory_id: state.place(turn) for turn in _order_turns(candidates, layers, header_tokens)}
+    verdicts: dict[UUID, FillPlacement] = {}
+    for turn in _order_turns(candidates, layers, header_tokens):
+        memory_id = turn.candidate.memory_id
+        verdicts[memory_id] = state.grow(turn, verdicts[memory_id]) if turn.grows else state.place(turn)
     return [verdicts[c.memory_id] for c in sorted(candidates, key=_sort_key)]
 
 
@@ -84,17 +114,26 @@ def _order_turns(
         for layer, queue in queues.items()
         for turn in _queue_layer(queue, share=layers.get(layer, 0), header_tokens=header_tokens.get(layer, 0))
     ]
-    return sorted(turns, key=lambda turn: (turn.shares, _sort_key(turn.candidate)))
+    return sorted(turns, key=lambda turn: (turn.shares, turn.grows, _sort_key(turn.candidate)))
 
 
 def _queue_layer(queue: Sequence[FillCandidate], *, share: int, header_tokens: int) -> Iterator[_LayerTurn]:
     used, headings = header_tokens, set[str]()
-    for candidate in queue:
-        used += candidate.summary_tokens
+    for candidate, grows in _order_growth(queue):
+        used += candidate.growth_tokens if grows else candidate.entry_tokens
         if candidate.group_heading is not None and candidate.group_heading not in headings:
             used += candidate.heading_tokens
             headings.add(candidate.group_heading)
-        yield _LayerTurn(used / share if share > 0 else math.inf, candidate, header_tokens)
+        yield _LayerTurn(used / share if share > 0 else math.inf, candidate, header_tokens, grows)
+
+
+def _order_growth(queue: Sequence[FillCandidate]) -> Iterator[tuple[FillCandidate, bool]]:
+    """Yield the candidates of a layer in the order in which they enter (False) and grow to their whole texts (True)."""
+    least = GROWTH_SHARE * max((candidate.score for candidate in queue), default=0.0)
+    strong = [candidate for candidate in queue if candidate.score >= least]
+    for group in (strong, [candidate for candidate in queue if candidate.score < least]):
+        yield from ((candidate, False) for candidate in group)
+        yield from ((candidate, True) for candidate in group if candidate.growth_tokens)
 
 
 class _FillState:
@@ -110,13 +149,25 @@ class _FillState:
         is_over_layer = turn.shares > 1
         if (is_over_layer and candidate.layer in self._sealed_layers) or (self._is_full and self._policy == "stop"):
             return FillPlacement(candidate.memory_id, None, 0, NO_ROOM)
-        if self._try_reserve(turn, candidate.summary_tokens):
+        if self._try_reserve(turn, candidate.entry_tokens):
             reason = FITS_GAP if self._is_full else FITS_LEFTOVER if is_over_layer else FITS_LAYER
-            return FillPlacement(candidate.memory_id, "summary", candidate.summary_tokens, reason)
+            return FillPlacement(candidate.memory_id, candidate.entry_detail, candidate.entry_tokens, reason)
         reason, self._is_full = f"{FITS_GAP}, in short" if self._is_full else FITS_SHORT, True
         if self._policy == "downgrade" and self._try_reserve(turn, candidate.micro_tokens):
             return FillPlacement(candidate.memory_id, "micro", candidate.micro_tokens, reason)
         return FillPlacement(candidate.memory_id, None, 0, NO_ROOM)
+
+    def grow(self, turn: _LayerTurn, placed: FillPlacement) -> FillPlacement:
+        """Return the placement with the whole text if it fits, else unchanged."""
+        candidate = turn.candidate
+        is_sealed = turn.shares > 1 and candidate.layer in self._sealed_layers
+        is_stopped = self._is_full and self._policy == "stop"
+        if placed.detail != candidate.entry_detail or candidate.full_tokens is None or is_sealed or is_stopped:
+            return placed
+        if candidate.growth_tokens > self._free_tokens:
+            return placed
+        self._free_tokens -= candidate.growth_tokens
+        return FillPlacement(candidate.memory_id, "full", candidate.full_tokens, GROWN)
 
     def _try_reserve(self, turn: _LayerTurn, tokens: int) -> bool:
         candidate = turn.candidate

@@ -1,12 +1,13 @@
 """Candidates of a context with score and placement."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from newton.cognition.assembly.fact_labels import FactLabel, render_fact
-from newton.cognition.assembly.fill import DetailLevel, FillPlacement
+from newton.cognition.assembly.fill import DetailLevel, FillCandidate, FillPlacement
 from newton.cognition.assembly.render import LAYERS_BY_DAY
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.memory.representations import split_date_prefix
@@ -40,7 +41,7 @@ class ScoredCandidate(NamedTuple):
 
     @property
     def detail(self) -> DetailLevel | None:
-        """Return the form in the context (summary or micro); None if left out."""
+        """Return the level of detail in the context; None if left out."""
         return self.placement.detail
 
     @property
@@ -67,7 +68,12 @@ class ScoredCandidate(NamedTuple):
     @property
     def text(self) -> str:
         """Return the text in its form in the context, with a date prefix; the summary if it is left out."""
-        return self.scored.found.micro if self.detail == "micro" else self.scored.found.summary
+        return get_form(self.scored.found, self.detail)
+
+    @property
+    def is_cut(self) -> bool:
+        """Return True if the context shows only a part of a long text."""
+        return is_cut(self.scored.found, self.detail)
 
     @property
     def contradicted_ids(self) -> tuple[UUID, ...]:
@@ -88,6 +94,31 @@ class ScoredCandidate(NamedTuple):
         """Return the line in the context: with the label, and without a date prefix below a day heading."""
         text = split_date_prefix(self.text)[1] if self.day else self.text
         return render_fact(self.label, text) if self.label else text
+
+
+def get_form(found: RetrievedMemory, detail: DetailLevel | None) -> str:
+    """Return the text of a memory at a level of detail; the summary for None and for a form that is not stored."""
+    match detail:
+        case "micro":
+            return found.micro
+        case "part":
+            return found.window_line or found.summary
+        case "full":
+            return found.full_line or found.summary
+        case _:
+            return found.summary
+
+
+def is_cut(found: RetrievedMemory, detail: DetailLevel | None) -> bool:
+    """Return True if this level of detail shows only a part of a long text."""
+    if found.full_tokens is None or detail == "full":
+        return False
+    return detail != "summary" or found.summary_tokens < found.full_tokens
+
+
+def format_share(share: float) -> str:
+    """Format a share with two decimals, as `.08`, rounded down, so that a share below a floor never equals it."""
+    return f"{math.floor(share * 100) / 100:.2f}".removeprefix("0")
 
 
 def format_list_line(found: RetrievedMemory, text: str) -> str:
@@ -118,6 +149,29 @@ def reject_repeated_facts(
         if relation_id in accepted and not accepted.isdisjoint(fact_ids)
     }
     return {**rejected, **followers, **repeated}
+
+
+def reject_surplus_passages(
+    ordered: Sequence[ScoredMemory], rejected: Mapping[UUID, FillPlacement], max_passages: int
+) -> dict[UUID, FillPlacement]:
+    """Return the passages of documents beyond the best `max_passages`."""
+    ids = [s.found.memory_id for s in ordered if s.found.kind == "passage" and s.found.memory_id not in rejected]
+    reason = f"not among the best {max_passages} passages of documents"
+    return {memory_id: FillPlacement(memory_id, None, 0, reason) for memory_id in ids[max_passages:]}
+
+
+def resize_long_candidate(
+    candidate: FillCandidate, found: RetrievedMemory, whole_extra: int, cut_extra: int
+) -> FillCandidate:
+    """Return the candidate with the sizes of a long text. `whole_extra` tokens are added to a whole text, for its label
+    and id, and `cut_extra` to a form that is cut.
+    """
+    return candidate._replace(
+        summary_tokens=found.summary_tokens + (cut_extra if is_cut(found, "summary") else whole_extra),
+        micro_tokens=found.micro_tokens + cut_extra,
+        part_tokens=found.window and found.window.tokens + cut_extra,
+        full_tokens=None if found.full_text is None or found.full_tokens is None else found.full_tokens + whole_extra,
+    )
 
 
 def label_candidates(

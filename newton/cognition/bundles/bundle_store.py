@@ -34,6 +34,7 @@ from newton.ids import new_id
 from newton.memory import as_of as formerly
 from newton.memory import recall
 from newton.memory.lookup import MIN_ID_DIGITS
+from newton.memory.search_types import BestWindow
 
 SQL = load("newton.cognition.bundles", "bundle_store.sql")
 
@@ -55,7 +56,7 @@ RULE_MODULES: Sequence[ModuleType] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleSummary:
-    """A bundle in a list of bundles."""
+    """A bundle (stored context) in a list of bundles."""
 
     bundle_id: UUID
     created_at: datetime
@@ -149,22 +150,24 @@ async def resolve_bundle_ref(tx: Tx, bundle_ref: str, *, agent_id: UUID) -> UUID
         row = await SQL["get_nth_last"].fetch_one(tx, agent_id=agent_id, rows_to_skip=int(bundle_ref == PREVIOUS))
         if row is None:
             missing = "no context yet" if bundle_ref == LATEST else "no context before the latest"
-            raise NotFoundError(f"There is {missing}.", hint='`newton context "…"` builds one.')
+            raise NotFoundError(f"There is {missing}.", hint='`newton context "…"` builds a context.')
         return row["bundle_id"]
     letters = bundle_ref.strip().lower().replace("-", "")
     if len(letters) < MIN_ID_DIGITS or not set(letters) <= set("0123456789abcdef"):
         raise InputError(
-            f"{bundle_ref!r} is not a bundle id.",
-            hint=f"Give `latest`, the id or at least its last {MIN_ID_DIGITS} digits; `newton bundles` lists them.",
+            f"{bundle_ref!r} is not the id of a stored context (bundle).",
+            hint=f"Give `latest`, the id or at least its last {MIN_ID_DIGITS} digits; `newton bundles` lists the ids.",
         )
     rows = await SQL["find_by_id_part"].fetch_all(tx, agent_id=agent_id, id_part=letters, max_rows=2)
     if not rows:
         raise NotFoundError(
-            f"There is no bundle {bundle_ref}.",
-            hint="`newton bundles` lists all bundles. Expired bundles and bundles with a forgotten memory are deleted.",
+            f"There is no stored context (bundle) {bundle_ref}.",
+            hint="`newton bundles` lists the stored contexts. One that expires or has a forgotten memory is deleted.",
         )
     if len(rows) > 1:
-        raise ConflictError(f"Several bundles match {bundle_ref}.", hint="Give more digits of the id.")
+        raise ConflictError(
+            f"Several stored contexts (bundles) match {bundle_ref}.", hint="Give more digits of the id."
+        )
     return rows[0]["bundle_id"]
 
 
@@ -172,7 +175,9 @@ async def load_bundle(tx: Tx, bundle_id: UUID, *, agent_id: UUID) -> StoredBundl
     """Load a bundle. Raises NotFoundError if there is none, and ConflictError if it cannot be decoded."""
     row = await SQL["get_bundle"].fetch_one(tx, agent_id=agent_id, bundle_id=bundle_id)
     if row is None:
-        raise NotFoundError(f"There is no bundle {bundle_id}.", hint="`newton bundles` lists all bundles.")
+        raise NotFoundError(
+            f"There is no stored context (bundle) {bundle_id}.", hint="`newton bundles` lists the stored contexts."
+        )
     columns = dict(row)
     ids, packed, encoded_trace = (columns.pop(name) for name in ("memory_ids", "candidates", "trace"))
     try:
@@ -180,8 +185,8 @@ async def load_bundle(tx: Tx, bundle_id: UUID, *, agent_id: UUID) -> StoredBundl
         candidates, focus = decode_candidates(trace, ids, packed)
     except (ValueError, LookupError) as error:
         raise ConflictError(
-            f"The bundle {bundle_id} cannot be read: {str(error).splitlines()[0]}.",
-            hint="Another version of Newton wrote it, or it was changed in the database. Build a new context.",
+            f"The stored context (bundle) {bundle_id} cannot be read: {str(error).splitlines()[0]}.",
+            hint="Another version of Newton stored the context, or the database was changed. Build a new context.",
         ) from None
     return StoredBundle(**columns, trace=trace, candidates=candidates, focus=focus)
 
@@ -193,13 +198,19 @@ async def list_bundles(tx: Tx, *, agent_id: UUID, limit: int, before: UUID | Non
 
 
 async def load_memory_histories(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -> Mapping[UUID, MemoryHistory]:
-    """Return current state, former short forms and sources of memories by id. Deleted memories are omitted."""
+    """Return current state, former short forms, sources and windows of memories by id, without deleted memories."""
     memories = await recall.fetch_memories(tx, memory_ids, agent_id=agent_id, moment=None)
     forms = await formerly.read_form_history(tx, agent_id=agent_id, memory_ids=memory_ids)
     sources: defaultdict[UUID, list[UUID]] = defaultdict(list)
     for memory_id, source_id in await SQL["list_sources"].fetch_all(tx, agent_id=agent_id, memory_ids=memory_ids):
         sources[memory_id].append(source_id)
-    return {f.memory_id: MemoryHistory(f, forms[f.memory_id], tuple(sources[f.memory_id])) for f in memories}
+    windows: defaultdict[UUID, dict[int, BestWindow]] = defaultdict(dict)
+    for memory_id, *window in await SQL["list_windows"].fetch_all(tx, agent_id=agent_id, memory_ids=memory_ids):
+        windows[memory_id][window[0]] = BestWindow(*window)
+    return {
+        f.memory_id: MemoryHistory(f, forms[f.memory_id], tuple(sources[f.memory_id]), windows[f.memory_id])
+        for f in memories
+    }
 
 
 async def delete_bundles_before(tx: Tx, *, agent_id: UUID, before: datetime) -> int:

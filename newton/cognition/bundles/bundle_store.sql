@@ -109,3 +109,8 @@ join cognition.bundles as b on b.agent_id = $1 and b.bundle_id = t.bundle_id
 join heart.procedures as p on p.agent_id = $1 and p.memory_id = any(b.memory_ids)
 where strpos(b.text, '## Procedure: ' || p.name || E'\n') > 0
 order by p.memory_id;
+
+-- name: list_windows(agent_id, memory_ids)
+select memory_id, position, text, tokens
+from memory.windows
+where agent_id = $1 and memory_id = any($2::uuid[]);

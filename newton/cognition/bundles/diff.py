@@ -23,7 +23,10 @@ class FieldChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnlyInOne:
-    """A memory that only one of two contexts shows, with the reasons in that one (`here`) and the other (`there`)."""
+    """A memory that only one of two contexts shows.
+
+    `here` is the reason why that context shows it, `there` the reason why the other context does not.
+    """
 
     memory_id: UUID
     kind: str

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from newton.cognition.assembly.fill import NO_ROOM
-from newton.cognition.assembly.scored_candidate import format_list_line
+from newton.cognition.assembly.scored_candidate import format_list_line, get_form
 from newton.cognition.bundles.bundle import SOURCE_BY_KIND
 from newton.cognition.bundles.replay import MemoryHistory, align_features, restore_memory
 from newton.cognition.bundles.trace import StoredBundle, StoredCandidate
@@ -54,7 +54,7 @@ class CandidateExplanation(NamedTuple):
     @property
     def text(self) -> str:
         """Return the text in its form in the context; the summary if it was left out."""
-        return self.found.micro if self.stored_candidate.detail == "micro" else self.found.summary
+        return get_form(self.found, self.stored_candidate.detail)
 
     @property
     def list_line(self) -> str:
@@ -99,7 +99,7 @@ class BundleExplanation:
 
     @property
     def near_misses(self) -> Mapping[str, CandidateExplanation]:
-        """Return, by layer, the best candidate that was left out for lack of room."""
+        """Return, by layer (section), the best candidate that was left out for lack of room."""
         found: dict[str, CandidateExplanation] = {}
         for item in self.items:
             if item.stored_candidate.reason == NO_ROOM:
@@ -120,7 +120,7 @@ class BundleExplanation:
                 listed = [item.label for item in matches[:MAX_LISTED]] + ["…"] * (len(matches) > MAX_LISTED)
                 raise ConflictError(
                     f"{len(matches)} memories of this context match {item_ref!r}.",
-                    hint="\n  ".join(["Give the number or the id of one:", *listed]),
+                    hint="\n  ".join(["Give the number or the id of one of these memories:", *listed]),
                 )
             if matches:
                 return matches[0]
@@ -134,7 +134,7 @@ class BundleExplanation:
         numbers = f"a number from 1 to {last}, " if last else ""
         raise InputError(
             f"No memory of this context matches {item_ref!r}.",
-            hint=f"Give {numbers}an id, its first or last {MIN_ID_DIGITS} digits, an external id, or part of the text.",
+            hint=f"Give {numbers}an id, its first or last {MIN_ID_DIGITS} digits, a ref, or part of the text.",
         )
 
     def as_json(self) -> dict[str, Any]:

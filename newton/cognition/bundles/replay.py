@@ -15,17 +15,18 @@ from newton.cognition.scoring.score import FEATURE_NAMES, NEUTRAL_FEATURES, Scor
 from newton.content.profiles import Profile
 from newton.memory.lookup import short_id
 from newton.memory.memory import ShortForms
-from newton.memory.search_types import RetrievedMemory
+from newton.memory.search_types import BestWindow, RetrievedMemory
 
 SCORE_TOLERANCE = 1e-6  # relative; scores are stored as float32
 
 
 class MemoryHistory(NamedTuple):
-    """The current state of a memory, all its micro and summary forms, oldest first, and the ids of its sources."""
+    """The current state of a memory, all its micro and summary forms, oldest first, its sources and its windows."""
 
     found: RetrievedMemory
     forms: Sequence[ShortForms]
     sources: tuple[UUID, ...]
+    windows: Mapping[int, BestWindow] = {}
 
 
 class ReplayMismatch(NamedTuple):
@@ -72,7 +73,8 @@ def restore_memory(stored_candidate: StoredCandidate, history: MemoryHistory) ->
         return None
     names = ("state", "outcome", "quarantined", "micro_tokens", "summary_tokens")
     then = {name: getattr(stored_candidate, name) for name in names}
-    return history.found._replace(**then, micro=forms[-1].micro, summary=forms[-1].summary)
+    window = history.windows.get(stored_candidate.window - 1)
+    return history.found._replace(**then, micro=forms[-1].micro, summary=forms[-1].summary, window=window)
 
 
 def align_features(stored_candidate: StoredCandidate, names: Sequence[str]) -> tuple[float, ...]:
@@ -160,6 +162,8 @@ def _find_lost_memories(stored: StoredBundle, histories: Mapping[UUID, MemoryHis
             yield ReplayMismatch(name, "it was forgotten")
         elif not (forms := _match_forms(candidate, history)):
             yield ReplayMismatch(name, "its text at that time is gone: erased, or changed in the database")
+        elif candidate.window and candidate.window - 1 not in history.windows:
+            yield ReplayMismatch(name, "the part of its text that the context could show is gone")
         elif (sizes := _format_sizes(candidate)) not in (actual := [_format_sizes(form) for form in forms]):
             yield ReplayMismatch(
                 name, f"its micro form and summary are stored as {sizes} tokens, but have {actual[-1]}"
@@ -235,12 +239,12 @@ def _list_changes_since(stored: StoredBundle, current_rules: CurrentRules) -> It
     Such changes affect only new contexts, not the replay.
     """
     if stored.trace.rules_hash != current_rules.rules_hash:
-        yield f"the code has changed: its rules hash was {stored.trace.rules_hash}, is {current_rules.rules_hash}"
+        yield f"the code has changed: its rules hash was {stored.trace.rules_hash}, is now {current_rules.rules_hash}"
     if stored.trace.frame_edition != current_rules.frame_edition:
-        yield f"the frame {stored.frame} {'has changed' if current_rules.frame_edition else 'is gone'}"
+        yield f"the frame {stored.frame} {'has changed' if current_rules.frame_edition else 'was removed'}"
     profile = stored.trace.assembly_input.profile
     if current_rules.profile is None:
-        yield f"the profile {profile.name} is gone"
+        yield f"the profile {profile.name} was removed"
     elif changes := diff_profiles(profile, current_rules.profile):
         yield f"the profile {profile.name} has changed: {'; '.join(changes)}"
 
@@ -248,4 +252,6 @@ def _list_changes_since(stored: StoredBundle, current_rules: CurrentRules) -> It
 def diff_profiles(previous: Profile, current: Profile) -> list[str]:
     """Return a description of each field that differs between two profiles."""
     before, after = previous.model_dump(), current.model_dump()
-    return [f"{name} was {before[name]}, is {after.get(name)}" for name in before if before[name] != after.get(name)]
+    return [
+        f"{name} was {before[name]}, is now {after.get(name)}" for name in before if before[name] != after.get(name)
+    ]

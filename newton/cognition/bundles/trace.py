@@ -24,7 +24,7 @@ from newton.cognition.scoring.score import FEATURE_NAMES
 from newton.memory.search_types import RetrievedMemory
 
 COMPRESSION_LEVEL = 1  # of zlib: the caller waits for the compression
-DETAILS: Sequence[DetailLevel | None] = (None, "summary", "micro")
+DETAILS: Sequence[DetailLevel | None] = (None, "summary", "micro", "part", "full")
 _COLUMNS: Mapping[str, str] = {  # after the features; the order of the fields of StoredCandidate
     "score": "<f4",
     "detail": "u1",
@@ -36,6 +36,7 @@ _COLUMNS: Mapping[str, str] = {  # after the features; the order of the fields o
     "micro_tokens": "<u4",
     "summary_tokens": "<u4",
     "words": "<u4",
+    "window": "<u2",
 }
 _MAX_FLOAT32 = float(np.finfo("<f4").max)
 
@@ -44,6 +45,7 @@ class StoredCandidate(NamedTuple):
     """A candidate of a stored bundle.
 
     `tokens` are its tokens in the context, 0 if left out. `checksum` identifies its micro form and summary.
+    `window` is the number of the window that answers best, from 1; 0 without one.
     """
 
     memory_id: UUID
@@ -58,14 +60,15 @@ class StoredCandidate(NamedTuple):
     micro_tokens: int
     summary_tokens: int
     checksum: int
+    window: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BundleTrace:
     """The JSON part of a stored bundle: everything except its candidates.
 
-    The first `candidate_count` memory ids are candidates, the next `focus_count` are in Current Focus. The columns
-    contain indexes into `reasons`, `states` and `outcomes`; `features` are the names of the feature columns.
+    The first `candidate_count` memory ids are candidates, the next `focus_count` are in the section Current Focus. The
+    columns contain indexes into `reasons`, `states` and `outcomes`; `features` are the names of the feature columns.
     """
 
     frame_choice: FrameChoice
@@ -110,7 +113,7 @@ class StoredBundle:
 
     @property
     def memory_ids(self) -> list[UUID]:
-        """Return the ids of the candidates and of the memories in Current Focus."""
+        """Return the ids of the candidates and of the memories in the section Current Focus."""
         return [candidate.memory_id for candidate in (*self.candidates, *self.focus)]
 
 
@@ -176,9 +179,10 @@ def decode_trace(trace: str, *, input_text: str) -> BundleTrace:
 def decode_candidates(
     trace: BundleTrace, memory_ids: Sequence[UUID], packed: bytes
 ) -> tuple[tuple[StoredCandidate, ...], tuple[StoredCandidate, ...]]:
-    """Return the candidates, best first, and the memories in Current Focus.
+    """Decode the packed columns of a trace.
 
-    Raises ValueError for damaged columns.
+    Return the candidates, best first, and the memories in the context's section Current Focus. Raises ValueError if the
+    columns are damaged.
     """
     count, rest, columns = trace.candidate_count + trace.focus_count, _decompress(packed), list[list[float]]()
     for dtype in ("<f4",) * len(trace.features) + tuple(_COLUMNS.values()):
@@ -224,6 +228,7 @@ def _pack_columns(
         "micro_tokens": [f.micro_tokens for f in found],
         "summary_tokens": [f.summary_tokens for f in found],
         "words": [compute_checksum(f.micro, f.summary) for f in found],
+        "window": [f.window.position + 1 if f.window else 0 for f in found],
     }
     packed = (np.array(columns[name], dtype).tobytes() for name, dtype in _COLUMNS.items())
     return b"".join((np.ascontiguousarray(table.T).tobytes(), *packed))

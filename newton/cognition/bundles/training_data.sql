@@ -22,7 +22,7 @@ order by count(*) desc, max(t.created_at) desc, b.profile
 limit 1;
 
 -- name: list_forms(agent_id, memory_ids)
-select memory_id, micro, summary
+select memory_id, micro, summary, coalesce(full_text, summary) as part, coalesce(full_text, summary) as "full"
 from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[]);
 

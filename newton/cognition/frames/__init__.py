@@ -1,1 +1,1 @@
-"""Selection of a frame (a kind of thinking, with questions and priorities) for an input."""
+"""Selection of a frame (a kind of input, with questions and priorities) for an input."""

@@ -16,7 +16,7 @@ where t.agent_id = $1 and t.created_at >= $2 and t.created_at <= $3
 order by t.created_at, t.turn_id;
 
 -- name: list_forms(agent_id, memory_ids)
-select memory_id, ref, micro, summary
+select memory_id, ref, micro, summary, coalesce(full_text, summary) as part, coalesce(full_text, summary) as "full"
 from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[]);
 

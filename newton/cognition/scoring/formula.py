@@ -71,12 +71,12 @@ def check_formula(expression: str, variables: tuple[str, ...]) -> None:
         scores = [_evaluate(program, dict.fromkeys(variables, value)) for value in (0.0, 0.3, 1.0, 20_000.0)]
     except CEL_ERRORS as error:
         raise InputError(
-            f"The expression fails: {first_line(error)}.", hint="It must give a number for every memory."
+            f"The expression fails: {first_line(error)}.", hint="The expression must give a number for every memory."
         ) from None
     if not any(map(math.isfinite, scores)):
         raise InputError(
-            "The formula gives no number for any sample.",
-            hint="Check the arguments of its functions: ln(x), pow(x, y).",
+            "The expression gives a number for none of the sample values.",
+            hint="Check the arguments of the functions in the expression: ln(x), pow(x, y).",
         )
 
 

@@ -144,7 +144,7 @@ def _weigh_stems(text: str) -> dict[str, float]:
 
 
 def _resolve_weight(weight: float, *, is_capitalized: bool) -> float:
-    """Return the weight of a word. One that may be a name counts as a name only if the reply capitalizes it too."""
+    """Return the weight of a word. One that may be a name counts as a name only if the reply also capitalizes it."""
     if weight == MAYBE_NAME_WEIGHT:
         return NAME_WEIGHT if is_capitalized else WORD_WEIGHT
     return weight

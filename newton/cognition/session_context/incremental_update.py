@@ -58,8 +58,8 @@ def update_context(
     """Add memories to a context within its total budget.
 
     If the context exceeds its budget, first the items with the lowest scores get their shorter micro forms, where these
-    have at most a third of the tokens; then items are evicted, and last the oldest lines of Current Focus. Return None
-    when the fixed sections alone exceed the budget.
+    have at most a third of the tokens; then items are evicted, and last the oldest lines of the section Current Focus.
+    Return None when the fixed sections alone exceed the budget.
     """
     line_ids = [found.memory_id for found in additions.lines]
     focus = select_focus(assembly_input, added_ids=frozenset(line_ids))
@@ -85,7 +85,7 @@ def _merge_candidates(
     assembly_input: AssemblyInput,
     new_memories: Sequence[ScoredMemory],
 ) -> list[ScoredCandidate]:
-    """Merge previous and new candidates, best first, and reject those that are in Current Focus."""
+    """Merge previous and new candidates, best first, and reject those that are in the section Current Focus."""
     focus_ids, added = {found.memory_id for found in focus}, {scored.found.memory_id for scored in new_memories}
     reasons = {found.memory_id: REASON_LEFT_FOCUS for found in previous.focus}
     reasons |= dict.fromkeys(focus_ids, REASON_IN_FOCUS)
@@ -104,9 +104,9 @@ def _place_new_memory(
     scored: ScoredMemory, assembly_input: AssemblyInput, focus_ids: set[UUID], deduplicator: Deduplicator
 ) -> ScoredCandidate:
     found = scored.found
-    tokens = to_fill_candidate(scored, assembly_input).summary_tokens
+    sizes = to_fill_candidate(scored, assembly_input)
     reason = find_exclusion_reason(found, assembly_input, focus_ids=focus_ids)
-    placement = FillPlacement(found.memory_id, "summary", tokens, REASON_ADDED)
+    placement = FillPlacement(found.memory_id, sizes.entry_detail, sizes.entry_tokens, REASON_ADDED)
     if reason := reason or deduplicator.find_duplicate_reason(found):
         placement = FillPlacement(found.memory_id, None, 0, reason)
     return ScoredCandidate(scored._replace(score=NEW_MEMORY_SCORE), placement)
@@ -152,7 +152,7 @@ class _EvictionState:
         for index in indexes if shorten else ():
             item = self.candidates[index]
             tokens = to_fill_candidate(item.scored, self.assembly_input).micro_tokens
-            if item.detail == "summary" and tokens <= item.tokens // SHORTENING_DIVISOR:
+            if item.detail not in (None, "micro") and tokens <= item.tokens // SHORTENING_DIVISOR:
                 yield index, FillPlacement(item.memory_id, "micro", tokens, REASON_SHORTENED)
         for index in indexes:
             if self.candidates[index].detail:

@@ -113,7 +113,9 @@ async def find_last_session(tx: Tx, *, agent_id: UUID) -> tuple[UUID, str]:
     """Return id and name of the session whose working memory was used last. Raises NotFoundError."""
     row = await SQL["get_last_session"].fetch_one(tx, agent_id=agent_id)
     if row is None:
-        raise NotFoundError("No session has a working memory.", hint="Start one with `newton chat` or `newton ask`.")
+        raise NotFoundError(
+            "No session has a working memory.", hint="Start a session with `newton chat` or `newton ask`."
+        )
     return row["session_id"], row["ref"]
 
 

@@ -1,1 +1,1 @@
-"""Requests of programs and of persons: what they are made of, and the model that tells them apart."""
+"""Requests that programs or persons send: their features, and the model that tells the two apart."""

@@ -33,7 +33,10 @@ _SMALL_SENTENCE = re.compile(r"[.!?] [a-z]")
 
 
 class RequestFeatures(NamedTuple):
-    """Words of the user's message and of the system message with where they are, of the conversation, and measures."""
+    """The features of a request: marked words of both messages, words on the conversation, and numeric measures.
+
+    The messages are that of the user and the system message. A mark in front of a word tells its place.
+    """
 
     user: frozenset[str]
     system: frozenset[str]
@@ -42,9 +45,10 @@ class RequestFeatures(NamedTuple):
 
 
 def extract_features(user: str, *, system: str = "", earlier: Sequence[str] = ()) -> RequestFeatures:
-    """Return the features of a request. `earlier` are the texts before `user`.
+    """Return the features of a request. `earlier` are the texts of the conversation before `user`.
 
-    A long system message instructs a whole conversation, and so does one before several messages: it has no words.
+    The words of a system message are ignored if it is long or if there are earlier texts, because it then instructs a
+    whole conversation.
     """
     system = "" if earlier or len(system) > MAX_SYSTEM_CHARS else system.strip()
     user_words, user_measures = _describe(_shorten(user), "u")
@@ -70,7 +74,7 @@ def split_words(text: str) -> list[str]:
 
 
 def _describe(text: str, where: str) -> tuple[frozenset[str], dict[str, float]]:
-    """Return the words of a message, each with where it is, and its measures."""
+    """Return the words of a message, marked with their place in it, and its numeric measures by name."""
     if not text:
         return frozenset({f"{where}none"}), {}
     regions = divide(text)

@@ -47,7 +47,10 @@ def compute_probability(features: RequestFeatures, model: UiTaskModel) -> float:
 
 
 def score_words(features: RequestFeatures, model: UiTaskModel) -> dict[str, float]:
-    """Return the log odds by the words: of all, of the user's message, and of the system message if there is one."""
+    """Return the log odds by the words: of both messages together, of the user's message, and of the system message.
+
+    The last is missing if there is no system message.
+    """
     user, system = (_find_weights(words, model) for words in (features.user, features.system))
     # a word of both messages counts once among all
     every = _find_weights(features.user | features.system | features.conversation, model)
@@ -64,7 +67,7 @@ def name_kind(features: RequestFeatures, model: UiTaskModel) -> str:
 
 
 def list_kind_words(features: RequestFeatures) -> set[str]:
-    """Return the words of both messages without where they are, and those of the conversation."""
+    """Return the words of both messages without the marks of their place, and those of the conversation."""
     marked = (word[2:] for word in features.user | features.system if word[1:2] == ":")
     return {*marked, *features.conversation}
 

@@ -55,9 +55,9 @@ class EntryStatus(NamedTuple):
 async def save_if_unchanged(
     tx: Tx, entries: Sequence[CompactionEntry], *, agent_id: UUID, session_id: UUID, sources: log.ViewSources
 ) -> bool:
-    """Store the entries, unless the view has changed since `sources` was read; then return False.
+    """Store compaction entries, unless the view has changed since `sources` was read; then return False.
 
-    A change is another entry that begins before the end of the new ones, or a deleted memory.
+    The view has changed if there is another entry that begins before the end of the new ones, or a memory was deleted.
     """
     await log.lock_session(tx, agent_id=agent_id, session_id=session_id)
     end = max(entry.last for entry in entries)
@@ -73,28 +73,28 @@ def _entries_until(end: int, sources: log.ViewSources) -> set[UUID]:
 
 
 async def insert(tx: Tx, entries: Sequence[CompactionEntry], *, agent_id: UUID, session_id: UUID) -> None:
-    """Store entries without checks. The caller must hold the session lock."""
+    """Store compaction entries without checks. The caller must hold the session lock."""
     if entries:
         rows = json.dumps([_to_row(entry) for entry in entries])
         await SQL["insert_entries"].execute(tx, agent_id=agent_id, session_id=session_id, entries=rows)
 
 
 async def list_entries(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[EntryStatus]:
-    """Return all entries of a session by position. An entry precedes those whose messages it includes."""
+    """Return all compaction entries of a session by position. An entry precedes those whose messages it includes."""
     rows = await SQL["list_entries"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
     return [EntryStatus(log.to_entry(row), row["restored_at"]) for row in rows]
 
 
 async def restore(tx: Tx, entry_id: UUID, *, session_id: UUID, ctx: WriteContext) -> list[UUID]:
-    """Show the messages of an entry in full again, and keep compaction from replacing them.
+    """Drop a compaction entry, so that a model receives its messages again; return the ids of the dropped entries.
 
-    Entries that cover this one are dropped too. Return the ids of all dropped entries. Raises NotFoundError if the
-    session has no such entry.
+    Entries that cover the messages of this entry are dropped as well. Compaction does not replace the messages again.
+    Raises NotFoundError if the session has no such entry.
     """
     await log.lock_session(tx, agent_id=ctx.agent_id, session_id=session_id)
     entries = await list_entries(tx, agent_id=ctx.agent_id, session_id=session_id)
     if entry_id not in {one.entry.entry_id for one in entries}:
-        hint = "`newton sessions compactions SESSION` lists them."
+        hint = "`newton sessions compactions SESSION` lists the compaction entries."
         raise NotFoundError(f"The session has no compaction entry {entry_id}.", hint=hint)
     rows = await SQL["restore_entry"].fetch_all(
         tx, agent_id=ctx.agent_id, session_id=session_id, entry_id=entry_id, now=ctx.now, origin=ctx.origin

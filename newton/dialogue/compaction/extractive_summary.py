@@ -188,7 +188,7 @@ def _path_depth(name: str) -> int:
 
 
 def parse_summary(text: str) -> Iterator[tuple[SummaryPart, str]]:
-    """Yield each item of a rendered summary with its part."""
+    """Yield pairs of part and item: each item of a rendered summary, preceded by the part that contains it."""
     part: SummaryPart | None = None
     for line in text.splitlines():
         if line.startswith("- "):

@@ -45,7 +45,7 @@ class CompactionCompleted:
 class CompactionFailed:
     """Event: a strategy or its model failed.
 
-    After a failure of the model the strategy continues without it, and sends this event once.
+    If only the model fails, the strategy continues without it, and this event is sent once.
     """
 
     strategy: str

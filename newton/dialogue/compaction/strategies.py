@@ -267,7 +267,7 @@ def _parse_strategy(text: str) -> CompactionStrategy:
             given[name.strip()] = _parse_number(value, type(defaults[name.strip()]))
         except (KeyError, ValueError):
             settings = ", ".join(f"{key}={value}" for key, value in defaults.items())
-            hint = f"Its settings, with their defaults, are {settings}."
+            hint = f"The settings of the strategy, with their defaults, are {settings}."
             raise InputError(f"{setting!r} is not a valid setting of {named[1]}.", hint=hint) from None
     return kind(**given)
 

@@ -101,7 +101,7 @@ class ReachedRelation:
 
 
 class IndexProgress(NamedTuple):
-    """The number of memories that one call indexed, and the id of the last one, after which the next call begins."""
+    """The number of memories that one call indexed, and the id of the last one, which the next call continues after."""
 
     memories: int
     last: UUID
@@ -202,7 +202,7 @@ async def insert_entities(tx: Tx, declarations: Sequence[EntityDeclaration], *, 
     """Insert new entities and return their ids in the same order. Raises InputError for a name without words."""
     for one in declarations:
         if not normalize_name(one.name):
-            raise InputError(f"Invalid entity name {one.name!r}.", hint="Use letters or digits.")
+            raise InputError(f"Invalid entity name {one.name!r}.", hint="Give a name with letters or digits.")
     drafts = [_entity_memory(declaration, ctx=ctx) for declaration in declarations]
     await store.remember(tx, agent_id=ctx.agent_id, memories=drafts)
     rows = [

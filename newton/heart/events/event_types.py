@@ -249,5 +249,5 @@ def _clean(value: Json, *, depth: int) -> Json:
 
 def _clean_text(text: str) -> str:
     if "\0" in text:
-        raise InputError("The payload contains a NUL byte.", hint="Remove it: PostgreSQL cannot store it.")
+        raise InputError("The payload contains a NUL byte.", hint="Remove the NUL byte: PostgreSQL cannot store it.")
     return redact_secrets(text.encode("utf-8", "replace").decode())

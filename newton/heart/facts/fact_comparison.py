@@ -110,7 +110,7 @@ class ComparisonVerdict:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonReport:
-    """The numbers of facts compared, and of the duplicates, related, superseded and contradicted facts found."""
+    """The counts of facts compared, and of the duplicates, related, superseded and contradicted facts found."""
 
     facts: int
     duplicates: int
@@ -196,9 +196,9 @@ def decide_verdict(fact: UncomparedFact, thresholds: SimilarityThresholds) -> Co
 def find_changes(fact: UncomparedFact) -> FactChanges:
     """Return the current facts that the new one supersedes, is superseded by, or contradicts. Pure.
 
-    A statement is taken to change one thing. If it clearly replaces one or more known facts, only the clearest counts,
-    and those that are other versions of it. Otherwise only the likeliest fact counts, and all facts on safety: they can
-    be contradicted, but not superseded.
+    A statement is taken to change one thing. If it clearly replaces known facts, the result is the fact that it replaces
+    most clearly and the other versions of that fact. Otherwise it is the likeliest fact and all facts on safety; these
+    can only be contradicted, not superseded.
     """
     compared = [k for k in fact.candidates if k.is_current and not k.is_multi_valued][:MAX_COMPARED]
     verdicts = [(known, _detect(fact, known)) for known in compared if known.canonical_id != fact.memory_id]
@@ -250,7 +250,10 @@ def _classify_change(fact: UncomparedFact, known: KnownFact, kind: ChangeKind) -
 
 
 def resolve_chains(verdicts: Sequence[ComparisonVerdict]) -> list[ComparisonVerdict]:
-    """Replace duplicates that verdicts refer to by their originals. The verdicts must be sorted oldest first. Pure."""
+    """Where a verdict refers to a fact that is itself a duplicate, let it refer to the original instead. Pure.
+
+    The verdicts must be sorted by fact, oldest first.
+    """
     originals: dict[UUID, UUID] = {}
     resolved: list[ComparisonVerdict] = []
     for verdict in verdicts:

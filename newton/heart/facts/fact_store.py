@@ -21,7 +21,7 @@ from newton.memory import store
 from newton.memory.lookup import RelatedMemory
 from newton.memory.memory import NewMemory, WriteContext, digest
 from newton.memory.quarantine import UNTRUSTED_TIERS
-from newton.memory.representations import make_short_forms, one_line, start_prefix
+from newton.memory.representations import make_long_forms, make_short_forms, one_line, start_prefix
 from newton.memory.store import MemoryConfirmation
 from newton.memory.time_expressions import find_mentioned_times
 
@@ -277,7 +277,7 @@ async def _find_pair(tx: Tx, old_id: UUID, new_id: UUID, *, ctx: LifecycleContex
     if old.memory_id == new.memory_id:
         raise ConflictError("A fact cannot supersede itself.", hint="Name two different facts.")
     if new.quarantined:
-        raise ConflictError(f"The fact {new.memory_id} is in quarantine.", hint="Confirm it first if it is true.")
+        raise ConflictError(f"The fact {new.memory_id} is in quarantine.", hint="Confirm the fact first if it is true.")
     _reject_inactive(new)
     return old.memory_id, new.memory_id
 
@@ -339,6 +339,7 @@ def _to_new_memory(fact: NewFact, *, ctx: WriteContext) -> NewMemory:
             max_tokens=MAX_SUMMARY_TOKENS,
             keep_end=True,
         ),
+        long_forms=make_long_forms(fact.content, count_tokens=ctx.count_tokens, prefix=prefix),
         full_text=fact.content,
         indexed_text=fact.content,
         embedding_text=one_line(fact.content),

@@ -139,7 +139,7 @@ async def add(tx: Tx, part: IdentityPart, text: str, *, edit: IdentityEdit, keep
         return False
     if not keep_conflicting and (conflicting := find_conflicts(current, tenet.text)):
         command = f'newton identity change {short_id(conflicting[0].tenet_id)} "{tenet.text}"'
-        hint = f"`{command}` replaces it; `newton identity add --allow-conflict` keeps both."
+        hint = f"`{command}` replaces the active line; `newton identity add --allow-conflict` keeps both."
         raise ConflictError(f"The line contradicts an active one: {conflicting[0].text}.", hint=hint)
     _ensure_below_limit(current)
     await _reject_conflicting(tx, tenet, edit=edit)
@@ -203,7 +203,7 @@ async def propose(
     if edit.ctx.trust in UNTRUSTED_TIERS:
         raise InputError(
             f"Text with trust {edit.ctx.trust!r} cannot propose an identity change.",
-            hint="Let a person or the agent propose it.",
+            hint="Let a person or the agent propose the change.",
         )
     current = await _lock_and_read(tx, edit)
     pending = await _list_pending(tx, edit)
@@ -392,5 +392,5 @@ def _ensure_below_limit(identity: Identity) -> None:
     if len(identity.tenets) >= MAX_TENETS:
         raise ConflictError(
             f"The identity already has the maximum of {MAX_TENETS} lines.",
-            hint="Remove one with `newton identity remove`.",
+            hint="Remove a line with `newton identity remove`.",
         )

@@ -79,5 +79,5 @@ def _flatten_object(path: tuple[str, ...], wanted: JsonObject) -> Iterator[Filte
         return
     for name, operand in wanted.items():
         if name not in OPERATORS:
-            raise InputError(f"Unknown filter operator {name[:100]!r}.", hint=f"Use {', '.join(OPERATORS)}.")
+            raise InputError(f"Unknown filter operator {name[:100]!r}.", hint=f"Use one of {', '.join(OPERATORS)}.")
         yield FilterCondition(path, OPERATORS[name], operand)

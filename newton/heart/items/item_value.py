@@ -40,12 +40,12 @@ def clean_namespace(parts: Sequence[str]) -> tuple[str, ...]:
     Raises InputError if there are too many parts, if they are too long together, or if `clean_ref` rejects one of them.
     """
     if len(parts) > MAX_NAMESPACE_PARTS:
-        hint = "Join some of the parts."
+        hint = "Join some of the parts of the namespace."
         raise InputError(f"The namespace has {len(parts)} parts; the maximum is {MAX_NAMESPACE_PARTS}.", hint=hint)
     cleaned = tuple(clean_ref(part, what="part of the namespace") for part in parts)
     if (length := sum(map(len, cleaned))) > MAX_NAMESPACE_CHARACTERS:
         message = f"The namespace has {length} characters; the maximum is {MAX_NAMESPACE_CHARACTERS}."
-        raise InputError(message, hint="Shorten its parts.")
+        raise InputError(message, hint="Shorten the parts of the namespace.")
     return cleaned
 
 
@@ -58,7 +58,7 @@ def clean_value(value: JsonObject) -> JsonObject:
     cleaned = cast("JsonObject", _clean(value, name="", depth=1))
     if (length := len(json.dumps(cleaned, ensure_ascii=False))) > MAX_VALUE_CHARACTERS:
         message = f"The value has {length:,} characters as JSON; the maximum is {MAX_VALUE_CHARACTERS:,}."
-        raise InputError(message, hint="Split it into several items.")
+        raise InputError(message, hint="Split the value into several items.")
     return cleaned
 
 
@@ -73,7 +73,7 @@ def clean_fields(fields: Sequence[str]) -> tuple[str, ...]:
         )
     for field in fields:
         if field != WHOLE_VALUE and (len(field) > MAX_NAMESPACE_CHARACTERS or not _FIELD_PATH.fullmatch(field)):
-            hint = "Write it as title, author.name, tags[0], tags[*] or *.text; $ is the whole value."
+            hint = "Write the path as title, author.name, tags[0], tags[*] or *.text; $ is the whole value."
             raise InputError(f"{field[:100]!r} is not the path of a field.", hint=hint)
     return tuple(fields)
 
@@ -120,7 +120,7 @@ def _clean_field(name: str, text: str) -> str:
 
 def _clean_name(name: str) -> str:
     if name.strip() and clean_text(name, what="name of a field") != name:
-        hint = "Choose another name: names are stored as they are."
+        hint = "Choose another name: secrets in names are not removed."
         raise InputError("The name of a field contains what looks like a secret.", hint=hint)
     return name
 
@@ -128,11 +128,11 @@ def _clean_name(name: str) -> str:
 def _ensure_depth(depth: int) -> None:
     if depth > MAX_VALUE_DEPTH:
         message = f"The value is nested more than {MAX_VALUE_DEPTH} levels deep."
-        raise InputError(message, hint="Flatten it, or store it as a text.")
+        raise InputError(message, hint="Flatten the value, or store the nested part as a text.")
 
 
 def _select(value: object, field: str) -> Iterator[tuple[str, object]]:
-    """Yield each value at the path `field`, with the names of the fields that lead to it."""
+    """Yield pairs of path and value: each value that matches the pattern `field`, after the names that lead to it."""
     found: list[tuple[str, object]] = [("", value)]
     for step in _FIELD_STEP.finditer(field) if field != WHOLE_VALUE else ():
         found = [one for path, parent in found for one in _step(path, parent, step["name"], step["index"])]

@@ -16,7 +16,7 @@ Z_95 = 1.959963984540054  # two-sided 95 % quantile of the normal distribution
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcedureRecord:
-    """A procedure with the numbers of its uses. `retired` is True if it was replaced or retired."""
+    """A procedure with the counts of its uses. `retired` is True if it was replaced or retired."""
 
     memory_id: UUID
     state: str

@@ -29,7 +29,7 @@ _DESCRIPTIONS = {
     "newer_cessation": "the newer one ends something",
     "newer_replacement": "the newer one replaces something",
     "newer_amount": "the newer one changes an amount",
-    "newer_correction": "the newer one corrects",
+    "newer_correction": "the newer one corrects something",
     "newer_milestone": "the newer one reports an event that changes a state",
     "newer_present": "the newer one names the present",
     "negation_differs": "one denies what the other says",

@@ -331,7 +331,7 @@ def _other_voice(pair: StatementPair) -> str:
 
 
 def _is_or_has(pair: StatementPair) -> str:
-    """Return a reason if one statement says "is" and the other "has", otherwise ""."""
+    """Return why the statements differ if one says "is" and the other "has", otherwise ""."""
     for one, other in (pair, pair[::-1]):
         has = one.statement.expresses_ownership and not other.statement.expresses_ownership
         equates = any(item.lemma == _IS for item in other.statement.items)

@@ -216,7 +216,8 @@ def _parse_key(key: str, parse: Callable[[str], Any]) -> Any:
         return parse(key)
     except (ValueError, InvalidOperation):
         raise InputError(
-            "The cursor belongs to another list.", hint="Use the `sort`, `order` and filters of the page that gave it."
+            "The cursor belongs to another list.",
+            hint="Use the `sort`, `order` and filters of the page that returned the cursor.",
         ) from None
 
 

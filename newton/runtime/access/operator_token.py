@@ -43,6 +43,6 @@ def _read_token(path: Path) -> str:
     text = path.read_text(encoding="utf-8").strip()
     if not text.startswith(PREFIX):
         raise ConfigError(
-            f"{path} contains no token.", hint="Delete the file; the next start of the daemon creates a new token."
+            f"{path} contains no token.", hint=f"Delete {path}; the next start of the daemon creates a new token."
         )
     return text

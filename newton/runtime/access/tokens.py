@@ -136,9 +136,7 @@ async def revoke_token(tx: Tx, token_ref: str, *, agent_id: UUID, now: datetime)
     if not matches:
         raise NotFoundError(f"There is no active token {token_ref!r}.", hint="`newton tokens list` shows the tokens.")
     if len(matches) > 1:
-        raise InputError(
-            f"{token_ref!r} matches {len(matches)} tokens.", hint="Give more digits of the end of the token's id."
-        )
+        raise InputError(f"{token_ref!r} matches {len(matches)} tokens.", hint="Give a longer end of the token's id.")
     await SQL["revoke_token"].execute(tx, agent_id=agent_id, token_id=matches[0].token_id, now=now)
     return matches[0]._replace(revoked_at=now)
 

@@ -20,7 +20,7 @@ BEARER = HTTPBearer(
 )
 INVALID_TOKEN = UnauthorizedError(
     "The request has no valid token.",
-    hint="Send `Authorization: Bearer TOKEN`; `newton tokens create NAME` creates one.",
+    hint="Send `Authorization: Bearer TOKEN`; `newton tokens create NAME` creates a token.",
 )
 USERS_HINT = (
     "`newton tokens create NAME --per-user` creates a token with a memory for each user; with --shared-users, all users"
@@ -74,7 +74,7 @@ class AuthenticatedCaller:
             if user != self.user:
                 raise InputError(
                     "The header X-Newton-User and the body name different users.",
-                    hint="Send only one user.",
+                    hint="Name the same user in the header and the body, or only in one of them.",
                     param="user",
                 )
             return self
@@ -123,7 +123,7 @@ class AuthenticatedCaller:
         if not self.has_scope(scope):
             raise ForbiddenError(
                 f"This request needs a token with the scope {scope}; this token has the scope {self.scope}.",
-                hint=f"`newton tokens create NAME --scope {scope}` creates one.",
+                hint=f"`newton tokens create NAME --scope {scope}` creates such a token.",
             )
 
 
@@ -131,7 +131,11 @@ async def get_caller(
     request: Request,
     credentials: Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)],
     agent: Annotated[
-        str | None, Header(alias="X-Newton-Agent", description="The agent; only the operator's token may set it.")
+        str | None,
+        Header(
+            alias="X-Newton-Agent",
+            description="The name of the agent. Only the operator's token may set it.",
+        ),
     ] = None,
     user: Annotated[
         str | None,

@@ -55,5 +55,6 @@ def describe_event_stream(description: str, *, example: str) -> dict[int | str, 
 
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE, description="Maximum number of items.")]
 Cursor = Annotated[
-    str | None, Query(max_length=500, description="The `next` of the previous page. Default: the first page.")
+    str | None,
+    Query(max_length=500, description="The cursor of the page: `next` of the previous page. Default: the first page."),
 ]

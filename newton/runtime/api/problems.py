@@ -55,7 +55,7 @@ class ProblemDetails(BaseModel):
 
 
 class OpenAIError(BaseModel):
-    """An error in OpenAI's format. `message` contains the remedy too."""
+    """An error in OpenAI's format. `message` contains the problem and the remedy."""
 
     message: str
     type: str
@@ -111,7 +111,7 @@ def is_openai_path(path: str) -> bool:
 def to_json_rpc_error(error: NewtonError) -> dict[str, Any]:
     """Return the JSON-RPC message for an error, with the problem document in `data`.
 
-    The message contains the remedy too, because MCP clients show only the message.
+    The message contains the problem and the remedy, because MCP clients show only the message.
 
     >>> to_json_rpc_error(InputError("The body is empty.", hint="Send a request."))["error"]["message"]
     'The body is empty. Send a request.'
@@ -222,7 +222,7 @@ def install_error_handlers(app: FastAPI) -> None:
             title=error.detail,
             status=error.status_code,
             detail=f"{request.url.path} does not support {request.method}." if allowed else error.detail,
-            hint=f"Use the method {allowed}." if allowed else "See /openapi.json.",
+            hint=f"Use the method {allowed}." if allowed else "`/openapi.json` lists the endpoints and their methods.",
         )
         return JSONResponse(
             problem.model_dump(), error.status_code, headers=error.headers, media_type=PROBLEM_MEDIA_TYPE

@@ -56,8 +56,8 @@ class EventInput(RequestModel):
 class RefusedItem(ResponseModel):
     """A message or event that is not stored."""
 
-    item: str = Field(description="Its place in the request.", examples=["messages[3]"])
-    detail: str = Field(description="Why it is not stored.", examples=["role: Input should be 'user'."])
+    item: str = Field(description="The place of the item in the request.", examples=["messages[3]"])
+    detail: str = Field(description="Why the item is not stored.", examples=["role: Input should be 'user'."])
 
 
 class AppendMessagesRequest(RequestModel):

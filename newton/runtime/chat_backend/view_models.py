@@ -42,7 +42,7 @@ class IdentityView(ViewModel):
 
 
 class ContinuationView(ViewModel):
-    """The previous context of the session, and the numbers of memories added to it and removed from it."""
+    """The previous context of the session, and the counts of memories added to it and removed from it."""
 
     bundle_id: UUID
     added: int

@@ -69,8 +69,8 @@ PROFILE_COMMANDS = {
 JOB_COMMANDS = {
     "list": ("operations.jobs:list_jobs", "List the jobs with their last runs."),
     "run": ("operations.jobs:run_job", "Run a job now."),
-    "dead": ("operations.jobs:list_dead_runs", "List dead runs: those that failed too often."),
-    "retry": ("operations.jobs:retry_dead_runs", "Queue dead runs again."),
+    "dead": ("operations.jobs:list_dead_runs", "List dead runs of jobs: runs that failed too often."),
+    "retry": ("operations.jobs:retry_dead_runs", "Queue dead runs of jobs again."),
 }
 CENSOR_COMMANDS = {
     "list": ("judgement.censors:list_censors", "List the censors and how often each matched."),
@@ -110,17 +110,20 @@ GUARDRAIL_COMMANDS = {
     "restore": ("judgement.guard:restore_guardrail", "Enable a disabled or replaced guardrail again."),
 }
 IDENTITY_COMMANDS = {
-    "show": ("memory.identity:show_identity", "Show the identity, and which of its lines do not fit into a context."),
-    "add": ("memory.identity:add_line", "Add a line to the identity."),
-    "change": ("memory.identity:change_line", "Change the text of a line."),
-    "remove": ("memory.identity:remove_line", "Remove a line; earlier versions keep it."),
-    "propose": ("memory.identity:propose_line", "Propose a line that waits for approval."),
+    "show": (
+        "memory.identity:show_identity",
+        "Show the identity of the agent, and which of its lines do not fit into a context.",
+    ),
+    "add": ("memory.identity:add_line", "Add a line to the identity of the agent."),
+    "change": ("memory.identity:change_line", "Change the text of an identity line."),
+    "remove": ("memory.identity:remove_line", "Remove an identity line; earlier versions of the identity keep it."),
+    "propose": ("memory.identity:propose_line", "Propose an identity line, which waits for approval."),
     "history": ("memory.identity:show_versions", "Show all versions of the identity."),
     "rollback": ("memory.identity:roll_back", "Restore an earlier version of the identity."),
-    "proposals": ("memory.identity:list_proposals", "List proposed lines that wait for approval."),
-    "accept": ("memory.identity:accept_proposal", "Add a proposed line to the identity."),
-    "reject": ("memory.identity:reject_proposal", "Reject a proposed line."),
-    "erase": ("memory.identity:erase_line", "Erase the text of a line permanently, in all versions."),
+    "proposals": ("memory.identity:list_proposals", "List the proposed identity lines, which wait for approval."),
+    "accept": ("memory.identity:accept_proposal", "Accept a proposed line: add it to the identity."),
+    "reject": ("memory.identity:reject_proposal", "Reject a proposed identity line."),
+    "erase": ("memory.identity:erase_line", "Erase the text of an identity line permanently, in all versions."),
 }
 TASK_COMMANDS = {
     "list": ("conversations.tasks:list_tasks", "Show the task tree of a session."),
@@ -208,6 +211,10 @@ BENCH_COMMANDS = {
         "newton.bench.unknown:run_benchmark",
         "Count the memories in contexts of questions that no memory answers.",
     ),
+    "detail": (
+        "newton.bench.detail:run_benchmark",
+        "Measure how often a context contains the sentence of a long text that answers.",
+    ),
     "context": ("newton.bench.context:run_benchmark", "Measure the latency of contexts, compared with plain searches."),
     "sessions": ("newton.bench.sessions:run_benchmark", "Measure how often the context of a session is rebuilt."),
     "lifecycle": ("newton.bench.lifecycle:run_benchmark", "Measure the duration of the daily job `lifecycle`."),
@@ -216,7 +223,7 @@ BENCH_COMMANDS = {
         "newton.bench.decisions:run_benchmark",
         "Measure the latency of recording decisions, of guardrails and of calibration.",
     ),
-    "soak": ("newton.bench.soak:run_benchmark", "Run the jobs of a day in minutes."),
+    "soak": ("newton.bench.soak:run_benchmark", "Run the scheduled jobs of a day within minutes."),
 }
 
 # Arguments that print help. No command runs.
@@ -268,7 +275,7 @@ SYNONYMS = {
 }
 
 COMMAND_GROUPS = (
-    ("identity", "Lines on who the agent is and what always applies.", IDENTITY_COMMANDS),
+    ("identity", "The identity: lines that state who the agent is and what always applies.", IDENTITY_COMMANDS),
     ("bulk", "Change all memories that filters select, after a preview.", BULK_COMMANDS),
     ("documents", "List, show and delete ingested documents.", DOCUMENT_COMMANDS),
     ("items", "JSON values that programs store under a namespace and a key.", ITEM_COMMANDS),

@@ -83,7 +83,7 @@ class DaemonHost:
         if differing := await asyncio.to_thread(self.state.list_differences, settings, self.sources):
             names = ", ".join(differing)
             raise RunInProcessError(
-                f"The daemon did not run this: it was started with another value of: {names}."
+                f"The daemon did not run the command: it was started with another value of {names}."
                 " The command runs without it."
             )
         scope = self.agents.default.scope

@@ -85,7 +85,7 @@ def _check_daemon_url(url: str) -> str:
     except ValueError:
         valid = False
     if not valid:
-        raise InputError(f"{url!r} is not the URL of a daemon.", hint="Write it as http://127.0.0.1:8700.")
+        raise InputError(f"{url!r} is not the URL of a daemon.", hint="Write the URL as http://127.0.0.1:8700.")
     return url
 
 

@@ -43,7 +43,7 @@ class DaemonState:
         """Return the names of the settings and variables in which a caller differs from the daemon.
 
         `settings` and `sources` belong to the caller. Content folders whose files have changed since the daemon started
-        are named too. If the list is empty, a command has the same result in the daemon and in the caller's process.
+        are also named. If the list is empty, a command has the same result in the daemon and in the caller's process.
         """
         own, others = (_to_absolute(one, at) for one, at in ((self.settings, self.folder), (settings, sources.folder)))
         differing = [name for name in own if name not in UNCOMPARED_SETTINGS and own[name] != others[name]]

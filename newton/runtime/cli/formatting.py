@@ -33,8 +33,8 @@ from newton.settings import DEFAULT_AGENT
 
 REMEMBER_MESSAGES = {
     "new": "Remembered. ({id})",
-    "confirmed": "Already stored; confirmed. ({id})",
-    "unchanged": "Already stored; nothing changed. ({id})",
+    "confirmed": "The memory is already stored; it is now confirmed. ({id})",
+    "unchanged": "The memory is already stored; nothing changed. ({id})",
 }
 
 
@@ -62,7 +62,7 @@ def format_remember_report(report: RememberReport, *, settle_command: str = "new
     lines += [f"  Replaced: {format_mention(one)}" for one in report.replaced]
     lines += [f"  May contradict: {format_mention(one)}" for one in report.contested]
     lines += (
-        [f"  Both are kept. To say which one is right: `{settle_command} {memory_id} newer|older|both|same`"]
+        [f"  All these facts are kept. To say which is right: `{settle_command} {memory_id} newer|older|both|same`"]
         if report.contested
         else []
     )
@@ -89,7 +89,7 @@ def mention_to_json(mention: MemoryMention) -> dict[str, str]:
 def print_censor_warning(warning: str | None) -> None:
     """Print the warning of a censor (a prohibition) that a stored text matches; print nothing if it is None."""
     if warning:
-        print_notice(f"(The text is forbidden by a censor; it is stored all the same: {warning})")
+        print_notice(f"(A censor forbids the text, which is stored nevertheless. The censor: {warning})")
 
 
 def format_transitions(transitions: Sequence[AppliedTransition]) -> str:
@@ -212,11 +212,9 @@ def format_proposal(proposal: ProposalView) -> str:
 def format_pending_proposals(proposals: Sequence[ProposalView]) -> str:
     """Format the lines proposed for the identity in earlier conversations, with the commands that accept them."""
     if not proposals:
-        return "No proposals are pending in other conversations either."
+        return "No proposed identity lines are pending, in this conversation or another."
     lines = [f"{n}. {one.text}: `newton identity accept {short_id(one.line_id)}`" for n, one in enumerate(proposals, 1)]
-    return "\n  ".join(
-        ["Accept a proposal of an earlier conversation; `newton identity reject ID` rejects one:", *lines]
-    )
+    return "\n  ".join(["Identity lines proposed in earlier conversations, and the commands that accept them:", *lines])
 
 
 def format_bundle_line(context: ContextView) -> str:
@@ -267,7 +265,7 @@ def format_bundle(context: ContextView) -> str:
 
 
 def _format_layer_tokens(name: str, layer: LayerTokens) -> str:
-    """Format the tokens that a layer (section) of a context uses, its maximum and, if it differs, its share.
+    """Format the tokens that a layer of a context uses, its maximum, and its share if that is not the maximum.
 
     >>> _format_layer_tokens("procedures", {"share": 253, "ceiling": 4_000, "used": 374})
     'procedures  374 of at most 4,000 tokens (share 253)'

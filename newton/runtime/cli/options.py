@@ -101,7 +101,7 @@ def require_yes(question: str, *, yes: bool) -> None:
         return
     if not current_terminal().asks():
         raise InputError(
-            "The command needs confirmation; nothing was changed.", hint="Repeat it with --yes to confirm."
+            "The command needs confirmation; nothing was changed.", hint="Repeat the command with --yes to confirm."
         )
     ask_to_confirm(question)
 

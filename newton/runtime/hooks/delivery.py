@@ -58,7 +58,7 @@ class HookDelivery:
             self._spool(session, messages, events, error)
             return
         except RequestRefusedError as error:
-            self.notes.append(f"not stored: {error}")
+            self.notes.append(f"the messages and events are not stored: {error}")
             if waiting and (messages or events):  # a later hook hands over the new ones alone
                 self._spool(session, messages, events, error)
         else:
@@ -71,7 +71,7 @@ class HookDelivery:
         if not refused:
             return
         first, more = refused[0], f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
-        self.notes.append(f"not stored: {_describe_item(str(first.get('item')), body)}{more}: {first.get('detail')}")
+        self.notes.append(f"{_describe_item(str(first.get('item')), body)}{more} is not stored: {first.get('detail')}")
 
     def hand_over_waiting(self) -> None:
         """Store the oldest entries of the spool file, unless an earlier request failed or no request is left."""
@@ -148,9 +148,11 @@ class HookDelivery:
         if not (messages or events):
             self.notes.append(str(reason))
         elif spool.add_entry(self.options.data_dir, SpoolEntry(self.options.agent, session, messages, events)):
-            self.notes.append(f"not stored yet; a later hook tries again: {reason}")
+            self.notes.append(f"the messages and events are not stored yet; a later hook tries again: {reason}")
         else:
-            self.notes.append(f"not stored, and {spool.SPOOL_FILE} is full or not writable: {reason}")
+            self.notes.append(
+                f"the messages and events are lost, because {spool.SPOOL_FILE} is full or not writable: {reason}"
+            )
 
 
 def _describe_item(item: str, body: JsonObject) -> str:

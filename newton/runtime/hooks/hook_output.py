@@ -34,13 +34,13 @@ def format_context(event: str, text: str) -> str:
 
 def format_denial(event: str, matches: Sequence[Mapping[str, Any]]) -> str:
     """Return the hook output that blocks a tool call, with the blocking censors as the reason."""
-    reason = "Newton: a censor forbids this. " + _describe([one for one in matches if one.get("blocks")])
+    reason = "Newton: a censor forbids this tool call. " + _describe([one for one in matches if one.get("blocks")])
     return _format(event, permissionDecision="deny", permissionDecisionReason=reason)
 
 
 def format_warning(event: str, matches: Sequence[Mapping[str, Any]]) -> str:
     """Return the hook output that warns about a tool call but lets it run."""
-    return _format(event, additionalContext="Newton: a censor warns of this. " + _describe(matches))
+    return _format(event, additionalContext="Newton: a censor warns of this tool call. " + _describe(matches))
 
 
 def _describe(matches: Sequence[Mapping[str, Any]]) -> str:

@@ -134,7 +134,7 @@ def find_obstacle(path: Path, program: Program) -> str | None:
     if program == "claude-code":
         _, settings = _read_settings(path)
         is_off = settings.get("disableAllHooks") is True
-        return "Hooks are off: `disableAllHooks` is true in this file." if is_off else None
+        return f"Hooks are off in {path}: `disableAllHooks` is true." if is_off else None
     config = path.with_name("config.toml")
     try:
         features = as_object(tomllib.loads(config.read_text(encoding="utf-8")).get("features"))
@@ -157,12 +157,13 @@ def _read_settings(path: Path) -> tuple[str | None, JsonObject]:
         return None, {}
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
-            f"{path} cannot be read: {error}.", hint="Check its permissions and encoding; nothing was changed."
+            f"{path} cannot be read: {error}.",
+            hint="Check the permissions and the encoding of the file; nothing was changed.",
         ) from None
     try:
         settings: object = json.loads(text) if text.strip() else JsonObject()
     except (ValueError, RecursionError) as error:
-        hint = "Correct it, or move it away and start the coding agent once; nothing was changed."
+        hint = "Correct the file, or move it away and start the coding agent once; nothing was changed."
         raise InputError(f"{path} is not valid JSON: {error}.", hint=hint) from None
     if not _is_valid(settings):
         hint = "Write each event of `hooks` as a list of objects with a list `hooks`; nothing was changed."

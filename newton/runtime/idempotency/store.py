@@ -42,7 +42,9 @@ async def claim(tx: Tx, request: IdempotentRequest, *, now: datetime) -> Idempot
     """
     row = await SQL["try_lock"].fetch_one(tx, agent_id=request.agent_id, key=request.key)
     if row is None or not row["alone"]:
-        raise InProgressError("A request with this Idempotency-Key is in progress.", hint="Retry it in a moment.")
+        raise InProgressError(
+            "A request with this Idempotency-Key is in progress.", hint="Retry the request in a moment."
+        )
     return await find_response(tx, request, now=now)
 
 

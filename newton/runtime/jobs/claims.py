@@ -43,7 +43,7 @@ async def enqueue_due(db: Database, schedules: Mapping[str, JobSchedule], *, mom
 
 
 async def mark_dead(db: Database, *, moment: datetime | None = None) -> None:
-    """Mark runs as dead whose lease has expired in the last of `MAX_ATTEMPTS` attempts."""
+    """Mark a run as dead if its lease has expired in the last of `MAX_ATTEMPTS` attempts."""
     async with db.worker_transaction() as tx:
         await SQL["fail_exhausted"].execute(tx, max_attempts=MAX_ATTEMPTS, moment=moment)
 

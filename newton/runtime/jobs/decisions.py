@@ -81,7 +81,7 @@ async def verify_ledger(newton: AgentServices) -> JobOutcome:
     if isinstance(head, BrokenLink):
         raise ConflictError(
             f"The log of decisions is damaged at record {head.seq}: {head.reason}.",
-            hint="Restore the database from a backup, and record the decisions made since then again.",
+            hint="Restore the database from a backup, and record the decisions made after the backup again.",
         )
     if not head.seq:
         return JobOutcome(reason="no decision is recorded yet")

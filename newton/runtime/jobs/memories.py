@@ -107,7 +107,7 @@ async def learn_from_sessions(newton: AgentServices) -> JobOutcome:
 
 
 def to_learning_outcome(report: LearningReport) -> JobOutcome:
-    """Return the job outcome with the numbers of episodes, conversations and extracted memories."""
+    """Return the job outcome with the counts of episodes, conversations and extracted memories."""
     extracted = report.extraction
     if not report.episodes and not extracted.conversations:
         return JobOutcome(reason="no session is idle, and every conversation is processed")

@@ -93,7 +93,7 @@ async def enqueue(tx: Tx, name: str, *, agent_id: UUID, moment: datetime | None 
     row = await SQL["enqueue"].fetch_one(tx, agent_id=agent_id, job_id=new_id(), name=name, moment=moment)
     row = row or await SQL["run_sooner"].fetch_one(tx, agent_id=agent_id, name=name, moment=moment)
     if row is None:
-        raise ConflictError(f"The run of the job {name} has just ended.", hint="Request another run.")
+        raise ConflictError(f"The run of the job {name} has just ended.", hint="Request another run of the job.")
     return row["job_id"]
 
 

@@ -39,7 +39,7 @@ def describe_retention(bundle_retention_days: int, working_set_idle_days: int) -
 
 
 class TableStats(NamedTuple):
-    """The estimated numbers of live and dead rows of a table, and the time of its last vacuum."""
+    """The estimated counts of live and dead rows of a table, and the time of its last vacuum."""
 
     name: str
     live: int

@@ -85,7 +85,9 @@ class JobWorker:
         lease = timedelta(seconds=self.timings.lease)
         claimed = await claims.claim_run(self.db, self.holder, agent_id=agent_id, job_id=job_id, lease=lease)
         if claimed is None:
-            raise ConflictError("Another worker already runs the job.", hint="See its status with `newton jobs`.")
+            raise ConflictError(
+                "Another worker already runs the job.", hint="`newton jobs` shows the status of the job."
+            )
         async with task_group() as tasks:
             renew_task = tasks.create_task(self._renew_forever())
             task = self._start(claimed, tasks)

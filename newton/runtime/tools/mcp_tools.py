@@ -67,7 +67,7 @@ def to_error_result(error: NewtonError) -> ToolResult:
 
 
 def _agent_tool(name: str) -> Callable[[ToolCaller, ToolInput], Awaitable[ToolResult]]:
-    """Return the handler of a tool that the agent's own model can call too."""
+    """Return the handler of a tool that the agent's own model can call as well."""
 
     async def run(caller: ToolCaller, tool_input: ToolInput) -> ToolResult:
         return await caller.toolset.execute(name, tool_input.model_dump_json())

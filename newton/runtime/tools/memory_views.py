@@ -56,7 +56,7 @@ class MemoryListItem(ViewModel):
         None, description="Whether the memory is left out of searches until it is confirmed."
     )
     text: str | None = Field(None, description="The text on one line. A long text is replaced by its summary.")
-    micro: str | None = Field(None, description="The text, shortened to about 20 tokens.")
+    micro: str | None = Field(None, description="The text in about 20 tokens.")
     subject: str | None = None
     attribute: str | None = None
     importance: float | None = Field(
@@ -139,7 +139,7 @@ class BulkSampleItem(ViewModel):
 
 
 class BulkChangeResponse(ViewModel):
-    """The numbers of memories that a change has affected or, in a preview, would affect.
+    """The counts of memories that a change has affected or, in a preview, would affect.
 
     A preview also has a sample of the memories, and the `token` that confirms the change.
     """
@@ -148,7 +148,9 @@ class BulkChangeResponse(ViewModel):
     is_done: bool
     count: int = Field(description="The number of memories that the filter selects.")
     counts: dict[str, int] = Field(description="The number of the selected memories by kind.")
-    derived: int = Field(description="The number of memories derived from these, which `include_derived` deletes too.")
+    derived: int = Field(
+        description="The number of memories derived from the selected ones, which `include_derived` deletes too."
+    )
     sample: list[BulkSampleItem] = Field(description="The first selected memories; empty when the change is done.")
     token: str | None
 

@@ -30,7 +30,7 @@ class ToolCaller:
 
     @property
     def toolset(self) -> AgentToolset:
-        """Return the tools that the agent's own model can call too."""
+        """Return the tools that are shared with the agent's own model."""
         return replace(self.newton.toolset(self.origin), max_trust=self.trust).with_trust(())
 
     @property

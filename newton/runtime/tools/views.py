@@ -206,7 +206,7 @@ class EntityInfo(ViewModel):
 class RelationInfo(ViewModel):
     """A relation between two entities.
 
-    `weight`, from 0 to below 1, grows with the evidence; `depth` is the distance.
+    `weight`, from 0 to below 1, grows with the evidence; `depth` is the number of relations from the entity asked for.
     """
 
     source: str

@@ -5,7 +5,9 @@ import base64
 import hashlib
 import json
 import shlex
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+import struct
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -28,7 +30,8 @@ SQL = load("newton.runtime.transfer", "export_file.sql")
 FORMAT = 1
 POSTINGS_TABLE = "memory.postings"
 EMBEDDINGS_TABLE = "memory.embeddings"
-LAST_TABLES = (POSTINGS_TABLE, EMBEDDINGS_TABLE)  # derived from the other tables
+WINDOW_EMBEDDINGS_TABLE = "memory.window_embeddings"
+LAST_TABLES = (POSTINGS_TABLE, EMBEDDINGS_TABLE, WINDOW_EMBEDDINGS_TABLE)  # derived from the other tables
 # Access tokens, and tables that belong to a database rather than to an agent.
 EXCLUDED_TABLES = {
     *("runtime.agents", "runtime.tokens", "runtime.jobs", "runtime.events", "runtime.idempotency_keys"),
@@ -72,6 +75,15 @@ class VectorRow(BaseModel):
     dimensions: int
     memory_id: UUID
     vector: str
+
+
+class WindowVectorRow(VectorRow):
+    """A line with the vector of a window of a long text. `position` is the number of the window, from 0."""
+
+    position: int
+
+
+VECTOR_ROWS = {EMBEDDINGS_TABLE: VectorRow, WINDOW_EMBEDDINGS_TABLE: WindowVectorRow}
 
 
 class ArchiveWriter:
@@ -129,12 +141,9 @@ class AgentArchive:
 
     async def _read_rows(self, tx: Tx, table: str) -> AsyncIterator[str]:
         agent_id = self.scope.agent_id
-        if table == EMBEDDINGS_TABLE:
-            models = {row["model_id"]: row for row in await SQL["list_models"].fetch_all(tx)}
-            async for row in SQL["export_embeddings"].stream(tx, agent_id=agent_id):
-                model = {name: models[row["model_id"]][name] for name in ("identity", "dimensions")}
-                vector = base64.b64encode(row["embedding"].to_binary()).decode()
-                yield VectorRow(**model, memory_id=row["memory_id"], vector=vector).model_dump_json()
+        if table in VECTOR_ROWS:
+            async for line in self._read_vectors(tx, table):
+                yield line
             return
         if table == POSTINGS_TABLE:
             rows = SQL["export_postings"].stream(tx, agent_id=agent_id)
@@ -142,6 +151,15 @@ class AgentArchive:
             rows = SQL["export_rows"].stream(tx, agent_id=agent_id, table_name=table)
         async for row in rows:
             yield row["line"]
+
+    async def _read_vectors(self, tx: Tx, table: str) -> AsyncIterator[str]:
+        models = {row["model_id"]: row for row in await SQL["list_models"].fetch_all(tx)}
+        query = SQL["export_embeddings"] if table == EMBEDDINGS_TABLE else SQL["export_window_embeddings"]
+        async for row in query.stream(tx, agent_id=self.scope.agent_id):
+            model = {name: models[row["model_id"]][name] for name in ("identity", "dimensions")}
+            place = {name: row[name] for name in ("memory_id", "position") if name in row}
+            vector = base64.b64encode(row["embedding"].to_binary()).decode()
+            yield VECTOR_ROWS[table](**model, **place, vector=vector).model_dump_json()
 
     async def restore(self, file: IO[bytes], *, progress: Callable[[int], None] = lambda lines: None) -> ArchiveHeader:
         """Restore the agent from a file in one transaction, and return the header of the file.
@@ -154,7 +172,7 @@ class AgentArchive:
             if row and row["begun"]:
                 raise ConflictError(
                     f"The agent {self.agent!r} already has memories.",
-                    hint="Name a new agent with --agent, or erase this one with"
+                    hint="Name a new agent with --agent, or erase the existing one with"
                     f" `newton erase --agent {shlex.quote(self.agent)} --everything`.",
                 )
             with reject_invalid_rows("The file contains rows that this database rejects"):
@@ -175,27 +193,56 @@ class AgentArchive:
     async def _write_rows(self, tx: Tx, table: str, rows: list[bytes]) -> None:
         agent_id, array = self.scope.agent_id, b"[" + b",".join(rows) + b"]"
         if table == EMBEDDINGS_TABLE:
-            await self._write_vectors(tx, [VectorRow.model_validate_json(row) for row in rows])
+            with _reject_unreadable_vectors():
+                await self._write_vectors(tx, [VectorRow.model_validate_json(row) for row in rows])
+        elif table == WINDOW_EMBEDDINGS_TABLE:
+            with _reject_unreadable_vectors():
+                await self._write_window_vectors(tx, [WindowVectorRow.model_validate_json(row) for row in rows])
         elif table == POSTINGS_TABLE:
             await SQL["import_postings"].execute(tx, agent_id=agent_id, rows=array.decode())
         else:
             await SQL["import_rows"].execute(tx, agent_id=agent_id, table_name=table, rows=array.decode())
 
     async def _write_vectors(self, tx: Tx, vectors: Sequence[VectorRow]) -> None:
-        models = {one.identity: one.dimensions for one in vectors}
-        await SQL["import_models"].execute(
-            tx,
-            model_ids=[derive_model_id(identity) for identity in models],
-            identities=list(models),
-            dimensions=list(models.values()),
-        )
-        await SQL["import_embeddings"].execute(
+        await _write_models(tx, vectors)
+        await SQL["import_embeddings"].execute(tx, agent_id=self.scope.agent_id, **_make_vector_arguments(vectors))
+
+    async def _write_window_vectors(self, tx: Tx, vectors: Sequence[WindowVectorRow]) -> None:
+        await _write_models(tx, vectors)
+        await SQL["import_window_embeddings"].execute(
             tx,
             agent_id=self.scope.agent_id,
-            model_ids=[derive_model_id(one.identity) for one in vectors],
-            memory_ids=[one.memory_id for one in vectors],
-            vectors=[HalfVector.from_binary(base64.b64decode(one.vector)) for one in vectors],
+            positions=[one.position for one in vectors],
+            **_make_vector_arguments(vectors),
         )
+
+
+@contextmanager
+def _reject_unreadable_vectors() -> Generator[None]:
+    try:
+        yield
+    except (ValueError, struct.error) as error:
+        what = "The file contains a vector that cannot be read. Nothing was imported."
+        raise InputError(what, hint="Export the agent again.") from error
+
+
+async def _write_models(tx: Tx, vectors: Sequence[VectorRow]) -> None:
+    models = {one.identity: one.dimensions for one in vectors}
+    await SQL["import_models"].execute(
+        tx,
+        model_ids=[derive_model_id(identity) for identity in models],
+        identities=list(models),
+        dimensions=list(models.values()),
+    )
+
+
+def _make_vector_arguments(vectors: Sequence[VectorRow]) -> dict[str, object]:
+    """Return vectors as arguments of a query: parallel arrays of model ids, memory ids and vectors."""
+    return {
+        "model_ids": [derive_model_id(one.identity) for one in vectors],
+        "memory_ids": [one.memory_id for one in vectors],
+        "vectors": [HalfVector.from_binary(base64.b64decode(one.vector)) for one in vectors],
+    }
 
 
 async def _archived_tables(tx: Tx) -> list[str]:
@@ -237,7 +284,7 @@ def _parse_header(line: bytes) -> ArchiveHeader:
 
 def _damaged_error(reason: str) -> InputError:
     what = f"The export is damaged: {reason}. Nothing was imported."
-    return InputError(what, hint="Copy the file again from its source.")
+    return InputError(what, hint="Copy the export file again from its source.")
 
 
 def is_archive(first_line: bytes) -> bool:

@@ -29,6 +29,12 @@ from memory.embeddings
 where agent_id = $1
 order by model_id, kind, memory_id;
 
+-- name: export_window_embeddings(agent_id)
+select model_id, memory_id, position, embedding
+from memory.window_embeddings
+where agent_id = $1
+order by model_id, memory_id, position;
+
 -- name: list_models()
 select model_id, identity, dimensions
 from memory.models;
@@ -70,3 +76,8 @@ insert into memory.embeddings (agent_id, model_id, kind, memory_id, embedding)
 select $1, g.model_id, m.kind, m.memory_id, g.embedding
 from unnest($2::uuid[], $3::uuid[], $4::halfvec[]) as g (model_id, memory_id, embedding)
 join memory.memories as m on m.agent_id = $1 and m.memory_id = g.memory_id;
+
+-- name: import_window_embeddings(agent_id, model_ids, memory_ids, vectors, positions)
+insert into memory.window_embeddings (agent_id, model_id, memory_id, position, embedding)
+select $1, g.model_id, g.memory_id, g.position, g.embedding
+from unnest($2::uuid[], $3::uuid[], $4::halfvec[], $5::integer[]) as g (model_id, memory_id, embedding, position);

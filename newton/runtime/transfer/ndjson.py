@@ -45,11 +45,13 @@ def parse_line(raw: bytes, *, occurrence: int = 0) -> ImportItem:
         # a line without a ref is identified by its content, so that a repeated import is idempotent
         return line.to_item(line.ref or digest(raw.strip().decode()).hex(), occurrence)
     except UnicodeDecodeError as error:
-        raise InputError(f"not UTF-8 at byte {error.start + 1}.", hint="Convert the file to UTF-8.") from None
+        raise InputError(
+            f"the line is not UTF-8 at byte {error.start + 1}.", hint="Convert the file to UTF-8."
+        ) from None
     except ValidationError as error:
         raise _to_input_error(error) from None
     except (ValueError, RecursionError) as error:  # invalid JSON, or a number too long to parse
-        raise InputError(f"not JSON: {error}.", hint="Write one JSON object on each line.") from None
+        raise InputError(f"the line is not JSON: {error}.", hint="Write one JSON object on each line.") from None
 
 
 def _to_input_error(error: ValidationError) -> InputError:
@@ -82,4 +84,7 @@ def _raw_lines(path: Path) -> Iterator[tuple[int, bytes | NewtonError]]:
                 continue
             while raw and not raw.endswith(b"\n"):
                 raw = file.readline(MAX_LINE_BYTES)
-            yield number, InputError("longer than 8 MiB.", hint="Split the content into several lines.")
+            yield (
+                number,
+                InputError("the line is longer than 8 MiB.", hint="Split the content of the line into several lines."),
+            )

@@ -66,7 +66,7 @@ async def _list_served(newton: AgentServices) -> list[str]:
 async def choose_agent(
     name: str, caller: AuthenticatedCaller, registry: AgentRegistry
 ) -> tuple[AgentServices, str | None]:
-    """Return the agent that the field `model` of a request names, and the rest as the name of a model or None."""
+    """Return the agent and the model that `name`, such as `AGENT/MODEL`, names; None if it names no model."""
     first, _, rest = name.partition("/")
     for agent, model_name in ((name, None), (first, rest or None)):
         if agent in (OWN_MODEL, caller.token_agent.settings.agent):

@@ -66,7 +66,8 @@ class ChatMessageParam(OpenAIRequestModel):
         if self.role == "tool":
             if not self.tool_call_id:
                 raise InputError(
-                    "A tool message has no tool_call_id.", hint="Send the id of the tool call that it answers."
+                    "A tool message has no tool_call_id.",
+                    hint="Send as tool_call_id the id of the tool call that the message answers.",
                 )
             return IncomingMessage("tool", self.text, tool_call_id=self.tool_call_id)
         if not isinstance(self.content, tuple) or not content_parts.has_attachments(self.content):
@@ -115,7 +116,8 @@ class ChatCompletionRequest(BaseModel):
         OWN_MODEL,
         min_length=1,
         max_length=400,
-        description="`newton` or the name of an agent for its default model, the name of a model, or AGENT/MODEL.",
+        description="The name of a model, or AGENT/MODEL for a model of an agent. The name of an agent alone stands for"
+        " its default model, and `newton` for the default model of the caller's agent.",
         examples=[OWN_MODEL],
     )
     stream: bool | None = False
@@ -132,7 +134,7 @@ class ChatCompletionRequest(BaseModel):
     tool_choice: str | dict[str, Any] | None = None
     store: bool | None = Field(None, description="If `false`, nothing of this request is stored.")
     user: UserName = Field(None, description="The user whose memory is used, if the token serves several users.")
-    safety_identifier: str | None = Field(None, description="Used in place of `user` if that is omitted.")
+    safety_identifier: str | None = Field(None, description="Used in place of `user` if `user` is omitted.")
 
     @property
     def request_options(self) -> RequestOptions:

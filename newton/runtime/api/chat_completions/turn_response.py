@@ -15,7 +15,10 @@ CLIENT_CLOSED_REQUEST = 499  # for the log: the client has disconnected
 
 
 class TurnWriter(Protocol):
-    """A writer of the pieces of a turn in the format of a protocol. The piece None is a heartbeat."""
+    """Interface of a writer of one reply in a format of OpenAI, such as Chat Completions.
+
+    The reply comes as pieces. None in place of a piece is a heartbeat, which keeps the connection open.
+    """
 
     async def build_whole(self, pieces: AsyncGenerator[TurnPiece | None]) -> Mapping[str, Any] | None:
         """Return the whole reply as one JSON object; None if the client has disconnected."""

@@ -43,7 +43,7 @@ BODY_TOO_LARGE = TooLargeError(
     hint="Send the content in parts, or import a file with `newton import`.",
 )
 NUL_CHARACTER = InputError(
-    "The request contains a NUL character.", hint="Remove the character; PostgreSQL cannot store it."
+    "The request contains a NUL character.", hint="Remove the NUL character; PostgreSQL cannot store it."
 )
 
 _STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
@@ -229,7 +229,10 @@ def is_nested_deeper(body: bytes, max_depth: int) -> bool:
 def check_body(body: bytes) -> None:
     """Raise InputError for text that PostgreSQL cannot store, and for JSON that is invalid or too deeply nested."""
     if body.count(b"[") + body.count(b"{") > MAX_JSON_DEPTH and is_nested_deeper(body, MAX_JSON_DEPTH):
-        raise InputError(f"The body is nested deeper than {MAX_JSON_DEPTH} levels.", hint="Reduce the nesting.")
+        raise InputError(
+            f"The body is nested deeper than {MAX_JSON_DEPTH} levels.",
+            hint="Send fewer levels of nested lists and objects.",
+        )
     if b"\0" in body or (b"\\u0000" in body and _NUL.search(body)):
         raise NUL_CHARACTER
     try:
@@ -237,7 +240,9 @@ def check_body(body: bytes) -> None:
         if _SURROGATE_ESCAPE.search(body):
             json.dumps(json.loads(body), ensure_ascii=False).encode()
     except UnicodeError:
-        raise InputError("The body contains an unpaired Unicode surrogate.", hint="Send valid UTF-8.") from None
+        raise InputError(
+            "The body contains an unpaired Unicode surrogate.", hint="Send the body as valid UTF-8."
+        ) from None
     except (ValueError, RecursionError):
         raise InputError("The body is not JSON.", hint="`/openapi.json` describes the endpoint.") from None
 

@@ -100,7 +100,7 @@ def _join_texts(content: str | ContentParts, param: str) -> str:
     if kinds:
         raise InputError(
             f"An assistant message cannot have content of the type {min(kinds)}.",
-            hint="Send output_text or refusal.",
+            hint="Send content of the type output_text or refusal.",
             param=param,
         )
     return "\n".join(str(part.get("text") or part.get("refusal") or "") for part in content)
@@ -128,7 +128,7 @@ def _to_chat_part(part: Mapping[str, Any], param: str) -> dict[str, Any]:
         case "input_audio" if part.get("input_audio"):
             return {"type": "input_audio", "input_audio": part["input_audio"]}
         case kind:
-            hint = "Send input_text, input_image with an image_url, input_file with file_data, or input_audio."
+            hint = "Send the type input_text, input_image with an image_url, input_file with file_data, or input_audio."
             raise InputError(
                 f"Content of the type {kind} is not supported here or is incomplete.", hint=hint, param=param
             )
@@ -158,7 +158,7 @@ def _to_tool_choice(choice: str | dict[str, Any] | None) -> str | dict[str, Any]
             allowed = {"mode": mode, "tools": [_to_tool_choice(tool) for tool in tools]}
             return {"type": "allowed_tools", "allowed_tools": allowed}
         case _:
-            hint = 'Send "auto", "none", "required", or a tool of the type function.'
+            hint = 'Send as `tool_choice` "auto", "none", "required", or a tool of the type function.'
             raise InputError("This tool choice is not supported.", hint=hint, param="tool_choice")
 
 
@@ -172,5 +172,5 @@ def _to_response_format(body: ResponseRequest) -> dict[str, Any] | None:
             schema = {name: given[name] for name in ("name", "description", "schema", "strict") if name in given}
             return {"type": "json_schema", "json_schema": schema}
         case _:
-            hint = "Send the type text, json_object, or json_schema with `name` and `schema`."
+            hint = "Send a format of the type text, json_object, or json_schema with `name` and `schema`."
             raise InputError("This format of the reply is not supported.", hint=hint, param="text.format")

@@ -44,5 +44,5 @@ def parse_item_id(text: str, *, param: str) -> ItemPlace:
     match = _ITEM_ID.fullmatch(text)
     if match is None:
         what = f"There is no item {text[:80]!r}."
-        raise InputError(what, hint="Send the item in place of a reference to it.", param=param)
+        raise InputError(what, hint="Send the item itself in place of a reference to it.", param=param)
     return ItemPlace(match[1], UUID(match[2]), int(match[3], 16))

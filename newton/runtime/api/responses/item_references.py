@@ -39,7 +39,9 @@ def _find_item(place: ItemPlace, stored: Mapping[UUID, StoredResponse], *, param
     if response and place.kind == "fc" and place.number < len(response.calls):
         call = response.calls[place.number]
         return FunctionCallItem(type="function_call", call_id=call.id, name=call.name, arguments=call.arguments)
-    raise InputError("The referenced item is not stored.", hint="Send the item in place of the reference.", param=param)
+    raise InputError(
+        "The referenced item is not stored.", hint="Send the item itself in place of a reference to it.", param=param
+    )
 
 
 def _param(index: int) -> str:

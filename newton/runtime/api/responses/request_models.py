@@ -135,11 +135,14 @@ class ResponseRequest(BaseModel):
         OWN_MODEL,
         min_length=1,
         max_length=400,
-        description="`newton` or the name of an agent for its default model, the name of a model, or AGENT/MODEL.",
+        description="The name of a model, or AGENT/MODEL for a model of an agent. The name of an agent alone stands for"
+        " its default model, and `newton` for the default model of the caller's agent.",
         examples=[OWN_MODEL],
     )
     instructions: str | None = Field(None, description="A system message for this response only.")
-    previous_response_id: str | None = Field(None, description="The stored response that this one continues.")
+    previous_response_id: str | None = Field(
+        None, description="The id of the stored response that the new response continues."
+    )
     store: bool | None = Field(
         default=True,
         description="Whether to store the response, so that it can be continued and retrieved by its id. If `false`,"
@@ -148,7 +151,7 @@ class ResponseRequest(BaseModel):
     stream: bool | None = False
     max_output_tokens: int | None = Field(None, ge=1)
     metadata: dict[Annotated[str, Field(max_length=64)], Annotated[str, Field(max_length=512)]] | None = Field(
-        None, max_length=16, description="Labels, which are stored with the response."
+        None, max_length=16, description="Labels that are stored with the response."
     )
     tools: tuple[ToolParam, ...] | None = Field(None, max_length=MAX_TOOLS)
     tool_choice: str | dict[str, Any] | None = None

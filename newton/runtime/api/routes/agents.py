@@ -47,7 +47,7 @@ class AgentInfo(ResponseModel):
 
 
 class AgentQueueInfo(ResponseModel):
-    """An agent with the numbers of its queued and failed job runs.
+    """An agent with the counts of its queued and failed job runs.
 
     If the agent is the separate memory of a user, `parent` names the agent that serves the user `user`; else both are
     null. `model` is its default model; null stands for the model in the configuration.
@@ -72,7 +72,7 @@ class MemoryCount(ResponseModel):
 
 
 class AgentOverviewResponse(ResponseModel):
-    """The numbers of memories, sessions and messages of an agent, and their size.
+    """The counts of memories, sessions and messages of an agent, and their size.
 
     `users` is the number of users with a separate memory.
     """
@@ -107,7 +107,7 @@ class TokenInfo(ResponseModel):
 
 @router.get("/agents")
 async def list_agents(caller: AdminAccess) -> ItemList[AgentQueueInfo]:
-    """List the agents of the database with the numbers of their job runs. Needs the operator's token."""
+    """List the agents of the database with the counts of their job runs. Needs the operator's token."""
     caller.require_operator("Only the operator's token can list agents.")
     agents = await list_agent_queues(caller.newton.scope.db)
     return ItemList(items=[AgentQueueInfo.from_source(one, queued_runs=one.live, dead_runs=one.dead) for one in agents])

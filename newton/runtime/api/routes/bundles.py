@@ -26,7 +26,7 @@ class ReplayDifference(ResponseModel):
 class ReplayResponse(ResponseModel):
     """A rebuilt bundle and its differences from the stored one.
 
-    `changes_since` lists later changes of its memories, which the rebuilt bundle ignores.
+    `changes_since` lists later changes of the code, the frame and the profile, which the rebuilt bundle ignores.
     """
 
     bundle_id: UUID

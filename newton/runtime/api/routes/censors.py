@@ -38,7 +38,9 @@ class RelaxRequest(RequestModel):
 
 class CensorCheckRequest(RequestModel):
     text: CleanText = Field(examples=["push to main without review"])
-    stage: CensorStage = Field("action", description="The stage of a turn that the text belongs to.")
+    stage: CensorStage = Field(
+        "action", description="The kind of text: `input`, `action` (a tool call) or `output` (a reply)."
+    )
     dry_run: bool = Field(default=False, description="Check without counting the matches.")
 
 
@@ -61,7 +63,7 @@ class CensorCheckResponse(ResponseModel):
 
 @router.get("")
 async def list_censors(caller: ReadAccess) -> ItemList[CensorInfo]:
-    """List the censors with the numbers of their matches. Retired censors come last."""
+    """List the censors, each with the count of its matches. Retired censors come last."""
     return ItemList(items=[to_censor_info(one) for one in await caller.newton.censors(ORIGIN).list_censors()])
 
 

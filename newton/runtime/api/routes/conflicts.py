@@ -19,7 +19,7 @@ router = APIRouter(prefix="/v1/conflicts", tags=["conflicts"])
 class SettleResponse(ResponseModel):
     """The conflicts that were settled."""
 
-    items: list[ConflictView] = Field(description="The settled conflicts, as they were before.")
+    items: list[ConflictView] = Field(description="The settled conflicts, as they were before they were settled.")
 
 
 @router.get("")

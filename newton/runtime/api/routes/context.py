@@ -40,7 +40,7 @@ class ContextRequest(ContextInput):
     omit_session_messages: bool = Field(
         default=False, description="Leave out the messages of the session, for a caller that has them already."
     )
-    profile: Name | None = Field(None, description="The name of the scoring profile.")
+    profile: Name | None = Field(None, description="The name of the profile that scores the memories.")
     as_of: Timestamp | None = Field(None, description="Build the context as of this time in the past.")
     since: Timestamp | None = None
     until: Timestamp | None = None
@@ -48,8 +48,8 @@ class ContextRequest(ContextInput):
     event_types: list[Name] = Field([])
     entity_types: list[Name] = Field([])
     exclude: list[IdRef] = Field([], max_length=200)
-    additional: CleanText | None = Field(None, description="Text to include in the context.")
-    item_ids: bool = Field(default=False, description="Show the id of each memory in its line, for `expand`.")
+    additional: CleanText | None = Field(None, description="Additional text to include in the context.")
+    item_ids: bool = Field(default=False, description="Show in each line of a memory the id that `expand` accepts.")
 
 
 @router.post("/context", response_model=ContextResponse)

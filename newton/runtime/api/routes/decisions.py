@@ -49,13 +49,17 @@ class DecisionRequest(DecisionInput):
     )
 
     tags: tuple[CleanText, ...] = ()
-    look_again_at: Timestamp | None = Field(None, description="The time at which the result should be known.")
+    look_again_at: Timestamp | None = Field(
+        None, description="The review date: when the outcome of the decision should be known."
+    )
     reviewed_by: Name | None = Field(None, description="Who reviewed the decision before it was made.")
     frame: Name | None = Field(None, description="The frame that sets the default stakes and category.")
     ref: Ref | None = Field(
         None, description="An id of your own. A second decision with the same `ref` is not recorded."
     )
-    supersedes: list[IdRef] = Field([], max_length=20, description="The earlier decisions that this one replaces.")
+    supersedes: list[IdRef] = Field(
+        [], max_length=20, description="The ids of the earlier decisions that the new decision replaces."
+    )
 
     def resolve(self, newton: AgentServices) -> DecisionDraft:
         """Return the decision to record, with missing stakes and category from its frame.

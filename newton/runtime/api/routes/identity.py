@@ -55,7 +55,9 @@ class AddLineRequest(RequestModel):
 
     section: IdentityPart
     text: CleanText
-    reason: CleanText | None = Field(None, description="The reason, stored with the new version.")
+    reason: CleanText | None = Field(
+        None, description="The reason of the change, stored with the new version of the identity."
+    )
     allow_conflict: bool = Field(default=False, description="Add the line even if it contradicts an existing one.")
 
 
@@ -65,8 +67,10 @@ class ChangeLineRequest(RequestModel):
     model_config = with_example(text="Answer in metric units, with one decimal")
 
     text: CleanText
-    section: IdentityPart | None = Field(None, description="Move the line to this section.")
-    reason: CleanText | None = Field(None, description="The reason, stored with the new version.")
+    section: IdentityPart | None = Field(None, description="The section of the identity to move the line to.")
+    reason: CleanText | None = Field(
+        None, description="The reason of the change, stored with the new version of the identity."
+    )
 
 
 class RollBackRequest(RequestModel):
@@ -75,7 +79,9 @@ class RollBackRequest(RequestModel):
     model_config = with_example(version=3)
 
     version: int = Field(ge=0, le=1_000_000_000)
-    reason: CleanText | None = Field(None, description="The reason, stored with the new version.")
+    reason: CleanText | None = Field(
+        None, description="The reason of the change, stored with the new version of the identity."
+    )
 
 
 class IdentityChangeResponse(ResponseModel):
@@ -192,7 +198,10 @@ async def change_identity_line(line_id: PathId, body: ChangeLineRequest, act: Ad
 async def remove_identity_line(
     line_id: PathId,
     act: AdminAction,
-    reason: Annotated[str | None, Query(max_length=500, description="The reason, stored with the new version.")] = None,
+    reason: Annotated[
+        str | None,
+        Query(max_length=500, description="The reason of the change, stored with the new version of the identity."),
+    ] = None,
 ) -> Response:
     """Remove a line from the identity. Earlier versions keep it, so a rollback restores it."""
 

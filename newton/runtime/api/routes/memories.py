@@ -104,7 +104,9 @@ class MemoryResponse(ResponseModel):
     full_text: str
     remaining_chars: int = Field(description="The number of characters of the text that follow after `full_text`.")
     confidence: float | None
-    importance: float | None = Field(description="From 0 to 10 if a person set it; null if it is derived.")
+    importance: float | None = Field(
+        description="The importance from 0 to 10 if a person set it; null if it is computed."
+    )
     outcome: Outcome | None
     confirmations: int
     uses: int
@@ -132,7 +134,7 @@ class EditResponse(ResponseModel):
 
     memory_id: UUID
     state: str
-    importance: float = Field(description="From 0 to 10.")
+    importance: float = Field(description="The importance, from 0 to 10.")
     is_importance_set: bool
     is_core: bool
     changed: list[EditableField]
@@ -308,7 +310,9 @@ async def forget_memory(
     include_derived: Annotated[
         bool, Query(description="Also delete the memories that were derived from this one.")
     ] = False,
-    reason: Annotated[str, Query(max_length=500, description="The reason, which is kept with the id.")] = "asked for",
+    reason: Annotated[
+        str, Query(max_length=500, description="The reason of the deletion, which is kept with the id of the memory.")
+    ] = "asked for",
 ) -> Response:
     """Permanently delete a memory. Only its id, the time of deletion and the reason are kept."""
 

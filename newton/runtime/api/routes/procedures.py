@@ -23,7 +23,7 @@ class ProcedureOutcomeResponse(ResponseModel):
 
 @router.get("/frames", tags=["frames"])
 async def list_frames(caller: ReadAccess) -> ItemList[Frame]:
-    """List the frames (kinds of thinking, chosen for an input) with their questions, priorities and token shares."""
+    """List the frames (kinds of input) with their questions, priorities and token shares."""
     return ItemList(items=list(caller.newton.frames.values()))
 
 

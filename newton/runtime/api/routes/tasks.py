@@ -20,12 +20,16 @@ from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 
-SessionQuery = Annotated[str | None, Query(description="The session. Default: the session of the last started task.")]
+SessionQuery = Annotated[
+    str | None, Query(description="The name of the session. Default: the session of the last started task.")
+]
 
 
 class _SessionRequest(RequestModel):
     session: Ref | None = Field(
-        None, description="The session. Default: the session of the last started task.", examples=["planning"]
+        None,
+        description="The name of the session. Default: the session of the last started task.",
+        examples=["planning"],
     )
 
 

@@ -29,8 +29,9 @@ EXAMPLE_LINE = (
 REQUEST_BODY = {
     "requestBody": {
         "required": True,
-        "description": "One JSON object per line; `newton import --help` shows every type. A line imported before"
-        " changes nothing, so a file can be sent in parts and a part again. Or the output of `GET /v1/export`.",
+        "description": "Either one JSON object per line (`newton import --help` shows every type), or the output of"
+        " `GET /v1/export`. A line that was imported before changes nothing, so a file can be sent in parts, and a part"
+        " can be sent again.",
         "content": {"application/x-ndjson": {"schema": {"type": "string", "examples": [EXAMPLE_LINE]}}},
     }
 }
@@ -67,7 +68,7 @@ class ImportedAgent(ResponseModel):
 
 @router.post("/import", openapi_extra=REQUEST_BODY)
 async def import_memories(request: Request, caller: AdminAccess) -> ImportResponse | ImportedAgent:
-    """Import every valid line once, and report the numbers of the rejected lines.
+    """Import every valid line once, and report the line numbers of the rejected ones.
 
     A file of `GET /v1/export` is imported completely or not at all, and only into an empty agent.
     """

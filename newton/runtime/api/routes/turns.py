@@ -45,7 +45,7 @@ class TurnRequest(RequestModel):
 
     input: str = Field(examples=["What is the ferry called?"])
     frame: Name | None = Field(
-        None, description="The frame (kind of thinking). Default: the best match for the message."
+        None, description="The name of the frame (kind of input). Default: the best match for the input."
     )
     model: Name | None = Field(
         None, description="The name of a model server or of a model. Default: the agent's model."

@@ -137,7 +137,9 @@ async def list_compactions(session: SessionArgument, *, agent: AgentOption = Non
 
 async def expand_compaction(
     session: SessionArgument,
-    compaction: Annotated[str, Parameter(help="End of the entry's id, as `newton sessions compactions` prints it.")],
+    compaction: Annotated[
+        str, Parameter(help="End of the compaction entry's id, as `newton sessions compactions` prints it.")
+    ],
     *,
     agent: AgentOption = None,
 ) -> None:
@@ -148,7 +150,7 @@ async def expand_compaction(
     async with open_agent(load_settings(agent)) as newton:
         restored = await newton.sessions("cli").restore(clean_ref(session, what="session"), compaction)
     if restored:
-        many = formatting.pluralize(restored, "entry", "entries")
+        many = formatting.pluralize(restored, "compaction entry", "compaction entries")
         say(f"{many} expanded. A model receives the messages in full again.")
     else:
         say("The compaction entry is expanded already; nothing changed.")
@@ -235,7 +237,10 @@ async def eject_messages(
             removed = await service.eject(ref, injection)
             say(f"Removed messages {removed.first}-{removed.last} of {removed.ref} from {session}.")
         else:
-            say("\n".join(map(_format_injection, await service.list_injections(ref))) or "No injected messages.")
+            say(
+                "\n".join(map(_format_injection, await service.list_injections(ref)))
+                or "The session shows no messages of other sessions."
+            )
 
 
 async def show_compaction_stats(
@@ -314,10 +319,10 @@ def _format_view(preview: ViewPreview) -> Iterator[str]:
     for item in preview.view:
         positions = f"{item.first}" if item.first == item.last else f"{item.first}-{item.last}"
         yield f"{positions:>9}  {item.tokens:>6,}  {_format_speaker(item)}{item.text}{_format_tool_calls(item)}"
-    yield f"\n{preview.tokens:,} of {preview.room:,} tokens; all stored messages have {preview.logged:,}."
+    yield f"\n{preview.tokens:,} of {preview.room:,} tokens; all stored messages have {preview.logged:,} tokens."
     counts = {"summarized": preview.shorter, "omitted": preview.left_out, "truncated": preview.cut}
     if parts := [f"{formatting.pluralize(number, 'message')} {how}" for how, number in counts.items() if number]:
-        yield f"To fit: {', '.join(parts)}."
+        yield f"To fit into the tokens: {', '.join(parts)}."
 
 
 def _format_injection(injection: InjectedRange) -> str:
@@ -340,7 +345,7 @@ def _format_message(message: Message) -> str:
 
 
 def _nesting_depths(entries: Sequence[EntryStatus]) -> Iterator[int]:
-    """Yield, for each entry, how many active entries contain it. `entries` lists outer entries before inner ones."""
+    """Yield, for each compaction entry, how many active entries enclose it. Outer entries must come first."""
     over: list[CompactionEntry] = []
     for entry, restored_at in entries:
         over = [one for one in over if one.last >= entry.last]

@@ -161,7 +161,10 @@ async def _open_tasks(newton: AgentServices, session: str | None, *, create: boo
             session_id = await sessions.get_session_id(tx, agent_id=newton.scope.agent_id, ref=name)
             return newton.tasks("cli").for_session(session_id)
         except NotFoundError as error:
-            hint = "`newton sessions` lists all sessions; `newton tasks push GOAL --session NAME --new` creates one."
+            hint = (
+                "`newton sessions` lists all sessions; `newton tasks push GOAL --session NAME --new` creates a session"
+                " with a task."
+            )
             raise NotFoundError(error.what, hint=hint) from None
 
 

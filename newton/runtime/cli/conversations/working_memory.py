@@ -25,7 +25,9 @@ async def show_working_memory(
     profile: Annotated[
         str, Parameter(help="Profile (way of scoring memories) that selects the items.")
     ] = DEFAULT_STRATEGY,
-    max_tokens: Annotated[int | None, Parameter(help="Maximum tokens (default: the full capacity).")] = None,
+    max_tokens: Annotated[
+        int | None, Parameter(help="Maximum tokens of the output (default: the capacity of the working memory).")
+    ] = None,
     decay_hours: Annotated[
         float | None, Parameter(help="Time constant of the profile's recency decay, in hours.")
     ] = None,
@@ -43,7 +45,7 @@ async def show_working_memory(
     Example: newton working-memory --session planning --profile important --max-tokens 500
     """
     if why and stats:
-        raise InputError("--why and --stats exclude each other.", hint="Give one of them.")
+        raise InputError("--why and --stats exclude each other.", hint="Give --why or --stats.")
     settings, session = load_settings(agent), check_session_name(session)
     async with open_agent(settings) as newton:
         memory = await newton.working_memory(session)

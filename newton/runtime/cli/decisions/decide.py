@@ -104,7 +104,10 @@ def parse_reason(argument: str) -> DecisionReason:
     """Parse a reason written as KIND:TEXT. Raises InputError for an unknown kind or another format."""
     kind, colon, text = argument.partition(":")
     if not colon or kind.strip() not in REASON_KINDS or not text.strip():
-        hint = did_you_mean(kind.strip(), REASON_KINDS) or f"Write KIND:TEXT; kinds: {', '.join(REASON_KINDS)}."
+        hint = (
+            did_you_mean(kind.strip(), REASON_KINDS)
+            or f"Write a reason as KIND:TEXT. The kinds are: {', '.join(REASON_KINDS)}."
+        )
         raise InputError(f"{argument!r} is not a valid reason.", hint=hint)
     return DecisionReason(cast("ReasonKind", kind.strip()), text.strip())
 
@@ -236,4 +239,4 @@ def _ask_number(question: str) -> float:
         try:
             return float(_ask(question))
         except ValueError:
-            say("That is not a number. Write it as 0.8.")
+            say("The answer is not a number. Write a number such as 0.8.")

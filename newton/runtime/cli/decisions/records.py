@@ -82,7 +82,7 @@ async def list_outcomes(
     Example: newton outcomes --category architecture
     """
     if not 1 <= limit <= MAX_LIMIT:
-        raise InputError(f"A limit of {limit} is out of range.", hint=f"Give a number from 1 to {MAX_LIMIT:,}.")
+        raise InputError(f"A limit of {limit} is out of range.", hint=f"Give a limit from 1 to {MAX_LIMIT:,}.")
     async with open_agent(load_settings(agent)) as newton:
         found = await newton.decisions("cli").list_outcomes(
             category=_check_name(category, "category"), outcome=outcome, limit=limit
@@ -103,7 +103,11 @@ async def review_decision(
     outcome: Annotated[Verdict | None, Parameter(help="Outcome of the decision.")] = None,
     *,
     verify: Annotated[
-        bool, Parameter(negative=(), help="Instead of giving OUTCOME, run the program that verifies this category.")
+        bool,
+        Parameter(
+            negative=(),
+            help="Instead of giving OUTCOME, run the program configured for the category as verifier.",
+        ),
     ] = False,
     lesson: Annotated[str | None, Parameter(help="Lesson learnt.")] = None,
     at: Annotated[datetime | None, StartTime, Parameter(help="When the outcome was known (default: now).")] = None,
@@ -144,7 +148,7 @@ async def list_decisions(
     Example: newton decisions list --due
     """
     if not 1 <= limit <= MAX_LIMIT:
-        raise InputError(f"A limit of {limit} is out of range.", hint=f"Give a number from 1 to {MAX_LIMIT:,}.")
+        raise InputError(f"A limit of {limit} is out of range.", hint=f"Give a limit from 1 to {MAX_LIMIT:,}.")
     category, tag = _check_name(category, "category"), _check_name(tag, "tag")
     filters = DecisionFilter(
         due=due, open=open, category=category, stakes=stakes, outcome=outcome, tag=tag, limit=limit
@@ -184,7 +188,9 @@ async def amend_decision(
         list[str] | None, Parameter(negative=(), help="New tag, replacing the old ones; repeatable.")
     ] = None,
     category: Annotated[str | None, Parameter(help="New category.")] = None,
-    review_due: Annotated[datetime | None, StartTime, Parameter(help="New date of the review.")] = None,
+    review_due: Annotated[
+        datetime | None, StartTime, Parameter(help="New date on which the outcome is due for review.")
+    ] = None,
     agent: AgentOption = None,
 ) -> None:
     """Add text to a decision, or change its tags, category or review date. The original record is kept unchanged.
@@ -213,7 +219,8 @@ async def link_decisions(
     """
     if supersedes + depends_on + contradicts > 1:
         raise InputError(
-            "More than one type of link is given.", hint="Give one flag; run the command again for another link."
+            "More than one type of link is given.",
+            hint="Give one of --supersedes, --depends-on and --contradicts; run the command again for another link.",
         )
     async with open_agent(load_settings(agent)) as newton:
         service = newton.decisions("cli")

@@ -43,9 +43,7 @@ async def add_censor(
     action: Annotated[CensorAction, Parameter(help="Action on a match: warn or block.")] = "warn",
     domain: Annotated[
         str | None,
-        Parameter(
-            help="Domain of frames, such as architecture: show the censor with these frames too, not only on a match."
-        ),
+        Parameter(help="Domain of frames, such as architecture; other contexts show the censor only on a match."),
     ] = None,
     threshold: Annotated[int, Parameter(help="Number of matches after which a warning becomes a block.")] = (
         DEFAULT_THRESHOLD
@@ -96,15 +94,15 @@ async def check_text(
         lines = [f"{short_id(c.memory_id)}  {c.context_line}" for c in check.matches]
         say("\n".join(lines) or "No censor matches.")
         if check.unchecked:
-            formatting.print_notice(f"(Censors that match by meaning were not checked: {check.unchecked})")
+            formatting.print_notice(f"(Censors that match by meaning were not checked, because: {check.unchecked})")
     return int(check.blocks)
 
 
 async def report_false_positive(censor: CensorArgument, *, agent: AgentOption = None) -> None:
     """Report the last match of a censor (a prohibition) as a false positive.
 
-    A censor that blocks only because it matched often goes back to warning if too few of its matches were correct. A
-    censor with too many false positives is retired.
+    A censor that became blocking because of many correct matches only warns again if too few of its matches remain
+    correct. A censor with too many false positives is retired.
 
     Example: newton censors false-positive 3f9c2a71
     """

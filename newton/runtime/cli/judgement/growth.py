@@ -34,7 +34,7 @@ async def report_growth(
     Example: newton growth --weeks 4 --html growth.html
     """
     if weeks is not None and since is not None:
-        raise InputError("--weeks and --since exclude each other.", hint="Give one of them.")
+        raise InputError("--weeks and --since exclude each other.", hint="Give --weeks or --since.")
     settings = load_settings(agent)
     async with open_agent(settings) as newton:
         service = newton.growth()

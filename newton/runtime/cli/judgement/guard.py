@@ -52,7 +52,7 @@ async def add_guardrail(
     severity: Annotated[
         Severity, Parameter(help="Effect of a violation: a warning, or that the decision is not recorded.")
     ] = "block",
-    description: Annotated[str, Parameter(help="Purpose of the rule.")] = "",
+    description: Annotated[str, Parameter(help="Purpose of the guardrail.")] = "",
     agent: AgentOption = None,
 ) -> None:
     """Add or replace a guardrail, a rule for the decisions of this agent.
@@ -117,7 +117,7 @@ async def check_guardrails(
 
 
 async def retire_guardrail(name: GuardrailName, *, agent: AgentOption = None) -> None:
-    """Disable a guardrail for this agent. A guardrail that comes with Newton can be disabled too.
+    """Disable a guardrail for this agent. A guardrail that comes with Newton can also be disabled.
 
     Example: newton guard retire one-kind-of-reason
     """

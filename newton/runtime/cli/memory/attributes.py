@@ -43,7 +43,7 @@ async def set_cardinality(
     Example: newton attributes set "favourite team" --single
     """
     if single == multi:
-        raise InputError("Neither or both of --single and --multi are given.", hint="Give one of them.")
+        raise InputError("Neither or both of --single and --multi are given.", hint="Give either --single or --multi.")
     async with open_agent(load_settings(agent), on_new_agent=formatting.print_new_agent) as newton:
         await newton.curation("cli").set_cardinality(name, single_valued=single)
-    say(f"{name} is {'single' if single else 'multi'}-valued. Stored facts did not change.")
+    say(f"{name} is {'single' if single else 'multi'}-valued. Facts that are already stored did not change.")

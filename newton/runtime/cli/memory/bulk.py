@@ -19,7 +19,9 @@ from newton.runtime.tools.memory_views import to_bulk_result
 MAX_SHOWN, MAX_SHOWN_CHARS = 5, 90  # memories of a preview, and characters of each
 ConfirmOption = Annotated[
     str | None,
-    Parameter("--confirm", help="Code of the preview: change exactly the previewed memories, without asking."),
+    Parameter(
+        "--confirm", help="Code that the preview printed: change exactly the previewed memories, without asking."
+    ),
 ]
 QUESTIONS: dict[BulkAction, str] = {
     "forget": "Permanently delete {many}?",
@@ -38,7 +40,9 @@ RESULTS: dict[BulkAction, str] = {
 async def forget_memories(
     *,
     select: FilterOptions = NO_FILTER,
-    include_derived: Annotated[bool, Parameter(negative=(), help="Also delete memories derived from these.")] = False,
+    include_derived: Annotated[
+        bool, Parameter(negative=(), help="Also delete memories derived from the selected ones.")
+    ] = False,
     reason: ReasonOption = "requested",
     confirm: ConfirmOption = None,
     agent: AgentOption = None,
@@ -46,8 +50,8 @@ async def forget_memories(
 ) -> None:
     """Permanently delete all memories that the filters select, at most 1,000. Only ids, time and reason are kept.
 
-    In a terminal, it shows what it would delete and asks. Otherwise the first call prints a code, and nothing is
-    deleted until the command is repeated with --confirm CODE.
+    In a terminal, the command shows what it would delete and asks. Otherwise the first call prints a code, and nothing
+    is deleted until the command is repeated with --confirm CODE.
 
     Example: newton bulk forget --kind fact --subject Ana
     """
@@ -91,7 +95,7 @@ async def set_importance(
 async def set_core(
     *,
     select: FilterOptions = NO_FILTER,
-    remove: Annotated[bool, Parameter(negative=(), help="Remove the mark.")] = False,
+    remove: Annotated[bool, Parameter(negative=(), help="Remove the core mark instead of setting it.")] = False,
     confirm: ConfirmOption = None,
     agent: AgentOption = None,
     json: JsonOption = False,
@@ -137,9 +141,13 @@ def _print_preview(plan: BulkPlan, *, json: bool) -> None:
         formatting.print_json(to_bulk_result(plan, is_done=False).model_dump(mode="json"))
         return
     if not plan.memories:
-        raise InputError("No memory matches these filters.", hint="`newton list` with the same filters shows them.")
+        raise InputError(
+            "No memory matches these filters.",
+            hint="Change the filters; `newton list` accepts the same ones and shows what they select.",
+        )
     say(
-        f"{_format_preview(plan)}\nNothing is changed yet. To change it, repeat the command with --confirm {plan.token}"
+        f"{_format_preview(plan)}\n"
+        f"Nothing is changed yet. To change these memories, repeat the command with --confirm {plan.token}"
     )
 
 
@@ -155,7 +163,7 @@ def _format_preview(plan: BulkPlan) -> str:
     if plan.derived_ids:
         many = formatting.pluralize(len(plan.derived_ids), "memory is", "memories are")
         note = "deleted too" if plan.change.include_derived else "kept; --include-derived deletes them too"
-        lines.append(f"{many} derived from these: {note}")
+        lines.append(f"{many} derived from the selected memories: {note}")
     return "\n".join(lines)
 
 

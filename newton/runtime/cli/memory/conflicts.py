@@ -33,7 +33,10 @@ async def settle_conflict(
     ],
     keep: Annotated[
         Settlement,
-        Parameter(help="newer: it replaces the older; older: the newer is wrong; both: both are true; same: merge."),
+        Parameter(
+            help="newer: the newer fact replaces the older one; older: the newer one is wrong; both: both are true;"
+            " same: both say the same, so merge them."
+        ),
     ],
     *,
     agent: AgentOption = None,

@@ -97,7 +97,9 @@ async def supersede_fact(
     content: Annotated[str, Parameter(help="The new statement.")],
     *,
     at: Annotated[
-        datetime | None, StartTime, Parameter(help="When the new statement became true: a day, a time or words.")
+        datetime | None,
+        StartTime,
+        Parameter(help="When the new statement became true: a day, a time, or words such as 'last week'."),
     ] = None,
     agent: AgentOption = None,
 ) -> None:
@@ -142,7 +144,9 @@ async def forget_memories(
     memories: Annotated[list[str], Parameter(help="Memory ids, or their ends as `newton recall` prints them.")],
     /,
     *,
-    include_derived: Annotated[bool, Parameter(negative=(), help="Also delete memories derived from these.")] = False,
+    include_derived: Annotated[
+        bool, Parameter(negative=(), help="Also delete memories derived from the given ones.")
+    ] = False,
     reason: ReasonOption = "requested",
     yes: YesOption = False,
     agent: AgentOption = None,

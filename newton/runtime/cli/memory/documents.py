@@ -19,7 +19,7 @@ DocumentArgument = Annotated[
 
 
 async def list_documents(*, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """List the ingested documents with the number of their passages, the parts that search finds.
+    """List the ingested documents, each with the number of its passages (the parts that search finds).
 
     Example: newton documents
     """

@@ -37,9 +37,13 @@ async def edit_memory(
     Example: newton edit 3f9c2a71 --importance 9
     """
     if importance is not None and derive_importance:
-        raise InputError("--importance and --derive-importance exclude each other.", hint="Give one of them.")
+        raise InputError(
+            "--importance and --derive-importance exclude each other.", hint="Give --importance or --derive-importance."
+        )
     if subject is not None and remove_subject:
-        raise InputError("--subject and --remove-subject exclude each other.", hint="Give one of them.")
+        raise InputError(
+            "--subject and --remove-subject exclude each other.", hint="Give --subject or --remove-subject."
+        )
     fields: dict[str, object] = {"importance": importance} if importance is not None or derive_importance else {}
     fields |= {"subject": subject} if subject is not None or remove_subject else {}
     fields |= {"core": core} if core is not None else {}

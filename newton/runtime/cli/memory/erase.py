@@ -74,4 +74,4 @@ def _print_plan(plan: ErasurePlan, agent: str, subject: str, *, is_erased: bool,
         for _, kind, micro in plan.memories[:MAX_SHOWN_MEMORIES]:
             say(f"  {kind:<10} {micro}")
         command = f"newton erase --agent {shlex.quote(agent)} --subject {shlex.quote(subject)} --confirm {plan.token}"
-        say(f"Memories derived from these are erased too. Run `{command}` to erase them.")
+        say(f"Memories derived from the listed ones are also erased. To erase everything listed, run `{command}`.")

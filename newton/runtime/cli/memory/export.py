@@ -30,7 +30,7 @@ async def export_agent(
     Example: newton export ana.ndjson --agent ana
     """
     if file.exists() and not force and str(file) != "-":
-        raise ConflictError(f"{file} exists.", hint="Give another file, or overwrite it with --force.")
+        raise ConflictError(f"{file} exists.", hint="Give another file, or overwrite the existing one with --force.")
     async with open_newton(load_settings(agent)) as newton:
         if str(file) == "-":
             await newton.archive().export(sys.stdout.buffer)

@@ -54,13 +54,19 @@ class FilterOptions:
         Parameter(help="Only memories of events since: a day, a time or words such as 'last week'."),
     ] = None
     until: Annotated[
-        datetime | None, EndTime, Parameter(help="Only memories of events until: a day, a time or words.")
+        datetime | None,
+        EndTime,
+        Parameter(help="Only memories of events until: a day, a time or words such as 'last week'."),
     ] = None
     created_since: Annotated[
-        datetime | None, StartTime, Parameter(help="Only memories stored since: a day, a time or words.")
+        datetime | None,
+        StartTime,
+        Parameter(help="Only memories stored since: a day, a time or words such as 'last week'."),
     ] = None
     created_until: Annotated[
-        datetime | None, EndTime, Parameter(help="Only memories stored until: a day, a time or words.")
+        datetime | None,
+        EndTime,
+        Parameter(help="Only memories stored until: a day, a time or words such as 'last week'."),
     ] = None
 
     def to_fields(self) -> dict[str, object]:

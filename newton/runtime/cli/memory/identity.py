@@ -1,4 +1,4 @@
-"""Commands `newton identity`: lines on who the agent is and what always applies, their versions, and proposals."""
+"""Commands `newton identity`: list and change the lines of an agent's identity, their versions, and proposed lines."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated
@@ -47,7 +47,7 @@ async def show_identity(
     settings = load_settings(agent)
     total = settings.context_tokens if max_tokens is None else max_tokens
     if total < 1:
-        raise InputError(f"A context of {total} tokens is impossible.", hint="Give 1 or more.")
+        raise InputError(f"A context of {total} tokens is impossible.", hint="Give --max-tokens 1 or more.")
     async with open_agent(settings) as newton:
         service = newton.identity("cli")
         identity, proposals = await service.get(), await service.list_proposals()
@@ -104,7 +104,7 @@ async def change_line(
     line: LineArgument,
     text: TextArgument,
     *,
-    section: Annotated[IdentityPart | None, Parameter(help="Move the line to this section.")] = None,
+    section: Annotated[IdentityPart | None, Parameter(help="Section of the identity to move the line to.")] = None,
     reason: VersionReasonOption = None,
     agent: AgentOption = None,
 ) -> None:
@@ -176,7 +176,7 @@ async def list_proposals(*, agent: AgentOption = None, json: JsonOption = False)
         text = f"{one.words}{formatting.format_conflicts(conflicting)}"
         say(f"{short_id(one.tenet_id)}  {one.part:<11}  {text}  ({one.at:%Y-%m-%d}, {one.origin}, by {one.trust})")
     if not proposals:
-        say("No proposals.")
+        say("No proposed identity lines.")
 
 
 async def accept_proposal(proposal: ProposalArgument, *, agent: AgentOption = None) -> None:

@@ -156,4 +156,4 @@ def _print_report(report: ImportReport) -> None:
         formatting.print_notice(f"… and {len(report.rejections) - MAX_SHOWN_REJECTIONS} more; --json lists them all.")
     if report.rejections:
         many = formatting.pluralize(len(report.rejections), "line")
-        formatting.print_notice(f"{many} rejected. Correct the file and import it again.")
+        formatting.print_notice(f"{many} rejected. Correct the lines and import the file again.")

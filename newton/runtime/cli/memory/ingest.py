@@ -1,4 +1,4 @@
-"""Command `newton ingest`: store documents as passages, the parts that search finds."""
+"""Command `newton ingest`: store documents as passages, the parts of a document that search finds."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +22,9 @@ async def ingest_documents(
     *,
     trust: Annotated[
         Literal["user", "web"],
-        Parameter(help="Source of the text; passages of `web` are found only with --include-quarantined."),
+        Parameter(
+            help="Who wrote the documents: the user, or an unknown author on the web, whose text stays quarantined."
+        ),
     ] = "user",
     follow_links: Annotated[
         bool, Parameter(negative=(), help="Follow symbolic links that lead out of the folder.")

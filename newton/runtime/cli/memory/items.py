@@ -30,7 +30,8 @@ AddressArgument = Annotated[list[str], Parameter(help="Parts of the namespace, t
 
 async def list_items(
     namespace: Annotated[
-        list[str] | None, Parameter(help="First parts of the namespace; if omitted, all items.")
+        list[str] | None,
+        Parameter(help="First parts of the namespace; if omitted, items of all namespaces are listed."),
     ] = None,
     /,
     *,
@@ -44,7 +45,7 @@ async def list_items(
     Example: newton items list users ana --query "What does Ana eat?"
     """
     if not 1 <= limit <= MAX_ITEM_LIMIT:
-        raise InputError(f"A limit of {limit} is out of range.", hint=f"Give a number from 1 to {MAX_ITEM_LIMIT}.")
+        raise InputError(f"A limit of {limit} is out of range.", hint=f"Give a limit from 1 to {MAX_ITEM_LIMIT}.")
     search = SearchItemsInput(namespace=clean_namespace(namespace or ()), query=query, limit=limit)
     async with open_agent(load_settings(agent)) as newton:
         found = await newton.items("cli").search(search)

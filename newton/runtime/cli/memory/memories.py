@@ -50,7 +50,7 @@ async def remember(
     Example: newton remember --fact "We chose Postgres with pgvector over ChromaDB"
     """
     if fact and episode is not None:
-        raise InputError("--fact and --episode exclude each other.", hint="Give one of them.")
+        raise InputError("--fact and --episode exclude each other.", hint="Give --fact or --episode.")
     if not fact and episode is None:
         _reject_command_name(content.strip())
     async with open_agent(load_settings(agent), on_new_agent=formatting.print_new_agent) as newton:
@@ -86,7 +86,7 @@ async def remember(
     formatting.print_censor_warning(report.warning)
     if report.embedder_error:
         formatting.print_notice(
-            f"(The memory is not embedded: {report.embedder_error}. Until then, search finds it by its words only.)"
+            f"(The memory is not embedded yet: {report.embedder_error}. Search finds it by its words only.)"
         )
 
 

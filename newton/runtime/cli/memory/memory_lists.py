@@ -59,10 +59,11 @@ async def list_memories(
     Example: newton list --kind fact --subject Ana --sort importance
     """
     if field and not json:
-        raise InputError("--field selects fields of the JSON output only.", hint="Add --json.")
+        raise InputError("--field selects fields of the JSON output only.", hint="Give --json together with --field.")
     if not 1 <= limit <= MAX_LIST_LIMIT:
         raise InputError(
-            f"A limit of {limit} is out of range.", hint=f"Give a number from 1 to {MAX_LIST_LIMIT}, and use --cursor."
+            f"A limit of {limit} is out of range.",
+            hint=f"Give a limit from 1 to {MAX_LIST_LIMIT}; --cursor lists further pages.",
         )
     fields = {"sort": sort, "order": "asc" if reverse else "desc", "limit": limit, "cursor": cursor}
     query = parse_options(ListMemoriesInput, {**select.to_fields(), **fields})

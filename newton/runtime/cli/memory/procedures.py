@@ -64,7 +64,7 @@ async def record_use(
     """
     async with open_agent(load_settings(agent)) as newton:
         await newton.procedures("cli").record_use(name, result)
-    say("Use recorded.")
+    say("One use of the procedure is recorded.")
 
 
 async def record_outcome(

@@ -111,8 +111,8 @@ async def delete_agent(
 ) -> None:
     """Permanently delete an agent with all its data, its tokens and the memories of its users.
 
-    In a terminal, it shows what it would delete and asks. Otherwise the first call prints a code, and nothing is
-    deleted until the command is repeated with --confirm CODE. Existing backups and exports still contain the data.
+    In a terminal, the command shows what it would delete and asks. Otherwise the first call prints a code, and nothing
+    is deleted until the command is repeated with --confirm CODE. Existing backups and exports still contain the data.
 
     Example: newton agents delete work
     """
@@ -140,7 +140,7 @@ def _print_preview(overview: AgentOverview, *, json: bool) -> None:
         formatting.print_json({**_overview_to_json(overview), "is_deleted": False, "confirm": overview.token})
         return
     command = f"newton agents delete {overview.name} --confirm {overview.token}"
-    say(f"{_format_overview(overview)}\nNothing is deleted yet. `{command}` deletes it.")
+    say(f"{_format_overview(overview)}\nNothing is deleted yet. `{command}` deletes the agent.")
 
 
 def _format_overview(overview: AgentOverview) -> str:

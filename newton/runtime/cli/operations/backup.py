@@ -34,7 +34,7 @@ async def create_backup(
 async def restore_backup(
     folder: Annotated[Path, Parameter(help="Folder of the backup.")],
     *,
-    replace: Annotated[bool, Parameter(negative=(), help="Replace existing data.")] = False,
+    replace: Annotated[bool, Parameter(negative=(), help="Replace the data that exist already.")] = False,
     keep_tokens: Annotated[
         bool,
         Parameter(
@@ -72,7 +72,7 @@ async def restore_backup(
         "Memories forgotten or erased after the backup are restored too: forget or erase them again."
     )
     if result.previous_data:
-        say(f"The previous data is in {result.previous_data}. Check with `newton doctor --verify`, then delete it.")
+        say(f"The previous data is in {result.previous_data}. Delete it after a check with `newton doctor --verify`.")
 
 
 def _format_row_counts(rows: Mapping[str, int]) -> str:

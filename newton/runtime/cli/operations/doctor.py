@@ -157,11 +157,12 @@ async def _verify_ledger(newton: AgentServices) -> HealthFinding:
     except ConfigError as error:
         return HealthFinding("wrong", error.what, error.hint)
     if isinstance(head, BrokenLink):
-        hint = "Restore the database from a backup, then record later decisions again."
+        hint = "Restore the database from a backup, then record the decisions made after the backup again."
         return HealthFinding("wrong", f"the decision log is broken at record {head.seq}: {head.reason}", hint)
     records = formatting.pluralize(head.seq, "record")
     if stored_head is None and head.seq:
-        hint = f"If they were recorded here, the file {newton.chain_heads.path(newton.scope.agent_id)} was deleted."
+        path = newton.chain_heads.path(newton.scope.agent_id)
+        hint = f"If the decisions were recorded on this machine, the file {path} was deleted."
         return HealthFinding(
             "note", f"the hash chain of {records} is valid, but its last hash is not stored on this machine", hint
         )
@@ -176,7 +177,9 @@ async def _check_embedder(newton: AgentServices) -> HealthFinding:
     try:
         await newton.scope.embedder.embed(["How are you?"])
     except ProviderError as error:
-        return HealthFinding("wrong", error.what, f"{error.hint} Until then memories are searched by words only.")
+        return HealthFinding(
+            "wrong", error.what, f"{error.hint} Until the model works, memories are searched by words only."
+        )
     duration = f"{monotonic_ms() - started:.0f} ms for a short text"
     return HealthFinding("ok", f"embedding model {newton.scope.embedder.identity}, {duration}")
 
@@ -187,13 +190,13 @@ async def _check_backlog(newton: AgentServices) -> HealthFinding:
         outdated = await _count_other_model_vectors(tx, newton)
     if backlog.given_up:
         problem = f"{backlog.given_up} memories could not be embedded: {backlog.error}"
-        return HealthFinding("wrong", problem, "Search finds these memories by their words only.")
+        return HealthFinding("wrong", problem, "Search finds memories without a vector by their words only.")
     if backlog.waiting:
         problem = f"{backlog.waiting} memories are not embedded yet and are found by their words only"
-        return HealthFinding("note", problem, "`newton serve`, `newton chat` and the next import embed them.")
+        return HealthFinding("note", problem, "`newton serve`, `newton chat` and the next import embed the memories.")
     if outdated:
         problem = f"{outdated} memories have vectors of another embedding model than the configured one"
-        return HealthFinding("note", problem, "`newton reembed` embeds them with the configured model.")
+        return HealthFinding("note", problem, "`newton reembed` embeds the memories with the configured model.")
     return HealthFinding("ok", "all memories are embedded")
 
 
@@ -212,7 +215,7 @@ async def _check_daemon(home: Path) -> HealthFinding:
     """
     address = daemon_address.read_address(home)
     if address is None:
-        return HealthFinding("note", "no daemon uses this data folder", "`newton serve` starts one.")
+        return HealthFinding("note", "no daemon uses this data folder", "`newton serve` starts a daemon.")
     name = f"the daemon at {address.url} (Newton {address.version})"
     try:
         async with httpx2.AsyncClient(timeout=DAEMON_TIMEOUT_SECONDS, verify=False, trust_env=False) as client:
@@ -239,8 +242,8 @@ async def _check_command_server(settings: Settings) -> AsyncGenerator[HealthFind
         if daemon_address.read_address(settings.home) is not None:
             yield HealthFinding(
                 "note",
-                "the daemon runs no commands; each runs in its own process",
-                "The daemon logs the reason when it starts. Restart it if it has another version.",
+                "the daemon runs no commands; each command runs in its own process",
+                "The daemon logs the reason when it starts. Restart the daemon if it has another version.",
             )
         return
     started = datetime.fromisoformat(state["started_at"])
@@ -254,7 +257,7 @@ async def _check_command_server(settings: Settings) -> AsyncGenerator[HealthFind
     else:
         yield HealthFinding("ok", f"{name} runs commands with the settings below")
     for finding in (HealthFinding(**fields) for fields in state["findings"]):
-        yield replace(finding, detail=f"of the daemon: {finding.detail}")
+        yield replace(finding, detail=f"finding of the daemon: {finding.detail}")
 
 
 def _read_daemon_state(home: Path) -> Message | None:

@@ -18,15 +18,22 @@ from newton.runtime.hooks.installation import SettingsChange
 ProgramArgument = Annotated[Program, Parameter(help="Coding agent: claude-code or codex.")]
 ProjectOption = Annotated[
     bool,
-    Parameter(negative=(), help="Use the settings of the current folder's project, in a file that is not committed."),
+    Parameter(
+        negative=(),
+        help="Use the coding agent's settings of the current folder's project, in a file that is not committed.",
+    ),
 ]
-UserOption = Annotated[bool, Parameter(negative=(), help="Use the user's settings, for all projects (default).")]
+UserOption = Annotated[
+    bool, Parameter(negative=(), help="Use the coding agent's settings of the user, for all projects (default).")
+]
 HookAgentOption = Annotated[str, Parameter("--agent", help="Name of the agent to use. Agents share no data.")]
 PerProjectOption = Annotated[
     bool, Parameter(negative=(), help="Use a separate agent for each project, which is created when needed.")
 ]
 HookTokensOption = Annotated[int, Parameter("--max-tokens", help="Maximum tokens of a context.")]
-ConfirmedOption = Annotated[bool, Parameter("--yes", negative=(), help="Write the change without asking.")]
+ConfirmedOption = Annotated[
+    bool, Parameter("--yes", negative=(), help="Write the change of the settings file without asking.")
+]
 
 
 def run_hook(
@@ -70,7 +77,7 @@ def install_hooks(
     Example: newton hook install claude-code
     """
     if per_project and agent != DEFAULT_AGENT:
-        raise InputError("--agent and --per-project exclude each other.", hint="Give one of them.")
+        raise InputError("--agent and --per-project exclude each other.", hint="Give --agent or --per-project.")
     settings = load_settings(agent)
     flags = ["--per-project"] if per_project else ["--agent", settings.agent]
     flags += ["--max-tokens", str(max_tokens)] if max_tokens != DEFAULT_TOKENS else []
@@ -79,7 +86,9 @@ def install_hooks(
     path = _find_settings_file(program, project=project, user=user)
     change = installation.plan_installation(path, program, installation.build_command(program, flags))
     if _apply(change, f"{PROGRAM_NAMES[program]} runs the hooks from its next session on.", yes=yes):
-        say(f"Check them there with /hooks, and start the daemon with `newton serve`. Agent: {_name_agent(flags)}.")
+        say(
+            f"Check the hooks there with /hooks, and start the daemon with `newton serve`. Agent: {_name_agent(flags)}."
+        )
     if obstacle := installation.find_obstacle(path, program):
         formatting.print_notice(obstacle)
 
@@ -135,7 +144,7 @@ def _describe_hooks(program: Program, home: Path, project: Path | None) -> dict[
 
 def _find_settings_file(program: Program, *, project: bool, user: bool) -> Path:
     if project and user:
-        raise InputError("--project and --user exclude each other.", hint="Give one of them.")
+        raise InputError("--project and --user exclude each other.", hint="Give --project or --user.")
     return installation.find_settings_file(
         program, home=Path.home(), project=find_project(".", None) if project else None
     )

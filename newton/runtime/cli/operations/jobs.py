@@ -84,7 +84,8 @@ async def run_job(
     """
     if job != "lifecycle" and dry_run:
         raise InputError(
-            f"{get_job(job).name} does not support --dry-run.", hint="Only `newton jobs run lifecycle` does."
+            f"{get_job(job).name} does not support --dry-run.",
+            hint="Only `newton jobs run lifecycle` supports --dry-run.",
         )
     settings = load_settings(agent)
     if job != "lifecycle":
@@ -163,4 +164,6 @@ async def retry_dead_runs(
     if json:
         formatting.print_json(names)
     else:
-        say(f"Queued: {', '.join(names) or 'nothing'}. `newton serve` runs them; `newton jobs run NAME` runs one now.")
+        say(
+            f"Queued: {', '.join(names) or 'nothing'}. `newton serve` runs queued jobs; `newton jobs run` runs one now."
+        )

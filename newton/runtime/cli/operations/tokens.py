@@ -24,9 +24,11 @@ async def create_token(
     *,
     scope: Annotated[
         TokenScope,
-        Parameter(help="Scope: read only queries; write also stores, decides and chats; admin also deletes."),
+        Parameter(
+            help="Scope: read permits queries only; write also storing, deciding and chats; admin also deletions."
+        ),
     ] = "write",
-    days: Annotated[int | None, Parameter(help="Days until the token expires (default: never).")] = None,
+    days: Annotated[int | None, Parameter(help="Days until the token expires (default: it never expires).")] = None,
     per_user: Annotated[
         bool,
         Parameter(
@@ -46,7 +48,7 @@ async def create_token(
     Example: newton tokens create laptop --scope read --days 30
     """
     if per_user and shared_users:
-        raise InputError("--per-user and --shared-users exclude each other.", hint="Give one of them.")
+        raise InputError("--per-user and --shared-users exclude each other.", hint="Give --per-user or --shared-users.")
     users: UserPolicy | None = "per_user" if per_user else "shared" if shared_users else None
     settings, name = load_settings(agent), hygiene.clean_name(name, what="name")
     async with open_agent(settings) as newton:

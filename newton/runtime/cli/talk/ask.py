@@ -93,7 +93,10 @@ async def show_context(
         ),
     ] = None,
     fill: Annotated[
-        bool, Parameter(negative=(), help="Use the whole budget: include less relevant memories as far as they fit.")
+        bool,
+        Parameter(
+            negative=(), help="Use all tokens of the context: include less relevant memories as far as they fit."
+        ),
     ] = False,
     frame: FrameOption = None,
     profile: ProfileOption = None,

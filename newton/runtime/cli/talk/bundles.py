@@ -21,7 +21,8 @@ MAX_LIMIT = 1_000
 MAX_INPUT_CHARS = 60
 
 BundleArgument = Annotated[
-    str, Parameter(help="`latest`, `previous`, a context's id, or the end of the id as `newton bundles` prints it.")
+    str,
+    Parameter(help="Stored context: `latest`, `previous`, its id, or the end of the id as `newton bundles` prints it."),
 ]
 
 
@@ -31,7 +32,7 @@ async def list_bundles(*, limit: LimitOption = 20, agent: AgentOption = None, js
     Example: newton bundles --limit 5
     """
     if not 1 <= limit <= MAX_LIMIT:
-        raise InputError(f"A limit of {limit} is out of range.", hint=f"Give a number from 1 to {MAX_LIMIT:,}.")
+        raise InputError(f"A limit of {limit} is out of range.", hint=f"Give a limit from 1 to {MAX_LIMIT:,}.")
     async with open_agent(load_settings(agent)) as newton:
         bundles = await newton.bundles().list_recent(limit)
     if json:
@@ -80,7 +81,8 @@ async def replay_bundle(
 ) -> int:
     """Rebuild a context from its stored input and compare it with the original. The exit status is 1 if they differ.
 
-    Memories are used with the text that they had at that time. Later changes of the memories are listed as notices.
+    Memories are used with the text that they had at that time. Later changes of the code, the frame and the profile are
+    listed as notices.
 
     Example: newton replay latest
     """
@@ -125,7 +127,7 @@ def _print_replay(result: ReplayResult) -> None:
     text = formatting.truncate(result.input, MAX_INPUT_CHARS)
     say(f'{name}, {tokens}, {items}, "{text}": {"identical" if result.identical else "different"}')
     for change in result.since:
-        formatting.print_notice(f"(Since then {change}.)")
+        formatting.print_notice(f"(Since the context was built, {change}.)")
 
 
 def _replay_to_json(result: ReplayResult) -> dict[str, object]:

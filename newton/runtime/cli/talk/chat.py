@@ -195,7 +195,8 @@ class ChatConversation:
     async def explain(self, item: str) -> None:
         last_turn = self._require_last_turn()
         if not last_turn.remembered:
-            raise InputError("The context of a private answer is not stored.", hint="/context shows its items.")
+            what = "The items of a private answer's context cannot be explained, because the context is not stored."
+            raise InputError(what, hint="/context lists the items of the context of the last answer.")
         bundle_id = last_turn.context_summary.bundle_id
         say(formatting.format_candidate_explanation(await self.backend.explain_memory(bundle_id, item)))
 
@@ -331,9 +332,9 @@ async def chat(
         name = session or str(new_id())
         read_line = _create_reader(settings, lambda: conversation.private_messages is not None)
         conversation = ChatConversation(backend=backend, read_line=read_line, name=name, frame=frame)
-        hint = "the daemon has none" if daemon else "set OPENAI_API_KEY or ANTHROPIC_API_KEY"
-        partner = f"with {backend.model}" if backend.model else f"without a model: answers quote memory ({hint})"
-        formatting.print_notice(f"Newton, agent {backend.agent}, {partner}. /help lists the commands.")
+        hint = "the daemon has no model" if daemon else "set OPENAI_API_KEY or ANTHROPIC_API_KEY to use a model"
+        model = f"model {backend.model}" if backend.model else f"no model: answers quote memory ({hint})"
+        formatting.print_notice(f"Newton, agent {backend.agent}, {model}. /help lists the commands.")
         return await _run_until_interrupt(conversation)
 
 

@@ -84,7 +84,7 @@ def _format_profile(profile: Profile) -> list[str]:
         f"  fill      {profile.fill}",
         f"  order     {profile.order}",
         f"  floor     {profile.floor:g} of the best evidence is the minimum for memories other than messages",
-        f"  near      {profile.near:g} of the best relevance is the minimum for messages, without a set size",
+        f"  near      {profile.near:g} of the best relevance is the minimum for messages, if no size is set",
     ]
 
 

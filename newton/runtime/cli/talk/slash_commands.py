@@ -18,8 +18,8 @@ class SlashCommand(NamedTuple):
     """A slash command that calls one tool.
 
     `parameters` are the tool's arguments in the order of the line; the last one takes the rest of the line. With
-    `uses_session`, the session of the conversation is passed too. With `has_reason`, the text after "because" is passed
-    as a reason.
+    `uses_session`, the session of the conversation is also passed. With `has_reason`, the text after "because" is
+    passed as a reason.
     """
 
     tool: str
@@ -42,7 +42,7 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
     "/supersede": SlashCommand("supersede", ("memory_id", "content"), "replace a fact by a newer one"),
     "/retract": SlashCommand("retract", ("memory_id",), "retract a fact that was never true"),
     "/forget": SlashCommand(
-        "forget", ("memory_id", "token"), "show what would be deleted, and a token; with the token, delete"
+        "forget", ("memory_id", "token"), "show what would be deleted, and a token; with the token, delete it"
     ),
     "/conflicts": SlashCommand("conflicts", (), "list facts that may contradict each other"),
     "/settle": SlashCommand(
@@ -51,7 +51,7 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
     "/outcome": SlashCommand("set_outcome", ("memory_id", "outcome"), "set the outcome of an episode"),
     "/entities": SlashCommand("entities", ("name",), "list known people and things, or the relations of one"),
     "/working-memory": SlashCommand(
-        "working_memory", ("profile", "max_tokens"), "show what this session stored, showed and read", True
+        "working_memory", ("profile", "max_tokens"), "show the memories that this session stored, showed or read", True
     ),
     "/decide": SlashCommand("decide", ("confidence", "description"), "record a decision", has_reason=True),
     "/preview": SlashCommand(
@@ -113,7 +113,7 @@ def parse_arguments(command: SlashCommand, text: str, *, session: str) -> dict[s
 
 
 def format_help() -> str:
-    """Return the help of all tool commands, one line for each."""
+    """Return the help of all slash commands that call a tool, one line for each."""
     lines = [(f"{name} {command.usage}", command) for name, command in TOOL_COMMANDS.items()]
     return "\n".join(f"{usage.strip():<{HELP_COLUMN - 1}} {command.help_text}" for usage, command in lines)
 

@@ -78,7 +78,13 @@ async def delete_document(
     confirm: Annotated[
         Literal["delete"], Query(description="Must be `delete`, because the deletion cannot be undone.")
     ],
-    reason: Annotated[str, Query(max_length=500, description="The reason, which is kept with the ids.")] = "requested",
+    reason: Annotated[
+        str,
+        Query(
+            max_length=500,
+            description="The reason of the deletion, which is kept with the ids of the deleted memories.",
+        ),
+    ] = "requested",
 ) -> Response:
     """Permanently delete a document with its passages and the memories derived from them."""
 

@@ -27,7 +27,7 @@ router = APIRouter(prefix="/v1/memories", tags=["memories"])
 class MemoryListQuery(ListMemoriesInput):
     """Filters, order and page of a list of memories."""
 
-    limit: int = Field(50, ge=1, le=MAX_LIST_LIMIT, description="Maximum number of items.")
+    limit: int = Field(50, ge=1, le=MAX_LIST_LIMIT, description="Maximum number of memories.")
     fields: tuple[MemoryField, ...] = Field((), description="The fields of each memory to return. Default: all.")
 
 
@@ -39,7 +39,7 @@ class BulkChangeRequest(BulkChangeInput):
 
 @router.get("", response_model_exclude_unset=True)
 async def list_memories(caller: ReadAccess, query: Annotated[MemoryListQuery, Query()]) -> MemoryListResponse:
-    """List memories, newest first, by page. Filter by `states` to include quarantined and past memories."""
+    """List memories, newest first, in pages. Filter by `states` to include quarantined and past memories."""
     return await build_list(caller.newton, ORIGIN, query, fields=query.fields)
 
 

@@ -34,7 +34,10 @@ async def create_chat_completion(
     caller: WriteAccess,
     session: Annotated[
         str | None,
-        Header(alias="X-Newton-Session", description="The session. Default: a session of the token and the user."),
+        Header(
+            alias="X-Newton-Session",
+            description="The name of the session. Default: a session of the token and the user.",
+        ),
     ] = None,
     debug: Annotated[
         bool | None,

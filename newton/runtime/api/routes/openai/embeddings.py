@@ -57,10 +57,13 @@ class EmbeddingRequest(OpenAIRequestModel):
         OWN_MODEL,
         min_length=1,
         max_length=400,
-        description="The name of the embedding model, or `newton` or the name of an agent for its embedding model.",
+        description="The name of an embedding model. The name of an agent stands for its embedding model, and `newton`"
+        " for that of the caller's agent.",
     )
     encoding_format: Literal["float", "base64"] | None = "float"
-    dimensions: int | None = Field(None, description="Must be the number of dimensions of the model, or omitted.")
+    dimensions: int | None = Field(
+        None, description="The number of dimensions of the model; no other number is possible. Default: that number."
+    )
 
     @property
     def texts(self) -> tuple[str, ...]:

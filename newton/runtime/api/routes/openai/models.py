@@ -26,7 +26,7 @@ async def list_models(request: Request, caller: ReadAccess) -> dict[str, object]
 
 @router.get("/{model:path}")
 async def get_model(model: str, request: Request, caller: ReadAccess) -> dict[str, object]:
-    """Return one accepted value of `model`, in OpenAI's format."""
+    """Return a model by its id, in OpenAI's format. Requests may name it in the field `model`."""
     registry, owners = request.app.state.agents, _embedding_model(caller)
     if model not in owners:
         await choose_model(model, caller.for_agent(caller.token_agent), registry)

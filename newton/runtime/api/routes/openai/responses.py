@@ -55,8 +55,8 @@ async def create_response(
         str | None,
         Header(
             alias="X-Newton-Session",
-            description="The session. Default: the session of `previous_response_id`, or else a session of the token"
-            " and the user.",
+            description="The name of the session. Default: the session of `previous_response_id`, or else a session of"
+            " the token and the user.",
         ),
     ] = None,
     remember: RememberHeader = None,
@@ -108,7 +108,9 @@ async def get_response(
 ) -> dict[str, Any]:
     """Return a stored response. Its instructions and tools are missing, because they are not stored."""
     if stream:
-        raise InputError("A stored response cannot be streamed.", hint="Omit `stream`.", param="stream")
+        raise InputError(
+            "A stored response cannot be streamed.", hint="Omit `stream` to retrieve a stored response.", param="stream"
+        )
     return build_stored_response(await caller.newton.responses(ORIGIN).get(_parse_id(response_id)))
 
 
