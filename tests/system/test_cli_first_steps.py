@@ -47,7 +47,7 @@ def test_the_texts_are_shown_before_they_are_deleted(home: Path) -> None:
     unknown = typed(home, "forget", "bicycle")
     assert (unknown.returncode, "'bicycle' is not the id" in unknown.stderr) == (2, True)
     asked = typed(home, "forget", short_id)
-    assert asked.returncode == 2 and "Repeat it with --yes" in asked.stderr
+    assert asked.returncode == 2 and "with --yes to confirm" in asked.stderr
     assert f"{short_id} fact: The bicycle stands in the yard" in asked.stderr
     assert "bicycle" in ok(typed(home, "recall", "bicycle"))
     assert typed(home, "forget", short_id, "--yes").stderr == ""

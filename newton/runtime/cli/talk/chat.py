@@ -15,7 +15,6 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.history import FileHistory
 
 from newton.client import ApiError
-from newton.content.yaml_models import did_you_mean
 from newton.errors import InputError, NewtonError
 from newton.ids import new_id
 from newton.memory.hygiene import clean_model_text, clean_ref
@@ -27,7 +26,7 @@ from newton.runtime.cli.conversations.sessions import format_checkpoints
 from newton.runtime.cli.conversations.tasks import run_task_command
 from newton.runtime.cli.options import AgentOption, FrameOption, ModelOption, check_session_name, load_settings
 from newton.runtime.cli.printing import say
-from newton.runtime.cli.talk.slash_commands import TOOL_COMMANDS, format_help, format_result, parse_arguments
+from newton.runtime.cli.talk.slash_commands import find_command, format_help, format_result, parse_arguments
 from newton.runtime.error_status import EXIT_INTERRUPTED, EXIT_OK
 from newton.settings import Settings
 
@@ -176,12 +175,10 @@ class ChatConversation:
         if command := BUILTIN_COMMANDS.get(name):
             if result := command(self, rest.strip()):
                 await result
-        elif tool_command := TOOL_COMMANDS.get(name):
+        else:
+            tool_command = find_command(name, BUILTIN_COMMANDS)
             arguments = parse_arguments(tool_command, rest.strip(), session=self.name)
             say(format_result(await self.backend.call_tool(tool_command.tool, arguments)))
-        else:
-            near = did_you_mean(name, {**BUILTIN_COMMANDS, **TOOL_COMMANDS})
-            raise InputError(f"Unknown command {name}.", hint=f"{near} /help lists the commands.".strip())
 
     def print_help(self, _: str) -> None:
         say(f"{HELP_TEXT}\n\n{format_help()}")

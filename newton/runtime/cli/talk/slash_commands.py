@@ -1,9 +1,10 @@
 """Slash commands of the chat that each call one tool, and the format of their results."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, cast
 
+from newton.content.yaml_models import did_you_mean
 from newton.errors import InputError
 from newton.runtime.tools.mcp_tools import TOOLS
 
@@ -84,6 +85,14 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
     "/metrics": SlashCommand("metrics", ("days",), "show quality metrics of the contexts"),
     "/growth": SlashCommand("growth", ("weeks",), "show how the agent developed"),
 }
+
+
+def find_command(name: str, builtin_names: Iterable[str]) -> SlashCommand:
+    """Return the command of a tool. Raises InputError, which suggests the most similar command, for an unknown name."""
+    if command := TOOL_COMMANDS.get(name):
+        return command
+    hint = f"{did_you_mean(name, [*TOOL_COMMANDS, *builtin_names])} /help lists the commands.".strip()
+    raise InputError(f"Unknown command {name}.", hint=hint)
 
 
 def parse_arguments(command: SlashCommand, text: str, *, session: str) -> dict[str, object]:
