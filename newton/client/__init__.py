@@ -8,6 +8,7 @@ from .context import ContextItem, ContextResponse, DroppedCandidate, FrameSelect
 from .errors import ApiError
 from .json_types import IdLike, JsonDict
 from .response_types import (
+    AppendMessagesDict,
     ChangedMemoryDict,
     DecisionDict,
     EventDict,
@@ -16,6 +17,7 @@ from .response_types import (
     Outcome,
     RecallDict,
     RecallItemDict,
+    RefusedItemDict,
     RememberDict,
     StreamedEvent,
     TaskChangeDict,
@@ -26,6 +28,7 @@ from .sync.client import SyncClient
 
 __all__ = [
     "ApiError",
+    "AppendMessagesDict",
     "ChangedMemoryDict",
     "Client",
     "ContextItem",
@@ -42,6 +45,7 @@ __all__ = [
     "Outcome",
     "RecallDict",
     "RecallItemDict",
+    "RefusedItemDict",
     "RememberDict",
     "StreamedEvent",
     "SyncClient",

@@ -29,6 +29,26 @@ class RememberDict(TypedDict):
     warning: str | None
 
 
+class RefusedItemDict(TypedDict):
+    """A message or event that is not stored. `item` is its place in the request, such as "messages[3]"."""
+
+    item: str
+    detail: str
+
+
+class AppendMessagesDict(TypedDict):
+    """Response to appending messages and events to a session.
+
+    `positions` are those of the new messages, from 0; `events` is the number of new events, `redacted` the number of
+    secrets removed from the messages. `refused` are the invalid items, if the request says to skip them.
+    """
+
+    positions: list[int]
+    events: int
+    redacted: int
+    refused: list[RefusedItemDict]
+
+
 class RecallItemDict(TypedDict):
     """A memory found by a search.
 

@@ -262,6 +262,8 @@ async def test_the_verbs_are_there_as_slash_commands(
         "/metrics 9999999",
         "/forget 000000",
         "/nonsense",
+        "/recal ferry",
+        "/supersede 000000",
         "/help",
     )
     async with meet(None) as partner:
@@ -272,7 +274,8 @@ async def test_the_verbs_are_there_as_slash_commands(
     assert "Paint the hull" in shown
     assert "Answer in Dutch" in shown and "Artemis" in shown
     assert "days: Input should be less" in notices and "There is no memory 000000" in notices
-    assert "Unknown command /nonsense." in notices
+    assert "Unknown command /nonsense." in notices and "Did you mean '/recall'?" in notices
+    assert "requires CONTENT.\n  Its arguments are MEMORY_ID CONTENT." in notices
     assert all(name in shown for name in TOOL_COMMANDS)
 
 

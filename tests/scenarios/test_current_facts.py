@@ -281,10 +281,19 @@ async def test_what_a_model_stores_says_where_it_comes_from(
 ) -> None:
     tools = toolbox(mind, ChainHeadFiles(tmp_path, "here"))
     told = await tools.execute("remember", json.dumps({"content": "The vault code is 7.", "source": source}))
-    assert told.fields["status"] == "new"
+    assert told.fields["status"] == "new" and ("quarantine" in str(told.fields.get("hint"))) == quarantined
+    again = await tools.execute("remember", json.dumps({"content": "The vault code is 7.", "source": source}))
+    assert ("is still in quarantine" in str(again.fields.get("hint"))) == quarantined
     async with mind.db.transaction(mind.agent_id) as tx:
         row = await tx.fetchrow("select trust, quarantined from memory.memories where kind = 'fact'")
     assert row and (row["trust"], row["quarantined"]) == (trust, quarantined)
+
+
+async def test_a_fact_of_the_user_that_a_tool_repeats_is_not_called_quarantined(mind: Mind, tmp_path: Path) -> None:
+    await tell(mind, FactDraft(content="The vault code is 7."))
+    tools = toolbox(mind, ChainHeadFiles(tmp_path, "here"))
+    told = await tools.execute("remember", json.dumps({"content": "The vault code is 7.", "source": "tool"}))
+    assert told.fields["status"] == "confirmed" and "hint" not in told.fields
 
 
 async def test_an_instruction_from_a_model_is_a_proposal_and_no_fact(mind: Mind, tmp_path: Path) -> None:

@@ -126,6 +126,14 @@ async def test_a_wrong_call_is_told_as_an_error_and_calling_comes_to_an_end(mind
     assert "There is no tool 'fly'" in told[0] and "limit" in told[1]
 
 
+async def test_a_misspelt_tool_or_argument_gets_a_suggestion(mind: Mind, notes: ChainHeadFiles) -> None:
+    model = Handy([call("recal", query="x"), call("recall", query="x", limt=3)], "Done.")
+    assert await answered(mind, able(mind, model, notes), "What is the ferry called?") == "Done."
+    told = [message.text for message in model.received[1][-2:]]
+    assert "Did you mean 'recall'?" in told[0]
+    assert "limt: There is no such field" in told[1] and "Did you mean 'limit'?" in told[1]
+
+
 async def test_a_call_that_was_cut_off_is_answered_in_the_log_before_the_next_turn(
     mind: Mind, notes: ChainHeadFiles
 ) -> None:

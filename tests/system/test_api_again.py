@@ -313,7 +313,7 @@ async def test_the_client_speaks_every_verb(api: Api, monkeypatch: pytest.Monkey
         second = await client.supersede(first, "Ana lives in Bergen.")
         await client.retract(second)
         assert await client.forget(second) == [second]
-        assert await client.append_messages("a / b", [{"role": "user", "content": "hi"}]) == [0]
+        assert (await client.append_messages("a / b", [{"role": "user", "content": "hi"}]))["positions"] == [0]
         assert (await client.push("ship", session="work"))["number"] == 1
         assert (await client.pop("done"))["status"] == "complete"
         made = await client.decide("Use Redis for the cache", confidence=0.8, reasons=REASONS)

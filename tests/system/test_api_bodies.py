@@ -5,12 +5,15 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from newton.client import ApiError, MessageDict
 from newton.db.pool import Database
 from newton.runtime.api.middleware import request_limits
 from newton.runtime.api.middleware.request_limits import MAX_BODY_BYTES
+from tests.support import has_code
 from tests.system.served import Api, served
 
 
@@ -100,3 +103,28 @@ async def test_who_sends_slowly_keeps_nobody_waiting(api: Api) -> None:
     finally:
         for one in slow:
             one.close()
+
+
+async def test_the_client_skips_invalid_messages_only_if_it_is_told_to(api: Api) -> None:
+    invalid = cast("MessageDict", {"role": "usr", "content": "hi"})
+    messages: list[MessageDict] = [invalid, {"role": "user", "content": "ho"}]
+    async with api.client(await api.token("ana")) as client:
+        with pytest.raises(ApiError, match=r"messages\.0\.role", check=has_code("invalid_input")):
+            await client.append_messages("talk", messages)
+        stored = await client.append_messages("talk", messages, on_invalid="skip")
+        assert (stored["positions"], [one["item"] for one in stored["refused"]]) == ([0], ["messages[0]"])
+        assert stored["refused"][0]["detail"].startswith("role: ")
+        with pytest.raises(ApiError, check=has_code("invalid_input")):
+            await client.append_messages("talk", [invalid], on_invalid="skip")
+
+
+async def test_a_misspelt_field_names_the_right_one(api: Api) -> None:
+    async with api.client(await api.token("ana")) as client:
+        with pytest.raises(ApiError, match=r"body\.importanc: There is no such field") as refused:
+            await client.remember("Ana lives in Porto.", importanc=3)
+        assert refused.value.hint.startswith("Did you mean 'importance'?")
+        with pytest.raises(ApiError, match=r"body\.messages\.0: Input should be an object\."):
+            await client.append_messages("talk", cast("list[MessageDict]", ["hi"]))
+        with pytest.raises(ApiError, match="There is no endpoint /v1/v1/recall") as doubled:
+            await client.post("/v1/v1/recall", {"query": "x"})
+        assert "has /v1 twice" in doubled.value.hint

@@ -221,6 +221,7 @@ def test_a_frame_file_with_a_typo_names_file_and_line(home: Path, tmp_path: Path
         ("lst", 'Unknown command "lst"', 'Did you mean "list"?'),
         ("recall x --kind y", 'Invalid value "y" for --kind', "Choose from: "),
         ("context x --max-tokns 1", "Unknown option: --max-tokns", "Did you mean --max-tokens?"),
+        ("remember x --source own", "Unknown option: --source", "  See `newton remember --help`"),
         ("context x --max-tokens", "--max-tokens requires a value", "`newton context --help`"),
         ("frames nope", "There is no frame 'nope'", "The frames are: "),
     ],

@@ -41,9 +41,22 @@ def test_a_mistyped_agent_is_refused_by_what_only_reads(home: Path, command: str
     assert "houshold" not in ok(typed(home, "agents"))
 
 
+def test_the_texts_are_shown_before_they_are_deleted(home: Path) -> None:
+    ok(typed(home, "remember", "The bicycle stands in the yard"))
+    short_id = ok(typed(home, "recall", "bicycle")).split()[0]
+    unknown = typed(home, "forget", "bicycle")
+    assert (unknown.returncode, "'bicycle' is not the id" in unknown.stderr) == (2, True)
+    asked = typed(home, "forget", short_id)
+    assert asked.returncode == 2 and "with --yes to confirm" in asked.stderr
+    assert f"{short_id} fact: The bicycle stands in the yard" in asked.stderr
+    assert "bicycle" in ok(typed(home, "recall", "bicycle"))
+    assert typed(home, "forget", short_id, "--yes").stderr == ""
+
+
 def test_what_writes_says_that_it_creates_an_agent(home: Path) -> None:
     first = typed(home, "remember", "The boiler was serviced in May", "--agent", "cellar")
     again = typed(home, "remember", "The filter is changed each year", "--agent", "cellar")
+    assert "`newton agents delete cellar` deletes it" in first.stderr
     assert ("Created agent cellar.\n" in first.stderr, "Created" in again.stderr) == (True, False)
     assert ok(typed(home, "recall", "boiler")) and "Created" not in typed(home, "recall", "boiler").stderr
 
@@ -63,7 +76,7 @@ def test_an_agent_is_created_once_and_under_a_valid_name(home: Path) -> None:
         ("sessions log nope", "`newton sessions` lists"),
         ("working-memory --session nope", "`newton sessions` lists"),
         ("review deadbeef success", "`newton decisions` shows the ids"),
-        ("review nope success", "`newton decisions` shows them"),
+        ("review nope success", "`newton decisions` shows the ids"),
         ("censors retire deadbeef", "`newton censors` shows the ids"),
         ("show deadbeef", "`newton recall` shows the ids"),
         ("censors add gossip", "requires --reason."),

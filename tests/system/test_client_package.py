@@ -72,7 +72,7 @@ async def test_the_blocks_of_the_documents_run(page: str, api: Api, tmp_path: Pa
     runnable = [one for one in blocks if not any(f"adapters.{ADAPTERS[name]} " in one for name in missing)]
     if not runnable:
         pytest.skip(f"not installed: {', '.join(missing)}")
-    assert len(blocks) == {"python.md": 4, "adapters.md": 3}[page]
+    assert len(blocks) == {"python.md": 5, "adapters.md": 3}[page]
     site = os.pathsep.join([str(lay_out(tmp_path / "site")), *sys.path[1:]])
     for block in runnable:
         await use(sys.executable, api, program=block, PYTHONPATH=site)

@@ -192,7 +192,10 @@ def test_other_settings_are_named_and_used_in_the_process_of_the_caller(served: 
         other = {name: "support"}
         done = in_daemon(house, "recall", "boat", **other)
         assert (done.returncode, done.stdout) == (NOT_IN_DAEMON, "")
-        assert done.stderr == f"(The daemon did not run the command: it was started with another value of {setting}.)\n"
+        assert done.stderr == (
+            f"(The daemon did not run the command: it was started with another value of {setting}."
+            " The command runs without it.)\n"
+        )
         assert in_daemon(house, "recall", "boat", "--json", **other).stderr == ""
     told = typed(house, "doctor", NEWTON_DATA_DIR=str(house / "data"), NEWTON_PACK="support").stdout
     assert "was started with another value of: pack" in told

@@ -67,6 +67,8 @@ async def lived(client: Client) -> None:
     assert {name for name, hint in hints.items() if hint.read_only_hint} == READING
     assert {name for name, hint in hints.items() if hint.destructive_hint} == DESTROYING
     kept = await told(client, "remember", content="The lighthouse is painted red.", source="own")
+    assert "Did you mean 'remember'?" in (await refused(client, "remembr", content="x"))["hint"]
+    assert "Did you mean 'limit'?" in (await refused(client, "recall", query="x", limt=3))["hint"]
     found = await told(client, "recall", query="What is painted red?")
     assert kept["memory_id"] in [one["memory_id"] for one in found["items"]]
     assert (

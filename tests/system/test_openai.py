@@ -178,6 +178,11 @@ async def test_failures_have_the_shape_that_its_clients_read(talk: Talk) -> None
             await client.embeddings.create(model="newton", input="Hi.")
         with pytest.raises(openai.NotFoundError, match="There is no endpoint /v1/moderations"):
             await client.moderations.create(input="Hi.")
+        with pytest.raises(openai.BadRequestError, match="messages: List should have at least 1 item, not 0"):
+            await client.chat.completions.create(model="newton", messages=[])
+        elsewhere = client.with_options(base_url=str(client.base_url).removesuffix("/").removesuffix("/v1"))
+        with pytest.raises(openai.NotFoundError, match=r"no endpoint /chat/completions\. Add /v1 to the base URL"):
+            await elsewhere.chat.completions.create(model="newton", messages=[user("Hi.")])
 
 
 @pytest.mark.fault

@@ -347,8 +347,11 @@ async def test_models_of_several_upstreams_answer_by_name(db: Database, tmp_path
             assert [body["model"] for body in claude.asked] == [claude.model] * 2 + ["claude-haiku-4-5"]
             await line.say(user("Tea at five."))
             assert [body["model"] for body in strict.asked] == [strict.model]
-            with pytest.raises(openai.NotFoundError, match="The models are: smart, gpt-5"):
+            with pytest.raises(openai.NotFoundError, match="The models are: smart, gpt-5") as unknown:
                 await line.say(user("Hi."), model="gpt-9")
+            assert "`newton` is the default model" in unknown.value.message and unknown.value.param == "model"
+            with pytest.raises(openai.NotFoundError, match="Did you mean 'newton'"):
+                await line.say(user("Hi."), model="newtn")
             async with line.api.http() as operator:
                 assert (await operator.put("/v1/agents/default/model", json={"model": "smart"})).status_code == 200
                 listed = await operator.get("/v1/agents")

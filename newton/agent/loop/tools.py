@@ -21,17 +21,18 @@ from newton.agent.services.decisions import DecisionPreview, DecisionService
 from newton.agent.services.identity import IdentityService
 from newton.agent.services.memories import FactDraft, MemoryService
 from newton.agent.services.tasks import TaskService
+from newton.content.validation_messages import describe_problem, suggest_field
+from newton.content.yaml_models import did_you_mean
 from newton.errors import DatabaseError, InputError, NewtonError, NotFoundError
 from newton.heart.identity.standing_instructions import detect_instructions
 from newton.memory.lookup import MemoryMention, cut_page, short_id
 from newton.memory.memory import PERSON_TIERS, Trust, lowest_known_trust, lowest_trust
-from newton.memory.quarantine import UNTRUSTED_TIERS
 from newton.providers.chat import ToolDefinition
 
 MAX_TEXT_CHARS = 20_000  # characters of one string in an input of the model
 
 EXPAND_TOOL = "expand"
-QUARANTINE_HINT = "The memory is in quarantine: it is not used before a person or other sources confirm it."
+QUARANTINE_HINT = "it is not used before a person or other sources confirm it."
 
 F = TypeVar("F", bound="ToolInput")
 
@@ -76,7 +77,8 @@ class AgentToolset:
         spec = TOOLS.get(name)
         try:
             if spec is None:
-                raise NotFoundError(f"There is no tool {name!r}.", hint=f"The tools are: {', '.join(TOOLS)}.")
+                hint = f"{did_you_mean(name, TOOLS)} The tools are: {', '.join(TOOLS)}.".strip()
+                raise NotFoundError(f"There is no tool {name!r}.", hint=hint)
             args = parse_input(spec.input_model, arguments)
             warning = await self._check_censors(spec, args)
             result = await spec.handler(self, args)
@@ -111,7 +113,8 @@ def parse_input(model: type[F], arguments: str) -> F:
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"])) or "the arguments"
-        raise InputError(f"{field}: {first['msg']}.", hint="Call the tool again and follow its schema.") from None
+        hint = f"{suggest_field(first, model)} Call the tool again and follow its schema.".strip()
+        raise InputError(f"{field}: {describe_problem(first)}.", hint=hint) from None
     if any(len(text) > MAX_TEXT_CHARS for text in parsed.iter_texts()):
         raise InputError(f"A text is longer than {MAX_TEXT_CHARS:,} characters.", hint="Shorten the text.")
     return parsed
@@ -201,7 +204,8 @@ async def _store_fact(toolset: AgentToolset, fact: FactDraft) -> ToolResult:
         "contested": list(map(_describe_mention, effects.contested)),
         "redacted": stored.redacted,
     }
-    held = {"hint": QUARANTINE_HINT} if toolset.max_trust in UNTRUSTED_TIERS else {}
+    kept = "is" if stored.status == "new" else "is still"
+    held = {"hint": f"The memory {kept} in quarantine: {QUARANTINE_HINT}"} if effects.quarantined else {}
     return ToolResult({**{name: value for name, value in fields.items() if value}, **held})
 
 

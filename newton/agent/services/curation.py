@@ -25,10 +25,13 @@ from newton.memory.transitions import AppliedTransition, TransitionRecord, list_
 
 
 class FactEffects(NamedTuple):
-    """The facts that a fact replaces (supersedes), and the current facts that it may contradict."""
+    """The facts that a fact replaces (supersedes), the current facts that it may contradict, and whether the fact is
+    quarantined.
+    """
 
     replaced: Sequence[MemoryMention]
     contested: Sequence[MemoryMention]
+    quarantined: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +71,10 @@ class CurationService:
             return await resolve_id(tx, memory_ref, agent_id=self.scope.agent_id, kind=kind)
 
     async def find_effects(self, memory_id: UUID) -> FactEffects:
-        """Return the facts that this fact replaces, and the current facts that it may contradict."""
+        """Return the facts that this fact replaces, those that it may contradict, and whether it is quarantined."""
         memory, _, _ = await self.get(memory_id.hex)
-        return FactEffects([one.mention for one in memory.replaced], [one.mention for one in memory.contested])
+        replaced, contested = [one.mention for one in memory.replaced], [one.mention for one in memory.contested]
+        return FactEffects(replaced, contested, memory.quarantined)
 
     async def list_changes(self, since: datetime) -> list[AppliedTransition]:
         """Return the state changes made through this interface since a time."""

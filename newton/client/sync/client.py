@@ -20,6 +20,7 @@ from ..http_messages import (
 )
 from ..json_types import IdLike
 from ..response_types import (
+    AppendMessagesDict,
     ChangedMemoryDict,
     DecisionDict,
     EventDict,
@@ -128,15 +129,18 @@ class SyncClient(SyncAgentOperations):
         messages: Sequence[MessageDict],
         *,
         events: Sequence[EventDict] = (),
+        on_invalid: Literal["reject", "skip"] = "reject",
         idempotency_key: str | None = None,
-    ) -> list[int]:
+    ) -> AppendMessagesDict:
         """Append messages and events to a session, which is created if needed.
 
-        Return the positions of the new messages, from 0. A message with a `ref` that the session already has is
-        ignored. Give at most 1,000 messages in one call.
+        A message with a `ref` that the session already has is ignored. Give at most 1,000 messages in one call. If one
+        of them is invalid, nothing is stored and ApiError `invalid_input` is raised; with `on_invalid="skip"` only that
+        one is left out, and `refused` of the result says why. If all are invalid, the error is raised all the same.
         """
-        path, body = f"{session_path(session)}/messages", {"messages": messages, "events": events}
-        return (self.post(path, body, idempotency_key=idempotency_key))["positions"]
+        path = f"{session_path(session)}/messages"
+        body = {"messages": messages, "events": events, "on_invalid": on_invalid}
+        return self.post(path, body, idempotency_key=idempotency_key)
 
     def get_session_view(self, session: str, *, max_tokens: int | None = None) -> dict[str, Any]:
         """Return the messages and summaries that a model would now receive of a session.

@@ -196,9 +196,9 @@ def decide_verdict(fact: UncomparedFact, thresholds: SimilarityThresholds) -> Co
 def find_changes(fact: UncomparedFact) -> FactChanges:
     """Return the current facts that the new one supersedes, is superseded by, or contradicts. Pure.
 
-    A statement is taken to change one thing. If it clearly replaces known facts, the result is the fact that it replaces
-    most clearly and the other versions of that fact. Otherwise it is the likeliest fact and all facts on safety; these
-    can only be contradicted, not superseded.
+    A statement is taken to change one thing. If it clearly replaces known facts, the result is the fact that it
+    replaces most clearly and the other versions of that fact. Otherwise it is the likeliest fact and all facts on
+    safety; these can only be contradicted, not superseded.
     """
     compared = [k for k in fact.candidates if k.is_current and not k.is_multi_valued][:MAX_COMPARED]
     verdicts = [(known, _detect(fact, known)) for known in compared if known.canonical_id != fact.memory_id]

@@ -5,7 +5,7 @@ import traceback
 from collections.abc import Sequence
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from fastapi import FastAPI, Request
@@ -14,9 +14,13 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
+from newton.content.validation_messages import describe_problem, suggest_field
 from newton.errors import InputError, NewtonError, NotFoundError, RefusedRequestError
 from newton.runtime.api.middleware.request_log import REQUEST_ID_KEY, add_response_headers
 from newton.runtime.error_status import get_error_status
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_SECONDS = 2
@@ -145,7 +149,17 @@ def to_input_error(error: RequestValidationError, request: Request) -> InputErro
         return InputError("The body is missing.", hint=f"Send JSON; {hint}")
     if place == "body" and "json" not in request.headers.get("content-type", ""):
         return InputError("The content type is not JSON.", hint="Send `Content-Type: application/json`.")
-    return InputError(f"{place}: {first['msg']}.", hint=hint, param=_to_param(first["loc"][1:]))
+    hint = f"{_suggest_body_field(first, request)} {hint}".strip()
+    return InputError(f"{place}: {describe_problem(first)}.", hint=hint, param=_to_param(first["loc"][1:]))
+
+
+def _suggest_body_field(error: "ErrorDetails", request: Request) -> str:
+    """Return the question "Did you mean ...?" for an unknown field of the body; an empty string for any other error."""
+    body = getattr(request.scope.get("route"), "body_field", None)
+    model = body.field_info.annotation if body else None
+    if error["loc"][0] != "body" or not (isinstance(model, type) and issubclass(model, BaseModel)):
+        return ""
+    return suggest_field({**error, "loc": error["loc"][1:]}, model)
 
 
 def _to_param(place: Sequence[str | int]) -> str | None:
@@ -156,6 +170,17 @@ def _to_param(place: Sequence[str | int]) -> str | None:
     """
     fields = [part for part in place if isinstance(part, int) or not _UNION_TAG.search(part)]
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fields).lstrip(".") or None
+
+
+def _unknown_endpoint_response(path: str) -> JSONResponse:
+    """Return the response for a path without an endpoint. Its hint says if the base URL lacks /v1 or has it twice."""
+    what, hint = f"There is no endpoint {path}.", "`/openapi.json` lists the endpoints."
+    if is_openai_path(f"/v1{path}"):  # an OpenAI client, which shows only errors in OpenAI's format
+        path, hint = f"/v1{path}", "Add /v1 to the base URL."
+    elif path.startswith("/v1/v1/"):
+        hint = "The path has /v1 twice: remove it from the URL of the daemon."
+        path = path.removeprefix("/v1")
+    return error_response(NotFoundError(what, hint=hint), path)
 
 
 def to_internal_error(error: Exception) -> NewtonError:
@@ -187,10 +212,7 @@ def install_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(HTTPException)
     async def unrouted(request: Request, error: HTTPException) -> JSONResponse:
         if error.status_code == 404:
-            missing = NotFoundError(
-                f"There is no endpoint {request.url.path}.", hint="`/openapi.json` lists the endpoints."
-            )
-            return error_response(missing, request.url.path)
+            return _unknown_endpoint_response(request.url.path)
         if is_openai_path(request.url.path):
             body = _openai_body(error.detail, "invalid_request", error.status_code)
             return JSONResponse(body.model_dump(), error.status_code, headers=error.headers)

@@ -15,6 +15,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from newton.agent.field_types import Ref, Timestamp
+from newton.content.validation_messages import describe_problem
 from newton.errors import ConflictError, InputError, NewtonError
 from newton.heart.events.event_store import NewEvent
 from newton.heart.events.event_types import validate_event
@@ -154,7 +155,7 @@ def _find_invalid_items(error: ValidationError) -> Iterator[tuple[tuple[ItemList
         match one["loc"]:
             case ("messages" | "events" as name, int(index), *field):
                 place = f"{'.'.join(map(str, field))}: " if field else ""
-                found.setdefault((name, index), f"{place}{one['msg']}.")
+                found.setdefault((name, index), f"{place}{describe_problem(one)}.")
             case _:
                 return
     yield from found.items()

@@ -84,6 +84,7 @@ class DaemonHost:
             names = ", ".join(differing)
             raise RunInProcessError(
                 f"The daemon did not run the command: it was started with another value of {names}."
+                " The command runs without it."
             )
         scope = self.agents.default.scope
         await find_or_create_agent(scope.db, settings.agent, scope.clock, on_new_agent)

@@ -1,5 +1,6 @@
 """Conversion of command-line parsing errors to errors with a remedy."""
 
+import difflib
 import re
 
 from cyclopts import CycloptsError, MissingArgumentError, UnusedCliTokensError
@@ -10,6 +11,9 @@ from newton.runtime.cli.command_registry import SYNONYMS
 _HINT_START = re.compile(r" (?=(?:Choose from|Did you mean)\b)")
 _COMMAND_LIST = re.compile(r" Available commands: .*")  # omitted: --help lists the commands
 _UNKNOWN_COMMAND = re.compile(r'Unknown command "(.*)"\.')
+_UNKNOWN_OPTION = re.compile(r"Unknown option: --(\S+)\.")
+_SUGGESTED_OPTION = re.compile(r"Did you mean --(\S+)\?")
+_MIN_SIMILARITY = 0.6  # of the names of two options without their dashes, which cyclopts compares with them
 _NOT_A_NUMBER = re.compile(r'unable to convert "(.*)" into (int|float)\.')
 _NUMBER_NAMES = {"int": "a whole number", "float": "a number"}
 
@@ -22,7 +26,19 @@ def to_input_error(error: CycloptsError) -> InputError:
     if (unknown := _UNKNOWN_COMMAND.match(problem)) and command == "newton":
         synonyms = [name for name, others in SYNONYMS.items() if unknown[1].lower() in others]
         hints = [f'Did you mean "{name}"?' for name in synonyms] or hints
+    if option := _UNKNOWN_OPTION.match(problem):
+        hints = [hint for hint in hints if _is_similar(option[1], hint)]
     return InputError(problem, hint=" ".join([*hints, f"See `{command} --help`."]))
+
+
+def _is_similar(option: str, hint: str) -> bool:
+    """Return False if a hint suggests an option whose name is not similar to `option`.
+
+    >>> _is_similar("limt", "Did you mean --limit?"), _is_similar("source", "Did you mean --importance?")
+    (True, False)
+    """
+    suggested = _SUGGESTED_OPTION.match(hint)
+    return not suggested or difflib.SequenceMatcher(None, option, suggested[1]).ratio() >= _MIN_SIMILARITY
 
 
 def _describe(error: CycloptsError, command: str) -> str:

@@ -117,6 +117,7 @@ def print_new_agent(name: str) -> None:
     """Print that the agent `name` was created, unless it is the default agent."""
     if name != DEFAULT_AGENT:
         print_notice(f"Created agent {name}.")
+        print_notice(f"  If the name is a typing error, `newton agents delete {name}` deletes it.")
 
 
 def print_status(text: str) -> None:
@@ -151,6 +152,10 @@ MISSING_SOURCE_EFFECTS = {
     "session": "the context has no session state",
     "entities and procedures": "the context has no entities and no triggered procedures",
     "events": "the context has no recent events",
+    "input embedding": "the frame was selected by the whole input",
+    "session artifacts": "the context has no artifacts of the session",
+    "web search": "the web was not searched",
+    "censors by meaning": "censors were matched by words only",
     "procedures": "a requested procedure may be missing",
     "tasks": "`newton tasks` shows all of them",
 }

@@ -8,6 +8,7 @@ from newton.agent import decision_inputs, inputs
 from newton.agent.inputs import ToolInput
 from newton.agent.loop.tools import ToolResult, parse_input
 from newton.agent.memory_inputs import ListMemoriesInput
+from newton.content.yaml_models import did_you_mean
 from newton.errors import DatabaseError, NewtonError, NotFoundError
 from newton.memory.memory import Trust
 from newton.runtime.access.tokens import TokenScope
@@ -51,7 +52,8 @@ async def run_tool(
     try:
         tool = TOOLS.get(name)
         if tool is None:
-            raise NotFoundError(f"There is no tool {name!r}.", hint=f"The tools are: {', '.join(TOOLS)}.")
+            hint = f"{did_you_mean(name, TOOLS)} The tools are: {', '.join(TOOLS)}.".strip()
+            raise NotFoundError(f"There is no tool {name!r}.", hint=hint)
         caller = ToolCaller(newton=newton, origin=origin, trust=trust)
         return await tool.run(caller, parse_input(tool.input_model, json.dumps(arguments)))
     except DatabaseError:

@@ -2,7 +2,8 @@
 
 from typing import NamedTuple
 
-from newton.errors import ProviderError
+from newton.content.yaml_models import did_you_mean
+from newton.errors import ModelNotFoundError, ProviderError
 from newton.memory import agents as agent_store
 from newton.providers.chat import ChatModel
 from newton.runtime.agent_registry import AgentRegistry
@@ -26,8 +27,19 @@ async def choose_model(name: str, caller: AuthenticatedCaller, registry: AgentRe
     Only the operator's token can name another agent. Raises ModelNotFoundError for an unknown name.
     """
     newton, model_name = await choose_agent(name, caller, registry)
-    default = newton.chat_model
-    return ModelChoice(newton, default if model_name is None else await newton.models.select(default, model_name))
+    if model_name is None:
+        return ModelChoice(newton, newton.chat_model)
+    try:
+        return ModelChoice(newton, await newton.models.select(newton.chat_model, model_name))
+    except ModelNotFoundError as error:
+        raise _name_own_model(error, name, newton) from None
+
+
+def _name_own_model(error: ModelNotFoundError, name: str, newton: AgentServices) -> ModelNotFoundError:
+    """Return the error for an unknown model with a hint that also names `newton`, the default model."""
+    near = did_you_mean(name, (OWN_MODEL, newton.settings.agent))
+    own = "" if f"`{OWN_MODEL}`" in error.hint else f"The model `{OWN_MODEL}` is the default model of the agent."
+    return ModelNotFoundError(error.what, hint=" ".join(filter(None, (near, error.hint, own))), param="model")
 
 
 async def list_model_names(caller: AuthenticatedCaller, registry: AgentRegistry) -> dict[str, str]:

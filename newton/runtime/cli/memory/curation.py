@@ -4,18 +4,21 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
 from operator import itemgetter
+from textwrap import shorten
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from newton.brain.outcomes import Verdict
 from newton.errors import InputError
+from newton.memory.forgetting import ForgetPlan
 from newton.memory.importance import MAX_IMPORTANCE
 from newton.memory.inventory.edits import MemoryEdit
 from newton.memory.lookup import MemoryDetail, short_id
 from newton.memory.transitions import TransitionRecord
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
+from newton.runtime.cli.command_context import current_terminal, require_own_process
 from newton.runtime.cli.options import (
     PERSON,
     AgentOption,
@@ -28,6 +31,7 @@ from newton.runtime.cli.options import (
 )
 from newton.runtime.cli.printing import say
 
+MAX_SHOWN_CHARS = 120  # of a memory, in the question whether it should be deleted
 UNSET = "unset"  # a field without a value
 
 MemoryArgument = Annotated[str, Parameter(help="Id of the memory, or the end of the id as `newton recall` prints it.")]
@@ -153,10 +157,25 @@ async def forget_memories(
     """
     if not memories:
         raise InputError("No memory id is given.", hint="`newton recall` prints ids.")
-    require_yes(f"Permanently delete {formatting.pluralize(len(memories), 'memory', 'memories')}?", yes=yes)
+    if not yes and current_terminal().asks():
+        require_own_process()
     async with open_agent(load_settings(agent)) as newton:
-        deleted = await newton.curation("cli").forget(memories, include_derived=include_derived, reason=reason)
+        service = newton.curation("cli")
+        if not yes:
+            for plan in [(await service.plan_forget(memory))[0] for memory in memories]:
+                formatting.print_notice(_format_forget_plan(plan, include_derived=include_derived))
+        require_yes(f"Permanently delete {formatting.pluralize(len(memories), 'memory', 'memories')}?", yes=yes)
+        deleted = await service.forget(memories, include_derived=include_derived, reason=reason)
     say(f"Forgotten: {', '.join(map(short_id, deleted))}.")
+
+
+def _format_forget_plan(plan: ForgetPlan, *, include_derived: bool) -> str:
+    """Format what would be deleted: a memory by its first words, and the number of memories derived from it."""
+    memory = plan.memory
+    count = len(plan.derived) if include_derived else 0
+    derived = f" and {formatting.pluralize(count, 'derived memory', 'derived memories')}" if count else ""
+    text = shorten(memory.full_text, MAX_SHOWN_CHARS, placeholder=" …")
+    return f"{short_id(memory.memory_id)} {memory.kind}{derived}: {text}"
 
 
 def _format_change(change: TransitionRecord) -> str:

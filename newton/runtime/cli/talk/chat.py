@@ -26,7 +26,7 @@ from newton.runtime.cli.conversations.sessions import format_checkpoints
 from newton.runtime.cli.conversations.tasks import run_task_command
 from newton.runtime.cli.options import AgentOption, FrameOption, ModelOption, check_session_name, load_settings
 from newton.runtime.cli.printing import say
-from newton.runtime.cli.talk.slash_commands import TOOL_COMMANDS, format_help, format_result, parse_arguments
+from newton.runtime.cli.talk.slash_commands import find_command, format_help, format_result, parse_arguments
 from newton.runtime.error_status import EXIT_INTERRUPTED, EXIT_OK
 from newton.settings import Settings
 
@@ -175,11 +175,10 @@ class ChatConversation:
         if command := BUILTIN_COMMANDS.get(name):
             if result := command(self, rest.strip()):
                 await result
-        elif tool_command := TOOL_COMMANDS.get(name):
+        else:
+            tool_command = find_command(name, BUILTIN_COMMANDS)
             arguments = parse_arguments(tool_command, rest.strip(), session=self.name)
             say(format_result(await self.backend.call_tool(tool_command.tool, arguments)))
-        else:
-            raise InputError(f"Unknown command {name}.", hint="/help lists the commands.")
 
     def print_help(self, _: str) -> None:
         say(f"{HELP_TEXT}\n\n{format_help()}")

@@ -1,8 +1,12 @@
 """Slash commands of the chat that each call one tool, and the format of their results."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, cast
+
+from newton.content.yaml_models import did_you_mean
+from newton.errors import InputError
+from newton.runtime.tools.mcp_tools import TOOLS
 
 HELP_COLUMN = 44
 LABELS = ("memory_id", "decision_id", "bundle_id", "session", "name", "line_id")  # the first field of an item's line
@@ -83,8 +87,18 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
 }
 
 
+def find_command(name: str, builtin_names: Iterable[str]) -> SlashCommand:
+    """Return the command of a tool. Raises InputError, which suggests the most similar command, for an unknown name."""
+    if command := TOOL_COMMANDS.get(name):
+        return command
+    hint = f"{did_you_mean(name, [*TOOL_COMMANDS, *builtin_names])} /help lists the commands.".strip()
+    raise InputError(f"Unknown command {name}.", hint=hint)
+
+
 def parse_arguments(command: SlashCommand, text: str, *, session: str) -> dict[str, object]:
     """Parse `text` into the arguments of a tool, by name: words, or texts in double quotes; the last takes the rest.
+
+    Raises InputError, which names the first required argument that is missing.
 
     >>> parse_arguments(TOOL_COMMANDS["/add-censor"], '"push to main" it needs a review', session="s")
     {'trigger': 'push to main', 'reason': 'it needs a review'}
@@ -101,6 +115,9 @@ def parse_arguments(command: SlashCommand, text: str, *, session: str) -> dict[s
         arguments[command.parameters[-1]] = rest.strip()
     if reason.strip():
         arguments["reasons"] = [{"text": reason.strip()}]
+    fields = TOOLS[command.tool].input_model.model_fields
+    if missing := [name for name in command.parameters if name not in arguments and fields[name].is_required()]:
+        raise InputError(f"The command requires {missing[0].upper()}.", hint=f"Its arguments are {command.usage}.")
     return arguments | ({"session": session} if command.uses_session else {})
 
 
