@@ -3,8 +3,8 @@
 import re
 from functools import lru_cache
 
-from newton.cognition.greetings import is_small_talk
 from newton.dialogue.sentence_centrality import STOP_WORDS
+from newton.heart.statements.greetings import is_small_talk
 from newton.heart.statements.lemmas import lemmatize
 
 MAX_REMARK_CHARS = 60

@@ -14,7 +14,6 @@ from newton.cognition.assembly.render import count_header_tokens
 from newton.cognition.bundles.cache import CoverageThresholds
 from newton.cognition.frames.selection import FrameChoice, choose_frame
 from newton.cognition.frames.training import load_or_train
-from newton.cognition.greetings import strip_greeting
 from newton.cognition.pipeline import ContextBuilder
 from newton.cognition.scoring.score import check_expression
 from newton.concurrency import task_group
@@ -29,6 +28,7 @@ from newton.db.pool import Database
 from newton.db.server_paths import find_database_folder
 from newton.errors import NotFoundError
 from newton.heart.procedures import DISK_ORIGIN
+from newton.heart.statements.greetings import strip_greeting
 from newton.ids import derive_agent_id
 from newton.memory import agents, reembedding
 from newton.providers.embedding_providers import embedder_for

@@ -196,7 +196,7 @@ async def test_there_are_not_too_many_lines(db: Database, agent: UUID) -> None:
         hand = IdentityEdit(ctx=teller(agent))
         for n in range(MAX_TENETS):
             await identity_store.add(tx, "value", f"Value {n}", edit=hand)
-    with pytest.raises(ConflictError, match="has 200 lines"):
+    with pytest.raises(ConflictError, match="maximum of 200 lines"):
         await own.add("value", "One more")
 
 

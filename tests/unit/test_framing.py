@@ -21,9 +21,9 @@ from newton.cognition.frames.selection import (
     keep_session_frame,
 )
 from newton.cognition.frames.training import load_or_train
-from newton.cognition.greetings import says_resolved, strip_greeting
 from newton.cognition.sources.signals import classify_intent
 from newton.content.frames import Frame, FramePattern, load_frames
+from newton.heart.statements.greetings import says_resolved, strip_greeting
 from newton.providers.embedding import Vector
 from newton.providers.minilm import MiniLM
 from tests.timing import assert_near_linear

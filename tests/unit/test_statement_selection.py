@@ -65,6 +65,7 @@ def embed(text: str, minilm: MiniLM) -> Mapping[str, Vector]:
         ("From next month on we close at 7 instead of 6", None),
         ("I mean the landlord did, the shop now costs me 1600 a month", ["The shop now costs me 1600 a month."]),
         ("sold the old piano", ["I sold the old piano."]),
+        ("Good morning! My sister is called Ana.", ["My sister is called Ana."]),
         ("My dog is Pixel. She is a beagle. What should she eat?", ["My dog is Pixel. She is a beagle."]),
         (
             "btw we live in Ghent and my wife Ana works at the port. any tips for a bike?",

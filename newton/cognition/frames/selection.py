@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from newton.cognition.frames.classifier import FrameClassifier
-from newton.cognition.greetings import says_resolved, strip_greeting
 from newton.content.frames import Frame
+from newton.heart.statements.greetings import says_resolved, strip_greeting
 
 if TYPE_CHECKING:
     from newton.client.context import FrameSelection

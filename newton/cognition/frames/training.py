@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from newton.cognition.frames import classifier
 from newton.cognition.frames.classifier import FrameClassifier, FrameExample, Vector
-from newton.cognition.greetings import strip_greeting
 from newton.content.frames import Frame
 from newton.content.package_data import data_folder
 from newton.errors import ProviderError
+from newton.heart.statements.greetings import strip_greeting
 from newton.ids import new_id
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
-from newton.cognition.greetings import strip_greeting
 from newton.cognition.request import NO_FILTERS, ContextBuildRequest
 from newton.cognition.sources import filters
 from newton.cognition.sources.gathered_data import (
@@ -46,6 +45,7 @@ from newton.heart.events import event_store
 from newton.heart.events.event_store import EventQuery, RecentEvents
 from newton.heart.identity import identity_store as identity
 from newton.heart.procedure_matching import match_triggers
+from newton.heart.statements.greetings import strip_greeting
 from newton.ids import derive_model_id
 from newton.memory.memory import Kind
 from newton.memory.ranking import DEFAULT_WEIGHTS, TIME_FIRST, RankingWeights

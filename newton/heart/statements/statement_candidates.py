@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from newton.heart.identity.standing_instructions import MAX_MESSAGE_CHARACTERS, detect_instructions, mask_foreign_text
 from newton.heart.statements import vocabulary
+from newton.heart.statements.greetings import is_courtesy
 from newton.heart.statements.lemmas import VERB_LEMMAS, lemmatize
 from newton.heart.statements.numerals import WordToken
 from newton.heart.statements.tokenizer import BREAK, START, STOP, is_latin_script, tokenize
@@ -272,8 +273,9 @@ def _to_candidate(plain: str, masked: str, span: tuple[int, int], *, is_asked: b
     opening = " ".join(masked[span[0] : start].casefold().split())
     is_ordered = opening.endswith("so") and not _SUBJECT.match(text) and find_verb(words) < 0
     form = ClauseForm.REQUEST if is_ordered else _classify_form(body, text, share, is_asked=is_asked)
-    if form is ClauseForm.STATEMENT and words[-1:] and words[-1].text in vocabulary.AUXILIARIES:
-        form = ClauseForm.FRAGMENT  # "the landlord did"
+    ends_early = words[-1:] and words[-1].text in vocabulary.AUXILIARIES  # "the landlord did"
+    if form is ClauseForm.STATEMENT and (ends_early or is_courtesy(text)):
+        form = ClauseForm.FRAGMENT
     return StatementCandidate(text, form, opening, words, find_verb(words), share, 0, 0, start, end)
 
 

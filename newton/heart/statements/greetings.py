@@ -81,7 +81,12 @@ def strip_greeting(text: str) -> str:
 
 def is_small_talk(text: str) -> bool:
     """Return True for a text that is only greeting, thanks, good wishes or a report that something is resolved."""
-    return says_resolved(text) or _ONLY.fullmatch(_normalize_apostrophes(text)) is not None
+    return says_resolved(text) or is_courtesy(text)
+
+
+def is_courtesy(text: str) -> bool:
+    """Return True for a text that is only greeting, thanks or good wishes."""
+    return _ONLY.fullmatch(_normalize_apostrophes(text)) is not None
 
 
 def says_resolved(text: str) -> bool:
