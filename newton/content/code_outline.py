@@ -69,6 +69,9 @@ _CONTAINERS = frozenset(
         *("extension", "contract", "union", "service", "defmodule", "impl", "actor"),
     )
 )
+# Keywords that are ordinary words too: after the name of a definition comes one of these characters.
+_AMBIGUOUS = frozenset(("type", "record", "object", "val", "message", "resource", "table", "view", "macro", "sub"))
+_AFTER_NAME = ("", "{", "(", "=", "<")
 _ARROW = re.compile(
     r"(?P<indent>[ \t]*)(?:export[ \t]+)?(?:default[ \t]+)?(?:const|let|var)[ \t]+(?P<name>[\w$]+)[^=\n]*=[ \t]*"
     r"(?:async[ \t]*)?(?:function\b|\([^\n]*=>|\([^()\n]*$|[\w$]+[ \t]*=>)"
@@ -110,7 +113,8 @@ _MASKS: Mapping[str, re.Pattern[str]] = {
 }
 _FAMILIES: Mapping[str, str] = {
     "python": "py pyi pyw",
-    "hash": "rb sh bash zsh fish pl pm r jl nim tcl cr ex exs coffee gd ps1 cmake mk tf graphql gql makefile dockerfile",
+    "hash": "rb sh bash zsh fish pl pm r jl nim tcl cr ex exs coffee gd ps1 cmake mk tf graphql gql makefile"
+    " dockerfile",
     "c": "c h cc cpp cxx hpp hh hxx m mm java go rs cs kt kts swift scala proto sol zig v sv glsl hlsl thrift",
     "script": "js mjs cjs jsx ts mts cts tsx php dart groovy gradle css scss less vue svelte",
     "dash": "sql lua hs elm adb ads vhd",
@@ -181,13 +185,8 @@ def find_definition(line: str, family: str) -> Definition | None:
 
 
 def _is_definition(match: re.Match[str], line: str) -> bool:
-    """Return False for words that only look like the keyword of a definition, such as a column that is called `type`."""
-    keyword, rest = match["keyword"].lower(), line[match.end() :].lstrip()
-    if keyword in ("type", "record", "object", "val", "message", "resource", "table", "view", "macro", "sub"):
-        return (rest[:1] in ("", "{", "(", "=", "<", "[", ":", "s") and not rest.startswith(("(", "=", ":", "["))) or (
-            keyword in ("table", "view", "type", "record") and rest[:1] in ("(", "=", "{", "")
-        )
-    return True
+    """Return False for words that only look like the keyword of a definition, such as a column called `type`."""
+    return match["keyword"].lower() not in _AMBIGUOUS or line[match.end() :].lstrip()[:1] in _AFTER_NAME
 
 
 def _indent(space: str) -> int:
