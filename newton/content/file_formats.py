@@ -18,9 +18,9 @@ SUFFIXES: Mapping[DocumentFormat, str] = {
     "text": "txt text rst adoc asciidoc org tex srt vtt",
     "html": "html htm xhtml",
     "pdf": "pdf",
-    "code": "py pyi pyw rb sh bash zsh fish pl pm r jl nim tcl cr ex exs coffee gd ps1 cmake mk c h cc cpp cxx hpp hh hxx"
-    " m mm java js mjs cjs jsx ts mts cts tsx go rs cs kt kts swift scala php dart groovy gradle proto css scss less sol"
-    " zig v sv glsl hlsl tf vue svelte sql lua hs elm adb ads vhd lisp cl clj cljs el scm erl hrl ml mli fs fsx pas bas"
+    "code": "py pyi pyw rb sh bash zsh fish pl pm r jl nim tcl cr ex exs coffee gd ps1 cmake mk c h cc cpp cxx hpp hh"
+    " hxx m mm java js mjs cjs jsx ts mts cts tsx go rs cs kt kts swift scala php dart groovy gradle proto css scss less"
+    " sol zig v sv glsl hlsl tf vue svelte sql lua hs elm adb ads vhd lisp cl clj cljs el scm erl hrl ml mli fs fsx pas bas"
     " vb f90 f95 asm s graphql gql thrift bat xml xsd xsl xslt svg wsdl plist",
     "data": "json json5 yaml yml toml ini cfg conf properties env",
     "table": "csv tsv tab psv",

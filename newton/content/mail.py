@@ -89,10 +89,8 @@ def _list_attachments(message: EmailMessage) -> list[str]:
 
 
 def _header(message: EmailMessage, name: str) -> str:
-    value = message.get(name)
-    return (
-        "" if value is None else collapse_whitespace(str(value).replace("\0", "")).encode("utf-8", "replace").decode()
-    )
+    value = str(message.get(name, "")).replace("\0", "")
+    return collapse_whitespace(value).encode("utf-8", "replace").decode()
 
 
 def _read_date(message: EmailMessage) -> datetime | None:

@@ -89,8 +89,6 @@ def _read_row(row: Element) -> str:
 
 
 def _read_text(paragraph: Element) -> str:
-    breaks = {f"{_DRAWING}br": " "}
-    pieces = (
-        (node.text or "") if node.tag == f"{_DRAWING}t" else breaks.get(node.tag, "") for node in paragraph.iter()
-    )
-    return collapse_whitespace("".join(pieces))
+    text, line_break = f"{_DRAWING}t", f"{_DRAWING}br"
+    nodes = (node for node in paragraph.iter() if node.tag in (text, line_break))
+    return collapse_whitespace("".join((node.text or "") if node.tag == text else " " for node in nodes))

@@ -29,7 +29,7 @@ class DecodedText(NamedTuple):
 
 
 def check_encoding(name: str) -> str:
-    """Return the standard name of an encoding. Raises InputError for an unknown one, or one that is no encoding of text."""
+    """Return the standard name of an encoding of text. Raises InputError for an unknown one."""
     try:
         found = codecs.lookup(name)
         "".encode(found.name)

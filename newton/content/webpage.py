@@ -22,46 +22,11 @@ _BLOCK_NAMES = (
 _BLOCKS = frozenset(_BLOCK_NAMES.split())
 # A table row that contains any of these is page layout, not data.
 # Elements without an end, and those whose end may be left out: an unclosed one is not nested in the one before.
-_UNNESTED = frozenset(
-    [
-        "area",
-        "base",
-        "br",
-        "col",
-        "embed",
-        "hr",
-        "img",
-        "input",
-        "link",
-        "meta",
-        "param",
-        "source",
-        "track",
-        "wbr",
-        "p",
-        "li",
-        "dt",
-        "dd",
-        "tr",
-        "td",
-        "th",
-        "thead",
-        "tbody",
-        "tfoot",
-        "option",
-        "optgroup",
-        "colgroup",
-        "rb",
-        "rt",
-        "rtc",
-        "rp",
-        "html",
-        "head",
-        "body",
-        "path",
-        "rect",
-    ]
+_UNNESTED_NAMES = (
+    "area base br col embed hr img input link meta param source track wbr p li dt dd tr td th thead tbody tfoot option "
+    "optgroup colgroup rb rt rtc rp html head body path rect"
 )
+_UNNESTED = frozenset(_UNNESTED_NAMES.split())
 _TAG = re.compile(r"<!--.*?(?:-->|\Z)|<(script|style|textarea)\b.*?(?:</\1|\Z)|<(/?)([a-zA-Z][a-zA-Z0-9-]*)", re.DOTALL)
 _LAYOUT_SELECTOR = "table, h1, h2, h3, h4, h5, h6, pre, ul, ol"
 

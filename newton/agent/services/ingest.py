@@ -176,20 +176,28 @@ class IngestService:
         """Store one file. Raises DocumentError, and IngestStoppedError once `stop` is set."""
         if stop.is_set():
             raise IngestStoppedError
-        document = await asyncio.to_thread(_load_file, path)
-        source_hash, ref = self._hash_source(document, encoding), str(path.resolve())
-        unread = DocumentSource(ref=ref, title=document.name.name, format=document.format, source_hash=source_hash)
+        document, unread = await asyncio.to_thread(self._load_file, path, encoding)
         async with self.scope.write(trust) as (tx, ctx):
             unchanged = await documents.count_unchanged(tx, unread, ctx=ctx)
         if unchanged is not None:
             report.add(IngestResult(0, unchanged, 0))
             report.unread += 1
             return
-        read = await _run_until_stopped(lambda: self._parse(document, ref, None, encoding, stop), stop)
+        read = await _run_until_stopped(lambda: self._parse(document, unread.ref, None, encoding, stop), stop)
         report.add(await self._store_passages(read.source, read.chunks, trust))
         report.redacted += count_redacted(read.chunks)
         if read.loaded.encoding not in (None, encoding, *ASSUMED_ENCODINGS):
             report.encodings[str(read.loaded.encoding)] += 1
+
+    def _load_file(self, path: Path, encoding: str | None) -> tuple[DocumentBytes, DocumentSource]:
+        """Read a file without parsing it. Raises DocumentError."""
+        ref = str(path.resolve())
+        if ref.encode(errors="ignore").decode() != ref:  # the file system allows any bytes
+            name = os.fsencode(path).decode(errors="replace")
+            raise DocumentError(name, "the name of the file is not valid UTF-8.", hint="Rename the file.")
+        document = load_bytes(path)
+        source_hash = self._hash_source(document, encoding)
+        return document, DocumentSource(ref=ref, title=path.name, format=document.format, source_hash=source_hash)
 
     def _parse(
         self, document: DocumentBytes, ref: str, title: str | None, encoding: str | None, stop: asyncio.Event
@@ -250,13 +258,6 @@ async def _run_until_stopped(read: Callable[[], _ReadDocument], stop: asyncio.Ev
         stopping.cancel()
 
 
-def _load_file(path: Path) -> DocumentBytes:
-    if not _has_utf8_name(path):
-        name = os.fsencode(path).decode(errors="replace")
-        raise DocumentError(name, "the name of the file is not valid UTF-8.", hint="Rename the file.")
-    return load_bytes(path)
-
-
 def _redact(chunk: TextChunk) -> TextChunk:
     return chunk._replace(
         text=redact_secrets(chunk.text),
@@ -270,8 +271,3 @@ def _missing_refs(folder: Path, refs: Sequence[str]) -> list[str]:
     root = folder.resolve()
     paths = [Path(ref) for ref in refs if Path(ref).is_absolute() and Path(ref).is_relative_to(root)]
     return [str(path) for path in paths if not path.exists()]
-
-
-def _has_utf8_name(path: Path) -> bool:
-    """Return whether the path is valid UTF-8, because the file system allows any bytes."""
-    return str(path.resolve()).encode(errors="ignore").decode() == str(path.resolve())

@@ -69,10 +69,7 @@ async def ingest_documents(
         *(f"{ref} no longer exists; its passages are retracted." for ref in missing),
         *_describe_skipped(found.skipped, path),
         *_describe_rejected(report.refused),
-        *(
-            f"{pluralize(n, 'document')} read as {name}; --encoding sets another."
-            for name, n in report.encodings.items()
-        ),
+        *_describe_encodings(report),
     ]
     for notice in notices:
         print_notice(notice)
@@ -132,13 +129,17 @@ def _describe_rejected(errors: Sequence[DocumentError]) -> Iterator[str]:
             yield f"newton: {len(paths)} files rejected, {reason} {names}\n  {hint}"
 
 
+def _describe_encodings(report: IngestReport) -> Iterator[str]:
+    for encoding, count in report.encodings.items():
+        yield f"{pluralize(count, 'document')} read as {encoding}; --encoding sets another encoding."
+
+
 def _describe_stop(report: IngestReport, total: int, waiting: int) -> str:
     read = report.documents + len(report.refused)
     at = f" at {report.stopped_at}, after {read:,} of {total:,} documents" if report.stopped_at else " while embedding"
-    pending = (
-        f"\n  {pluralize(waiting, 'passage is', 'passages are')} not embedded yet. {WAITING_HINT}" if waiting else ""
-    )
-    return f"Stopped{at}. What is stored is kept; run the command again to continue.{pending}"
+    text = f"Stopped{at}. What is stored is kept; run the command again to continue."
+    passages = pluralize(waiting, "passage is", "passages are")
+    return f"{text}\n  {passages} not embedded yet. {WAITING_HINT}" if waiting else text
 
 
 def _print_report(report: IngestReport) -> None:
