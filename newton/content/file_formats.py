@@ -19,9 +19,9 @@ SUFFIXES: Mapping[DocumentFormat, str] = {
     "html": "html htm xhtml",
     "pdf": "pdf",
     "code": "py pyi pyw rb sh bash zsh fish pl pm r jl nim tcl cr ex exs coffee gd ps1 cmake mk c h cc cpp cxx hpp hh"
-    " hxx m mm java js mjs cjs jsx ts mts cts tsx go rs cs kt kts swift scala php dart groovy gradle proto css scss less"
-    " sol zig v sv glsl hlsl tf vue svelte sql lua hs elm adb ads vhd lisp cl clj cljs el scm erl hrl ml mli fs fsx pas bas"
-    " vb f90 f95 asm s graphql gql thrift bat xml xsd xsl xslt svg wsdl plist",
+    " hxx m mm java js mjs cjs jsx ts mts cts tsx go rs cs kt kts swift scala php dart groovy gradle proto css scss"
+    " less sol zig v sv glsl hlsl tf vue svelte sql lua hs elm adb ads vhd lisp cl clj cljs el scm erl hrl ml mli fs"
+    " fsx pas bas vb f90 f95 asm s graphql gql thrift bat xml xsd xsl xslt svg wsdl plist",
     "data": "json json5 yaml yml toml ini cfg conf properties env",
     "table": "csv tsv tab psv",
     "log": "log out err jsonl ndjson",
@@ -34,11 +34,12 @@ SUFFIXES: Mapping[DocumentFormat, str] = {
 FORMAT_BY_SUFFIX: Mapping[str, DocumentFormat] = {
     f".{suffix}": form for form, suffixes in SUFFIXES.items() for suffix in suffixes.split()
 }
-FORMAT_BY_NAME: Mapping[str, DocumentFormat] = {
-    **dict.fromkeys(("makefile", "gnumakefile", "dockerfile", "containerfile", "rakefile", "gemfile"), "code"),
-    **dict.fromkeys(("jenkinsfile", "vagrantfile", "procfile", "justfile", "cmakelists.txt"), "code"),
-    **dict.fromkeys(("readme", "license", "licence", "copying", "authors", "changelog", "notice", "todo"), "text"),
+_NAMES: Mapping[DocumentFormat, str] = {
+    "code": "makefile gnumakefile dockerfile containerfile rakefile gemfile jenkinsfile vagrantfile procfile justfile"
+    " cmakelists.txt",
+    "text": "readme license licence copying authors changelog notice todo",
 }
+FORMAT_BY_NAME: Mapping[str, DocumentFormat] = {name: form for form, names in _NAMES.items() for name in names.split()}
 UNREADABLE_SUFFIXES: Mapping[str, str] = {
     **dict.fromkeys((".doc", ".dot", ".ppt", ".pps"), "old Office format"),
     **dict.fromkeys(

@@ -50,8 +50,13 @@ def run_parser(
     """
     code = _CHILD_CODE.format(path=sys.path, arguments=(module, seconds, max_megabytes))
     # of a session of its own, so that an interrupt from the terminal reaches only this process, which ends the child
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen([sys.executable, "-I", "-c", code], start_new_session=True, **pipes) as child:
+    with subprocess.Popen(
+        [sys.executable, "-I", "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as child:
         _running.add(child)
         try:
             output, errors = child.communicate(raw)
@@ -101,9 +106,12 @@ def _decode_result(output: bytes) -> ParsedDocument:
 
 
 def _decode_section(fields: Sequence[Any]) -> DocumentSection:
-    heading, paragraphs, spans, *others, date = fields
-    exact_spans = tuple((first, last) for first, last in spans)
-    return DocumentSection(heading, tuple(paragraphs), exact_spans, *others, _decode_date(date))
+    section = DocumentSection._make(fields)
+    return section._replace(
+        paragraphs=tuple(section.paragraphs),
+        spans=tuple((first, last) for first, last in section.spans),
+        date=_decode_date(fields[-1]),
+    )
 
 
 def _decode_date(text: str | None) -> datetime | None:

@@ -190,6 +190,14 @@ async def list_documents(tx: Tx, *, agent_id: UUID) -> list[DocumentSummary]:
     return [DocumentSummary(**row) for row in await SQL["list_documents"].fetch_all(tx, agent_id=agent_id)]
 
 
+async def find_document_id(tx: Tx, ref: str, *, agent_id: UUID) -> UUID:
+    """Return the id of the document with this `ref`. Raises NotFoundError."""
+    row = await SQL["find_document"].fetch_one(tx, agent_id=agent_id, ref=ref)
+    if row is None:
+        raise NotFoundError(f"There is no document {ref!r}.", hint="`newton documents` lists the documents.")
+    return row["document_id"]
+
+
 async def read_document(tx: Tx, document_ref: str, *, agent_id: UUID) -> DocumentDetail:
     """Return the document with this id, end of an id, or `ref`.
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
+from uuid import UUID
 
 from newton.agent.scope import AgentScope
 from newton.content import sandbox
@@ -19,12 +20,13 @@ from newton.content.documents import (
     load_bytes,
     parse_document,
 )
+from newton.content.text_encoding import check_encoding
 from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
 from newton.errors import InputError
 from newton.heart import documents
 from newton.heart.chunking import TextChunk, split_passages
 from newton.heart.documents import DocumentSource, IngestResult
-from newton.memory.hygiene import clean_ref, count_redactions, redact_secrets
+from newton.memory.hygiene import count_redactions, redact_secrets
 from newton.memory.memory import Trust
 
 FileCallback = Callable[[Path], None]
@@ -65,23 +67,28 @@ class IngestReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _ReadDocument:
+class ReadDocument:
     """A document with its passages; `source` identifies it and its content."""
 
     source: DocumentSource
     loaded: LoadedDocument
     chunks: Sequence[TextChunk]
 
+    @property
+    def text(self) -> str:
+        """Return the title and the text of all passages."""
+        return "\n".join((self.source.title, *(chunk.text for chunk in self.chunks)))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UploadResult:
-    """A document that was stored from its content: its ref, title and format, and the counts of its passages.
+    """A document that was stored from its content, with the counts of its passages.
 
     `redacted` is the number of passages from which secrets were removed.
     """
 
+    document_id: UUID
     ref: str
-    title: str
     format: str
     encoding: str | None
     counts: IngestResult
@@ -132,22 +139,32 @@ class IngestService:
             progress(path)
         return report
 
-    async def store_upload(
-        self, raw: bytes, *, name: str, ref: str | None, title: str | None, trust: Trust, encoding: str | None = None
-    ) -> UploadResult:
-        """Store a document from its content. `name` is its file name, which says its format.
+    async def read_upload(
+        self,
+        raw: bytes,
+        *,
+        name: str,
+        ref: str | None = None,
+        title: str | None = None,
+        encoding: str | None = None,
+    ) -> ReadDocument:
+        """Read a document from its content. `name` is its file name, which says its format.
 
         `ref` identifies the document when it is stored again; None takes the name. Raises DocumentError if the
-        content cannot be read.
+        content cannot be read, and InputError for an unknown encoding.
         """
-        cleaned, stop = clean_ref(name, what="name"), asyncio.Event()
-        document = await asyncio.to_thread(identify, PurePath(cleaned), raw)
-        source_ref = clean_ref(ref, what="ref") if ref is not None else cleaned
-        read = await asyncio.to_thread(self._parse, document, source_ref, title, encoding, stop)
+        encoding = None if encoding is None else check_encoding(encoding)
+        document = await asyncio.to_thread(identify, PurePath(name), raw)
+        return await asyncio.to_thread(self._parse, document, ref or name, title, encoding, asyncio.Event())
+
+    async def store_upload(self, read: ReadDocument, *, trust: Trust) -> UploadResult:
+        """Store a document that `read_upload` returned."""
         counts = await self._store_passages(read.source, read.chunks, trust)
+        async with self.scope.transaction() as tx:
+            stored = await documents.find_document_id(tx, read.source.ref, agent_id=self.scope.agent_id)
         return UploadResult(
-            ref=source_ref,
-            title=read.source.title,
+            document_id=stored,
+            ref=read.source.ref,
             format=read.source.format,
             encoding=read.loaded.encoding,
             counts=counts,
@@ -201,7 +218,7 @@ class IngestService:
 
     def _parse(
         self, document: DocumentBytes, ref: str, title: str | None, encoding: str | None, stop: asyncio.Event
-    ) -> _ReadDocument:
+    ) -> ReadDocument:
         loaded = parse_document(document, encoding=encoding)
 
         def count_tokens(text: str) -> int:
@@ -222,7 +239,7 @@ class IngestService:
             source_hash=self._hash_source(document, encoding),
             dated_at=loaded.date,
         )
-        return _ReadDocument(source=source, loaded=loaded, chunks=[_redact(chunk) for chunk in chunks])
+        return ReadDocument(source=source, loaded=loaded, chunks=[_redact(chunk) for chunk in chunks])
 
     def _hash_source(self, document: DocumentBytes, encoding: str | None) -> bytes:
         sizes = f"{self.sizes.chunk_tokens} {self.sizes.overlap_tokens}"
@@ -243,7 +260,7 @@ def count_redacted(chunks: Sequence[TextChunk]) -> int:
     return sum(1 for chunk in chunks if count_redactions(chunk.text, chunk.heading))
 
 
-async def _run_until_stopped(read: Callable[[], _ReadDocument], stop: asyncio.Event) -> _ReadDocument:
+async def _run_until_stopped(read: Callable[[], ReadDocument], stop: asyncio.Event) -> ReadDocument:
     """Run `read` in a thread. Raises what it raises, and IngestStoppedError as soon as `stop` is set."""
     reading = asyncio.ensure_future(asyncio.to_thread(read))
     stopping = asyncio.ensure_future(stop.wait())
