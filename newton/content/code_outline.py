@@ -60,7 +60,7 @@ _KEYWORD = re.compile(
     r"(?P<keyword>def|class|function\*?|fun|fn|func|sub|proc|procedure|struct|enum|trait|interface|module|namespace|"
     r"object|record|protocol|extension|contract|union|message|service|defmodule|defp|defn|defun|defmacro|table|view|"
     r"trigger|type|resource|actor|impl|val|macro)\b[ \t]*+(?:if[ \t]+not[ \t]+exists[ \t]+)?+(?:\([^()\n]*\)[ \t]*+)?+"
-    r"(?:<[^\n{]*>[ \t]*+)?+(?P<name>[\w$\"`][\w$.:!?\"`\-]*)",
+    r"(?:<(?:[^<>\n{]|<[^<>\n{]*>)*+>[ \t]*+)?+(?P<name>[\w$\"`][\w$.:!?\"`\-]*)",
     re.IGNORECASE,
 )
 _CONTAINERS = frozenset(
