@@ -8,7 +8,8 @@ from pathlib import Path, PurePath
 from stat import S_ISDIR, S_ISREG
 from typing import Literal, NamedTuple
 
-from newton.content import code_outline, log_file, markdown, sandbox, structured_data, tables
+from newton.content import sandbox
+from newton.content.charset import DecodedText, decode_text
 from newton.content.file_formats import (
     REMEDIES,
     SNIFFED_BYTES,
@@ -17,8 +18,8 @@ from newton.content.file_formats import (
     find_format,
     looks_like_text,
 )
+from newton.content.formats import code_outline, log_file, markdown, structured_data, tables
 from newton.content.sections import DocumentSection, ParsedDocument
-from newton.content.text_encoding import DecodedText, decode_text
 from newton.errors import InputError
 
 TextFormat = Literal["markdown", "text"]  # can be parsed from a string; the other formats need a file
@@ -28,11 +29,11 @@ HTML_SECONDS = 30  # of CPU time to read a page; a page of 50 MB takes a few
 
 # The parsers of binary formats, each a module with a function `read`, which runs in a subprocess with limits.
 _BINARY_PARSERS = {
-    "pdf": "newton.content.pdf",
-    "docx": "newton.content.word_document",
-    "pptx": "newton.content.presentation",
-    "xlsx": "newton.content.spreadsheet",
-    "mail": "newton.content.mail",
+    "pdf": "newton.content.formats.pdf",
+    "docx": "newton.content.formats.word_document",
+    "pptx": "newton.content.formats.presentation",
+    "xlsx": "newton.content.formats.spreadsheet",
+    "mail": "newton.content.formats.mail",
 }
 _SOURCE_FORMATS = frozenset(("code", "data", "table", "log", "notebook"))  # titled by their file names
 _EMPTY_HINT = "Leave the document out, or add text to it."
@@ -158,7 +159,7 @@ def unreadable_error(path: Path, error: OSError) -> DocumentError:
 
 def _parse_decoded(text: str, form: DocumentFormat, name: PurePath) -> ParsedDocument:
     if form == "html":
-        return sandbox.run_parser("newton.content.webpage", text.encode(), seconds=HTML_SECONDS)
+        return sandbox.run_parser("newton.content.formats.webpage", text.encode(), seconds=HTML_SECONDS)
     if form in ("code", "data"):
         suffix = name.suffix if "." in name.name[1:] else f".{name.name}"
         return structured_data.parse_data(text, suffix) if form == "data" else code_outline.parse_code(text, suffix)

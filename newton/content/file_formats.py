@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Literal
 
-from newton.content.text_encoding import find_encoding, is_utf8
+from newton.content.charset import find_encoding, is_utf8
 
 DocumentFormat = Literal[
     "markdown", "text", "html", "pdf", "code", "data", "table", "log", "mail", "docx", "pptx", "xlsx", "notebook"

@@ -357,8 +357,8 @@ def test_what_pypdf_says_of_a_crooked_file_reaches_nobody(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("reader", "raw"),
     [
-        ("newton.content.webpage", (b"<div>" * 900 + b"<p>x" * 900) * 5),
-        ("newton.content.pdf", pdf(*["\n".join(["Oil the oars, then row."] * 2_000)] * 80)),
+        ("newton.content.formats.webpage", (b"<div>" * 900 + b"<p>x" * 900) * 5),
+        ("newton.content.formats.pdf", pdf(*["\n".join(["Oil the oars, then row."] * 2_000)] * 80)),
     ],
 )
 def test_a_reader_that_does_not_end_is_ended(reader: str, raw: bytes) -> None:
@@ -370,7 +370,7 @@ def test_a_reader_that_takes_all_memory_is_ended() -> None:
     # Each of the paragraphs opens each of the elements anew: 14 kB are a million nodes.
     grows = "<p>" + "".join(f"<b a={n}>" for n in range(1_000)) + "<p>x" * 1_000
     with pytest.raises(InputError, match=r"is broken|needs more than 100 MB"):
-        sandbox.run_parser("newton.content.webpage", grows.encode(), max_megabytes=100)
+        sandbox.run_parser("newton.content.formats.webpage", grows.encode(), max_megabytes=100)
 
 
 def test_a_folder_gives_its_documents_in_order(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from newton.agent.scope import AgentScope
 from newton.content import sandbox
+from newton.content.charset import check_encoding
 from newton.content.document_folders import FoundDocuments, find_documents
 from newton.content.documents import (
     DocumentBytes,
@@ -20,7 +21,6 @@ from newton.content.documents import (
     load_bytes,
     parse_document,
 )
-from newton.content.text_encoding import check_encoding
 from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
 from newton.errors import InputError
 from newton.heart import documents

@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from newton.agent.services.ingest import IngestReport
+from newton.content.charset import check_encoding
 from newton.content.document_folders import OUTSIDE_LINK, SkippedFiles
 from newton.content.documents import DocumentError
-from newton.content.text_encoding import check_encoding
 from newton.errors import InputError
 from newton.memory.memory import Trust
 from newton.memory.outbox import DrainControl, DrainResult, read_backlog

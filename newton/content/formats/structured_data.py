@@ -3,8 +3,8 @@
 import json
 from typing import Any, cast
 
-from newton.content.code_outline import parse_code
-from newton.content.markdown import parse_markdown
+from newton.content.formats.code_outline import parse_code
+from newton.content.formats.markdown import parse_markdown
 from newton.content.sections import DocumentSection, ParsedDocument, join_heading
 from newton.errors import InputError
 

@@ -6,10 +6,10 @@ from datetime import datetime
 
 from python_calamine import CalamineError, CalamineWorkbook, PasswordError
 
-from newton.content.office_xml import read_properties
+from newton.content.formats.office_xml import read_properties
+from newton.content.formats.tables import build_sections
+from newton.content.formats.zip_limits import open_archive
 from newton.content.sections import DocumentSection, LineSpan, ParsedDocument
-from newton.content.tables import build_sections
-from newton.content.zip_limits import open_archive
 from newton.errors import InputError
 
 _ZIP = b"PK"

@@ -4,10 +4,10 @@ import io
 
 import mammoth
 
-from newton.content import webpage
-from newton.content.office_xml import read_properties
+from newton.content.formats import webpage
+from newton.content.formats.office_xml import read_properties
+from newton.content.formats.zip_limits import open_archive
 from newton.content.sections import ParsedDocument
-from newton.content.zip_limits import open_archive
 from newton.errors import InputError
 
 _STYLES = "p[style-name='Title'] => h1:fresh\np[style-name='Subtitle'] => h2:fresh"

@@ -6,9 +6,9 @@ from typing import NamedTuple
 from xml.etree.ElementTree import Element
 from zipfile import ZipFile
 
-from newton.content.office_xml import BROKEN, read_properties, read_xml
+from newton.content.formats.office_xml import BROKEN, read_properties, read_xml
+from newton.content.formats.zip_limits import open_archive
 from newton.content.sections import MAX_HEADING_CHARS, DocumentSection, ParsedDocument, collapse_whitespace
-from newton.content.zip_limits import open_archive
 from newton.errors import InputError
 
 _DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/main}"

@@ -8,8 +8,8 @@ from email.message import EmailMessage
 from email.parser import BytesParser
 from email.utils import parsedate_to_datetime
 
-from newton.content import webpage
-from newton.content.markdown import parse_plain_text
+from newton.content.formats import webpage
+from newton.content.formats.markdown import parse_plain_text
 from newton.content.sections import DocumentSection, ParsedDocument, collapse_whitespace
 from newton.errors import InputError
 
