@@ -46,7 +46,8 @@ def kept(home: Path, agent: str) -> set[str]:
 def test_a_link_that_stays_in_the_folder_is_followed(home: Path, folder: Path) -> None:
     done = typed(home, "ingest", str(folder), "--agent", "inside")
     assert ok(done) == "3 documents: 2 new passages, 1 unchanged, 0 replaced.\n"
-    assert "link" not in done.stderr
+    assert " out of " not in done.stderr
+    assert "2 files or folders skipped, broken link, or no permission: " in done.stderr
     assert kept(home, "inside") == {"Artemis", "granite"}
 
 
@@ -57,13 +58,14 @@ def test_a_link_that_leads_out_of_the_folder_is_left_alone_and_told(home: Path, 
     assert f"{said}  Give --follow-links to follow them.\n" in done.stderr
     assert kept(home, "outside") == {"Artemis", "granite"}
     told = json.loads(ok(typed(home, "ingest", str(leaky), "--json", "--agent", "outside")))
-    assert told["links_skipped"] == [f"{leaky}/harmless.md", f"{leaky}/more/papers"]
+    skipped = {one["reason"]: one for one in told["skipped"]}["link out of the folder"]
+    assert (skipped["count"], skipped["examples"]) == (2, [f"{leaky}/harmless.md", f"{leaky}/more/papers"])
 
 
 def test_with_follow_links_they_are_followed_once(home: Path, leaky: Path) -> None:
     done = typed(home, "ingest", str(leaky), "--follow-links", "--agent", "followed")
-    assert ok(done).startswith("5 documents: 4 new passages, ")
-    assert "link" not in done.stderr
+    assert ok(done).startswith("6 documents: 4 new passages, ")
+    assert " out of " not in done.stderr
     assert kept(home, "followed") == {"Artemis", "granite", "door", "sealed"}
 
 
