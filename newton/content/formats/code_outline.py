@@ -59,7 +59,8 @@ _KEYWORD = re.compile(
     rf"(?P<indent>[ \t]*)(?>(?:(?:{_MODIFIERS})(?:\([\w:, ]*\))?[ \t]+)*)"
     r"(?P<keyword>def|class|function\*?|fun|fn|func|sub|proc|procedure|struct|enum|trait|interface|module|namespace|"
     r"object|record|protocol|extension|contract|union|message|service|defmodule|defp|defn|defun|defmacro|table|view|"
-    r"trigger|type|resource|actor|impl|val|macro)\b[ \t]*+(?>(?:if[ \t]+not[ \t]+exists[ \t]+)?)(?>(?:\([^()\n]*\)[ \t]*)?)"
+    r"trigger|type|resource|actor|impl|val|macro)\b[ \t]*+(?>(?:if[ \t]+not[ \t]+exists[ \t]+)?)"
+    r"(?>(?:\([^()\n]*\)[ \t]*)?)"
     r"(?>(?:<(?:[^<>\n{]|<[^<>\n{]*>)*>[ \t]*)?)(?P<name>[\w$\"`][\w$.:!?\"`\-]*)",
     re.IGNORECASE,
 )
@@ -78,7 +79,8 @@ _ARROW = re.compile(
 )
 # a function of C or a method of Java: a name before parentheses, at the end of which is no semicolon
 _CALLABLE = re.compile(
-    r"(?P<indent>[ \t]*+)(?>(?:[\w:<>,~*&\[\]?.@]++[ \t]++)*)[*&]*+(?P<name>[~\w$][\w:~$]*+)[ \t]*+\([^;\n]*(?<![;,\s])$"
+    r"(?P<indent>[ \t]*+)(?>(?:[\w:<>,~*&\[\]?.@]++[ \t]++)*)[*&]*+(?P<name>[~\w$][\w:~$]*+)[ \t]*+"
+    r"\([^;\n]*(?<![;,\s])$"
 )
 _NO_CALLABLE = re.compile(
     r"[ \t]*(?:\}?[ \t]*(?:else|catch|finally)\b|(?:if|for|while|switch|return|do|using|lock|foreach|with|match|when|"
