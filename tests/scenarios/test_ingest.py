@@ -16,6 +16,7 @@ from newton.memory.outbox import RUN_TO_THE_END, DrainControl, DrainResult, read
 from newton.providers import token_counter
 from newton.providers.embedding import Vector
 from newton.providers.fakes import HashEmbedder
+from newton.runtime.tools.mcp_tools import run_tool
 from tests.scenarios.conftest import Mind, newton
 
 FILES = 12
@@ -142,3 +143,29 @@ async def test_passages_have_a_total_of_their_own_which_more_of_them_never_excee
         by_number = [costs[total, top_k] for top_k in range(6)]
         assert all(sum(fewer) <= sum(more) and more[: len(fewer)] == fewer for fewer, more in pairwise(by_number))
     assert len(costs[2_000, 5]) == 5 and costs[0, 5] == []
+
+
+async def test_a_model_stores_reads_and_deletes_a_document(mind: Mind) -> None:
+    services = newton(mind, HashEmbedder())
+    text = "# Winch\n\nHaul the rope of the winch.\n"
+    stored = await run_tool(services, "ingest_document", {"name": "winch.md", "content": text, "source": "own"})
+    assert not stored.is_error and (stored.fields["document"], stored.fields["new"]) == ("winch.md", 1)
+    found = await run_tool(services, "recall", {"query": "rope of the winch"})
+    assert "[Winch, line 3] Haul the rope" in str(found.fields)
+    listed = await run_tool(services, "documents", {})
+    assert [one["title"] for one in listed.fields["items"]] == ["Winch"]  # pyright: ignore[reportIndexIssue, reportGeneralTypeIssues]
+    read = await run_tool(services, "documents", {"document": "winch.md"})
+    assert "'location': 'line 3'" in str(read.fields)
+    planned = await run_tool(services, "delete_document", {"document": "winch.md"})
+    assert "Nothing is deleted yet" in str(planned.fields)
+    deleted = await run_tool(services, "delete_document", {"document": "winch.md", "confirm": "delete"})
+    assert deleted.fields == {"document": "winch.md", "deleted_memories": 1}
+    gone = await run_tool(services, "documents", {"document": "winch.md"})
+    assert gone.is_error
+
+
+async def test_a_document_of_a_tool_stays_in_quarantine(mind: Mind) -> None:
+    services = newton(mind, HashEmbedder())
+    await run_tool(services, "ingest_document", {"name": "winch.md", "content": "Haul the rope of the winch."})
+    found = await run_tool(services, "recall", {"query": "rope of the winch"})
+    assert "Haul" not in str(found.fields)

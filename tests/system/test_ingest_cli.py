@@ -162,5 +162,5 @@ def test_an_interrupted_command_says_where_it_stopped_and_continues(
     assert stopped and stopped[1] == f"{int(stopped[2]):03}" and 20 <= int(stopped[2]) < 200
     assert "passages are not embedded yet. The daemon embeds them" in trace
     again = ok(typed(home, "ingest", str(folder), "--agent", agent))
-    kept = re.match(r"200 documents: (\d+) new passages, (\d+) unchanged, 0 replaced", again)
-    assert kept and int(kept[2]) > 0, again
+    kept = re.match(r"200 documents: [\d,]+ new passages, (\d+) unchanged, 0 replaced", again)
+    assert kept and int(kept[1]) > 0, again
