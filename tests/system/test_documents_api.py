@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from newton.client import ApiError, AsyncClient
+from newton.client import ApiError
 from newton.db.pool import Database
 from tests.system.served import Api, served
 
@@ -93,7 +93,7 @@ async def test_what_is_no_document_is_refused(writer: httpx2.AsyncClient, body: 
 
 
 async def test_the_client_stores_reads_and_deletes(api: Api) -> None:
-    async with AsyncClient(api.url, token=await api.token("ana", "write")) as client:
+    async with api.client(await api.token("ana", "write")) as client:
         stored = await client.upload_document("boat.py", b"def row():\n    return 1\n", title="Rowing")
         assert stored["format"] == "code"
         (document,) = await client.documents()

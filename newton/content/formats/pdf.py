@@ -43,11 +43,13 @@ def read(raw: bytes) -> ParsedDocument:
 
 def _read_date(reader: PdfReader) -> datetime | None:
     """Return the time of the last change, or else of the creation; None if the document states none."""
+    if reader.metadata is None:
+        return None
     try:
-        date = reader.metadata and (reader.metadata.modification_date or reader.metadata.creation_date)
+        date = reader.metadata.modification_date or reader.metadata.creation_date
     except (ValueError, TypeError):
         return None
-    return date and (date if date.tzinfo else date.replace(tzinfo=UTC))
+    return date.replace(tzinfo=UTC) if date and not date.tzinfo else date
 
 
 def _iter_page_texts(reader: PdfReader) -> Iterator[str]:
