@@ -131,6 +131,11 @@ class Settings(BaseModel):
     llm_timeout: float = Field(
         60.0, gt=0, le=3_600, description="Timeout of a model call in seconds, including retries."
     )
+    quote_without_model: bool = Field(
+        default=False,
+        description="Answer OpenAI clients with quotes of memory, after a sentence that says so, when no model answers."
+        " If false, they get an error.",
+    )
     llm_tokens_per_day: int = Field(2_000_000, ge=0, description="Maximum tokens of model calls per agent and UTC day.")
     max_output_tokens: int | None = Field(
         None,

@@ -23,7 +23,7 @@ from newton.errors import ConfigError, DatabaseError
 from newton.runtime import daemon_address
 from newton.runtime.access import operator_token
 from newton.runtime.agent_registry import AgentRegistry
-from newton.runtime.api.app import create_app
+from newton.runtime.api.app import create_app, stop_turns
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.command_socket import SocketUnavailableError
 from newton.runtime.jobs.schedule import SCHEDULES, build_runner
@@ -33,8 +33,9 @@ from newton.runtime.tracing import export_traces
 from newton.runtime.wiring import AgentServices
 from newton.settings import Settings
 
-# Seconds from the stop signal until requests are cancelled, database connections are dropped, and the process exits.
-DRAIN_SECONDS, ABORT_SECONDS, EXIT_SECONDS = 7, 8.0, 9.5
+# Seconds from the stop signal until replies are ended with an error, requests are cancelled, database connections are
+# dropped, and the process exits.
+REPLY_SECONDS, DRAIN_SECONDS, ABORT_SECONDS, EXIT_SECONDS = 5.0, 7, 8.0, 9.5
 BACKLOG = 512  # connections that wait to be accepted
 REQUEST_HEAD_SECONDS = 10  # timeout for the head of a request
 STALLED_READER_SECONDS = 20  # timeout for a client that reads nothing
@@ -179,14 +180,16 @@ async def serve(
             tasks.create_task(JobWorker(newton.scope.db, build_runner(agents)).work(SCHEDULES, stop))
             on_message(f"Newton serves {url}. Operator token: {settings.home / operator_token.TOKEN_FILE}.")
             await stop.wait()
+            asyncio.get_running_loop().call_later(REPLY_SECONDS, stop_turns, app)
             asyncio.get_running_loop().call_later(ABORT_SECONDS, newton.scope.db.terminate)
             on_message("Newton is shutting down.")
             listener.cancel()
             app.state.broadcaster.close()
             server.should_exit = True
             await asyncio.gather(server_task, commands.stop(drain_seconds=DRAIN_SECONDS))
-            if app.state.running_turns:  # they store the reply so far
-                await asyncio.wait(app.state.running_turns, timeout=ABORT_SECONDS - DRAIN_SECONDS)
+            with suppress(TimeoutError):  # the turns store the reply so far
+                stored = asyncio.gather(*(turn.wait() for turn in app.state.running_turns))
+                await with_timeout(stored, seconds=ABORT_SECONDS - DRAIN_SECONDS)
 
 
 async def _start_command_server(commands: LocalCommandServer, on_message: Callable[[str], None]) -> LocalCommandServer:

@@ -1,6 +1,6 @@
 """The composition root: factories of all services of one agent, from its scope, settings and content files."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from newton.agent.compaction.service import CompactionService
 from newton.agent.loop.tools import AgentToolset
 from newton.agent.loop.turn import TurnRunner
+from newton.agent.loop.turn_status import ProgressCallback, ignore_progress
 from newton.agent.maintenance.service import MaintenanceService
 from newton.agent.services.bundles import BundleService
 from newton.agent.services.censors import CensorService
@@ -22,7 +23,6 @@ from newton.content.frames import Frame
 from newton.content.profiles import Profile
 from newton.content.skills import SkillFile
 from newton.db.pool import Tx
-from newton.dialogue.compaction.progress_events import CompactionEvent
 from newton.dialogue.compaction.strategies import parse_preset
 from newton.errors import NewtonError
 from newton.ids import derive_model_id
@@ -42,12 +42,6 @@ if TYPE_CHECKING:
     from newton.agent.services.ingest import IngestService
     from newton.providers.chat import ChatModel
     from newton.providers.embedding import Embedder
-
-EventCallback = Callable[[CompactionEvent], None]
-
-
-def _ignore(event: CompactionEvent) -> None: ...
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentServices(ScopeServices):
@@ -156,7 +150,7 @@ class AgentServices(ScopeServices):
     def archive(self) -> AgentArchive:
         return AgentArchive(scope=self.scope, agent=self.settings.agent, chain_heads=self.chain_heads)
 
-    def compaction(self, on_event: EventCallback = _ignore) -> CompactionService:
+    def compaction(self, on_event: ProgressCallback = ignore_progress) -> CompactionService:
         """Return the service that compacts long conversations. `on_event` receives a progress event for each step."""
         return CompactionService(
             scope=self.scope,
@@ -166,7 +160,7 @@ class AgentServices(ScopeServices):
             on_event=on_event,
         )
 
-    def sessions(self, origin: str, on_event: EventCallback = _ignore) -> SessionService:
+    def sessions(self, origin: str, on_event: ProgressCallback = ignore_progress) -> SessionService:
         budget, compaction = options.conversation_budget(self.settings), self.compaction(on_event)
         return SessionService(scope=self.scope.at(origin), compaction=compaction, conversation_tokens=budget)
 
@@ -189,7 +183,7 @@ class AgentServices(ScopeServices):
         )
 
     def turn_runner(
-        self, model: "ChatModel | None", *, origin: str = "chat", on_event: EventCallback = _ignore
+        self, model: "ChatModel | None", *, origin: str = "chat", on_event: ProgressCallback = ignore_progress
     ) -> TurnRunner:
         return TurnRunner(
             scope=self.scope.at(origin),
@@ -200,6 +194,8 @@ class AgentServices(ScopeServices):
             limits=options.build_turn_limits(self.settings),
             sizes=options.build_summary_sizes(self.settings),
             tools=self.toolset("agent"),
+            quotes_for_clients=self.settings.quote_without_model,
+            on_event=on_event,
         )
 
     async def working_memory(self, session: str | None) -> WorkingMemory:

@@ -16,6 +16,7 @@ from newton.agent.loop.prompt import (
     count_separator_tokens,
     exceeds_tokens,
 )
+from newton.agent.loop.turn_status import ProgressCallback, ignore_progress, report_waiting
 from newton.agent.scope import AgentScope
 from newton.db.pool import in_transaction
 from newton.dialogue.compaction.view_budget import fit_to_budget
@@ -82,12 +83,16 @@ class PromptBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatService:
-    """Calls of the chat model for one agent. `model` is None if none is configured."""
+    """Calls of the chat model for one agent. `model` is None if none is configured.
+
+    `on_event` receives what a call waits for until the reply begins.
+    """
 
     scope: AgentScope
     model: ChatModel | None
     limits: TokenLimits
     purpose: str = "turn"  # by which the usage is recorded
+    on_event: ProgressCallback = ignore_progress
 
     async def get_budget(self) -> PromptBudget:
         """Return the token limits of a prompt's parts, converted from the model's tokens to local ones."""
@@ -179,14 +184,16 @@ class ChatService:
         received: list[str] = []
         is_recorded = False
         try:
-            async for chunk in self._call_model(model, request):
-                if isinstance(chunk, ChatReply):
-                    is_recorded = True
-                    replies.append(chunk)
-                    await self._record_usage(chunk, request)
-                else:
-                    received += [chunk] if isinstance(chunk, str) else []
-                    yield chunk
+            with report_waiting(model.name, self.on_event) as report_begin:
+                async for chunk in self._call_model(model, request):
+                    report_begin()
+                    if isinstance(chunk, ChatReply):
+                        is_recorded = True
+                        replies.append(chunk)
+                        await self._record_usage(chunk, request)
+                    else:
+                        received += [chunk] if isinstance(chunk, str) else []
+                        yield chunk
         except ProviderError:
             is_recorded = True  # a failing model has reported its usage already, or has none
             raise

@@ -13,6 +13,7 @@ from newton.agent.loop.tool_loop import QUOTA_HINT
 from newton.agent.loop.tools import AgentToolset
 from newton.agent.loop.turn_preparation import PreparedTurn, RunningTurn, TurnPreparer
 from newton.agent.loop.turn_recorder import PrivateRecorder, RecordedInput, ReplyRecord, TurnRecorder
+from newton.agent.loop.turn_status import ProgressCallback, ignore_progress
 from newton.agent.loop.turn_types import TurnInput, TurnResult
 from newton.agent.scope import AgentScope
 from newton.cognition.bundles.bundle_store import AnsweredBy
@@ -39,7 +40,11 @@ EMPTY_REPLY_MESSAGE = "The model returned an empty reply."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRunner:
-    """Runs turns for one agent. Without `tools`, the model is not offered Newton's tools."""
+    """Runs turns for one agent. Without `tools`, the model is not offered Newton's tools.
+
+    With `quotes_for_clients`, an API caller gets quotes of memory in place of a reply that fails before it begins.
+    `on_event` receives what a turn waits for.
+    """
 
     scope: AgentScope
     contexts: ContextBuilder
@@ -49,14 +54,17 @@ class TurnRunner:
     limits: TokenLimits
     sizes: SummarySizes = DEFAULT_SIZES
     tools: AgentToolset | None = None
+    quotes_for_clients: bool = False
+    on_event: ProgressCallback = ignore_progress
 
     async def run(self, turn_input: TurnInput) -> AsyncGenerator[ReplyPiece | TurnResult]:
         """Yield the pieces of the reply, then the TurnResult. If closed early, store the text received so far.
 
         Turns of a session run one at a time, across processes. Raises OverloadedError if another turn of the session
         does not end in time, or takes the session over during this one; then nothing more is stored. For an API caller,
-        raises ContextWindowError, before anything is stored, if the instructions and tools are too long, and the
-        model's ProviderError unless quotes of memory may replace the reply.
+        raises ContextWindowError, before anything is stored, if the instructions and tools are too long. If the model
+        fails, an API caller gets its ProviderError, also after a part of the reply, which is stored; any other caller
+        gets a TurnResult that says so.
         """
         text, session_id = clean_text(turn_input.text, what="message"), turn_input.session_id
         if options := turn_input.caller_options:
@@ -106,6 +114,9 @@ class TurnRunner:
             has_reply = await recorder.store_reply(reply)
         if not has_reply and _is_complete_without_text(turn, prepared, reason):
             has_reply, degraded = True, None
+        if has_reply and turn.is_api_call and isinstance(reason, ProviderError) and not prepared.is_filtered:
+            await recorder.record_context(prepared.context)
+            raise reason  # no finish reason of the API means that a reply was cut by a failure
         author: AnsweredBy = "censor" if isinstance(reason, str) else "model"
         if not has_reply:
             degraded = degraded or EMPTY_REPLY_MESSAGE
@@ -135,13 +146,13 @@ class TurnRunner:
         """Return the turn with the context that is quoted, the reply, and its author: "memory" or "censor".
 
         `reason` is the message of the censor that blocked the turn, or the model's failure. For an API caller, the
-        failure is raised if nothing can be quoted, or if quotes may not replace the reply. If no model is configured,
-        the reply comes from memory, even if that has nothing.
+        failure is raised, unless quotes may replace the reply and memory has some. If no model is configured, the
+        quotes may also be a sentence that memory has nothing.
         """
         if isinstance(reason, str):
             return prepared, [reason], "censor"
-        is_api_call = turn.input.caller_options is not None
-        if is_api_call and (isinstance(reason, REQUEST_ERRORS) or not turn.options.accepts_quotes):
+        is_quotable = self.quotes_for_clients and turn.options.accepts_quotes and not isinstance(reason, REQUEST_ERRORS)
+        if turn.is_api_call and not is_quotable:
             raise reason
         if prepared.tool_loop:
             # A context built for a model omits the conversation.
@@ -150,11 +161,11 @@ class TurnRunner:
             raise reason
         bundle = prepared.context.bundle
         quotes = quote_memories(bundle)
-        if is_api_call and not quotes and self.model is not None:
+        if turn.is_api_call and not quotes and self.model is not None:
             raise reason
         allowed = await self.gate.omit_blocked(quotes, exempt=check.explained)
         reply = render_reply(allowed or quotes, bundle, is_stored=turn.private is None)
-        if is_api_call:  # its clients show nothing but the text
+        if turn.is_api_call:  # its clients show nothing but the text
             reply = f"({reason.what} This answer only quotes memory.)\n\n{reply}"
         try:
             await self.gate.check_reply(reply, exempt=check.explained)
@@ -172,6 +183,7 @@ class TurnRunner:
             model=self.model,
             limits=self.limits,
             tools=self.tools,
+            on_event=self.on_event,
         )
 
     def _to_failure(self, reason: str) -> ProviderError:
@@ -188,9 +200,9 @@ def _is_complete_without_text(turn: RunningTurn, prepared: PreparedTurn, reason:
 
     The model may have used its tokens for reasoning, or have answered in another field.
     """
-    if turn.input.caller_options is None or not prepared.replies or isinstance(reason, str):
+    if not turn.is_api_call or not prepared.replies or isinstance(reason, str):
         return False
-    return reason is None or prepared.replies[-1].finish == "length"
+    return reason is None or prepared.is_filtered or prepared.replies[-1].finish == "length"
 
 
 def _to_reply_record(turn: RunningTurn, prepared: PreparedTurn, text: str, answered_by: AnsweredBy) -> ReplyRecord:

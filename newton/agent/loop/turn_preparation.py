@@ -20,6 +20,7 @@ from newton.agent.loop.prompt import (
 from newton.agent.loop.tool_loop import OWN_CALL_PREFIX, ToolLoop
 from newton.agent.loop.tools import EXPAND_TOOL, AgentToolset, list_tools
 from newton.agent.loop.turn_recorder import PrivateRecorder, RecordedInput, TurnRecorder
+from newton.agent.loop.turn_status import RETRIEVING, ProgressCallback, ignore_progress
 from newton.agent.loop.turn_types import CENSOR_MESSAGE, CallerOptions, PrivateConversation, TurnInput
 from newton.agent.scope import AgentScope
 from newton.cognition.pipeline import ContextBuilder
@@ -54,6 +55,11 @@ class RunningTurn:
     @property
     def options(self) -> CallerOptions:
         return self.input.caller_options or CallerOptions()
+
+    @property
+    def is_api_call(self) -> bool:
+        """Return whether the input comes from a client of OpenAI's API, which gets failures as errors."""
+        return self.input.caller_options is not None
 
     @property
     def private(self) -> PrivateConversation | None:
@@ -95,6 +101,11 @@ class PreparedTurn:
         """Return what the model said outside of its reply text: a refusal, or the transcript of audio."""
         return self.replies[-1].speech if self.replies else ""
 
+    @property
+    def is_filtered(self) -> bool:
+        """Return whether a content filter of the model's server has ended the reply."""
+        return bool(self.replies) and self.replies[-1].server_finish == "content_filter"
+
     def finish_reason(self, degraded: str | None) -> FinishReason:
         if not self.replies:
             return "stop"
@@ -103,7 +114,10 @@ class PreparedTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnPreparer:
-    """Prepares turns of one agent. Without `tools`, the model is not offered Newton's tools."""
+    """Prepares turns of one agent. Without `tools`, the model is not offered Newton's tools.
+
+    `on_event` receives what the turn waits for.
+    """
 
     scope: AgentScope
     contexts: ContextBuilder
@@ -112,6 +126,7 @@ class TurnPreparer:
     model: ChatModel | None
     limits: TokenLimits
     tools: AgentToolset | None = None
+    on_event: ProgressCallback = ignore_progress
 
     async def prepare(self, turn: RunningTurn, check: CensorCheck) -> PreparedTurn:
         """Build the context and, unless a censor or a limit forbids a model call, the request to the model."""
@@ -122,10 +137,12 @@ class TurnPreparer:
             model=self.model,
             limits=self.limit_reply(turn.options),
             purpose=turn.private.purpose if turn.private else "turn",
+            on_event=self.on_event,
         )
         count_tokens, session_id = self.scope.count_tokens, turn.input.session_id
         if reason := await chat.get_refusal_reason(count_tokens(turn.recorded.text)):
             return await self._prepare_without_model(turn, reason)
+        self.on_event(RETRIEVING)
         budget = await chat.get_budget()
         full_view = await self._load_view(turn, max_tokens=budget.conversation)
         before, after_input = self._split_view(turn, full_view, budget)

@@ -65,7 +65,7 @@ def create_app(registry: AgentRegistry, *, operator_token: str, hosts: Set[str] 
     app.state.agents = registry
     app.state.operator_token = operator_token
     app.state.broadcaster = EventBroadcaster()
-    app.state.running_turns = set()  # the tasks that the daemon waits for on shutdown
+    app.state.running_turns = set()  # the streams that the daemon ends, and waits for, on shutdown
     app.state.metrics = PrometheusMetrics(registry)
     problems.install_error_handlers(app)
     app.add_middleware(AdmissionMiddleware, limiter=FairLimiter())  # the last one added is the outermost
@@ -74,6 +74,12 @@ def create_app(registry: AgentRegistry, *, operator_token: str, hosts: Set[str] 
     app.add_middleware(RequestLogMiddleware, metrics=app.state.metrics)
     app.openapi = lambda: build_openapi(app)
     return app
+
+
+def stop_turns(app: FastAPI) -> None:
+    """End all running turns with an error for their clients, because the daemon shuts down."""
+    for turn in tuple(app.state.running_turns):
+        turn.stop()
 
 
 @cache

@@ -75,7 +75,7 @@ async def open_chat_backend(
                 if error.code != UnauthorizedError.code:
                     raise
                 raise UnauthorizedError(f"The daemon at {url} rejects the token.", hint=TOKEN_HINT) from None
-            yield RemoteAgent(client=client, token_info=token_info, on_compaction=print_progress)
+            yield RemoteAgent(client=client, token_info=token_info, on_event=print_progress)
 
 
 def _check_daemon_url(url: str) -> str:

@@ -6,12 +6,12 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from newton.agent.loop.prompt import count_message_tokens, to_chat_messages
+from newton.agent.loop.turn_status import ProgressEvent, TurnStatus
 from newton.agent.services.sessions import ViewPreview
 from newton.dialogue.branches import BranchSummary, SessionCheckpoint
 from newton.dialogue.compaction.entry_store import EntryStatus
 from newton.dialogue.compaction.progress_events import (
     CompactionCompleted,
-    CompactionEvent,
     CompactionFailed,
     CompactionProgressed,
     CompactionStarted,
@@ -27,6 +27,7 @@ from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
+from newton.runtime.cli.status_line import is_interactive, print_status
 
 MAX_TEXT_CHARS = 100
 MAX_TITLE_CHARS = 60
@@ -268,24 +269,29 @@ async def show_compaction_stats(
         say("No compactions yet.")
 
 
-def print_progress(event: CompactionEvent) -> None:
-    """Print the progress of a compaction (summarizing old messages), if standard error is a terminal."""
-    if not formatting.is_interactive():
+def print_progress(event: ProgressEvent) -> None:
+    """Print what a turn waits for, or the progress of a compaction, if standard error is a terminal.
+
+    The text is replaced by the next one; `print_status` with an empty text removes it.
+    """
+    if not is_interactive():
         return
     match event:
+        case TurnStatus():
+            print_status(event.text)
         case CompactionStarted():
-            formatting.print_status(f"Compacting the conversation: {event.current:,} of {event.max:,} tokens …")
+            print_status(f"Compacting the conversation: {event.current:,} of {event.max:,} tokens …")
         case CompactionProgressed():
-            formatting.print_status(f"Compacting the conversation: {event.processed / event.total:.0%}")
+            print_status(f"Compacting the conversation: {event.processed / event.total:.0%}")
         case CompactionCompleted():
             effect = STRATEGY_MESSAGES.get(event.strategy, "older messages were summarized")
             full = " Nothing more can be compacted." if event.exhausted else ""
-            formatting.print_status("")
+            print_status("")
             formatting.print_notice(
                 f"(Compacted: {effect}; {event.saved:,} tokens saved, {event.new_count:,} remain.{full})"
             )
         case CompactionFailed():
-            formatting.print_status("")
+            print_status("")
             formatting.print_notice(f"(Compaction failed: {event.error.rstrip('.')}.)")
 
 

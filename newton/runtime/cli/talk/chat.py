@@ -26,6 +26,7 @@ from newton.runtime.cli.conversations.sessions import format_checkpoints
 from newton.runtime.cli.conversations.tasks import run_task_command
 from newton.runtime.cli.options import AgentOption, FrameOption, ModelOption, check_session_name, load_settings
 from newton.runtime.cli.printing import say
+from newton.runtime.cli.status_line import clear_status
 from newton.runtime.cli.talk.slash_commands import find_command, format_help, format_result, parse_arguments
 from newton.runtime.error_status import EXIT_INTERRUPTED, EXIT_OK
 from newton.settings import Settings
@@ -148,7 +149,7 @@ class ChatConversation:
     async def _run_turn(self, text: str) -> None:
         private = None if self.private_messages is None else tuple(self.private_messages)
         turn = self.backend.run_turn(self.name, text, frame=self.frame, private=private)
-        async with aclosing(turn) as pieces:  # closing it stores the partial reply if the terminal is closed
+        async with aclosing(clear_status(turn)) as pieces:  # closing it stores the reply so far
             async for piece in pieces:
                 if isinstance(piece, TurnView):
                     self._print_hidden_identity(piece.context_summary.identity)
