@@ -137,6 +137,12 @@ class Settings(BaseModel):
         " If false, they get an error.",
     )
     llm_tokens_per_day: int = Field(2_000_000, ge=0, description="Maximum tokens of model calls per agent and UTC day.")
+    summary_tokens_per_day: int = Field(
+        500_000,
+        ge=0,
+        description="Maximum tokens of model calls that summarize conversations, per agent and UTC day. They do not"
+        " count for llm_tokens_per_day.",
+    )
     max_output_tokens: int | None = Field(
         None,
         ge=1,

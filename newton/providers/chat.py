@@ -159,6 +159,18 @@ class ToolModel(Protocol):
 
 
 @runtime_checkable
+class IsolatableModel(Protocol):
+    """Interface of a chat model whose calls are paused while its server fails (circuit breaker)."""
+
+    def isolate(self, purpose: str) -> ChatModel:
+        """Return the same model with a circuit breaker of its own for this purpose.
+
+        Its failures pause only calls for this purpose.
+        """
+        ...
+
+
+@runtime_checkable
 class ModelSelector(Protocol):
     """Interface of a chat model whose server offers several models."""
 

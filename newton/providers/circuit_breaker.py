@@ -52,6 +52,9 @@ class CircuitBreaker:
 
 
 @functools.cache
-def get_breaker(endpoint: tuple[str, str, str]) -> CircuitBreaker:
-    """Return the circuit breaker of an endpoint (upstream, address, model), shared by all agents of the process."""
+def get_breaker(endpoint: tuple[str, str, str], purpose: str) -> CircuitBreaker:
+    """Return the circuit breaker for calls of an endpoint (upstream, address, model) for one purpose.
+
+    All agents of the process share it.
+    """
     return CircuitBreaker()

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from newton.agent.compaction.background import open_compactions
 from newton.agent.scope import AgentScope
 from newton.clock import Clock, SystemClock
 from newton.cognition.assembly.render import count_header_tokens
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 FrameTiebreak = Callable[[str, Sequence[Frame]], Awaitable[str | None]]
 
+FINISH_COMPACTION_SECONDS = 20.0  # that the end of a command waits for a compaction which an answer did not wait for
 MAX_LISTED_AGENTS = 10  # in the error for an unknown agent
 GC_THRESHOLD = 10_000  # garbage collection threshold in objects; Python's 700 starts many collections per context
 
@@ -88,9 +90,11 @@ async def open_newton(
             thresholds=build_thresholds(settings),
             embedder=embedder,
         )
+        finish_seconds = 0.0 if long_running else FINISH_COMPACTION_SECONDS
         newton = AgentServices(
             settings=settings,
             models=models,
+            compactions=await stack.enter_async_context(open_compactions(finish_seconds=finish_seconds)),
             default_model=default_model,
             scope=scope,
             configured_embedder=configured,

@@ -6,10 +6,12 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from newton.agent.compaction.background import BackgroundCompactions
 from newton.agent.compaction.service import CompactionService
 from newton.agent.loop.tools import AgentToolset
 from newton.agent.loop.turn import TurnRunner
-from newton.agent.loop.turn_status import ProgressCallback, ignore_progress
+from newton.agent.loop.turn_status import ProgressCallback
+from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.agent.maintenance.service import MaintenanceService
 from newton.agent.services.bundles import BundleService
 from newton.agent.services.censors import CensorService
@@ -47,7 +49,7 @@ if TYPE_CHECKING:
 class AgentServices(ScopeServices):
     """Factories of all services of one agent. The argument `origin` names the interface of the caller.
 
-    `models` is shared by the agents of the process. `default_model` names the agent's own default model, or is None.
+    `models` and `compactions` are shared by the agents of the process. `default_model` names the agent's own default model, or is None.
     """
 
     settings: Settings
@@ -58,6 +60,7 @@ class AgentServices(ScopeServices):
     context_builder: ContextBuilder
     skills: Mapping[str, SkillFile] = field(default_factory=dict[str, SkillFile])
     configured_embedder: "Embedder | None" = None
+    compactions: BackgroundCompactions = field(default_factory=BackgroundCompactions)
 
     def within(self, tx: Tx) -> "AgentServices":
         """Return a copy whose services write in the open transaction `tx`; they neither begin nor commit one."""
@@ -118,13 +121,10 @@ class AgentServices(ScopeServices):
         """Return the chat model that the agent uses by default; None if no model is configured."""
         return self.models.get(self.default_model)
 
-    def structured_llm(self, model: str | None = None) -> "StructuredLLM | None":
-        """Return a client for model calls with structured output; None if no model is configured.
-
-        `model` replaces the agent's default model.
-        """
-        name, limit = model or self.default_model, self.settings.llm_tokens_per_day
-        return build_structured_llm(self.models, self.scope, model=name, tokens_per_day=limit)
+    def structured_llm(self) -> "StructuredLLM | None":
+        """Return a client for model calls with structured output; None if no model is configured."""
+        limit = self.settings.llm_tokens_per_day
+        return build_structured_llm(self.models, self.scope, model=self.default_model, tokens_per_day=limit)
 
     async def process_written(self, origin: str) -> None:
         """Embed and index new memories now, so that the next search finds them, if embeddings are computed locally.
@@ -152,12 +152,21 @@ class AgentServices(ScopeServices):
 
     def compaction(self, on_event: ProgressCallback = ignore_progress) -> CompactionService:
         """Return the service that compacts long conversations. `on_event` receives a progress event for each step."""
+        model = build_structured_llm(
+            self.models,
+            self.scope,
+            model=self.settings.compaction_model or self.default_model,
+            tokens_per_day=self.settings.summary_tokens_per_day,
+            is_for_summaries=True,
+        )
         return CompactionService(
             scope=self.scope,
             preset=parse_preset(self.settings.compaction),
-            model=self.structured_llm(self.settings.compaction_model),
+            model=model,
             window=self.settings.window_tokens,
             on_event=on_event,
+            breaker=self.compactions.get_breaker(self.scope.agent_id, model.name if model else ""),
+            background=self.compactions,
         )
 
     def sessions(self, origin: str, on_event: ProgressCallback = ignore_progress) -> SessionService:

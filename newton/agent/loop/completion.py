@@ -16,7 +16,8 @@ from newton.agent.loop.prompt import (
     count_separator_tokens,
     exceeds_tokens,
 )
-from newton.agent.loop.turn_status import ProgressCallback, ignore_progress, report_waiting
+from newton.agent.loop.turn_status import ProgressCallback, report_waiting
+from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.agent.scope import AgentScope
 from newton.db.pool import in_transaction
 from newton.dialogue.compaction.view_budget import fit_to_budget
@@ -135,7 +136,9 @@ class ChatService:
         if self.model is None:
             return NO_MODEL_MESSAGE
         async with self.scope.transaction() as tx:
-            used = await usage.count_tokens_today(tx, agent_id=self.scope.agent_id, now=self.scope.now())
+            used = await usage.count_tokens_today(
+                tx, agent_id=self.scope.agent_id, now=self.scope.now(), of_summaries=False
+            )
         if (cost := tokens + self.limits.reply_reserve) <= self.limits.per_day - used:
             return None
         return (

@@ -13,7 +13,8 @@ from newton.agent.loop.tool_loop import QUOTA_HINT
 from newton.agent.loop.tools import AgentToolset
 from newton.agent.loop.turn_preparation import PreparedTurn, RunningTurn, TurnPreparer
 from newton.agent.loop.turn_recorder import PrivateRecorder, RecordedInput, ReplyRecord, TurnRecorder
-from newton.agent.loop.turn_status import ProgressCallback, ignore_progress
+from newton.agent.loop.turn_status import ProgressCallback
+from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.agent.loop.turn_types import TurnInput, TurnResult
 from newton.agent.scope import AgentScope
 from newton.cognition.bundles.bundle_store import AnsweredBy
@@ -126,6 +127,8 @@ class TurnRunner:
             yield pieces[0]
             await recorder.store_reply(_to_reply_record(turn, prepared, pieces[0], author))
         await recorder.record_context(prepared.context)
+        if turn.input.session_id and prepared.conversation_tokens:
+            self.compaction.compact_ahead(turn.input.session_id, max_tokens=prepared.conversation_tokens)
         yield TurnResult(
             text="".join(pieces),
             context=prepared.context,

@@ -20,7 +20,8 @@ from newton.agent.loop.prompt import (
 from newton.agent.loop.tool_loop import OWN_CALL_PREFIX, ToolLoop
 from newton.agent.loop.tools import EXPAND_TOOL, AgentToolset, list_tools
 from newton.agent.loop.turn_recorder import PrivateRecorder, RecordedInput, TurnRecorder
-from newton.agent.loop.turn_status import RETRIEVING, ProgressCallback, ignore_progress
+from newton.agent.loop.turn_status import RETRIEVING, ProgressCallback
+from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.agent.loop.turn_types import CENSOR_MESSAGE, CallerOptions, PrivateConversation, TurnInput
 from newton.agent.scope import AgentScope
 from newton.cognition.pipeline import ContextBuilder
@@ -73,9 +74,13 @@ class RunningTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedTurn:
-    """The context of a turn and the tool loop to run; `degraded` is the reason if there is no tool loop."""
+    """The context of a turn and the tool loop to run; `degraded` is the reason if there is no tool loop.
+
+    `conversation_tokens` is the limit of the conversation in a prompt; None without a tool loop.
+    """
 
     context: SessionContext | None
+    conversation_tokens: int | None = None
     tool_loop: ToolLoop | None = None
     degraded: str | None = None
 
@@ -172,7 +177,7 @@ class TurnPreparer:
             min_trust=lowest_known_trust((*quarantined, *(context.bundle.external_trusts if context else ()))),
             exempt_censors=check.explained,
         )
-        return PreparedTurn(context=context, tool_loop=tool_loop)
+        return PreparedTurn(context=context, tool_loop=tool_loop, conversation_tokens=budget.conversation)
 
     async def _load_view(self, turn: RunningTurn, *, max_tokens: int) -> Sequence[ViewMessage]:
         """Return the conversation of the turn; for a private turn, the stored messages of its session come first."""

@@ -30,10 +30,6 @@ ProgressCallback: TypeAlias = Callable[[ProgressEvent], None]
 RETRIEVING = TurnStatus(stage="retrieving", text="Searching the memory …")
 
 
-def ignore_progress(event: ProgressEvent) -> None:
-    """Take a progress event and do nothing."""
-
-
 @contextmanager
 def report_waiting(model: str, on_event: ProgressCallback) -> Generator[Callable[[], None]]:
     """Report that the model is waited for, and every SLOW_SECONDS that it has not begun.

@@ -79,18 +79,27 @@ class TurnStream(Generic[T]):
 
     async def _produce(self, pieces: AsyncGenerator[T], newton: AgentServices, *, is_private: bool) -> None:
         try:
-            async with aclosing(pieces):
-                async for piece in pieces:
-                    self._queue.put_nowait(piece)
-            if is_private:
-                return
-            await newton.process_written(ORIGIN)
-            async with newton.scope.transaction() as tx:
-                await queue.enqueue_if_idle(tx, EMBED_JOB, agent_id=newton.scope.agent_id)
+            failure = await self._forward(pieces)
+            if not is_private:  # the message of the user is stored even if the turn has failed
+                await newton.process_written(ORIGIN)
+                async with newton.scope.transaction() as tx:
+                    await queue.enqueue_if_idle(tx, EMBED_JOB, agent_id=newton.scope.agent_id)
+            if failure:
+                raise failure
         except NewtonError as error:
             self._queue.put_nowait(error)
         finally:
             self._queue.put_nowait(None)
+
+    async def _forward(self, pieces: AsyncGenerator[T]) -> NewtonError | None:
+        """Put the pieces of the turn into the queue; return the error of the turn, if any."""
+        try:
+            async with aclosing(pieces):
+                async for piece in pieces:
+                    self._queue.put_nowait(piece)
+        except NewtonError as error:
+            return error
+        return None
 
 
 async def _cancel_on_disconnect(request: Request, task: "asyncio.Task[None]") -> None:

@@ -11,13 +11,13 @@ from pydantic import TypeAdapter
 from newton.agent.maintenance.service import BATCH_SIZE
 from newton.agent.services.fact_intake import RememberReport
 from newton.agent.services.memories import RememberResult
-from newton.agent.loop.turn_status import ProgressCallback, ProgressEvent, TurnStatus, ignore_progress
+from newton.agent.loop.turn_status import ProgressCallback, ProgressEvent, TurnStatus
 from newton.client import ApiError, Client, MemoryMentionDict, TokenInfoDict, TurnEvent
 from newton.client.client import session_path
 from newton.client.http_messages import expect_newton_response
 from newton.content.yaml_models import get_by_name
 from newton.dialogue.branches import SessionCheckpoint
-from newton.dialogue.compaction.progress_events import EVENT_TYPES, CompactionEvent
+from newton.dialogue.compaction.progress_events import EVENT_TYPES, CompactionEvent, ignore_progress
 from newton.dialogue.task_tree import Task, TaskTree
 from newton.errors import NotFoundError
 from newton.memory.hygiene import clean_ref, clean_text

@@ -1,0 +1,89 @@
+"""Compactions in the background of a process: at most one for each session, and one after a session became idle."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, TypeAlias
+from uuid import UUID
+
+import structlog
+
+from newton.agent.compaction.block_summarizer import create_breaker
+from newton.errors import NewtonError
+from newton.providers.circuit_breaker import CircuitBreaker
+
+IDLE_SECONDS = 5.0  # after the last turn of a session
+
+SessionKey: TypeAlias = tuple[UUID, UUID]  # the ids of the agent and of the session
+Compact: TypeAlias = Callable[[], Coroutine[Any, Any, object]]
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("newton")
+
+
+class BackgroundCompactions:
+    """The running compactions of a process, those that wait until a session is idle, and the breakers of their models.
+
+    The circuit breakers are apart from those of the answers, so that failing summaries stop no answer.
+    """
+
+    def __init__(self) -> None:
+        self._runs: dict[SessionKey, asyncio.Task[None]] = {}
+        self._timers: dict[SessionKey, asyncio.TimerHandle] = {}
+        self._breakers: dict[tuple[UUID, str], CircuitBreaker] = {}
+
+    def get_breaker(self, agent_id: UUID, model: str) -> CircuitBreaker:
+        """Return the circuit breaker of the model that summarizes the conversations of an agent."""
+        return self._breakers.setdefault((agent_id, model), create_breaker())
+
+    def start(self, key: SessionKey, compact: Compact) -> "asyncio.Task[None]":
+        """Start `compact` for a session, and return its task; if one is running already, return that one."""
+        if key not in self._runs:
+            run = self._runs[key] = asyncio.create_task(_run_logged(compact))
+            run.add_done_callback(lambda _: self._runs.pop(key, None))
+        return self._runs[key]
+
+    def start_when_idle(self, key: SessionKey, compact: Compact) -> None:
+        """Start `compact` after IDLE_SECONDS, unless `cancel_timer` is called for the session before."""
+        self.cancel_timer(key)
+        loop = asyncio.get_running_loop()
+        self._timers[key] = loop.call_later(IDLE_SECONDS, self._start_idle, key, compact)
+
+    def cancel_timer(self, key: SessionKey) -> None:
+        if timer := self._timers.pop(key, None):
+            timer.cancel()
+
+    async def finish(self, *, seconds: float) -> None:
+        """Wait until the running compactions have ended, but at most so many seconds."""
+        if self._runs:
+            await asyncio.wait(self._runs.values(), timeout=seconds)
+
+    async def cancel(self) -> None:
+        """Cancel all compactions, and wait until they have ended. Summaries that are stored already are kept."""
+        for key in tuple(self._timers):
+            self.cancel_timer(key)
+        if runs := tuple(self._runs.values()):
+            for run in runs:
+                run.cancel()
+            await asyncio.wait(runs)
+
+    def _start_idle(self, key: SessionKey, compact: Compact) -> None:
+        self._timers.pop(key, None)
+        self.start(key, compact)
+
+
+async def _run_logged(compact: Compact) -> None:
+    try:
+        await compact()
+    except NewtonError as error:  # the next turn of the session compacts again
+        log.warning("compaction_failed", error=error.code)
+
+
+@asynccontextmanager
+async def open_compactions(*, finish_seconds: float) -> AsyncGenerator[BackgroundCompactions]:
+    """Yield background compactions. At the end, wait `finish_seconds` for those that run, and cancel the rest."""
+    compactions = BackgroundCompactions()
+    try:
+        yield compactions
+        await compactions.finish(seconds=finish_seconds)
+    finally:
+        await compactions.cancel()
