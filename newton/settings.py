@@ -131,6 +131,13 @@ class Settings(BaseModel):
     llm_timeout: float = Field(
         60.0, gt=0, le=3_600, description="Timeout of a model call in seconds, including retries."
     )
+    llm_start_timeout: float = Field(
+        30.0,
+        gt=0,
+        le=3_600,
+        description="Seconds after which a model call whose reply has not begun is sent once more. The second one may"
+        " take what is left of llm_timeout.",
+    )
     quote_without_model: bool = Field(
         default=False,
         description="Answer OpenAI clients with quotes of memory, after a sentence that says so, when no model answers."

@@ -8,7 +8,7 @@ import openai
 from pydantic import BaseModel
 
 from newton.providers import model_catalog
-from newton.providers.chat import ChatMessage, ChatReply, ReplyPiece, RequestOptions
+from newton.providers.chat import CallRestart, ChatMessage, ChatReply, ReplyPiece, RequestOptions
 from newton.providers.model_endpoint import ANSWERS, ModelEndpoint, make_client
 from newton.providers.upstreams import ModelUpstream
 
@@ -67,7 +67,7 @@ class UpstreamChat(ABC):
     @abstractmethod
     def answer(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None, options: RequestOptions
-    ) -> AsyncGenerator[ReplyPiece | ChatReply]:
+    ) -> AsyncGenerator[ReplyPiece | CallRestart | ChatReply]:
         """Stream a reply that may contain tool calls, as `ToolModel.answer`."""
 
     async def _open_endpoint(self) -> ModelEndpoint:

@@ -11,7 +11,6 @@ from newton.agent.compaction.service import CompactionService
 from newton.agent.loop.tools import AgentToolset
 from newton.agent.loop.turn import TurnRunner
 from newton.agent.loop.turn_status import ProgressCallback
-from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.agent.maintenance.service import MaintenanceService
 from newton.agent.services.bundles import BundleService
 from newton.agent.services.censors import CensorService
@@ -25,6 +24,7 @@ from newton.content.frames import Frame
 from newton.content.profiles import Profile
 from newton.content.skills import SkillFile
 from newton.db.pool import Tx
+from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.dialogue.compaction.strategies import parse_preset
 from newton.errors import NewtonError
 from newton.ids import derive_model_id
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from newton.agent.services.ingest import IngestService
     from newton.providers.chat import ChatModel
     from newton.providers.embedding import Embedder
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentServices(ScopeServices):

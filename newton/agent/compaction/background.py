@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from uuid import UUID
 
 import structlog
@@ -20,6 +20,18 @@ Compact: TypeAlias = Callable[[], Coroutine[Any, Any, object]]
 log: structlog.stdlib.BoundLogger = structlog.get_logger("newton")
 
 
+class CompactionTask(NamedTuple):
+    """A running compaction, and when it was started, in seconds of the event loop."""
+
+    task: "asyncio.Task[None]"
+    started_at: float
+
+    async def wait(self, *, seconds: float) -> None:
+        """Wait for the end of the compaction, but at most so many seconds from its start."""
+        left = self.started_at + seconds - asyncio.get_running_loop().time()
+        await asyncio.wait({self.task}, timeout=max(left, 0.0))
+
+
 class BackgroundCompactions:
     """The running compactions of a process, those that wait until a session is idle, and the breakers of their models.
 
@@ -27,7 +39,7 @@ class BackgroundCompactions:
     """
 
     def __init__(self) -> None:
-        self._runs: dict[SessionKey, asyncio.Task[None]] = {}
+        self._runs: dict[SessionKey, CompactionTask] = {}
         self._timers: dict[SessionKey, asyncio.TimerHandle] = {}
         self._breakers: dict[tuple[UUID, str], CircuitBreaker] = {}
 
@@ -35,11 +47,12 @@ class BackgroundCompactions:
         """Return the circuit breaker of the model that summarizes the conversations of an agent."""
         return self._breakers.setdefault((agent_id, model), create_breaker())
 
-    def start(self, key: SessionKey, compact: Compact) -> "asyncio.Task[None]":
+    def start(self, key: SessionKey, compact: Compact) -> CompactionTask:
         """Start `compact` for a session, and return its task; if one is running already, return that one."""
         if key not in self._runs:
-            run = self._runs[key] = asyncio.create_task(_run_logged(compact))
-            run.add_done_callback(lambda _: self._runs.pop(key, None))
+            task = asyncio.create_task(_run_logged(compact))
+            self._runs[key] = CompactionTask(task, asyncio.get_running_loop().time())
+            task.add_done_callback(lambda _: self._runs.pop(key, None))
         return self._runs[key]
 
     def start_when_idle(self, key: SessionKey, compact: Compact) -> None:
@@ -54,17 +67,17 @@ class BackgroundCompactions:
 
     async def finish(self, *, seconds: float) -> None:
         """Wait until the running compactions have ended, but at most so many seconds."""
-        if self._runs:
-            await asyncio.wait(self._runs.values(), timeout=seconds)
+        if tasks := [run.task for run in self._runs.values()]:
+            await asyncio.wait(tasks, timeout=seconds)
 
     async def cancel(self) -> None:
         """Cancel all compactions, and wait until they have ended. Summaries that are stored already are kept."""
         for key in tuple(self._timers):
             self.cancel_timer(key)
-        if runs := tuple(self._runs.values()):
-            for run in runs:
-                run.cancel()
-            await asyncio.wait(runs)
+        if tasks := [run.task for run in self._runs.values()]:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
 
     def _start_idle(self, key: SessionKey, compact: Compact) -> None:
         self._timers.pop(key, None)

@@ -1,6 +1,5 @@
 """Compaction of sessions: choose the blocks to shorten, summarize them, and store the summaries as entries."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -37,7 +36,7 @@ from newton.errors import ConflictError, NewtonError
 from newton.ids import new_id
 from newton.providers.circuit_breaker import CircuitBreaker
 
-TURN_SECONDS = 2.0  # that a turn waits for a compaction
+TURN_SECONDS = 2.0  # from the start of a compaction, for which a turn waits
 NEAR_SHARE = 0.85  # of the limit: a view that is due at this size is compacted after a turn
 IDLE_SHARE = 0.75  # the same for a session that has become idle
 LEASE_SECONDS = 120.0  # much longer than a model call; renewed whenever entries are stored
@@ -104,7 +103,7 @@ class CompactionService:
             return loaded.view
         relay = _EventRelay(self.on_event)
         compact = partial(replace(self, on_event=relay).compact, session_id, max_tokens=max_tokens)
-        await asyncio.wait({self.background.start(key, compact)}, timeout=TURN_SECONDS)
+        await self.background.start(key, compact).wait(seconds=TURN_SECONDS)
         relay.on_event = ignore_progress
         return await self.preview(session_id, max_tokens=max_tokens)
 
@@ -145,9 +144,7 @@ class CompactionService:
 
     async def _fold_tasks(self, session_id: UUID) -> LoadedView:
         async with self.scope.write() as (tx, ctx):
-            return await tasks.fold_ended_tasks(
-                tx, **self._key(session_id), now=ctx.now, count_tokens=ctx.count_tokens
-            )
+            return await tasks.fold_ended_tasks(tx, **self._key(session_id), now=ctx.now, count_tokens=ctx.count_tokens)
 
     def _is_due(self, loaded: LoadedView, max_tokens: int) -> bool:
         return any(strategy.plan(self._view_state(loaded, max_tokens)) for strategy in self.preset.strategies)

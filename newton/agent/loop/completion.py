@@ -16,16 +16,16 @@ from newton.agent.loop.prompt import (
     count_separator_tokens,
     exceeds_tokens,
 )
-from newton.agent.loop.turn_status import ProgressCallback, report_waiting
-from newton.dialogue.compaction.progress_events import ignore_progress
+from newton.agent.loop.turn_status import ProgressCallback, TurnStatus, report_waiting
 from newton.agent.scope import AgentScope
 from newton.db.pool import in_transaction
+from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.dialogue.compaction.view_budget import fit_to_budget
 from newton.dialogue.context_window import split_window
 from newton.dialogue.view import ViewMessage
 from newton.errors import ContextWindowError, ProviderError, RefusedRequestError
 from newton.memory.memory import TokenCounter
-from newton.providers.chat import ChatModel, ChatReply, ReplyPiece, RequestOptions, ToolModel
+from newton.providers.chat import CallRestart, ChatModel, ChatReply, ReplyPiece, RequestOptions, ToolModel
 from newton.providers.token_calibration import TokenCalibration, fit_calibration
 
 RETRY_SHRINK_FACTOR = 0.7  # of the prompt's tokens, after a context window error
@@ -189,6 +189,9 @@ class ChatService:
         try:
             with report_waiting(model.name, self.on_event) as report_begin:
                 async for chunk in self._call_model(model, request):
+                    if isinstance(chunk, CallRestart):
+                        self.on_event(TurnStatus.of_restart(model.name, chunk.seconds))
+                        continue
                     report_begin()
                     if isinstance(chunk, ChatReply):
                         is_recorded = True
@@ -206,7 +209,9 @@ class ChatService:
                 estimate = estimate_reply(model.name, request.tokens, text, count_tokens=count_tokens)
                 await asyncio.shield(self._record_usage(estimate, request))
 
-    def _call_model(self, model: ChatModel, request: ModelRequest) -> AsyncIterator[ReplyPiece | ChatReply]:
+    def _call_model(
+        self, model: ChatModel, request: ModelRequest
+    ) -> AsyncIterator[ReplyPiece | CallRestart | ChatReply]:
         if isinstance(model, ToolModel):
             return model.answer(request.messages, max_tokens=self.limits.reply, options=request.options)
         return model.stream(request.messages, max_tokens=self.limits.reply)

@@ -14,11 +14,11 @@ from newton.agent.loop.tools import AgentToolset
 from newton.agent.loop.turn_preparation import PreparedTurn, RunningTurn, TurnPreparer
 from newton.agent.loop.turn_recorder import PrivateRecorder, RecordedInput, ReplyRecord, TurnRecorder
 from newton.agent.loop.turn_status import ProgressCallback
-from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.agent.loop.turn_types import TurnInput, TurnResult
 from newton.agent.scope import AgentScope
 from newton.cognition.bundles.bundle_store import AnsweredBy
 from newton.cognition.pipeline import ContextBuilder
+from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.dialogue.messages import Message
 from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
 from newton.errors import (

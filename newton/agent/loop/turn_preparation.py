@@ -21,13 +21,13 @@ from newton.agent.loop.tool_loop import OWN_CALL_PREFIX, ToolLoop
 from newton.agent.loop.tools import EXPAND_TOOL, AgentToolset, list_tools
 from newton.agent.loop.turn_recorder import PrivateRecorder, RecordedInput, TurnRecorder
 from newton.agent.loop.turn_status import RETRIEVING, ProgressCallback
-from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.agent.loop.turn_types import CENSOR_MESSAGE, CallerOptions, PrivateConversation, TurnInput
 from newton.agent.scope import AgentScope
 from newton.cognition.pipeline import ContextBuilder
 from newton.cognition.request import ContextBuildRequest, SentMessages
 from newton.cognition.session_context.service import SessionContext, SessionContextService
 from newton.dialogue import log
+from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.dialogue.compaction.view_budget import fit_to_budget
 from newton.dialogue.view import ViewMessage
 from newton.memory.memory import Trust, lowest_known_trust

@@ -23,6 +23,13 @@ class TurnStatus:
     stage: TurnStage
     text: str
 
+    @classmethod
+    def of_restart(cls, model: str, seconds: float) -> "TurnStatus":
+        """Return the event for a request that is sent once more, because the reply has not begun in so many seconds."""
+        name = " ".join(model.split())
+        text = f"The model {name} has not begun its reply in {seconds:g} s; the request is sent once more …"
+        return cls(stage="retrying", text=text)
+
 
 ProgressEvent: TypeAlias = TurnStatus | CompactionEvent
 ProgressCallback: TypeAlias = Callable[[ProgressEvent], None]
@@ -31,8 +38,10 @@ RETRIEVING = TurnStatus(stage="retrieving", text="Searching the memory …")
 
 
 @contextmanager
-def report_waiting(model: str, on_event: ProgressCallback) -> Generator[Callable[[], None]]:
-    """Report that the model is waited for, and every SLOW_SECONDS that it has not begun.
+def report_waiting(
+    model: str, on_event: ProgressCallback, *, slow_seconds: float = SLOW_SECONDS
+) -> Generator[Callable[[], None]]:
+    """Report that the model is waited for, and every `slow_seconds` that it has not begun.
 
     Yield a function to call when the model begins its reply. The end of the block ends the reports, too.
     """
@@ -41,10 +50,10 @@ def report_waiting(model: str, on_event: ProgressCallback) -> Generator[Callable
     def report_slow(seconds: float) -> None:
         nonlocal timer
         on_event(TurnStatus(stage="slow", text=f"The model {name} has not begun its reply for {seconds:.0f} s …"))
-        timer = loop.call_later(SLOW_SECONDS, report_slow, seconds + SLOW_SECONDS)
+        timer = loop.call_later(slow_seconds, report_slow, seconds + slow_seconds)
 
     on_event(TurnStatus(stage="waiting", text=f"Waiting for the model {name} …"))
-    timer = loop.call_later(SLOW_SECONDS, report_slow, SLOW_SECONDS)
+    timer = loop.call_later(slow_seconds, report_slow, slow_seconds)
     try:
         yield lambda: timer.cancel()
     finally:

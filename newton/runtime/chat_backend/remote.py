@@ -8,10 +8,10 @@ from uuid import UUID
 
 from pydantic import TypeAdapter
 
+from newton.agent.loop.turn_status import ProgressCallback, ProgressEvent, TurnStatus
 from newton.agent.maintenance.service import BATCH_SIZE
 from newton.agent.services.fact_intake import RememberReport
 from newton.agent.services.memories import RememberResult
-from newton.agent.loop.turn_status import ProgressCallback, ProgressEvent, TurnStatus
 from newton.client import ApiError, Client, MemoryMentionDict, TokenInfoDict, TurnEvent
 from newton.client.client import session_path
 from newton.client.http_messages import expect_newton_response
