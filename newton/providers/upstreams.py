@@ -21,8 +21,9 @@ class ModelUpstream:
     """A model server in the settings.
 
     `is_named` means that it is a table of `[models]`, not given by variables such as `OPENAI_BASE_URL`. `model` is None
-    if the server decides. `seconds` limits the time of a call, `start_seconds` that until its reply begins. `needs_key` means that a variable for its key is
-    configured. `key_setting`, `address_setting` and `model_setting` are the names of settings in error messages.
+    if the server decides. `seconds` limits the time of a call, `start_seconds` that until its reply begins. `needs_key`
+    means that a variable for its key is configured. `key_setting`, `address_setting` and `model_setting` are the names
+    of settings in error messages.
     """
 
     name: str

@@ -50,7 +50,8 @@ if TYPE_CHECKING:
 class AgentServices(ScopeServices):
     """Factories of all services of one agent. The argument `origin` names the interface of the caller.
 
-    `models` and `compactions` are shared by the agents of the process. `default_model` names the agent's own default model, or is None.
+    `models` and `compactions` are shared by the agents of the process. `default_model` names the agent's own default
+    model, or is None.
     """
 
     settings: Settings

@@ -35,10 +35,12 @@ class CompactionTask(NamedTuple):
 class BackgroundCompactions:
     """The running compactions of a process, those that wait until a session is idle, and the breakers of their models.
 
-    The circuit breakers are apart from those of the answers, so that failing summaries stop no answer.
+    The circuit breakers are apart from those of the answers, so that failing summaries stop no answer. A session is
+    idle after `idle_seconds`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, idle_seconds: float = IDLE_SECONDS) -> None:
+        self._idle_seconds = idle_seconds
         self._runs: dict[SessionKey, CompactionTask] = {}
         self._timers: dict[SessionKey, asyncio.TimerHandle] = {}
         self._breakers: dict[tuple[UUID, str], CircuitBreaker] = {}
@@ -56,10 +58,10 @@ class BackgroundCompactions:
         return self._runs[key]
 
     def start_when_idle(self, key: SessionKey, compact: Compact) -> None:
-        """Start `compact` after IDLE_SECONDS, unless `cancel_timer` is called for the session before."""
+        """Start `compact` when the session has been idle, unless `cancel_timer` is called for the session before."""
         self.cancel_timer(key)
         loop = asyncio.get_running_loop()
-        self._timers[key] = loop.call_later(IDLE_SECONDS, self._start_idle, key, compact)
+        self._timers[key] = loop.call_later(self._idle_seconds, self._start_idle, key, compact)
 
     def cancel_timer(self, key: SessionKey) -> None:
         if timer := self._timers.pop(key, None):

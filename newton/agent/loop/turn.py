@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from newton.agent.compaction.service import CompactionService
 from newton.agent.loop.action_gate import ActionGate, CensorCheck
@@ -37,6 +37,36 @@ from newton.providers.chat import (
 
 REQUEST_ERRORS = (RefusedRequestError, ModelNotFoundError, ContextWindowError)  # of an API caller's own making
 EMPTY_REPLY_MESSAGE = "The model returned an empty reply."
+
+
+@dataclass(slots=True, kw_only=True)
+class _ReceivedReply:
+    """What a model has replied so far.
+
+    `degraded` says why there is no complete reply; `reason` is the failure, or the message of the censor, behind it.
+    """
+
+    degraded: str | None
+    reason: ProviderError | str | None
+    pieces: list[str] = field(default_factory=list[str])
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+    async def read(self, prepared: PreparedTurn) -> AsyncGenerator[ReplyPiece]:
+        """Yield the pieces of the reply, up to a failure or a censor."""
+        if prepared.tool_loop is None:
+            return
+        try:
+            async with aclosing(prepared.tool_loop.stream()) as stream:
+                async for piece in stream:
+                    self.pieces += [piece] if isinstance(piece, str) else []
+                    yield piece
+        except ProviderError as error:
+            self.degraded, self.reason = str(error), error
+        except CensorError as error:
+            self.degraded, self.reason = error.what, str(error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,41 +126,32 @@ class TurnRunner:
         check = await self.gate.check(turn.question or "", "input")
         proposed = () if check.blocks else await recorder.propose_identity_changes(turn.recorded)
         prepared = await self._preparer.prepare(turn, check)
-        degraded, pieces = prepared.degraded, list[str]()
-        # why there is no complete reply: a failure, or the message of a censor
-        reason: ProviderError | str | None = check.input_refusal
+        received = _ReceivedReply(degraded=prepared.degraded, reason=check.input_refusal)
         try:
-            if prepared.tool_loop:
-                async with aclosing(prepared.tool_loop.stream()) as stream:
-                    async for piece in stream:
-                        pieces += [piece] if isinstance(piece, str) else []
-                        yield piece
-        except ProviderError as error:
-            degraded, reason = str(error), error
-        except CensorError as error:
-            degraded, reason = error.what, str(error)
+            async with aclosing(received.read(prepared)) as pieces:
+                async for piece in pieces:
+                    yield piece
         finally:
             # A turn cancelled during streaming stores the text received so far.
-            reply = _to_reply_record(turn, prepared, "".join(pieces) or prepared.speech, "model")
+            reply = _to_reply_record(turn, prepared, received.text or prepared.speech, "model")
             has_reply = await recorder.store_reply(reply)
-        if not has_reply and _is_complete_without_text(turn, prepared, reason):
-            has_reply, degraded = True, None
+        degraded, reason, text = received.degraded, received.reason, received.text
         if has_reply and turn.is_api_call and isinstance(reason, ProviderError) and not prepared.is_filtered:
             await recorder.record_context(prepared.context)
             raise reason  # no finish reason of the API means that a reply was cut by a failure
+        if not has_reply and _is_complete_without_text(turn, prepared, reason):
+            has_reply, degraded = True, None
         author: AnsweredBy = "censor" if isinstance(reason, str) else "model"
         if not has_reply:
             degraded = degraded or EMPTY_REPLY_MESSAGE
-            prepared, pieces, author = await self._reply_without_model(
-                turn, prepared, check, reason or self._to_failure(degraded)
-            )
-            yield pieces[0]
-            await recorder.store_reply(_to_reply_record(turn, prepared, pieces[0], author))
+            failure = reason or self._to_failure(degraded)
+            prepared, text, author = await self._reply_without_model(turn, prepared, check, failure)
+            yield text
+            await recorder.store_reply(_to_reply_record(turn, prepared, text, author))
         await recorder.record_context(prepared.context)
-        if turn.input.session_id and prepared.conversation_tokens:
-            self.compaction.compact_ahead(turn.input.session_id, max_tokens=prepared.conversation_tokens)
+        self._compact_ahead(turn, prepared)
         yield TurnResult(
-            text="".join(pieces),
+            text=text,
             context=prepared.context,
             private=turn.private,
             degraded=degraded,
@@ -143,9 +164,13 @@ class TurnRunner:
             redacted=0 if turn.private else count_redactions(turn.recorded.text),
         )
 
+    def _compact_ahead(self, turn: RunningTurn, prepared: PreparedTurn) -> None:
+        if turn.input.session_id and prepared.conversation_tokens:
+            self.compaction.compact_ahead(turn.input.session_id, max_tokens=prepared.conversation_tokens)
+
     async def _reply_without_model(
         self, turn: RunningTurn, prepared: PreparedTurn, check: CensorCheck, reason: ProviderError | str
-    ) -> tuple[PreparedTurn, list[str], AnsweredBy]:
+    ) -> tuple[PreparedTurn, str, AnsweredBy]:
         """Return the turn with the context that is quoted, the reply, and its author: "memory" or "censor".
 
         `reason` is the message of the censor that blocked the turn, or the model's failure. For an API caller, the
@@ -153,7 +178,7 @@ class TurnRunner:
         quotes may also be a sentence that memory has nothing.
         """
         if isinstance(reason, str):
-            return prepared, [reason], "censor"
+            return prepared, reason, "censor"
         is_quotable = self.quotes_for_clients and turn.options.accepts_quotes and not isinstance(reason, REQUEST_ERRORS)
         if turn.is_api_call and not is_quotable:
             raise reason
@@ -173,8 +198,8 @@ class TurnRunner:
         try:
             await self.gate.check_reply(reply, exempt=check.explained)
         except CensorError as error:
-            return prepared, [str(error)], "censor"
-        return prepared, [reply], "memory"
+            return prepared, str(error), "censor"
+        return prepared, reply, "memory"
 
     @property
     def _preparer(self) -> TurnPreparer:

@@ -52,9 +52,12 @@ def report_waiting(
         on_event(TurnStatus(stage="slow", text=f"The model {name} has not begun its reply for {seconds:.0f} s …"))
         timer = loop.call_later(slow_seconds, report_slow, seconds + slow_seconds)
 
+    def stop() -> None:
+        timer.cancel()  # the latest one
+
     on_event(TurnStatus(stage="waiting", text=f"Waiting for the model {name} …"))
     timer = loop.call_later(slow_seconds, report_slow, slow_seconds)
     try:
-        yield lambda: timer.cancel()
+        yield stop
     finally:
         timer.cancel()

@@ -26,11 +26,11 @@ from newton.runtime.chat_backend.view_models import TurnView
 router = APIRouter(prefix="/v1", tags=["sessions"])
 
 STREAM_RESPONSES = describe_event_stream(
-    "Server-sent events: `status` with the `stage` of a turn whose reply has not begun (`retrieving`, `waiting`, `slow`,"
-    " `retrying`) and a `text` for the user, `compaction` while the conversation is compacted, `delta` with the next"
-    " `text` of the reply, and at the end `result` or `problem`. A result has `text`, `degraded` (the reason why no model completed the"
-    " reply), `from_memory`, `failed`, `warning`, `proposals` (identity lines that wait for approval),"
-    " `context_source` and `context_reason` (how the context was built) and `context_summary`.",
+    "Server-sent events: `status` with the `stage` of a turn whose reply has not begun (`retrieving`, `waiting`,"
+    " `slow`, `retrying`) and a `text` for the user, `compaction` while the conversation is compacted, `delta` with the"
+    " next `text` of the reply, and at the end `result` or `problem`. A result has `text`, `degraded` (the reason why"
+    " no model completed the reply), `from_memory`, `failed`, `warning`, `proposals` (identity lines that wait for"
+    " approval), `context_source` and `context_reason` (how the context was built) and `context_summary`.",
     example='event: delta\ndata: {"text": "It is "}\n\nevent: delta\ndata: {"text": "Artemis."}\n\n',
 )
 
