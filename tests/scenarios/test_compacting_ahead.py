@@ -1,4 +1,4 @@
-"""Compaction ahead of need: in the background after a turn, or once a session is idle; a turn waits two seconds at most."""
+"""Compaction ahead of need: in the background after a turn, or once a session is idle; a turn waits for little of it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from newton.errors import ModelNotFoundError, ProviderError
-from newton.providers.chat import ChatMessage, ChatModel, ChatReply
-from newton.providers.circuit_breaker import get_breaker
+from newton.providers.chat import ChatMessage, ChatModel, ChatReply, IsolatableModel
+from newton.providers.circuit_breaker import FAILURE_THRESHOLD, get_breaker
 from newton.providers.fakes import ScriptedChat
+from newton.providers.model_endpoint import ANSWERS
 from newton.providers.structured_output import EndpointKey
 from newton.runtime.model_directory import ModelDirectory, ensure_offered
 from newton.settings import load
