@@ -12,7 +12,9 @@ from newton.providers.chat import ChatMessage, ChatReply, FinishReason, ReplyDel
 
 FINISH_REASONS: dict[str, FinishReason] = {
     "length": "length",
-    **dict.fromkeys(("content_filter", "error", "abort"), "interrupted"),  # "error": OpenRouter, "abort": vLLM
+    "content_filter": "interrupted",
+    "error": "interrupted",  # of OpenRouter
+    "abort": "interrupted",  # of vLLM
 }
 # The limit of a reply, for endpoints that ignore `max_tokens`; a longer token is rare.
 MAX_CHARS_PER_TOKEN, MIN_CHAR_LIMIT = 32, 4_096

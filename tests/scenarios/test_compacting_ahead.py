@@ -1,4 +1,4 @@
-"""Compaction ahead of need: in the background after a turn, or once a session is idle; a turn waits for little of it."""
+"""Compaction ahead of need: in the background after a turn, or once a session is idle.."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -57,8 +57,9 @@ async def test_a_session_near_its_limit_is_compacted_at_once_and_an_idle_one_ear
     # S003-11: the trigger is 0.8 of the limit; 85 % of it is 0.68, 75 % is 0.6
     talking, tokens = await prepared(mind, idle_seconds=0.0 if idle else NEVER)
     limit, session_id = int(tokens / share), await mind.session()
-    assert count_view_tokens(await talking.compacting.load_view(session_id, max_tokens=limit)) == tokens, "not due yet"
-    talking.compacting.compact_ahead(session_id, max_tokens=limit)
+    view = await talking.compacting.load_view(session_id, max_tokens=limit)
+    assert count_view_tokens(view) == tokens, "not due yet"
+    talking.compacting.compact_ahead(session_id, view, new_tokens=0, max_tokens=limit)
     await talking.compacting.background.finish(seconds=60)
     if idle and is_compacted:
 
@@ -77,8 +78,8 @@ async def test_a_session_near_its_limit_is_compacted_at_once_and_an_idle_one_ear
 async def test_a_turn_that_comes_before_a_session_is_idle_puts_it_off(mind: Mind) -> None:
     talking, tokens = await prepared(mind, idle_seconds=0.2)
     limit, session_id = int(tokens / 0.64), await mind.session()
-    talking.compacting.compact_ahead(session_id, max_tokens=limit)
-    await talking.compacting.background.finish(seconds=60)
+    view = await talking.compacting.load_view(session_id, max_tokens=limit)
+    talking.compacting.compact_ahead(session_id, view, new_tokens=0, max_tokens=limit)
     await talking.compacting.load_view(session_id, max_tokens=limit)
     await asyncio.sleep(0.4)
     await talking.compacting.background.finish(seconds=60)
@@ -118,14 +119,15 @@ async def test_what_runs_at_the_end_of_a_process_is_waited_for_or_cancelled(mind
     gated = Gated(*[GOOD] * 20)
     talking, tokens = await prepared(mind, model=replace(model, model=gated))
     background, session_id = talking.compacting.background, await mind.session()
-    talking.compacting.compact_ahead(session_id, max_tokens=tokens)
+    view = (await talking.doors.get_view("s1")).view
+    talking.compacting.compact_ahead(session_id, view, new_tokens=0, max_tokens=tokens)
     await background.finish(seconds=0.0)
     await background.cancel()
     async with mind.db.transaction(mind.agent_id) as tx:
         held = await tx.fetchval("select count(*) from dialogue.leases where expires_at > now()")
     assert held == 0, "the session is free for the next process"
     gated.gate.set()
-    talking.compacting.compact_ahead(session_id, max_tokens=tokens)
+    talking.compacting.compact_ahead(session_id, view, new_tokens=0, max_tokens=tokens)
     await background.finish(seconds=60)
     assert await made(talking)
     await background.cancel()

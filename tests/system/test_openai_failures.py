@@ -85,8 +85,10 @@ async def test_a_failure_is_an_error_that_the_client_shows(
     assert failed.value.status_code == (503 if kind is openai.InternalServerError else failed.value.status_code)
     # a stream has begun when the model fails, and says so in an event
     talk.plays(*[response] * 2)
-    with pytest.raises(openai.APIError) as broken:
-        await anext(aiter(await said(talk, user(KNOWN), session=named(), stream=True)))
+    async with talk.client(**{"X-Newton-Session": named()}) as client:
+        stream = await client.chat.completions.create(model="newton", messages=[user(KNOWN)], stream=True)
+        with pytest.raises(openai.APIError) as broken:
+            await anext(aiter(stream))
     assert (broken.value.code, broken.value.message) == (code, failed.value.body["message"])  # pyright: ignore[reportIndexIssue, reportOptionalSubscript]  # an object
 
 

@@ -16,7 +16,7 @@ from newton.providers.upstreams import build_provider_upstream
 from tests.endpoint import Endpoint, Wire, chunk, endpoint, hangs
 from tests.unit.test_chat_model import ASKED, says, settings
 
-START = 0.05
+START = 0.25
 
 
 async def answered(server: Endpoint, **changed: object) -> list[ReplyPiece | CallRestart | ChatReply]:

@@ -83,7 +83,10 @@ class BackgroundCompactions:
 
     def _start_idle(self, key: SessionKey, compact: Compact) -> None:
         self._timers.pop(key, None)
-        self.start(key, compact)
+        if key in self._runs:  # for another limit
+            self.start_when_idle(key, compact)
+        else:
+            self.start(key, compact)
 
 
 async def _run_logged(compact: Compact) -> None:

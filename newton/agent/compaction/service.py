@@ -1,6 +1,6 @@
 """Compaction of sessions: choose the blocks to shorten, summarize them, and store the summaries as entries."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 from uuid import UUID
@@ -99,7 +99,7 @@ class CompactionService:
         key = (self.scope.agent_id, session_id)
         self.background.cancel_timer(key)
         loaded = await self._fold_tasks(session_id)
-        if not self._is_due(loaded, max_tokens):
+        if not self._is_due(loaded.view, max_tokens, loaded.pinned):
             return loaded.view
         relay = _EventRelay(self.on_event)
         compact = partial(replace(self, on_event=relay).compact, session_id, max_tokens=max_tokens)
@@ -107,16 +107,20 @@ class CompactionService:
         relay.on_event = ignore_progress
         return await self.preview(session_id, max_tokens=max_tokens)
 
-    def compact_ahead(self, session_id: UUID, *, max_tokens: int) -> None:
+    def compact_ahead(self, session_id: UUID, view: Sequence[ViewMessage], *, new_tokens: int, max_tokens: int) -> None:
         """Compact a session in the background after a turn, before the next turn needs it.
 
-        This happens now if the session would be compacted at NEAR_SHARE of the limit `max_tokens`, and otherwise at
-        IDLE_SHARE, once the session has been idle for IDLE_SECONDS.
+        This happens now if the session would be compacted at NEAR_SHARE of the limit `max_tokens`. If it would at
+        IDLE_SHARE, it happens once the session is idle. `view` are the messages that the turn has loaded, `new_tokens`
+        the tokens of those since then.
         """
-        key, quiet = (self.scope.agent_id, session_id), replace(self, on_event=ignore_progress)
-        self.background.start(key, partial(quiet.compact, session_id, max_tokens=int(max_tokens * NEAR_SHARE)))
-        idle = partial(quiet.compact, session_id, max_tokens=int(max_tokens * IDLE_SHARE))
-        self.background.start_when_idle(key, idle)
+        quiet = replace(self, on_event=ignore_progress)
+        starts = {NEAR_SHARE: self.background.start, IDLE_SHARE: self.background.start_when_idle}
+        for share, start in starts.items():
+            limit = int(max_tokens * share)
+            if self._is_due(view, limit - new_tokens):
+                start((self.scope.agent_id, session_id), partial(quiet.compact, session_id, max_tokens=limit))
+                return
 
     async def compact(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
         """Shorten old messages of a session if they exceed a limit; return the messages as a model gets them.
@@ -127,7 +131,7 @@ class CompactionService:
         assert not in_transaction()
         holder, key = new_id(), self._key(session_id)
         loaded = await self._fold_tasks(session_id)
-        if not self._is_due(loaded, max_tokens):
+        if not self._is_due(loaded.view, max_tokens, loaded.pinned):
             return loaded.view
         async with self.scope.transaction() as tx:
             if not await leases.acquire(tx, holder, "compaction", **key, seconds=LEASE_SECONDS):
@@ -146,8 +150,9 @@ class CompactionService:
         async with self.scope.write() as (tx, ctx):
             return await tasks.fold_ended_tasks(tx, **self._key(session_id), now=ctx.now, count_tokens=ctx.count_tokens)
 
-    def _is_due(self, loaded: LoadedView, max_tokens: int) -> bool:
-        return any(strategy.plan(self._view_state(loaded, max_tokens)) for strategy in self.preset.strategies)
+    def _is_due(self, view: Sequence[ViewMessage], max_tokens: int, pinned: Set[int] = frozenset()) -> bool:
+        state = ViewState(view, min(max_tokens, self.preset.max_tokens), pinned)
+        return any(strategy.plan(state) for strategy in self.preset.strategies)
 
     async def preview(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
         """Return the messages that `compact` would return without a model. Stores nothing."""

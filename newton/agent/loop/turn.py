@@ -165,8 +165,13 @@ class TurnRunner:
         )
 
     def _compact_ahead(self, turn: RunningTurn, prepared: PreparedTurn) -> None:
-        if turn.input.session_id and prepared.conversation_tokens:
-            self.compaction.compact_ahead(turn.input.session_id, max_tokens=prepared.conversation_tokens)
+        if turn.input.session_id and prepared.view:
+            self.compaction.compact_ahead(
+                turn.input.session_id,
+                prepared.view,
+                new_tokens=sum(reply.output_tokens for reply in prepared.replies),
+                max_tokens=prepared.conversation_tokens,
+            )
 
     async def _reply_without_model(
         self, turn: RunningTurn, prepared: PreparedTurn, check: CensorCheck, reason: ProviderError | str

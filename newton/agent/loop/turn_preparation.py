@@ -76,11 +76,12 @@ class RunningTurn:
 class PreparedTurn:
     """The context of a turn and the tool loop to run; `degraded` is the reason if there is no tool loop.
 
-    `conversation_tokens` is the limit of the conversation in a prompt; None without a tool loop.
+    `view` are the messages of the conversation, and `conversation_tokens` their limit in a prompt.
     """
 
     context: SessionContext | None
-    conversation_tokens: int | None = None
+    view: Sequence[ViewMessage] = ()
+    conversation_tokens: int = 0
     tool_loop: ToolLoop | None = None
     degraded: str | None = None
 
@@ -177,7 +178,9 @@ class TurnPreparer:
             min_trust=lowest_known_trust((*quarantined, *(context.bundle.external_trusts if context else ()))),
             exempt_censors=check.explained,
         )
-        return PreparedTurn(context=context, tool_loop=tool_loop, conversation_tokens=budget.conversation)
+        return PreparedTurn(
+            context=context, view=full_view, conversation_tokens=budget.conversation, tool_loop=tool_loop
+        )
 
     async def _load_view(self, turn: RunningTurn, *, max_tokens: int) -> Sequence[ViewMessage]:
         """Return the conversation of the turn; for a private turn, the stored messages of its session come first."""
