@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 FrameTiebreak = Callable[[str, Sequence[Frame]], Awaitable[str | None]]
 
-FINISH_COMPACTION_SECONDS = 20.0  # that the end of a command waits for a compaction which an answer did not wait for
 MAX_LISTED_AGENTS = 10  # in the error for an unknown agent
 GC_THRESHOLD = 10_000  # garbage collection threshold in objects; Python's 700 starts many collections per context
 
@@ -90,11 +89,10 @@ async def open_newton(
             thresholds=build_thresholds(settings),
             embedder=embedder,
         )
-        finish_seconds = 0.0 if long_running else FINISH_COMPACTION_SECONDS
         newton = AgentServices(
             settings=settings,
             models=models,
-            compactions=await stack.enter_async_context(open_compactions(finish_seconds=finish_seconds)),
+            compactions=await stack.enter_async_context(open_compactions(finishes=not long_running)),
             default_model=default_model,
             scope=scope,
             configured_embedder=configured,
@@ -107,10 +105,14 @@ async def open_newton(
         )
         if not skip_procedure_sync:
             await newton.procedures(DISK_ORIGIN).sync_from_disk(newton.skills)
-        # full garbage collections of the loaded objects would take a fifth of the time of a context
-        gc.freeze()
-        gc.set_threshold(GC_THRESHOLD, *gc.get_threshold()[1:])
+        _limit_garbage_collections()
         yield newton
+
+
+def _limit_garbage_collections() -> None:
+    """Exclude the loaded objects from garbage collections, which would take a fifth of the time of a context."""
+    gc.freeze()
+    gc.set_threshold(GC_THRESHOLD, *gc.get_threshold()[1:])
 
 
 def _load_frame_set(settings: Settings) -> FrameSet:

@@ -1,5 +1,6 @@
 """What a client of OpenAI is told when the model behind Newton fails, refuses or says nothing."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -83,10 +84,22 @@ async def test_a_failure_is_an_error_that_the_client_shows(
         await said(talk, user(KNOWN), session=named())
     assert failed.value.code == code and failed.value.message
     assert failed.value.status_code == (503 if kind is openai.InternalServerError else failed.value.status_code)
-    # a stream has begun when the model fails, and says so in an event
+    # so it is in a stream that has not begun
     talk.plays(*[response] * 2)
+    with pytest.raises(kind) as at_once:
+        await said(talk, user(KNOWN), session=named(), stream=True)
+    assert at_once.value.body == failed.value.body
+    # one that has begun says it in an event
+    begun = asyncio.Event()
+
+    async def fails_late(wire: Wire) -> None:
+        await begun.wait()
+        await response(wire)
+
+    talk.plays(fails_late, fails_late)
     async with talk.client(**{"X-Newton-Session": named()}) as client:
         stream = await client.chat.completions.create(model="newton", messages=[user(KNOWN)], stream=True)
+        begun.set()
         with pytest.raises(openai.APIError) as broken:
             await anext(aiter(stream))
     assert (broken.value.code, broken.value.message) == (code, failed.value.body["message"])  # pyright: ignore[reportIndexIssue, reportOptionalSubscript]  # an object
@@ -95,17 +108,25 @@ async def test_a_failure_is_an_error_that_the_client_shows(
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_failed_response_is_an_error_or_an_event_of_its_protocol(talk: Talk, stream: bool) -> None:
     # R8
-    talk.plays(*[fails(500, retry_after="0")] * 2)
+    begun = asyncio.Event()
+
+    async def fails_late(wire: Wire) -> None:
+        await begun.wait()
+        await fails(500, retry_after="0")(wire)
+
+    talk.plays(*[fails_late if stream else fails(500, retry_after="0")] * 2)
     async with talk.client(**{"X-Newton-Session": named()}) as client:
         if not stream:
             with pytest.raises(openai.InternalServerError) as failed:
                 await client.responses.create(model="newton", input=KNOWN)
             assert failed.value.status_code == 503
             return
-        events = [event async for event in await client.responses.create(model="newton", input=KNOWN, stream=True)]
+        response = await client.responses.create(model="newton", input=KNOWN, stream=True)
+        begun.set()
+        events = [event async for event in response]
     assert [event.type for event in events] == ["response.created", "response.in_progress", "response.failed"]
-    response: Any = events[-1]
-    assert response.response.error.code == "server_error" and "HTTP status 500" in response.response.error.message
+    last: Any = events[-1]
+    assert last.response.error.code == "server_error" and "HTTP status 500" in last.response.error.message
 
 
 async def test_without_a_model_a_request_has_an_error_status_and_is_stored(home: Path, behind: str) -> None:

@@ -13,6 +13,7 @@ from newton.errors import NewtonError
 from newton.providers.circuit_breaker import CircuitBreaker
 
 IDLE_SECONDS = 5.0  # after the last turn of a session
+FINISH_SECONDS = 20.0  # that the end of a command waits for a compaction that its answer did not wait for
 
 SessionKey: TypeAlias = tuple[UUID, UUID]  # the ids of the agent and of the session
 Compact: TypeAlias = Callable[[], Coroutine[Any, Any, object]]
@@ -97,11 +98,11 @@ async def _run_logged(compact: Compact) -> None:
 
 
 @asynccontextmanager
-async def open_compactions(*, finish_seconds: float) -> AsyncGenerator[BackgroundCompactions]:
-    """Yield background compactions. At the end, wait `finish_seconds` for those that run, and cancel the rest."""
+async def open_compactions(*, finishes: bool) -> AsyncGenerator[BackgroundCompactions]:
+    """Yield background compactions. At the end, cancel those that run; if `finishes`, after FINISH_SECONDS."""
     compactions = BackgroundCompactions()
     try:
         yield compactions
-        await compactions.finish(seconds=finish_seconds)
+        await compactions.finish(seconds=FINISH_SECONDS if finishes else 0.0)
     finally:
         await compactions.cancel()

@@ -178,9 +178,8 @@ class TurnPreparer:
             min_trust=lowest_known_trust((*quarantined, *(context.bundle.external_trusts if context else ()))),
             exempt_censors=check.explained,
         )
-        return PreparedTurn(
-            context=context, view=full_view, conversation_tokens=budget.conversation, tool_loop=tool_loop
-        )
+        tokens = budget.conversation
+        return PreparedTurn(context=context, tool_loop=tool_loop, view=full_view, conversation_tokens=tokens)
 
     async def _load_view(self, turn: RunningTurn, *, max_tokens: int) -> Sequence[ViewMessage]:
         """Return the conversation of the turn; for a private turn, the stored messages of its session come first."""

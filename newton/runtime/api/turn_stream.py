@@ -16,7 +16,7 @@ from newton.runtime.api.idempotency import EMBED_JOB
 from newton.runtime.jobs import queue
 from newton.runtime.wiring import AgentServices
 
-FIRST_HEARTBEAT_SECONDS = 0.5  # a stream begins then at the latest; an earlier error still has an HTTP status
+FIRST_HEARTBEAT_SECONDS = 0.5  # from the start; a stream begins then at the latest, an earlier error has an HTTP status
 HEARTBEAT_SECONDS = 5  # interval of the heartbeats that keep the connection open
 
 T = TypeVar("T")
@@ -54,16 +54,17 @@ class TurnStream(Generic[T]):
         watcher = asyncio.create_task(_cancel_on_disconnect(request, producer))
         request.app.state.running_turns.add(self)
         producer.add_done_callback(lambda _: request.app.state.running_turns.discard(self))
-        wait_seconds = FIRST_HEARTBEAT_SECONDS
+        clock = asyncio.get_running_loop().time
+        first_at = next_at = clock() + FIRST_HEARTBEAT_SECONDS
         try:
             while True:
                 try:
-                    piece = await with_timeout(self._queue.get(), seconds=wait_seconds)
+                    piece = await with_timeout(self._queue.get(), seconds=max(next_at - clock(), 0.0))
                 except TimeoutError:
-                    piece, wait_seconds = None, HEARTBEAT_SECONDS
+                    next_at = clock() + HEARTBEAT_SECONDS
                     yield None
                     continue
-                wait_seconds = HEARTBEAT_SECONDS
+                next_at = next_at if clock() < first_at else clock() + HEARTBEAT_SECONDS
                 if piece is None:
                     break
                 if isinstance(piece, NewtonError):

@@ -69,16 +69,14 @@ class ResponseWriter:
         extra = {"usage": build_usage(result), "newton": build_newton_fields(result)}
         return {**self._common_fields("chat.completion"), "choices": listed, **extra, **_server_fields(result)}
 
-    async def stream_events(self, first: StreamItem, pieces: AsyncGenerator[StreamItem]) -> AsyncGenerator[str]:
+    async def stream_events(self, pieces: AsyncGenerator[StreamItem]) -> AsyncGenerator[str]:
         """Yield the reply as server-sent events; see `TurnWriter.stream_events`.
 
         The chunk with the role comes before the first piece. After an error there is no finish reason.
         """
-        yield format_comment(first)
+        yield format_comment(None)
         async with aclosing(pieces):
             try:
-                for line in self._format_item(first):
-                    yield line
                 async for piece in pieces:
                     for line in self._format_item(piece) or [format_comment(piece)]:
                         yield line

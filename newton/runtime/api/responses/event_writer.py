@@ -52,14 +52,13 @@ class EventWriter:
                     response = event.get("response", response)
         return response
 
-    async def stream_events(self, first: StreamItem, pieces: AsyncGenerator[StreamItem]) -> AsyncGenerator[str]:
+    async def stream_events(self, pieces: AsyncGenerator[StreamItem]) -> AsyncGenerator[str]:
         """Yield the response as server-sent events; see `TurnWriter.stream_events`."""
-        yield format_comment(first)
+        yield format_comment(None)
         begun = build_response(self.body, self.head, [], None)
         yield self._format([{"type": f"response.{name}", "response": begun} for name in ("created", "in_progress")])
         async with aclosing(pieces):
             try:
-                yield self._format(await self._add_item(first))
                 async for piece in pieces:
                     yield self._format(await self._add_item(piece)) or format_comment(piece)
             except NewtonError as error:  # the HTTP status has already been sent
