@@ -165,12 +165,12 @@ class TurnRunner:
         )
 
     def _compact_ahead(self, turn: RunningTurn, prepared: PreparedTurn) -> None:
-        if turn.input.session_id and prepared.view:
+        if turn.input.session_id and prepared.budget:
             self.compaction.compact_ahead(
                 turn.input.session_id,
                 prepared.view,
                 new_tokens=sum(reply.output_tokens for reply in prepared.replies),
-                max_tokens=prepared.conversation_tokens,
+                max_tokens=prepared.budget.conversation,
             )
 
     async def _reply_without_model(

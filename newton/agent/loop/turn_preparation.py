@@ -76,12 +76,12 @@ class RunningTurn:
 class PreparedTurn:
     """The context of a turn and the tool loop to run; `degraded` is the reason if there is no tool loop.
 
-    `view` are the messages of the conversation, and `conversation_tokens` their limit in a prompt.
+    `view` are the messages of the conversation, and `budget` limits the prompt; it is None without a tool loop.
     """
 
     context: SessionContext | None
     view: Sequence[ViewMessage] = ()
-    conversation_tokens: int = 0
+    budget: PromptBudget | None = None
     tool_loop: ToolLoop | None = None
     degraded: str | None = None
 
@@ -178,8 +178,7 @@ class TurnPreparer:
             min_trust=lowest_known_trust((*quarantined, *(context.bundle.external_trusts if context else ()))),
             exempt_censors=check.explained,
         )
-        tokens = budget.conversation
-        return PreparedTurn(context=context, tool_loop=tool_loop, view=full_view, conversation_tokens=tokens)
+        return PreparedTurn(context=context, tool_loop=tool_loop, view=full_view, budget=budget)
 
     async def _load_view(self, turn: RunningTurn, *, max_tokens: int) -> Sequence[ViewMessage]:
         """Return the conversation of the turn; for a private turn, the stored messages of its session come first."""
