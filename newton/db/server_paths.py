@@ -101,7 +101,7 @@ def _find_package() -> Path:
 def find_admin_program(name: str) -> str:
     """Return the path of an administration program, or its name if it is not found.
 
-    It also looks where such programs lie: `su` without `-` leaves these folders out of PATH.
+    It also looks in the folders of such programs: a root shell made by "su" does not have them in PATH.
     """
     return shutil.which(name) or shutil.which(name, path="/usr/local/sbin:/usr/sbin:/sbin") or name
 
