@@ -191,6 +191,8 @@ class ContextBuilder:
             reach=plan.profile.reach,
             frame=plan.frame.name,
             relevance_model=self.relevance_model,
+            sent_messages=request.sent_messages,
+            takes_all=request.fill,
         )
         inputs = self._create_assembly_input(request, gathered, plan, candidate_set)
         score = create_scorer(frame=plan.frame, profile=plan.profile, now=plan.now, signals=candidate_set.signals)
@@ -333,6 +335,7 @@ class ContextBuilder:
             tasks=build_task_section(gathered.session_data.task_stack, layers, headers, count_tokens=count_tokens),
             fact_labels=label_facts(candidate_set.memories, now=plan.now, tokens=count_label_tokens(count_tokens)),
             relation_evidence=candidate_set.relation_evidence,
+            observations=candidate_set.observations,
         )
 
     def rank_focus(

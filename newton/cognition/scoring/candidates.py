@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from itertools import chain
 from uuid import UUID
 
+from newton.cognition.request import SentMessages
+from newton.cognition.scoring.observation_choice import ALREADY_SENT, ObservationVerdict, choose_observations
 from newton.cognition.scoring.relevance import create_estimator
 from newton.cognition.scoring.reply_usage import extract_keywords
 from newton.cognition.scoring.score import QuerySignals, TrialCounts
@@ -24,7 +26,8 @@ class CandidateSet:
 
     `recent_ids` are candidates from recent events. `triggered` are procedures that the input asks for. `unranked` were
     found by name, time or trigger and need no minimum similarity. `is_range_empty` means that memory has nothing from
-    `time_ranges`. `relation_evidence` maps relations to the candidate facts that state them.
+    `time_ranges`. `relation_evidence` maps relations to the candidate facts that state them. `observations` says of
+    events whether they are chosen, and why.
     """
 
     memories: Sequence[RetrievedMemory]
@@ -35,31 +38,50 @@ class CandidateSet:
     time_ranges: Sequence[TimeRange]
     is_range_empty: bool
     relation_evidence: Mapping[UUID, Sequence[UUID]]
+    observations: Mapping[UUID, ObservationVerdict]
 
 
 def collect_candidates(
-    gathered: GatheredSources, text: str, *, reach: GatherOptions, frame: str, relevance_model: RelevanceModel
+    gathered: GatheredSources,
+    text: str,
+    *,
+    reach: GatherOptions,
+    frame: str,
+    relevance_model: RelevanceModel,
+    sent_messages: SentMessages | None = None,
+    takes_all: bool = False,
 ) -> CandidateSet:
     """Merge the memories from all sources, each once, as far as `reach` (the profile's limits) allows.
+
+    Events of the session are chosen by the input, unless the caller wants the budget to be filled (`takes_all`). A profile
+    that reaches to other sessions takes the last actions of the agent too, but no text of a tool.
 
     A memory that the search also found keeps the evidence of the search. Facts that contradict a found fact are added.
     """
     other_sessions = chain.from_iterable(gathered.recent_events.other_sessions[: reach.sessions])
     recent = [*gathered.recent_events.current_session[: reach.events], *other_sessions]
+    observed = {one.memory.memory_id: one.memory for one in gathered.observations}
+    verdicts = _judge_observations(gathered, text, reach=reach, sent_messages=sent_messages, takes_all=takes_all)
     searched = {f.memory_id: f for f in gathered.recall_result.memories}
     unsearched = {f.memory_id: f for f in (*recent, *_limit_related(gathered, reach), *gathered.procedures)}
     contradictions = {f.memory_id: f for f in gathered.recall_result.contradictions}
-    memories = contradictions | unsearched | searched | {f.memory_id: f for f in gathered.artifacts.found}
+    memories = contradictions | unsearched | searched | observed | {f.memory_id: f for f in gathered.artifacts.found}
     triggers, entities = gathered.input_matches.procedure_triggers, gathered.input_matches.entity_matches
     triggered = {p.memory_id for p in match_triggers(triggers, text, types=entities.entity_types, frame=frame)}
     timely = _find_timely(gathered, memories.values())
     unranked = {*unsearched, *triggered, *(timely if asks_only_about_time(text, gathered.time_ranges) else ())}
     return CandidateSet(
         memories=[f for f in memories.values() if gathered.filters.allows_kind(f.kind)],
-        recent_ids=frozenset(f.memory_id for f in recent if f.memory_id not in searched),
+        recent_ids=frozenset(
+            [
+                *(f.memory_id for f in recent if f.memory_id not in searched),
+                *(one.memory.memory_id for one in gathered.observations if one.is_own),
+            ]
+        ),
         triggered=frozenset(triggered),
         unranked=frozenset(unranked),
         relation_evidence=_find_relation_evidence(entities.evidence, memories),
+        observations=verdicts,
         time_ranges=gathered.time_ranges,
         is_range_empty=_is_range_empty(gathered, [f for f in memories.values() if f.memory_id in timely], text),
         signals=QuerySignals(
@@ -72,6 +94,32 @@ def collect_candidates(
             estimate_relevance=create_estimator(relevance_model, gathered.recall_result),
         ),
     )
+
+
+def _judge_observations(
+    gathered: GatheredSources,
+    text: str,
+    *,
+    reach: GatherOptions,
+    sent_messages: SentMessages | None,
+    takes_all: bool,
+) -> Mapping[UUID, ObservationVerdict]:
+    """Return the verdicts on the events that were found, without those that the other rules decide about.
+
+    These are, of trusted events, those of the session that the profile takes anyway, and those of other sessions.
+    """
+    verdicts = choose_observations(gathered.observations, text, sent=sent_messages, time_ranges=gathered.time_ranges)
+    taken = {f.memory_id for f in gathered.recent_events.current_session[: reach.events]} if reach.sessions else set[UUID]()
+    known = {f.memory_id for f in gathered.recall_result.memories}
+    judged = dict[UUID, ObservationVerdict]()
+    for one in gathered.observations:
+        memory_id, verdict = one.memory.memory_id, verdicts[one.memory.memory_id]
+        if not one.memory.quarantined and not verdict.is_chosen and (memory_id in taken or not one.is_own and memory_id in known):
+            continue
+        if takes_all and one.is_own and not verdict.is_chosen and verdict.reason != ALREADY_SENT:
+            verdict = ObservationVerdict(True, "a tool result of this session: the budget is to be filled")
+        judged[memory_id] = verdict
+    return judged
 
 
 def _find_relation_evidence(

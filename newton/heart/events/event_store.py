@@ -43,7 +43,8 @@ MAX_TOKENS = 160  # of the line of an event in a context, with its time
 class NewEvent:
     """An event to store; `ref` is the idempotency key.
 
-    An event that was made of a message of the session has its `position`, and its memory as `source_id`.
+    An event that was made of a message of the session has its `position`, and its memory as `source_id`. An event that
+    `is_tool_result` is the output of a tool as a whole, whatever its fields are called.
     """
 
     ref: str
@@ -51,13 +52,11 @@ class NewEvent:
     session_id: UUID | None = None
     position: int | None = None
     source_id: UUID | None = None
+    is_tool_result: bool = False
 
     def effective_trust(self, ctx: WriteContext) -> Trust:
-        """Return the trust of the event: that of its writer, but at most `tool` if it contains the output of a tool.
-
-        What was made of the message of a tool is its output as a whole.
-        """
-        is_output = self.position is not None or has_output(self.event)
+        """Return the trust of the event: that of its writer, but at most `tool` if it contains the output of a tool."""
+        is_output = self.is_tool_result or has_output(self.event)
         return lowest_trust([ctx.trust, "tool"]) if is_output else ctx.trust
 
 
@@ -66,6 +65,8 @@ async def record_events(tx: Tx, events: Sequence[NewEvent], *, ctx: WriteContext
 
     Raises ConflictError if a `ref` is stored with another content.
     """
+    if not events:
+        return 0
     refs = [(event.ref, _content_hash(event)) for event in events]
     await store.find_by_ref(tx, refs, agent_id=ctx.agent_id, kind="event")
     drafts = {event.ref: _to_new_memory(event, ctx=ctx) for event in events}
