@@ -187,12 +187,10 @@ class ContextBuilder:
         plan = self._create_plan(request, frame_choice, now, gathered)
         candidate_set = collect_candidates(
             gathered,
-            request.input,
+            request,
             reach=plan.profile.reach,
             frame=plan.frame.name,
             relevance_model=self.relevance_model,
-            sent_messages=request.sent_messages,
-            takes_all=request.fill,
         )
         inputs = self._create_assembly_input(request, gathered, plan, candidate_set)
         score = create_scorer(frame=plan.frame, profile=plan.profile, now=plan.now, signals=candidate_set.signals)

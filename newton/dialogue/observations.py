@@ -15,11 +15,11 @@ def to_observations(
 ) -> list[NewEvent]:
     """Return the events for the results of tools among the messages. Pure.
 
-    `memory_ids` maps positions of messages to memories, `calls` maps call ids to calls. A message without a memory, such
-    as one that repeats memories, makes no event.
+    `memory_ids` maps positions of messages to memories, `calls` maps call ids to calls. A message without a memory,
+    such as one that repeats memories, makes no event.
     """
-    found = [_to_observation(item, memory_ids[item.position], calls) for item in messages if item.position in memory_ids]
-    return [one for one in found if one]
+    kept = [item for item in messages if item.position in memory_ids]
+    return [one for item in kept if (one := _to_observation(item, memory_ids[item.position], calls))]
 
 
 def _to_observation(stored: StoredMessage, memory_id: UUID, calls: Mapping[str, ToolCall]) -> NewEvent | None:

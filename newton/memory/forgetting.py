@@ -47,8 +47,8 @@ async def find_derived(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) ->
 async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, reason: str, ctx: WriteContext) -> list[UUID]:
     """Delete memories and return the ids of all that were deleted.
 
-    With `derived`, memories derived from them are also deleted. Artifacts and events made of them, and entities and relations
-    for which no other evidence remains, are always deleted. Raises NotFoundError for an unknown id. Raises
+    With `derived`, memories derived from them are also deleted. Artifacts and events made of them, and entities and
+    relations for which no other evidence remains, are always deleted. Raises NotFoundError for an unknown id. Raises
     ConflictError for a decision and, without `derived`, if another memory was derived from them.
     """
     # an entity that another transaction is about to mention must not be deleted as an orphan

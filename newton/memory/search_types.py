@@ -139,7 +139,7 @@ class RetrievedMemory(NamedTuple):
 
     @property
     def dedup_text(self) -> str:
-        """The text with the speaker, but without the date or the time. Memories for which it is equal are duplicates."""
+        """The text with the speaker, but without date and time. Memories for which it is equal are duplicates."""
         is_dated = self.kind in ("exchange", "event")
         return (self.summary.partition("] ")[2] if is_dated else self.summary).casefold()
 

@@ -1,6 +1,6 @@
 """Remember and recall: store facts and episodes, and search all memories."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -105,12 +105,14 @@ class MemoryService:
         """Return the `limit` memories most relevant to a text, of the `kinds`, by default of all kinds.
 
         Quarantined memories are found only with `include_quarantined`, and events with the output of tools also if
-        `kinds` names events. Superseded facts rank lower, messages that only ask a question rank last, and retracted facts are left out.
-        `as_of` searches the memory as it was at that time.
+        `kinds` names events. Superseded facts rank lower, messages that only ask a question rank last, and retracted
+        facts are left out. `as_of` searches the memory as it was at that time.
         """
         if limit < 1:
             raise InputError(f"The limit of {limit} is too small.", hint="Give a limit of 1 or more.")
-        quarantined: Set[Kind] = frozenset(KINDS if include_quarantined else {"event"} & set(kinds or ()))
+        quarantined = frozenset(
+            kind for kind in KINDS if include_quarantined or (kind == "event" and kind in (kinds or ()))
+        )
         kinds = RECALLABLE_KINDS if kinds is None else kinds
         if "artifact" in kinds:
             raise InputError(

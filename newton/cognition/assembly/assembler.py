@@ -78,8 +78,8 @@ class AssemblyInput:
     input asks for. `empty_range_note` says that memory has nothing from them, `nothing_known_note` that it has nothing
     on a question (None if not searched). `item_id_tokens` are the tokens of an id in a line, 0 without ids, and
     `cut_id_tokens` those in the line of a long text that is cut, which always has its id.
-    `relation_evidence` maps relations to candidate facts that state them. `observations` says of events whether they are
-    chosen, and why; other events are judged like other memories.
+    `relation_evidence` maps relations to candidate facts that state them. `observations` says of events whether they
+    are chosen, and why; other events are judged like other memories.
     """
 
     input: str
@@ -311,10 +311,7 @@ def _find_out_of_range(ordered: Sequence[ScoredMemory], assembly_input: Assembly
 
 def find_exclusion_reason(found: RetrievedMemory, assembly_input: AssemblyInput, *, focus_ids: Set[UUID]) -> str | None:
     """Return why the memory is excluded from this context, or None."""
-    verdict = assembly_input.observations.get(found.memory_id)
-    if verdict and not verdict.is_chosen:
-        return verdict.reason
-    if reason := past_reason(found.kind, found.state) if verdict else find_state_reason(found):
+    if reason := _find_state_reason(found, assembly_input.observations.get(found.memory_id)):
         return reason
     if found.memory_id in focus_ids:
         return "already in Current Focus"
@@ -325,6 +322,13 @@ def find_exclusion_reason(found: RetrievedMemory, assembly_input: AssemblyInput,
     if found.repeats_query(assembly_input.input):
         return "repeats the input"
     return _find_unwanted_reason(found, assembly_input)
+
+
+def _find_state_reason(found: RetrievedMemory, verdict: ObservationVerdict | None) -> str | None:
+    """Return why the state of the memory excludes it. A chosen observation is shown although it is quarantined."""
+    if verdict and not verdict.is_chosen:
+        return verdict.reason
+    return past_reason(found.kind, found.state) if verdict else find_state_reason(found)
 
 
 def _find_unwanted_reason(found: RetrievedMemory, assembly_input: AssemblyInput) -> str | None:

@@ -74,7 +74,7 @@ def count_header_tokens(count_tokens: TokenCounter) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class DayTokens:
-    """Tokens of a day heading and of the date prefix of a line, the same for every day; and of both lines of a fence."""
+    """Tokens of a day heading and of the date prefix of a line, the same for every day, and of a fence."""
 
     heading: int
     prefix: int

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import chain
 from uuid import UUID
 
-from newton.cognition.request import SentMessages
-from newton.cognition.scoring.observation_choice import ALREADY_SENT, ObservationVerdict, choose_observations
+from newton.cognition.request import ContextBuildRequest
+from newton.cognition.scoring.observation_choice import ObservationVerdict, choose_observations
 from newton.cognition.scoring.relevance import create_estimator
 from newton.cognition.scoring.reply_usage import extract_keywords
 from newton.cognition.scoring.score import QuerySignals, TrialCounts
@@ -43,25 +43,21 @@ class CandidateSet:
 
 def collect_candidates(
     gathered: GatheredSources,
-    text: str,
+    request: ContextBuildRequest,
     *,
     reach: GatherOptions,
     frame: str,
     relevance_model: RelevanceModel,
-    sent_messages: SentMessages | None = None,
-    takes_all: bool = False,
 ) -> CandidateSet:
     """Merge the memories from all sources, each once, as far as `reach` (the profile's limits) allows.
 
-    Events of the session are chosen by the input, unless the caller wants the budget to be filled (`takes_all`). A profile
-    that reaches to other sessions takes the last actions of the agent too, but no text of a tool.
-
     A memory that the search also found keeps the evidence of the search. Facts that contradict a found fact are added.
     """
+    text = request.input
     other_sessions = chain.from_iterable(gathered.recent_events.other_sessions[: reach.sessions])
     recent = [*gathered.recent_events.current_session[: reach.events], *other_sessions]
     observed = {one.memory.memory_id: one.memory for one in gathered.observations}
-    verdicts = _judge_observations(gathered, text, reach=reach, sent_messages=sent_messages, takes_all=takes_all)
+    verdicts = _judge_observations(gathered, request, reach=reach)
     searched = {f.memory_id: f for f in gathered.recall_result.memories}
     unsearched = {f.memory_id: f for f in (*recent, *_limit_related(gathered, reach), *gathered.procedures)}
     contradictions = {f.memory_id: f for f in gathered.recall_result.contradictions}
@@ -97,29 +93,21 @@ def collect_candidates(
 
 
 def _judge_observations(
-    gathered: GatheredSources,
-    text: str,
-    *,
-    reach: GatherOptions,
-    sent_messages: SentMessages | None,
-    takes_all: bool,
+    gathered: GatheredSources, request: ContextBuildRequest, *, reach: GatherOptions
 ) -> Mapping[UUID, ObservationVerdict]:
     """Return the verdicts on the events that were found, without those that the other rules decide about.
 
-    These are, of trusted events, those of the session that the profile takes anyway, and those of other sessions.
+    Those are trusted events: the last ones of the session under a profile that reaches to other sessions, and those of
+    other sessions that the search found. To fill the budget, all events of the session are taken.
     """
-    verdicts = choose_observations(gathered.observations, text, sent=sent_messages, time_ranges=gathered.time_ranges)
-    taken = {f.memory_id for f in gathered.recent_events.current_session[: reach.events]} if reach.sessions else set[UUID]()
-    known = {f.memory_id for f in gathered.recall_result.memories}
-    judged = dict[UUID, ObservationVerdict]()
-    for one in gathered.observations:
-        memory_id, verdict = one.memory.memory_id, verdicts[one.memory.memory_id]
-        if not one.memory.quarantined and not verdict.is_chosen and (memory_id in taken or not one.is_own and memory_id in known):
-            continue
-        if takes_all and one.is_own and not verdict.is_chosen and verdict.reason != ALREADY_SENT:
-            verdict = ObservationVerdict(True, "a tool result of this session: the budget is to be filled")
-        judged[memory_id] = verdict
-    return judged
+    found, recent = gathered.observations, gathered.recent_events.current_session
+    verdicts = choose_observations(
+        found, request.input, sent=request.sent_messages, time_ranges=gathered.time_ranges, takes_own=request.fill
+    )
+    taken = {f.memory_id for f in recent[: reach.events]} if reach.sessions else set[UUID]()
+    others = {f.memory_id for f in gathered.recall_result.memories} - {f.memory.memory_id for f in found if f.is_own}
+    undecided = {f.memory.memory_id for f in found if not f.memory.quarantined} & (taken | others)
+    return {i: verdict for i, verdict in verdicts.items() if verdict.is_chosen or i not in undecided}
 
 
 def _find_relation_evidence(

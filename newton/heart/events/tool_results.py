@@ -29,16 +29,31 @@ MAX_PARSED_CHARACTERS = 1_000_000  # of an output that may be JSON
 COMMAND_FIELDS = ("command", "cmd", "script", "commands")
 PATH_FIELDS = ("path", "file_path", "filePath", "filename", "file", "target_file", "notebook_path", "absolute_path")
 WRITTEN_FIELDS = frozenset(
-    {"content", "contents", "new_string", "new_str", "new_text", "text", "diff", "patch", "edits", "code_edit", "insert"}
+    [
+        "content",
+        "contents",
+        "new_string",
+        "new_str",
+        "new_text",
+        "text",
+        "diff",
+        "patch",
+        "edits",
+        "code_edit",
+        "insert",
+    ]
 )
 OUTPUT_KEYS = ("stdout", "output", "content", "result", "text")
 
-_SHELL = re.compile(r"(?:^|[_.-])(?:bash|sh|shell|terminal|exec|execute|command|cmd|powershell|console)(?:$|[_.-])", re.I)
+_SHELL = re.compile(
+    r"(?:^|[_.-])(?:bash|sh|shell|terminal|exec|execute|command|cmd|powershell|console)(?:$|[_.-])", re.IGNORECASE
+)
 _READ = re.compile(r"read|view|open|cat|show|get_file|load", re.IGNORECASE)
 _WRITE = re.compile(r"write|edit|create|patch|replace|insert|update|append|save", re.IGNORECASE)
 _WORD_START = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _EXIT_CODE = re.compile(
-    r"(?:exit(?:ed)?|return(?:ed)?|status)(?: with)?(?: (?:code|status|value))?[ :=]+\(?(-?\d{1,9})\b|\[exit (-?\d{1,9})\]",
+    r"(?:exit(?:ed)?|return(?:ed)?|status)(?: with)?(?: (?:code|status|value))?[ :=]+\(?(-?\d{1,9})\b"
+    r"|\[exit (-?\d{1,9})\]",
     re.IGNORECASE,
 )
 _ERROR_LINE = re.compile(
@@ -50,7 +65,7 @@ _EDGE_LINES = 3  # of an output, in which its exit code is looked for
 
 
 class ToolOutcome(NamedTuple):
-    """A finished tool call: the tool, its arguments as JSON, and what it returned. `is_error` is what the caller says."""
+    """A finished tool call: the tool, its arguments as JSON, and its output. `is_error` is what the caller says."""
 
     tool: str
     arguments: str
