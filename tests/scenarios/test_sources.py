@@ -125,7 +125,7 @@ async def test_a_procedure_that_is_asked_for_is_in_though_no_search_has_found_it
 async def test_filters_say_what_may_be_in_a_context(mind: Mind, filters: ContextFilters, left: set[str]) -> None:
     # S001-5
     await introduce(mind)
-    await happen(mind, "s1", "boat.py")
+    await happen(mind, "s1", "Ana Berg/the boat is repaired.md")
     await mind.hear("Ana Berg said the boat is repaired.")
     async with mind.db.transaction(mind.agent_id) as tx:
         source = DocumentSource(ref="/boat.md", title="Boat", format="markdown")
@@ -223,7 +223,7 @@ async def locked(dsn: str, table: str) -> AsyncGenerator[None]:
 async def asked(mind: Mind) -> Mind:
     """A mind that has something from every source."""
     await introduce(mind)
-    await happen(mind, "s1", "boat.py")
+    await happen(mind, "s1", "Ana Berg/the boat is repaired.md")
     await mind.know("The boat is repaired")
     return mind
 

@@ -43,7 +43,8 @@ class ToolLoop:
 
     `caller_options` are the options without Newton's tools, `append_lines` stores messages, `record_failure` stores a
     failed call of Newton's tools as an event, and `min_trust` is the lowest trust tier of text that the model has read.
-    After the loop, `calls` are the tool calls that the caller must run. The censors in `exempt_censors` do not apply to the reply.
+    After the loop, `calls` are the tool calls that the caller must run. The censors in `exempt_censors` do not apply to
+    the reply.
     """
 
     chat: ChatService

@@ -110,9 +110,7 @@ class MemoryService:
         """
         if limit < 1:
             raise InputError(f"The limit of {limit} is too small.", hint="Give a limit of 1 or more.")
-        quarantined = frozenset(
-            kind for kind in KINDS if include_quarantined or (kind == "event" and kind in (kinds or ()))
-        )
+        shown: Sequence[Kind] = KINDS if include_quarantined else [kind for kind in kinds or () if kind == "event"]
         kinds = RECALLABLE_KINDS if kinds is None else kinds
         if "artifact" in kinds:
             raise InputError(
@@ -129,7 +127,7 @@ class MemoryService:
             db=self.scope.db,
             agent_id=self.scope.agent_id,
             limits=dict.fromkeys(kinds, width),
-            quarantined_kinds=quarantined,
+            quarantined_kinds=frozenset(shown),
             excluded_states={"INACTIVE", "RETIRED", ARCHIVED},
             moment=_with_timezone(as_of),
         )

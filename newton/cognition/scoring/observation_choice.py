@@ -1,8 +1,8 @@
 """Choice of the observations for an input: what the tools of the agent did that the input is about. Pure.
 
 The result of a tool is evidence of the session in which the tool ran. It is chosen by its similarity to the input, by
-the words that it shares with it, and by what the input asks for: a failure, or the result of a command. Without a reason
-it is left out, also in its own session.
+the words that it shares with it, and by what the input asks for: a failure, or the result of a command. Without a
+reason it is left out, also in its own session.
 """
 
 import re
@@ -13,20 +13,23 @@ from uuid import UUID
 from newton.cognition.content_words import extract_content_words
 from newton.cognition.request import SentMessages
 from newton.cognition.sources.observations import FoundObservation
-from newton.cognition.sources.signals import classify_intent
+from newton.cognition.sources.signals import asks_for_times, asks_only_about_time, classify_intent
 from newton.heart.statements.greetings import is_small_talk
 from newton.memory.time_expressions import TimeRange
 
 MAX_CHOSEN = 3  # of the session, and of other sessions
 MAX_REPAIRS = 3  # steps after one failure in another session
 
-# The least evidence of an observation of the session and of another one: the cosine and a part of the shared words. Less
-# is enough if the input asks for what a tool returned.
+# The least evidence of an observation of the session and of another one: the cosine and a part of the shared words.
+# Less is enough if the input asks for what a tool returned.
 LEXICAL_WEIGHT = 0.6
-MIN_OWN, MIN_OWN_ASKED = 0.45, 0.28
-MIN_OTHER, MIN_OTHER_ASKED = 0.55, 0.45
+MIN_OWN, MIN_OWN_ASKED = 0.28, 0.22
+MIN_OTHER, MIN_OTHER_ASKED = 0.5, 0.4
+FULL_WORDS_COSINE = 0.15  # from which on shared words count in full, and below it in part: verbs are in all texts
 NEAR_BEST = 0.6  # as a share of the best one
-FAILURE_BONUS = 0.15  # in the order, for a failed action and an input that asks for one
+FAILURE_BONUS = 0.15  # for a failed action, and an input that asks for one
+MORE_THAN_OWN = 1.2  # of another session, if the session has an observation that the input can mean
+MAX_NAMED = 3  # content words of an input that may mean the last observation without naming it
 
 ALREADY_SENT = "the message itself is sent to the model"
 OF_THIS_SESSION = "a tool result of this session"
@@ -39,10 +42,15 @@ _FAILURE_WORDS = (
 )
 _RESULT_WORDS = (
     r"warnings?|build\w*|compil\w*|lint\w*|tests?|coverage|logs?|outputs?|results?|commands?|exit codes?|deploy\w*"
-    r"|migrat\w*|install\w*|return(?:s|ed)?|print(?:s|ed)?|report(?:s|ed)?|say|said"
+    r"|migrat\w*|install\w*|return(?:s|ed)?|print(?:s|ed)?|report(?:s|ed)?|answers|responds|numbers"
 )
 _ASKS_FAILURE = re.compile(rf"\b(?:{_FAILURE_WORDS})\b", re.IGNORECASE)
-_ASKS_RESULT = re.compile(rf"\b(?:{_FAILURE_WORDS}|{_RESULT_WORDS})\b", re.IGNORECASE)
+_ASKS_RESULT = re.compile(rf"\b(?:{_RESULT_WORDS})\b", re.IGNORECASE)
+# A question on something that happened, such as "What did it return?" or "Does it compile now?".
+_ASKS_PAST = re.compile(
+    r"\b(?:did|was|were|went|happened|result|output|returned|said|shown?|printed|reported|found)\b|\bnow\b|\?\s*$",
+    re.IGNORECASE,
+)
 
 
 class ObservationVerdict(NamedTuple):
@@ -50,6 +58,20 @@ class ObservationVerdict(NamedTuple):
 
     is_chosen: bool
     reason: str
+
+
+class _InputCues(NamedTuple):
+    """What an input asks for: the repair of something, a failure, or any result of a tool."""
+
+    is_fix: bool
+    asks_failure: bool
+    asks_result: bool
+
+    @classmethod
+    def of(cls, text: str) -> "_InputCues":
+        is_fix = classify_intent(text) == "fix"
+        asks_failure = is_fix or _ASKS_FAILURE.search(text) is not None
+        return cls(is_fix, asks_failure, asks_failure or _ASKS_RESULT.search(text) is not None)
 
 
 class _Candidate(NamedTuple):
@@ -75,21 +97,21 @@ def choose_observations(
 
     Those whose message the model is `sent` are left out. With `takes_own`, all others of the session are chosen.
     """
-    is_fix = classify_intent(text) == "fix"
-    asks_failure = is_fix or _ASKS_FAILURE.search(text) is not None
-    asks_result = is_fix or _ASKS_RESULT.search(text) is not None
+    cues = _InputCues.of(text)
     known = [one for one in found if _is_sent(one, sent)]
-    ranked = _rank([one for one in found if one not in known], asks_failure=asks_failure)
+    ranked = _rank([one for one in found if one not in known], asks_failure=cues.asks_failure)
     own = [candidate for candidate in ranked if candidate.found.is_own]
     others = [candidate for candidate in ranked if not candidate.found.is_own]
-    timely = _find_timely(ranked, time_ranges)
-    own_reasons = _keep_near_best(own, MIN_OWN_ASKED if asks_result else MIN_OWN) | timely
-    if not own_reasons.keys() & {candidate.memory_id for candidate in own}:
-        own_reasons = _find_last(own, text, is_fix=is_fix)
-    other_reasons = _keep_near_best(others, MIN_OTHER_ASKED if asks_result else MIN_OTHER) | timely
+    own_reasons = _keep_near_best(own, MIN_OWN_ASKED if cues.asks_result else MIN_OWN)
+    own_reasons = _add_failure(own, own_reasons, cues) or _find_last(own, text, cues)
+    least = MIN_OTHER_ASKED if cues.asks_result else MIN_OTHER
+    if own_reasons:
+        least = max(least, MORE_THAN_OWN * own[0].score)
+    other_reasons = _keep_near_best(others, least)
+    timely = _find_timely(ranked, text, time_ranges, cues)
     verdicts = {one.memory.memory_id: _reject(ALREADY_SENT) for one in known}
-    verdicts |= _judge(own, own_reasons, where=OF_THIS_SESSION, takes_all=takes_own)
-    verdicts |= _judge(others, other_reasons, where=OF_ANOTHER_SESSION)
+    verdicts |= _judge(own, own_reasons | timely, where=OF_THIS_SESSION, takes_all=takes_own)
+    verdicts |= _judge(others, other_reasons | timely, where=OF_ANOTHER_SESSION)
     return verdicts | _choose_repairs(others, verdicts)
 
 
@@ -101,11 +123,17 @@ def _is_sent(one: FoundObservation, sent: SentMessages | None) -> bool:
 
 
 def _rank(found: Sequence[FoundObservation], *, asks_failure: bool) -> list[_Candidate]:
-    """Return the observations, best first. Of equal ones, the latest comes first."""
+    """Return the observations, best first. Of equal ones, the latest comes first.
+
+    The bonus of a failure is only for one that has some evidence.
+    """
+    has_vectors = any(one.memory.similarity for one in found)
     candidates: list[_Candidate] = []
     for one in found:
-        bonus = FAILURE_BONUS if asks_failure and one.memory.outcome == "failure" else 0.0
-        evidence = one.memory.similarity + LEXICAL_WEIGHT * one.memory.lexical
+        cosine = one.memory.similarity
+        trust_in_words = min(max(cosine, 0.0) / FULL_WORDS_COSINE, 1.0) if has_vectors else 1.0
+        evidence = max(cosine, 0.0) + LEXICAL_WEIGHT * trust_in_words * one.memory.lexical
+        bonus = FAILURE_BONUS if asks_failure and evidence and one.memory.outcome == "failure" else 0.0
         candidates.append(_Candidate(one, evidence + bonus))
     return sorted(candidates, key=lambda c: (-c.score, -c.memory_id.int))
 
@@ -120,20 +148,34 @@ def _describe(candidate: _Candidate) -> str:
     return f"cosine {memory.similarity:.2f}, shared words {memory.lexical:.2f}"
 
 
-def _find_timely(ranked: Sequence[_Candidate], time_ranges: Sequence[TimeRange]) -> dict[UUID, str]:
-    """Return the observations of the times that the input names."""
-    times = {c.memory_id: c.found.memory.occurred_at for c in ranked} if time_ranges else {}
+def _find_timely(
+    ranked: Sequence[_Candidate], text: str, time_ranges: Sequence[TimeRange], cues: _InputCues
+) -> dict[UUID, str]:
+    """Return the observations of the times that the input names, if it asks what happened then."""
+    is_asked = asks_for_times(text, time_ranges) and (cues.asks_result or asks_only_about_time(text, time_ranges))
+    times = {c.memory_id: c.found.memory.occurred_at for c in ranked} if time_ranges and is_asked else {}
     reason = "of the time that the input names"
     return {i: reason for i, moment in times.items() if any(span.contains(moment) for span in time_ranges)}
 
 
-def _find_last(own: Sequence[_Candidate], text: str, *, is_fix: bool) -> dict[UUID, str]:
+def _add_failure(own: Sequence[_Candidate], reasons: Mapping[UUID, str], cues: _InputCues) -> dict[UUID, str]:
+    """Add the last failure of the session, if the input asks for one and none of the best is one."""
+    failed = [c for c in own if c.found.memory.outcome == "failure"]
+    if not (reasons and failed and cues.asks_failure) or any(c.memory_id in reasons for c in failed):
+        return dict(reasons)
+    last = min(failed, key=lambda c: c.found.hit.age or 0)
+    return {last.memory_id: "the last failure, of which the input can ask", **reasons}
+
+
+def _find_last(own: Sequence[_Candidate], text: str, cues: _InputCues) -> dict[UUID, str]:
     """Return the observation that is meant by an input which names none: the last failure, or what was done last."""
-    latest = sorted(own, key=lambda c: c.found.hit.age or 0)
-    if is_fix:
-        failed = [c for c in latest if c.found.memory.outcome == "failure"]
-        return {c.memory_id: "the last failure, and the input asks for a repair" for c in failed[:1]}
-    says_nothing = not extract_content_words(text) and not is_small_talk(text)
+    words, latest = extract_content_words(text), sorted(own, key=lambda c: c.found.hit.age or 0)
+    failed = [c for c in latest if c.found.memory.outcome == "failure"]
+    asks_last = cues.asks_result and len(words) <= MAX_NAMED and _ASKS_PAST.search(text) is not None
+    if cues.is_fix or asks_last:
+        commands = [c for c in latest if c.found.hit.type == "shell_exec"] if asks_last else []
+        return {c.memory_id: "the last one of which the input can ask" for c in (failed or commands)[:1]}
+    says_nothing = not words and not is_small_talk(text)
     return {c.memory_id: "the last one, and the input names nothing" for c in latest[:1] if says_nothing}
 
 

@@ -54,8 +54,8 @@ class GatheredSources:
     """The results of all sources.
 
     `core_vector` is the embedding of the input without its greeting, None if it has no greeting. `procedures` were
-    triggered by the input and not found by the search. `observations` are events, of this session and of
-    others. `time_ranges` are the times that the input asks for. `missing` maps unavailable or incomplete sources to reasons.
+    triggered by the input and not found by the search. `observations` are events, of this session and of others.
+    `time_ranges` are the times that the input asks for. `missing` maps unavailable or incomplete sources to reasons.
     """
 
     recall_result: RecallResult

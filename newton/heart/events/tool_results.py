@@ -30,17 +30,8 @@ COMMAND_FIELDS = ("command", "cmd", "script", "commands")
 PATH_FIELDS = ("path", "file_path", "filePath", "filename", "file", "target_file", "notebook_path", "absolute_path")
 WRITTEN_FIELDS = frozenset(
     [
-        "content",
-        "contents",
-        "new_string",
-        "new_str",
-        "new_text",
-        "text",
-        "diff",
-        "patch",
-        "edits",
-        "code_edit",
-        "insert",
+        *("content", "contents", "new_string", "new_str", "new_text", "text"),
+        *("diff", "patch", "edits", "code_edit", "insert"),
     ]
 )
 OUTPUT_KEYS = ("stdout", "output", "content", "result", "text")
@@ -61,7 +52,7 @@ _ERROR_LINE = re.compile(
     r"|Traceback \(most recent call last\))",
     re.IGNORECASE,
 )
-_EDGE_LINES = 3  # of an output, in which its exit code is looked for
+_EDGE_LINES, MAX_EDGE_CHARACTERS = 3, 80  # lines of an output in which its exit code is looked for
 
 
 class ToolOutcome(NamedTuple):
@@ -100,7 +91,8 @@ def _to_payload(call: ToolOutcome) -> tuple[str, Payload]:
 def _to_shell_payload(command: str, text: str, fields: Payload, *, is_error: bool) -> Payload:
     codes = (fields.get(name) for name in ("exit_code", "exitCode", "returncode", "return_code", "code", "status"))
     code = next((one for one in codes if isinstance(one, int) and not isinstance(one, bool)), None)
-    code = _find_exit_code(text) if code is None else code
+    if code is None and (stated := _find_exit_code(text)):
+        code, text = int(stated[1] or stated[2]), text.replace(stated.string, "", 1).strip()
     stderr = fields.get("stderr")
     errors = {"stderr": cut_output(stderr)} if isinstance(stderr, str) and stderr.strip() else {}
     result: Payload = {} if code is None or abs(code) > MAX_EXIT_CODE else {"exit_code": code}
@@ -109,13 +101,13 @@ def _to_shell_payload(command: str, text: str, fields: Payload, *, is_error: boo
     return {"command": cut_output(command, MAX_COMMAND_CHARACTERS), **result, "stdout": cut_output(text), **errors}
 
 
-def _find_exit_code(text: str) -> int | None:
+def _find_exit_code(text: str) -> re.Match[str] | None:
     """Return the exit code that the first or the last lines of an output state, as many programs add it there."""
     lines = text.strip().splitlines()
-    for line in (*lines[-1:-_EDGE_LINES:-1], *lines[:_EDGE_LINES]):
-        if len(line) < 80 and (found := _EXIT_CODE.search(line)):
-            return int(found[1] or found[2])
-    return None
+    edges = (
+        line for line in (*lines[: -_EDGE_LINES - 1 : -1], *lines[:_EDGE_LINES]) if len(line) < MAX_EDGE_CHARACTERS
+    )
+    return next((found for line in edges if (found := _EXIT_CODE.search(line))), None)
 
 
 def _find_command(tool: str, arguments: Payload) -> str:

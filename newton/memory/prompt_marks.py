@@ -1,8 +1,7 @@
 """Removal of marks from the output of tools that could be taken for a part of a prompt. Pure.
 
-An observation is one line within a fence, so that it cannot begin a line or a section of a context. The marks below
-would still look like those of a chat template or of a section to a model, and invisible characters could hide text from a
-person.
+Text of a tool is one line of a context, so that it cannot begin a line or a section. The marks below would still look
+like those of a chat template or of a section to a model, and invisible characters could hide text from a person.
 """
 
 import re
