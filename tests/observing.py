@@ -1,4 +1,4 @@
-"""Coding situations as programs send them: as events of a session, or as the messages of its tools; and what is asked."""
+"""Coding situations as programs send them: as events of a session, or as messages of tools; and what is asked."""
 
 import json
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ def load_situations(name: str) -> tuple[list[dict[str, Any]], list[str]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Of each situation whether its observation is in the context, and how many are in that of an unrelated question."""
+    """Whether the observation of each situation is in the context, and how many are in that of another question."""
 
     same: dict[str, bool]
     other: dict[str, bool]

@@ -1,4 +1,4 @@
-"""What the agent's tools did is in a context when it is asked about, in its session and in others, and otherwise not."""
+"""What the agent's tools did is in a context when it is asked about, in its session and in others, else not."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -43,7 +43,6 @@ async def test_the_right_observation_is_in_the_context_and_hardly_any_for_anothe
     # S001-28: in its session at once, in another one by relevance, above all for a repair
     async with spoken_to(mind, MiniLM()) as client:
         found = await measure(client, SITUATIONS[part], UNRELATED[part], way)
-    print(found)
     assert mean(found.same.values()) >= 0.95, [name for name, has in found.same.items() if not has]
     assert mean(found.other.values()) >= 0.8, [name for name, has in found.other.items() if not has]
     assert mean(many <= 1 for many in found.unrelated_same) >= 0.9, found.unrelated_same

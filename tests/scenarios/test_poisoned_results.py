@@ -25,10 +25,8 @@ TITLES = "|".join(re.escape(title) for title in SECTION_TITLES.values() if title
 HEADING = re.compile(rf"## (?:{TITLES})(?:: [a-z]+)?|## Procedure: [\w -]+")
 LINE = re.compile(r"- .*|Consider: .*|Constraints: .*|\d{4}-\d\d-\d\d:")
 # What only a chat template, a section of the prompt, or a text that hides something has.
-MARKS = re.compile(
-    "={3}|#{3}|`{3}|<\\||\\|>|\\[/?INST\\]|<<SYS|<system|<function|\x1b|[\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
-)
-TAGS = re.compile("[\U000e0000-\U000e007f]")
+MARKS = re.compile(r"={3}|#{3}|`{3}|<\||\|>|\[/?INST\]|<<SYS|<system|<function")
+HIDDEN = re.compile("[\x1b\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
 LONG = "line of a long log without anything in it\n" * 400
 OPENING = {"role": "user", "content": "Let us go on with the work.", "ref": "m"}
 
@@ -65,7 +63,7 @@ def check(context: str, case: dict[str, Any]) -> list[str]:
         assert HEADING.fullmatch(line) or LINE.fullmatch(line), (case["name"], line)
         if "Mallory" in line or "obey" in line.lower():
             assert "output of a tool (" in line, (case["name"], line)
-    assert not MARKS.search(context) and not TAGS.search(context), (case["name"], MARKS.findall(context))
+    assert not MARKS.search(context) and not HIDDEN.search(context), (case["name"], MARKS.findall(context))
     assert case.get("secret", "\0") not in context
     return fenced
 
@@ -85,7 +83,7 @@ WITHOUT_FIELDS, ALL_FIELDS = ({},), ({}, {"fill": True, "max_tokens": 8_000}, {"
 async def test_no_result_of_a_tool_becomes_more_than_data(
     mind: Mind, ways: Sequence[Way], asked: Sequence[dict[str, Any]]
 ) -> None:
-    # S001-28, S002-19: never a fact, a censor, a line of the identity, a heading or a goal; in its session and in others
+    # S001-28, S002-19: never a fact, a censor, an identity line, a heading or a goal; in its session and in others
     assert len(CASES) >= 40
     shown: dict[str, list[bool]] = {"same": [], "other": []}
     async with spoken_to(mind, HashEmbedder()) as client:

@@ -223,7 +223,7 @@ async def locked(dsn: str, table: str) -> AsyncGenerator[None]:
 async def asked(mind: Mind) -> Mind:
     """A mind that has something from every source."""
     await introduce(mind)
-    await happen(mind, "s1", "Ana Berg/the boat is repaired.md")
+    await happen(mind, "s1", "boat.py")
     await mind.know("The boat is repaired")
     return mind
 
@@ -241,9 +241,9 @@ async def hurried(mind: Mind) -> Bundle:
     ("table", "late", "gone"),
     [
         ("heart.entity_names", ["entities and procedures"], "Acme"),
-        ("heart.events", ["events"], "boat.py"),
+        ("heart.events", ["events", "tool results"], "boat.py"),
         ("heart.censors, brain.calibration_snapshots", ["identity and constraints", "session"], None),
-        ("memory.postings", ["words", "session artifacts"], None),
+        ("memory.postings", ["words", "session artifacts", "tool results"], None),
         ("dialogue.tasks", ["tasks"], None),
     ],
 )

@@ -86,7 +86,7 @@ def test_of_much_output_whole_lines_are_told_and_a_long_command_leaves_room_for_
         event("shell_exec", {"command": "make", "exit_code": 2, "stdout": f"cc a.c\n{LONG}\nmake: *** [a]"})
     )
     assert run.startswith(f"{AT}ran make · exit 2 · cc a.c … ")
-    assert run.endswith("make: * [a]"), "the end of an output says how it went"
+    assert run.endswith("make: *** [a]"), "the end of an output says how it went"
     run = render_line(event("shell_exec", {"command": "ls", "exit_code": 1, "stdout": LONG}))
     assert run.endswith(" word …")
     assert len(run) > 300
