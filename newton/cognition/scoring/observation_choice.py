@@ -31,7 +31,7 @@ FAILURE_BONUS = 0.15  # for a failed action, and an input that asks for one
 MORE_THAN_OWN = 1.2  # of another session, if the session has an observation that the input can mean
 MAX_NAMED = 3  # content words of an input that may mean the last observation without naming it
 
-ALREADY_SENT = "the message itself is sent to the model"
+ALREADY_SENT = "a tool result of this session: the model has it already"
 OF_THIS_SESSION = "a tool result of this session"
 OF_ANOTHER_SESSION = "a tool result of another session"
 
@@ -39,6 +39,7 @@ _FAILURE_WORDS = (
     r"errors?|exceptions?|traceback|stack ?trace|panic\w*|crash\w*|fail\w*|broke\w*|breaks?|red|wrong|bugs?|fix\w*"
     r"|complain\w*|problems?|conflicts?|refused|denied|killed|time[ds]? ?out|not work\w*|stop(?:s|ped)?|hangs?|again"
     r"|cannot|can['’]t|could(?: not|n['’]t)|does(?: not|n['’]t)|did(?: not|n['’]t)|is(?: not|n['’]t)|once more|back"
+    r"|why (?:is|are|was|were|does|do|did|has|have)\b.{1,60}?\b(?:not|never|no)"
 )
 _RESULT_WORDS = (
     r"warnings?|build\w*|compil\w*|lint\w*|tests?|coverage|logs?|outputs?|results?|commands?|exit codes?|deploy\w*"
@@ -116,10 +117,10 @@ def choose_observations(
 
 
 def _is_sent(one: FoundObservation, sent: SentMessages | None) -> bool:
-    position = one.hit.position
-    if sent is None or position is None or one.hit.session_id != sent.session_id:
+    if sent is None or one.hit.session_id != sent.session_id:
         return False
-    return sent.covers(position, position)
+    position = one.hit.position
+    return sent.has_events if position is None else sent.covers(position, position)
 
 
 def _rank(found: Sequence[FoundObservation], *, asks_failure: bool) -> list[_Candidate]:
