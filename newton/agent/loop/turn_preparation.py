@@ -175,6 +175,7 @@ class TurnPreparer:
             caller_options=turn.options.request_options,
             max_tokens=budget.usable,
             append_lines=turn.recorder.append,
+            record_failure=turn.recorder.record_failure,
             min_trust=lowest_known_trust((*quarantined, *(context.bundle.external_trusts if context else ()))),
             exempt_censors=check.explained,
         )
