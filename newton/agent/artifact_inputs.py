@@ -5,6 +5,7 @@ from pydantic import Field
 from newton.agent.field_types import CleanText, Name, Ref
 from newton.agent.inputs import ToolInput
 
+SESSION_DESCRIPTION = "The name of the session. Default: the one in which an artifact was stored last."
 MAX_UPLOAD_CHARS = 10_000_000  # of one text; `newton.memory.hygiene` allows as many for one message
 
 
@@ -27,9 +28,10 @@ class ReadArtifactInput(ToolInput):
 
 
 class SessionArtifactsInput(ToolInput):
-    """List the artifacts of a session: long tool outputs, pasted texts and files, with their versions and sizes."""
+    """List the artifacts of a session: long tool outputs, pasted texts and files, with their versions and sizes. The
+    artifact stored last comes first."""
 
-    session: Ref = Field(description="The name of the session.")
+    session: Ref | None = Field(None, description=SESSION_DESCRIPTION)
 
 
 class ReadSessionArtifactInput(ReadArtifactInput):
@@ -37,13 +39,13 @@ class ReadSessionArtifactInput(ReadArtifactInput):
     a search finds. Without a name, `search` covers all artifacts of the session; without a name and a search, the
     artifacts are listed."""
 
-    session: Ref = Field(description="The name of the session.")
+    session: Ref | None = Field(None, description=SESSION_DESCRIPTION)
 
 
 class DiffArtifactInput(ToolInput):
     """Show the differences between two versions of an artifact of a session, as a unified diff."""
 
-    session: Ref = Field(description="The name of the session.")
+    session: Ref | None = Field(None, description=SESSION_DESCRIPTION)
     name: Name = Field(description="The name of the artifact.")
     old: int | None = Field(None, ge=1, description="The number of the old version. Default: the one before `new`.")
     new: int | None = Field(None, ge=1, description="The number of the new version. Default: the latest.")

@@ -156,6 +156,12 @@ async def list_versions(tx: Tx, *, agent_id: UUID, session_id: UUID, name: str |
     return [ArtifactVersion(**row) for row in rows]
 
 
+async def find_last_session(tx: Tx, *, agent_id: UUID) -> UUID | None:
+    """Return the session in which an artifact was stored last; None if there is no artifact."""
+    row = await SQL["find_last_session"].fetch_one(tx, agent_id=agent_id)
+    return row["session_id"] if row else None
+
+
 async def read_ranges(tx: Tx, ranges: Sequence[LineSpan], *, agent_id: UUID) -> list[list[str]]:
     """Return the lines of each range. Only the chunks that contain them are read."""
     rows = await SQL["read_ranges"].fetch_all(

@@ -57,6 +57,14 @@ where
     and (v.until is null or coalesce(a.position <= v.last_position, a.created_at <= v.until))
 order by a.created_at desc, a.artifact_id desc;
 
+-- name: find_last_session(agent_id)
+-- The session in which an artifact was stored last.
+select session_id
+from dialogue.artifact_versions
+where agent_id = $1
+order by created_at desc, artifact_id desc
+limit 1;
+
 -- name: read_ranges(agent_id, artifact_ids, first_lines, last_lines, chunk_lines)
 -- The lines of ranges, in order. A chunk has at most `chunk_lines` lines, so the index scans read no other chunks.
 select

@@ -3,7 +3,7 @@
 import asyncio
 import difflib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 from uuid import UUID
 
@@ -19,6 +19,7 @@ from newton.dialogue.artifact_text import guess_media_type, parse_line_range
 from newton.errors import InputError, NotFoundError, ProviderError
 from newton.ids import derive_model_id
 from newton.memory import hygiene
+from newton.memory.memory import Trust
 from newton.memory.reembedding import read_active_model
 from newton.memory.representations import ELLIPSIS
 
@@ -47,6 +48,13 @@ class ArtifactLines(NamedTuple):
     @property
     def size(self) -> int:
         return sum(map(len, self.lines)) + len(self.lines)
+
+
+class AddedArtifact(NamedTuple):
+    """The stored version of an upload, and the number of secrets that were removed from it."""
+
+    artifact: ArtifactVersion
+    redacted: int
 
 
 class ArtifactPage(NamedTuple):
@@ -78,10 +86,22 @@ class ArtifactService:
 
     scope: AgentScope
 
-    async def find_session(self, ref: str) -> UUID:
-        """Return the id of the session named `ref`. Raises NotFoundError."""
+    def with_trust(self, trust: Trust) -> "ArtifactService":
+        """Return a copy whose uploads get this trust."""
+        return replace(self, scope=replace(self.scope, trust=trust))
+
+    async def find_session(self, ref: str | None) -> UUID:
+        """Return the id of the session named `ref`; None is the one in which an artifact was stored last.
+
+        Raises NotFoundError.
+        """
         async with self.scope.transaction() as tx:
-            return await sessions.get_session_id(tx, agent_id=self.scope.agent_id, ref=ref)
+            if ref is not None:
+                return await sessions.get_session_id(tx, agent_id=self.scope.agent_id, ref=ref)
+            if session_id := await artifact_store.find_last_session(tx, agent_id=self.scope.agent_id):
+                return session_id
+        hint = "Long tool outputs and pasted texts become artifacts; `newton artifacts add FILE --session NAME` adds one."
+        raise NotFoundError("There are no artifacts.", hint=hint)
 
     async def list_versions(self, session_id: UUID, *, name: str | None = None) -> list[ArtifactVersion]:
         """Return all versions of the artifacts of a session, or of one artifact, the newest first."""
@@ -136,8 +156,8 @@ class ArtifactService:
         labels = [f"{name} version {one.version}" for one in (first, second)]
         return await asyncio.to_thread(_diff, texts, labels)
 
-    async def add(self, session_ref: str, name: str, content: str, *, media_type: str | None = None) -> ArtifactVersion:
-        """Store a text as an artifact of a session, which is created if needed; return its version.
+    async def add(self, session_ref: str, name: str, content: str, *, media_type: str | None = None) -> AddedArtifact:
+        """Store a text as an artifact of a session, which is created if needed.
 
         Secrets are removed. Raises InputError for an empty or too long text.
         """
@@ -150,12 +170,12 @@ class ArtifactService:
             trust=self.scope.trust,
             text=text,
         )
-        return await self._add(session_ref, artifact)
+        return AddedArtifact(await self._add(session_ref, artifact), hygiene.count_redactions(text))
 
     async def add_reference(
         self, session_ref: str, name: str, *, media_type: str, byte_count: int, sha256: bytes
-    ) -> ArtifactVersion:
-        """Store the name, size, hash and media type of a binary as an artifact of a session; return its version."""
+    ) -> AddedArtifact:
+        """Store the name, size, hash and media type of a binary as an artifact of a session."""
         artifact = NewArtifact(
             name=hygiene.clean_ref(name, what="name of the artifact"),
             kind="attachment",
@@ -165,7 +185,7 @@ class ArtifactService:
             byte_count=byte_count,
             sha256=sha256,
         )
-        return await self._add(session_ref, artifact)
+        return AddedArtifact(await self._add(session_ref, artifact), 0)
 
     async def delete(self, session_id: UUID, name: str, *, version: int | None = None, reason: str) -> int:
         """Permanently delete an artifact, or one version of it; return the number of versions deleted.
@@ -270,7 +290,10 @@ class ArtifactService:
 
 def _latest(versions: Sequence[ArtifactVersion]) -> list[ArtifactVersion]:
     """Return the first version of each name in the list, which is the latest."""
-    return list({one.name: one for one in reversed(versions)}.values())[::-1]
+    latest: dict[str, ArtifactVersion] = {}
+    for one in versions:
+        latest.setdefault(one.name, one)
+    return list(latest.values())
 
 
 def _require_text(artifact: ArtifactVersion) -> ArtifactVersion:
