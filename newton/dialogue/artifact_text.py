@@ -202,6 +202,7 @@ def select_passages(lines: Sequence[str]) -> list[ArtifactPassage]:
     for number, line in enumerate(lines, 1):
         if len(line.split()) >= MIN_PASSAGE_WORDS:
             first_of.setdefault(mask_variables(line), number)
+    first_of = first_of or {line: number for number, line in enumerate(lines, 1) if line.strip()}
     stems = {number: frozenset(iter_stems(template)) for template, number in first_of.items()}
     frequency = Counter(stem for found in stems.values() for stem in found)
     rarest = sorted(stems, key=lambda number: (-_rarity(stems[number], frequency, len(stems)), number))

@@ -223,6 +223,10 @@ BENCH_COMMANDS = {
         "newton.bench.detail:run_benchmark",
         "Measure how often a context contains the sentence of a long text that answers.",
     ),
+    "artifacts": (
+        "newton.bench.artifacts:run_benchmark",
+        "Measure how often a line of a long tool output or pasted text is found again.",
+    ),
     "context": ("newton.bench.context:run_benchmark", "Measure the latency of contexts, compared with plain searches."),
     "sessions": ("newton.bench.sessions:run_benchmark", "Measure how often the context of a session is rebuilt."),
     "lifecycle": ("newton.bench.lifecycle:run_benchmark", "Measure the duration of the daily job `lifecycle`."),
