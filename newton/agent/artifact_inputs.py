@@ -19,11 +19,16 @@ class ReadArtifactInput(ToolInput):
         None, max_length=50, description="Lines to read, such as '120-180', '120-' or '-50' (the last 50)."
     )
     search: CleanText | None = Field(
-        None, max_length=1_000, description="Two or three content words of what you look for. Other forms are found too."
+        None,
+        max_length=1_000,
+        description="Two or three content words of what you look for. Other forms are found too.",
     )
     version: int | None = Field(None, ge=1, description="The number of the version. Default: the latest.")
     offset: int = Field(
-        0, ge=0, le=1_000, description="Number of found passages to skip; `next_offset` of a result gives the next page."
+        0,
+        ge=0,
+        le=1_000,
+        description="Number of found passages to skip; `next_offset` of a result gives the next page.",
     )
 
 
@@ -52,8 +57,8 @@ class DiffArtifactInput(ToolInput):
 
 
 class SaveArtifactInput(ToolInput):
-    """Store a text as an artifact of a session, so that it can be read and searched by lines later. A text under a known
-    name becomes its next version."""
+    """Store a text as an artifact of a session, so that its lines can be read and searched later. A text under a
+    known name becomes its next version."""
 
     session: Ref = Field(description="The name of the session, which is created if it does not exist.")
     name: Name = Field(description="The name, such as a file name.")

@@ -70,7 +70,7 @@ def _fill(rng: random.Random, template: str) -> str:
         n=rng.randrange(10_000), ms=rng.randrange(3, 900), host=f"{rng.choice(_HOSTS)}-{rng.randrange(9)}",
         id=f"{rng.getrandbits(48):012x}", noun=rng.choice(_NOUNS), other=rng.choice(_NOUNS), verb=rng.choice(_VERBS),
         first=rng.choice(_FIRST), last=rng.choice(_LAST), city=rng.choice(_CITIES), state=rng.choice(_STATES),
-        party=rng.choice(("Supplier", "Customer")), day=f"{rng.randrange(1, 29):02}", month=f"{rng.randrange(1, 13):02}",
+        party=rng.choice(_PARTIES), day=f"{rng.randrange(1, 29):02}", month=f"{rng.randrange(1, 13):02}",
     )  # fmt: skip
 
 
@@ -98,15 +98,68 @@ def _contract_line(rng: random.Random, number: int) -> str:
     return _fill(rng, rng.choice(_CONTRACT))
 
 
-_HOSTS = "edge worker queue ledger mail search".split()
-_NOUNS = (
-    "invoice shipment ledger account parcel customer report session queue index template device document address"
-    " schedule catalogue archive voucher meter ticket"
-).split()
-_VERBS = "updated checked loaded moved stored merged renamed counted filtered copied".split()
-_FIRST = "Ana Boris Carla Dmitri Elif Farid Greta Hugo Ilse Jonas Katya Luis Mara Nils Olga Petra".split()
-_LAST = "Abel Brandt Costa Duval Ekman Ferro Graf Hansen Ito Jansen Keller Lopez Meyer Nagy Orlov Petrov".split()
-_CITIES = "Paris Lyon Ghent Bremen Graz Padua Vigo Oslo Malmo Krakow".split()
+_PARTIES = ["Supplier", "Customer"]
+_HOSTS = ["edge", "worker", "queue", "ledger", "mail", "search"]
+_NOUNS = [
+    "invoice",
+    "shipment",
+    "ledger",
+    "account",
+    "parcel",
+    "customer",
+    "report",
+    "session",
+    "queue",
+    "index",
+    "template",
+    "device",
+    "document",
+    "address",
+    "schedule",
+    "catalogue",
+    "archive",
+    "voucher",
+    "meter",
+    "ticket",
+]
+_VERBS = ["updated", "checked", "loaded", "moved", "stored", "merged", "renamed", "counted", "filtered", "copied"]
+_FIRST = [
+    "Ana",
+    "Boris",
+    "Carla",
+    "Dmitri",
+    "Elif",
+    "Farid",
+    "Greta",
+    "Hugo",
+    "Ilse",
+    "Jonas",
+    "Katya",
+    "Luis",
+    "Mara",
+    "Nils",
+    "Olga",
+    "Petra",
+]
+_LAST = [
+    "Abel",
+    "Brandt",
+    "Costa",
+    "Duval",
+    "Ekman",
+    "Ferro",
+    "Graf",
+    "Hansen",
+    "Ito",
+    "Jansen",
+    "Keller",
+    "Lopez",
+    "Meyer",
+    "Nagy",
+    "Orlov",
+    "Petrov",
+]
+_CITIES = ["Paris", "Lyon", "Ghent", "Bremen", "Graz", "Padua", "Vigo", "Oslo", "Malmo", "Krakow"]
 _STATES = ["paid", "shipped", "delivered", "paid", "shipped", "delivered", "packed"]
 _LOG = (
     "DEBUG {host} heartbeat {n} in {ms} ms",

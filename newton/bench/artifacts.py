@@ -1,4 +1,4 @@
-"""`newton bench artifacts`: how often a wanted line of a long text is in the prompt, or found by one `read_artifact`."""
+"""`newton bench artifacts`: how often a line of a long text is in the prompt, or found by one `read_artifact`."""
 
 import hashlib
 import json as json_format

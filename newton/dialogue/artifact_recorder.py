@@ -1,7 +1,7 @@
 """Storage of the artifacts of new messages: long outputs and pasted texts, files that tools wrote, code blocks."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from newton.db.pool import Tx
@@ -21,6 +21,20 @@ MAX_REQUEST_CHARS = 4_000
 TEXT_LABELS = {"user": "pasted-text", "assistant": "reply", "system": "instructions"}
 
 
+@dataclass(slots=True)
+class _NewArtifacts:
+    """The artifacts of new messages. `long_texts` are long messages with their artifacts and requests.
+
+    `request` is the last message of the user; None if it was not read yet.
+    """
+
+    artifacts: list[NewArtifact] = field(default_factory=list[NewArtifact])
+    long_texts: list[tuple[StoredMessage, NewArtifact, str]] = field(
+        default_factory=list[tuple[StoredMessage, NewArtifact, str]]
+    )
+    request: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactRecorder:
     """Stores the artifacts that the new messages of one session contain."""
@@ -35,27 +49,13 @@ class ArtifactRecorder:
 
         `calls` maps call ids to calls. The caller must hold the session lock.
         """
-        artifacts: list[NewArtifact] = []
-        long_texts: list[tuple[StoredMessage, NewArtifact, str]] = []
-        request: str | None = None
+        new = _NewArtifacts()
         for item in messages:
-            if item.message.is_notice:
-                continue
-            if is_long(item):
-                artifact = _to_artifact(item, calls)
-                if item.message.role == "tool" and request is None:
-                    request = await self._find_last_request(tx, item.position)
-                own = request if item.message.role == "tool" else find_request(item.message.content)
-                long_texts.append((item, artifact, own or ""))
-                artifacts.append(artifact)
-            for file in _find_files(item.message, calls):
-                if written := await self._to_file(tx, item, file, artifacts, calls):
-                    artifacts.append(written)
-            if item.message.role == "user":
-                request = item.message.content[:MAX_REQUEST_CHARS]
-        if not artifacts:
+            if not item.message.is_notice:
+                await self._collect(tx, item, calls, new)
+        if not new.artifacts:
             return {}
-        stored = await artifact_store.add(tx, artifacts, session_id=self.session_id, ctx=self.ctx)
+        stored = await artifact_store.add(tx, new.artifacts, session_id=self.session_id, ctx=self.ctx)
         versions = {id(artifact): version for artifact, version in stored}
         return {
             item.position: DigestInput(
@@ -63,10 +63,27 @@ class ArtifactRecorder:
                 version=versions[id(artifact)],
                 lines=list_lines(item.message.content),
                 byte_count=len(item.message.content.encode()),
-                request=own_request,
+                request=request,
             )
-            for item, artifact, own_request in long_texts
+            for item, artifact, request in new.long_texts
         }
+
+    async def _collect(self, tx: Tx, item: StoredMessage, calls: Mapping[str, ToolCall], new: "_NewArtifacts") -> None:
+        """Add the artifacts of a message to `new`."""
+        message = item.message
+        if is_long(item):
+            request = find_request(message.content)
+            if message.role == "tool":
+                if new.request is None:
+                    new.request = await self._find_last_request(tx, item.position)
+                request = new.request
+            new.artifacts.append(_to_artifact(item, calls))
+            new.long_texts.append((item, new.artifacts[-1], request))
+        for file in _find_files(message, calls):
+            if written := await self._to_file(tx, item, file, new.artifacts, calls):
+                new.artifacts.append(written)
+        if message.role == "user":
+            new.request = message.content[:MAX_REQUEST_CHARS]
 
     async def _find_last_request(self, tx: Tx, position: int) -> str:
         return await artifact_store.find_last_request(
@@ -115,17 +132,16 @@ class ArtifactRecorder:
 
 def is_long(item: StoredMessage) -> bool:
     """Return whether the text of a message is stored as an artifact."""
-    return bool(item.message.content) and item.tokens >= (
-        OUTPUT_TOKENS if item.message.role == "tool" else TEXT_TOKENS
-    )
+    return bool(item.message.content) and item.tokens >= (OUTPUT_TOKENS if item.message.role == "tool" else TEXT_TOKENS)
 
 
 def _find_files(message: Message, calls: Mapping[str, ToolCall]) -> Iterator[WrittenFile]:
     if message.role == "assistant":
         yield from find_code_blocks(message.content)
-    elif message.role == "tool" and (call := calls.get(message.tool_call_id or "")):
-        if written := find_written_file(call, message.content):
-            yield written
+    call = calls.get(message.tool_call_id or "")
+    written = find_written_file(call, message.content) if call else None
+    if written:
+        yield written
 
 
 def _to_artifact(item: StoredMessage, calls: Mapping[str, ToolCall]) -> NewArtifact:

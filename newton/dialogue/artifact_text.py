@@ -28,7 +28,13 @@ _SUFFIX = re.compile(r"(?:ations?|ings?|ments?|ies|ed|es|s|e|y)\Z")
 _MIN_STEM_CHARS = 3
 _NAME_GAP = re.compile(r"[^\w./@+=-]+")
 _RANGE = re.compile(r"(\d+)(?:\s*[-:]\s*(\d+)?)?|-(\d+)")
-_MEDIA_TYPES = {".py": "text/x-python", ".toml": "text/toml", ".yaml": "text/yaml", ".yml": "text/yaml", ".sql": "text/x-sql"}
+_MEDIA_TYPES = {
+    ".py": "text/x-python",
+    ".toml": "text/toml",
+    ".yaml": "text/yaml",
+    ".yml": "text/yaml",
+    ".sql": "text/x-sql",
+}
 
 
 class ArtifactChunk(NamedTuple):
@@ -122,7 +128,9 @@ def parse_line_range(lines: str, *, line_count: int) -> LineRange:
     """
     match = _RANGE.fullmatch(lines.strip())
     if match is None:
-        raise InputError(f"{lines!r} is no range of lines.", hint="Write 120-180, 120-, 120 or -50 (the last 50 lines).")
+        raise InputError(
+            f"{lines!r} is no range of lines.", hint="Write 120-180, 120-, 120 or -50 (the last 50 lines)."
+        )
     if match[3]:
         return LineRange(max(line_count - int(match[3]) + 1, 1), line_count)
     first = max(int(match[1]), 1)

@@ -17,8 +17,12 @@ _FAILED = re.compile(r"\s*(?:error|failed|failure|traceback|permission denied|no
 _FENCE = re.compile(r"^(?P<indent> {0,3})(?P<fence>`{3,}|~{3,})(?P<info>[^\n`]*)$", re.MULTILINE)
 _FILE = r"[\w@+-][\w./@+-]*\.[A-Za-z]\w{0,9}"
 _INFO_NAME = re.compile(rf"(?:(?:title|file|filename|name|path)=)?[\"']?(?:\w+:)?(?P<name>{_FILE})[\"']?\s*$")
-_LABEL_LINE = re.compile(rf"\s*(?:#+\s*|[-*]\s+)?(?:file:?\s*)?[`*\"']*(?P<name>{_FILE})[`*\"']*\s*:?\s*", re.IGNORECASE)
-_COMMENT_NAME = re.compile(rf"\s*(?:#|//|--|;|/\*|<!--)\s*(?:file:?\s*)?(?P<name>{_FILE})\s*(?:\*/|-->)?\s*", re.IGNORECASE)
+_LABEL_LINE = re.compile(
+    rf"\s*(?:#+\s*|[-*]\s+)?(?:file:?\s*)?[`*\"']*(?P<name>{_FILE})[`*\"']*\s*:?\s*", re.IGNORECASE
+)
+_COMMENT_NAME = re.compile(
+    rf"\s*(?:#|//|--|;|/\*|<!--)\s*(?:file:?\s*)?(?P<name>{_FILE})\s*(?:\*/|-->)?\s*", re.IGNORECASE
+)
 
 
 class WrittenFile(NamedTuple):
@@ -62,7 +66,9 @@ def find_code_blocks(reply: str) -> Iterator[WrittenFile]:
     """
     position = 0
     while opening := _FENCE.search(reply, position):
-        closing = re.compile(rf"^ {{0,3}}{re.escape(opening['fence'])}[`~]*\s*$", re.MULTILINE).search(reply, opening.end())
+        closing = re.compile(rf"^ {{0,3}}{re.escape(opening['fence'])}[`~]*\s*$", re.MULTILINE).search(
+            reply, opening.end()
+        )
         if closing is None:
             return
         text = reply[opening.end() + 1 : closing.start()]

@@ -52,9 +52,7 @@ async def _embed_artifact(scope: AgentScope, embedder: "Embedder", artifact_id: 
         return False
     async with scope.transaction() as tx:
         lines = [passage.first_line for passage in passages]
-        await artifact_store.insert_vectors(
-            tx, artifact_id, lines, vectors, agent_id=scope.agent_id, model_id=model_id
-        )
+        await artifact_store.insert_vectors(tx, artifact_id, lines, vectors, agent_id=scope.agent_id, model_id=model_id)
     return bool(passages)
 
 

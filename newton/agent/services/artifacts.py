@@ -100,7 +100,9 @@ class ArtifactService:
                 return await sessions.get_session_id(tx, agent_id=self.scope.agent_id, ref=ref)
             if session_id := await artifact_store.find_last_session(tx, agent_id=self.scope.agent_id):
                 return session_id
-        hint = "Long tool outputs and pasted texts become artifacts; `newton artifacts add FILE --session NAME` adds one."
+        hint = (
+            "Long tool outputs and pasted texts become artifacts; `newton artifacts add FILE --session NAME` adds one."
+        )
         raise NotFoundError("There are no artifacts.", hint=hint)
 
     async def list_versions(self, session_id: UUID, *, name: str | None = None) -> list[ArtifactVersion]:
@@ -113,7 +115,7 @@ class ArtifactService:
         return _latest(await self.list_versions(session_id))
 
     async def get(self, session_id: UUID, name: str, version: int | None = None) -> ArtifactVersion:
-        """Return a version of an artifact, by default the latest. Raises NotFoundError, which names similar artifacts."""
+        """Return a version of an artifact, by default the latest. Raises NotFoundError, which names similar ones."""
         async with self.scope.transaction() as tx:
             return await self._get(tx, session_id, name, version)
 
@@ -246,7 +248,7 @@ class ArtifactService:
             agent_id, ids = self.scope.agent_id, [one.artifact_id for one in artifacts]
             matches = await artifact_store.search_lines(tx, ids, search, agent_id=agent_id)
             similar: list[SimilarLine] = []
-            if vector and model_id:
+            if vector is not None and model_id:
                 similar = await artifact_store.search_vectors(tx, ids, vector, model_id=model_id, agent_id=agent_id)
             line_counts = {one.artifact_id: one.line_count for one in artifacts}
             spans = group_lines(rank_lines(matches, similar)[:MAX_FOUND_LINES], line_counts)
@@ -298,7 +300,9 @@ def _latest(versions: Sequence[ArtifactVersion]) -> list[ArtifactVersion]:
 
 def _require_text(artifact: ArtifactVersion) -> ArtifactVersion:
     if not artifact.is_text:
-        what = f"{artifact.name!r} is a binary ({artifact.media_type}, {artifact.byte_count:,} bytes); it is not stored."
+        what = (
+            f"{artifact.name!r} is a binary ({artifact.media_type}, {artifact.byte_count:,} bytes); it is not stored."
+        )
         raise InputError(what, hint="Newton keeps only its size and hash. Look for it where it came from.")
     return artifact
 

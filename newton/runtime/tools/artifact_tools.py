@@ -33,7 +33,7 @@ class ArtifactInfo(ViewModel):
 
 
 class ArtifactPassage(ViewModel):
-    """Consecutive lines of an artifact, from `first_line` on. `found_lines` are the numbers of those that were found."""
+    """Consecutive lines of an artifact from `first_line` on. `found_lines` are the numbers of the found ones."""
 
     name: str
     version: int

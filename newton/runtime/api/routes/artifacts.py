@@ -80,6 +80,7 @@ async def list_artifacts(
     caller: ReadAccess,
     session: SessionParameter = None,
     name: Annotated[Name | None, Query(description="Only the versions of this artifact.")] = None,
+    *,
     all_versions: Annotated[bool, Query(description="Whether to list earlier versions too.")] = False,
 ) -> ItemList[ArtifactInfo]:
     """List the artifacts of a session, the one stored last first."""
@@ -175,4 +176,6 @@ def _decode(data: str) -> bytes:
     try:
         return base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
-        raise InputError("`data` is not base64.", hint="Encode the bytes in base64, or send `content` for text.") from None
+        raise InputError(
+            "`data` is not base64.", hint="Encode the bytes in base64, or send `content` for text."
+        ) from None

@@ -218,4 +218,6 @@ def _format_artifact(artifact: ArtifactVersion) -> str:
 
 def _describe_size(artifact: ArtifactVersion) -> str:
     size = f"{artifact.byte_count:,} bytes"
-    return f"{artifact.line_count:,} lines, {size}" if artifact.is_text else f"{artifact.media_type}, {size}, not stored"
+    return (
+        f"{artifact.line_count:,} lines, {size}" if artifact.is_text else f"{artifact.media_type}, {size}, not stored"
+    )
