@@ -4,7 +4,7 @@ import asyncio
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from newton.agent.artifact_inputs import MAX_UPLOAD_CHARS
@@ -22,6 +22,9 @@ from newton.memory import hygiene
 from newton.memory.memory import Trust
 from newton.memory.reembedding import read_active_model
 from newton.memory.representations import ELLIPSIS
+
+if TYPE_CHECKING:
+    from newton.providers.embedding import Vector
 
 SQL = load("newton.agent.services", "erasure.sql")
 
@@ -274,7 +277,7 @@ class ArtifactService:
         following = offset + len(shown) - len(headers)
         return ArtifactPage(shown, next_offset=following if following < len(spans) else None)
 
-    async def _embed(self, search: str) -> tuple[Sequence[float] | None, UUID | None, str | None]:
+    async def _embed(self, search: str) -> "tuple[Vector | None, UUID | None, str | None]":
         """Return the vector of a search and its model, or why there is none."""
         embedder = self.scope.embedder
         if embedder is None:
@@ -325,4 +328,5 @@ def _shorten(passage: ArtifactLines) -> ArtifactLines:
 
 def _diff(texts: Sequence[Sequence[str]], labels: Sequence[str]) -> str:
     old, new = texts
-    return "\n".join(difflib.unified_diff(old, new, *labels, lineterm=""))
+    old_label, new_label = labels
+    return "\n".join(difflib.unified_diff(old, new, old_label, new_label, lineterm=""))
