@@ -168,9 +168,9 @@ async def read_ranges(tx: Tx, ranges: Sequence[LineSpan], *, agent_id: UUID) -> 
         tx,
         agent_id=agent_id,
         artifact_ids=[one.artifact_id for one in ranges],
+        chunks_after=[one.first - CHUNK_LINES for one in ranges],
         first_lines=[one.first for one in ranges],
         last_lines=[one.last for one in ranges],
-        chunk_lines=CHUNK_LINES,
     )
     lines: list[list[str]] = [[] for _ in ranges]
     for row in rows:

@@ -65,17 +65,19 @@ where agent_id = $1
 order by created_at desc, artifact_id desc
 limit 1;
 
--- name: read_ranges(agent_id, artifact_ids, first_lines, last_lines, chunk_lines)
--- The lines of ranges, in order. A chunk has at most `chunk_lines` lines, so the index scans read no other chunks.
+-- name: read_ranges(agent_id, artifact_ids, chunks_after, first_lines, last_lines)
+-- The lines of ranges, in order. `chunks_after` is the line after which the first chunk of a range begins. The caller
+-- subtracts it, because row level security does not let an expression that can overflow limit an index scan.
 select
     r.ordinal - 1 as place,
     greatest(r.first_line, c.first_line) as first_line,
     (string_to_array(c.text, e'\n'))[greatest(r.first_line - c.first_line + 1, 1):r.last_line - c.first_line + 1] as lines
-from unnest($2::uuid[], $3::integer[], $4::integer[]) with ordinality as r (artifact_id, first_line, last_line, ordinal)
+from unnest($2::uuid[], $3::integer[], $4::integer[], $5::integer[]) with ordinality
+    as r (artifact_id, chunks_after, first_line, last_line, ordinal)
 join dialogue.artifact_chunks as c
     on c.agent_id = $1
     and c.artifact_id = r.artifact_id
-    and c.first_line > r.first_line - $5
+    and c.first_line > r.chunks_after
     and c.first_line <= r.last_line
     and c.first_line + c.line_count > r.first_line
 order by r.ordinal, c.first_line;
