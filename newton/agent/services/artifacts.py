@@ -26,7 +26,7 @@ from newton.memory.representations import ELLIPSIS
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector
 
-SQL = load("newton.agent.services", "erasure.sql")
+SQL = load("newton.agent.services", "artifacts.sql")
 
 PAGE_CHARS, PAGE_LINES = 8_000, 400  # of one page
 MAX_FOUND_CHARS = 600  # of a line in the result of a search; `lines` reads all of it
@@ -203,9 +203,8 @@ class ArtifactService:
             versions = await self._list(tx, session_id, name)
             ids = [one.artifact_id for one in versions if version in (None, one.version)]
             record = {"now": ctx.now, "reason": hygiene.clean_text(reason, what="reason"), "origin": ctx.origin}
-            kinds = ["artifact"] * len(ids)
-            await SQL["record_forgotten"].execute(tx, agent_id=ctx.agent_id, ids=ids, kinds=kinds, **record)
-            await SQL["redact_references"].execute(tx, agent_id=ctx.agent_id, ids=ids, pattern="")
+            await SQL["record_deletion"].execute(tx, agent_id=ctx.agent_id, ids=ids, **record)
+            await SQL["delete_recorded"].execute(tx, agent_id=ctx.agent_id, ids=ids)
             self.scope.publish("artifact.deleted", {"session_id": str(session_id), "versions": len(ids)})
             return len(ids)
 
