@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.cognition.assembly.assembler import AssemblyInput, AssemblyResult, assemble
-from newton.cognition.assembly.budget import allocate_budget
+from newton.cognition.assembly.budget import allocate_budget, reserve_layer
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_header_tokens
 from newton.cognition.assembly.sections import CensorSection, IdentitySection
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
@@ -40,7 +40,7 @@ def told(*best_first: RetrievedMemory, budget: int = 8_000, order: str = "best_f
     scored = [ScoredMemory(f, (1.0,) * len(FEATURE_NAMES), 1 - n / 100) for n, f in enumerate(best_first)]
     setting = AssemblyInput(
         input="?",
-        budget=allocate_budget(budget),
+        budget=reserve_layer(allocate_budget(budget), "documents", 1_000),
         profile=PROFILE.model_copy(update={"order": order}),
         identity=IdentitySection(),
         min_evidence=0.0,
