@@ -102,7 +102,7 @@ def test_what_has_no_day_stands_before_the_days_and_what_spans_a_day_before_its_
 
 def test_other_sections_keep_their_dates() -> None:
     shown = told(found(1, "Water boils at 100.", kind="passage"))
-    assert lines(shown) == ["## Known Information", "- [2026-05-08] Water boils at 100."]
+    assert lines(shown) == ["## From Documents", "- [2026-05-08] Water boils at 100."]
 
 
 SAID = st.lists(
