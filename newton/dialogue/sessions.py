@@ -11,6 +11,8 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue import log
+from newton.dialogue.artifact_digest import DigestInput, render_digest
+from newton.dialogue.artifact_recorder import ArtifactRecorder
 from newton.dialogue.artifacts import ArtifactWriter
 from newton.dialogue.compaction import entry_store
 from newton.dialogue.compaction.extractive_summary import RULES_VERSION, truncate_middle
@@ -108,7 +110,9 @@ async def append(
     new_ids = {position: memory_id for position, memory_id in ids.items() if memory_id in new}
     await writer.add_tool_outputs(tx, exchanges, new_ids, calls)
     await event_store.record_events(tx, to_observations(exchanges, new_ids, calls), ctx=ctx)
-    trims = [entry for item in stored if (entry := trim_message(item, created_at=ctx.now, count_tokens=count))]
+    digests = await ArtifactRecorder(session_id=session_id, ctx=ctx).record(tx, stored, calls)
+    trims = [trim_message(item, digests.get(item.position), created_at=ctx.now, count_tokens=count) for item in stored]
+    trims = [entry for entry in trims if entry]
     await entry_store.insert(tx, trims, agent_id=ctx.agent_id, session_id=session_id)
     return stored
 
@@ -149,8 +153,13 @@ async def _match_tool_results(
     return answered
 
 
-def trim_message(stored: StoredMessage, *, created_at: datetime, count_tokens: TokenCounter) -> CompactionEntry | None:
-    """Return a short form, as a compaction entry, of a message that is too long to be sent whole; else None. Pure."""
+def trim_message(
+    stored: StoredMessage, digest: DigestInput | None, *, created_at: datetime, count_tokens: TokenCounter
+) -> CompactionEntry | None:
+    """Return a short form, as a compaction entry, of a message that is too long to be sent whole; else None. Pure.
+
+    It is the digest of the artifact that holds the text or, without one, the beginning and the end of the text.
+    """
     line = stored.message
     trigger, limit = TRIM_TOOL_TOKENS if line.role == "tool" else TRIM_TOKENS
     call_tokens = _count_call_tokens(line.calls, count_tokens)
@@ -159,7 +168,11 @@ def trim_message(stored: StoredMessage, *, created_at: datetime, count_tokens: T
         return None
     text = line.content or SHORTENED_CALL_NOTE
     if text_tokens > trigger:
-        text = truncate_middle(line.content, max_tokens=limit, count_tokens=count_tokens)
+        text = (
+            render_digest(digest, max_tokens=limit, count_tokens=count_tokens)
+            if digest
+            else truncate_middle(line.content, max_tokens=limit, count_tokens=count_tokens)
+        )
     tokens = count_tokens(text) + _count_call_tokens(shorten_calls(line.calls), count_tokens)
     if tokens >= stored.tokens:
         return None
