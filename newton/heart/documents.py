@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -134,24 +134,10 @@ async def replace_passages(
     if row and row["content_hash"] == content_hash and not trusted:
         return IngestResult(0, len(chunks), 0)
     document_id = row["document_id"] if row else new_id()
-    await SQL["upsert_document"].execute(
-        tx,
-        agent_id=agent_id,
-        document_id=document_id,
-        ref=source.ref,
-        title=source.title,
-        format=source.format,
-        content_hash=content_hash,
-        source_hash=source.source_hash,
-        passages=len(chunks),
-        dated_at=source.dated_at,
-        now=ctx.now,
-    )
+    fields = {**asdict(source), "content_hash": content_hash, "passages": len(chunks), "now": ctx.now}
+    await SQL["upsert_document"].execute(tx, agent_id=agent_id, document_id=document_id, **fields)
     rows = await SQL["list_passages"].fetch_all(tx, agent_id=agent_id, document_id=document_id)
-    known = {
-        row["content_hash"]: _StoredPassage(row["memory_id"], row["state"], row["quarantined"], row["location"])
-        for row in rows
-    }
+    known = {row[0]: _StoredPassage(*row[1:]) for row in rows}
     new = {
         position: _to_new_memory(source, chunk, passage_hash, ctx=ctx)
         for position, (chunk, passage_hash) in enumerate(zip(chunks, hashes, strict=True))
