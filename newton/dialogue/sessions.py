@@ -1,4 +1,7 @@
-"""Sessions and their append-only messages. Each new message is also stored as a memory of the kind `exchange`."""
+"""Sessions and their append-only messages.
+
+Each new message is also stored as a memory of the kind `exchange`, and the result of a tool as an event.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,9 +17,11 @@ from newton.dialogue.artifacts import ArtifactWriter
 from newton.dialogue.compaction import entry_store
 from newton.dialogue.compaction.extractive_summary import RULES_VERSION, truncate_middle
 from newton.dialogue.messages import Message, StoredMessage, dump_calls, shorten_calls, to_memory
+from newton.dialogue.observations import to_observations
 from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
 from newton.dialogue.view import CompactionEntry
 from newton.errors import ConflictError, InputError, NotFoundError
+from newton.heart.events import event_store
 from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import TokenCounter, WriteContext
@@ -104,6 +109,7 @@ async def append(
     writer = ArtifactWriter(session_id=session_id, ctx=ctx, sizes=sizes)
     new_ids = {position: memory_id for position, memory_id in ids.items() if memory_id in new}
     await writer.add_tool_outputs(tx, exchanges, new_ids, calls)
+    await event_store.record_events(tx, to_observations(exchanges, new_ids, calls), ctx=ctx)
     digests = await ArtifactRecorder(session_id=session_id, ctx=ctx).record(tx, stored, calls)
     trims = [trim_message(item, digests.get(item.position), created_at=ctx.now, count_tokens=count) for item in stored]
     trims = [entry for entry in trims if entry]

@@ -146,7 +146,7 @@ async def remember(toolset: AgentToolset, args: inputs.RememberInput) -> ToolRes
 
 
 async def recall(toolset: AgentToolset, args: inputs.RecallInput) -> ToolResult:
-    recalled = await toolset.memories.recall(args.query, limit=args.limit)
+    recalled = await toolset.memories.recall(args.query, kinds=args.kinds, limit=args.limit)
     items = [
         {"memory_id": short_id(found.memory_id), "kind": found.kind, "trust": found.trust, "text": found.summary}
         for found in recalled.memories
