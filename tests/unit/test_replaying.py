@@ -92,9 +92,7 @@ def settled(
         input="What is it?",
         budget=reserve_layer(allocate_budget(tokens), "documents", 1_000),
         profile=PROFILES[profile],
-        identity=IdentitySection(
-            3, (IdentityTenet(tenet_id=new_id(), part="value", text="Honest before kind", tokens=5),)
-        ),
+        identity=IdentitySection(3, (IdentityTenet(tenet_id=new_id(), part="value", text="Be honest", tokens=5),)),
         min_evidence=0.0,
         is_adaptive=False,
         frame_section=TextBlock("## Current Approach: debug\n", 6),
