@@ -396,6 +396,5 @@ def test_hooks_are_installed_shown_and_removed(tmp_path: Path, monkeypatch: pyte
     installed = [(row["program"], row["scope"]) for row in status["hooks"] if row["commands"]]
     assert installed == [(CLAUDE, "user"), (CODEX, "user"), (CODEX, "project")]  # here the home is the project
     assert (status["daemon"], status["waiting"]) == (None, 0) and "installed" in ok(newton("status"))
-    ok(newton("uninstall", CLAUDE, "--yes"))
-    assert file.read_text(encoding="utf-8") == "{}\n"
+    assert ok(newton("uninstall", CLAUDE, "--yes")) and file.read_text(encoding="utf-8") == "{}\n"
     assert newton("install", CLAUDE, "--user", "--project").returncode == 2
