@@ -183,6 +183,7 @@ class AgentServices(ScopeServices):
             tasks=self.tasks(origin),
             gate=self.action_gate(origin),
             maintenance=self.maintenance(origin),
+            artifacts=self.artifacts(origin),
         ).with_trust(())
 
     def fact_intake(self, origin: str) -> FactIntake:

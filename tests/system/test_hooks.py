@@ -112,9 +112,11 @@ def test_the_roles_names_and_trust_are_those_of_the_speakers(agent: Agent) -> No
     assert [(one["role"], one["name"]) for one in agent.messages()] == [("user", None), ("assistant", "Claude Code")]
     (prompt, *_) = agent.memories("exchange", "staging server heron")
     assert prompt["trust"] == "user"
-    assert agent.memories("event", "ECONNREFUSED") == []  # the words of a tool are quarantined
-    (failed,) = agent.memories("event", "npm test")
-    assert failed["trust"] == "agent" and "exit 1" in failed["text"]
+    assert agent.memories("event", "ECONNREFUSED")[0]["trust"] == "tool"
+    # S001-28: the program itself has it already
+    (asked, shown) = ("Why does npm test fail?", "ran npm test · exit 1 · Exit code 1 Error: connect ECONNREFUSED")
+    assert shown not in agent.given(CLAUDE, "UserPromptSubmit", prompt=asked)
+    assert shown in agent.elsewhere("blog").given(CODEX, "UserPromptSubmit", prompt=asked)
 
 
 def test_nothing_is_stored_twice_when_hooks_fire_again(agent: Agent) -> None:

@@ -21,6 +21,7 @@ from newton.runtime.api.middleware.request_log import RequestLogMiddleware
 from newton.runtime.api.prometheus import PrometheusMetrics
 from newton.runtime.api.routes import (
     agents,
+    artifacts,
     bundles,
     censors,
     conflicts,
@@ -46,7 +47,7 @@ from newton.runtime.api.routes.openai import chat_completions, embeddings, model
 
 ROUTE_MODULES = (
     *(health, agents, tokens, context, bundles, memory_list, memories, recall, entities, documents, items),
-    *(turns, sessions, identity, tasks),
+    *(turns, sessions, artifacts, identity, tasks),
     *(conflicts, decisions, guardrails, censors, procedures, reports, transfer, jobs, events),
     *(models, chat_completions, responses, embeddings),
 )

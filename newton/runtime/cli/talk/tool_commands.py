@@ -9,7 +9,15 @@ from newton.errors import InputError
 from newton.runtime.tools.mcp_tools import TOOLS
 
 HELP_COLUMN = 44
-LABELS = ("memory_id", "decision_id", "bundle_id", "session", "name", "line_id")  # the first field of an item's line
+LABELS = (
+    "memory_id",
+    "document_id",
+    "decision_id",
+    "bundle_id",
+    "session",
+    "name",
+    "line_id",
+)  # the first field of an item's line
 
 
 _ARGUMENT = re.compile(r'\s*(?:"([^"]*)"|(\S+))')
@@ -51,6 +59,7 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
     ),
     "/outcome": SlashCommand("set_outcome", ("memory_id", "outcome"), "set the outcome of an episode"),
     "/entities": SlashCommand("entities", ("name",), "list known people and things, or the relations of one"),
+    "/documents": SlashCommand("documents", ("document", "first"), "list the ingested documents, or read one"),
     "/working-memory": SlashCommand(
         "working_memory", ("profile", "max_tokens"), "show the memories that this session stored, showed or read", True
     ),
@@ -70,6 +79,11 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
     "/done": SlashCommand("done", ("decision_id",), "mark a decision as carried out"),
     "/sessions": SlashCommand("sessions", ("limit",), "list the sessions"),
     "/messages": SlashCommand("messages", ("session", "first"), "read the messages of a session"),
+    "/artifacts": SlashCommand("artifacts", (), "list the long outputs, pasted texts and files of this session", True),
+    "/artifact": SlashCommand("read_artifact", ("name", "search"), "read an artifact, or the lines found in it", True),
+    "/diff-artifact": SlashCommand(
+        "diff_artifact", ("name", "old", "new"), "compare two versions of an artifact", True
+    ),
     "/procedures": SlashCommand("procedures", ("name",), "list the procedures, or show one"),
     "/procedure-outcome": SlashCommand(
         "procedure_outcome", ("name", "result"), "record the outcome of the last use of a procedure"
