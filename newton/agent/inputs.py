@@ -360,6 +360,19 @@ class ExplainInput(ToolInput):
     )
 
 
+class ShowPromptInput(ToolInput):
+    """Show exactly what the model received in a turn: the messages and tools of each call; which messages of the
+    conversation were left out or summarized, and why; and whether the request is reproduced byte for byte."""
+
+    turn: str = Field(
+        "latest",
+        min_length=1,
+        max_length=64,
+        description="The turn: `latest`, `previous`, the position of one of its messages, or the id of a prompt.",
+    )
+    session: Ref | None = Field(None, description="The name of the session. Default: that of the latest prompt.")
+
+
 class ListSessionsInput(ToolInput):
     """List the sessions, last used first, each with the count of its messages and, for a branch, where it begins."""
 

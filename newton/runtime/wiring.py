@@ -11,6 +11,7 @@ from newton.agent.loop.tools import AgentToolset
 from newton.agent.loop.turn import TurnRunner
 from newton.agent.maintenance.service import MaintenanceService
 from newton.agent.services.bundles import BundleService
+from newton.agent.services.prompts import PromptService
 from newton.agent.services.censors import CensorService
 from newton.agent.services.decisions import DecisionService
 from newton.agent.services.fact_intake import FactIntake
@@ -99,6 +100,9 @@ class AgentServices(ScopeServices):
 
     def bundles(self) -> BundleService:
         return BundleService(scope=self.scope, frames=self.frames, profiles=self.profiles)
+
+    def prompts(self) -> PromptService:
+        return PromptService(scope=self.scope)
 
     def profile_fitter(self) -> "ProfileFitter":
         module = import_module("newton.agent.maintenance.profile_fitting")

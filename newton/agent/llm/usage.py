@@ -44,12 +44,20 @@ def estimate_reply(model: str, input_tokens: int, text: str, *, count_tokens: To
 
 
 async def record(
-    tx: Tx, reply: ChatReply, *, agent_id: UUID, purpose: str, now: datetime, prompt_size: PromptSize | None = None
+    tx: Tx,
+    reply: ChatReply,
+    *,
+    agent_id: UUID,
+    purpose: str,
+    now: datetime,
+    prompt_size: PromptSize | None = None,
+    usage_id: UUID | None = None,
 ) -> None:
+    """Record the tokens of a call. `usage_id` defaults to a new id."""
     await SQL["record_usage"].execute(
         tx,
         agent_id=agent_id,
-        usage_id=new_id(),
+        usage_id=usage_id or new_id(),
         created_at=now,
         model=reply.model,
         purpose=purpose,

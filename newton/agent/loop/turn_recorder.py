@@ -70,9 +70,10 @@ class TurnRecorder:
     capacity: int
     lease: SessionLease
 
-    async def append(self, lines: Sequence[Message]) -> None:
+    async def append(self, lines: Sequence[Message]) -> Sequence[StoredMessage]:
+        """Store messages; return those that were not stored yet."""
         async with self._write() as (tx, ctx):
-            await self._append_lines(tx, ctx, lines)
+            return (await self._append_lines(tx, ctx, lines))[0]
 
     async def record_input(self, text: str, line: Message | None, earlier: Sequence[Message]) -> RecordedInput:
         """Store the `earlier` messages and the input `line`, if any; return the input with its position and memory.
@@ -177,7 +178,8 @@ class TurnRecorder:
 class PrivateRecorder:
     """Takes the place of a TurnRecorder in a private turn, and stores nothing."""
 
-    async def append(self, lines: Sequence[Message]) -> None: ...
+    async def append(self, lines: Sequence[Message]) -> Sequence[StoredMessage]:
+        return ()
 
     async def propose_identity_changes(self, recorded: RecordedInput) -> Sequence[TenetProposal]:
         return ()

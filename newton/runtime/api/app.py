@@ -31,6 +31,7 @@ from newton.runtime.api.routes import (
     jobs,
     memories,
     procedures,
+    prompts,
     recall,
     reports,
     sessions,
@@ -42,7 +43,7 @@ from newton.runtime.api.routes.inventory import documents, entities, memory_list
 from newton.runtime.api.routes.openai import chat_completions, embeddings, models, responses
 
 ROUTE_MODULES = (
-    *(health, agents, tokens, context, bundles, memory_list, memories, recall, entities, documents, items),
+    *(health, agents, tokens, context, bundles, prompts, memory_list, memories, recall, entities, documents, items),
     *(turns, sessions, identity, tasks),
     *(conflicts, decisions, guardrails, censors, procedures, reports, transfer, jobs, events),
     *(models, chat_completions, responses, embeddings),

@@ -134,6 +134,7 @@ TOOLS: Mapping[str, McpTool] = {
     "pop_task": _writer(inputs.PopSessionTaskInput, session_tools.pop_task),
     "sessions": _reader(inputs.ListSessionsInput, session_tools.list_sessions),
     "messages": _reader(inputs.ReadMessagesInput, session_tools.read_messages),
+    "prompt": _reader(inputs.ShowPromptInput, session_tools.show_prompt),
     # a record of what was said is no act: it warns of what a censor forbids, and is stored
     "note_exchange": McpTool(inputs.NoteExchangeInput, "adds", session_tools.note_exchange),
     "procedures": _reader(inputs.ProceduresInput, judgement_tools.show_procedures),

@@ -6,6 +6,7 @@ from newton.agent.services.tasks import TaskService
 from newton.dialogue.messages import Message
 from newton.dialogue.task_tree import Task
 from newton.memory.hygiene import count_redactions
+from newton.runtime.tools.prompt_views import to_turn_prompts_info
 from newton.runtime.tools.tool_caller import ToolCaller
 from newton.runtime.tools.views import to_message_info, to_session_info, to_task_change, to_task_infos
 
@@ -20,6 +21,11 @@ async def read_messages(caller: ToolCaller, args: inputs.ReadMessagesInput) -> T
     service, last = caller.newton.sessions(caller.origin), args.first + args.limit - 1
     stored = await service.read_log(args.session, first=args.first, last=last)
     return ToolResult({"items": [to_message_info(one).model_dump(mode="json") for one in stored]})
+
+
+async def show_prompt(caller: ToolCaller, args: inputs.ShowPromptInput) -> ToolResult:
+    shown = await caller.newton.prompts().show(args.turn, session=args.session)
+    return ToolResult(to_turn_prompts_info(shown).model_dump(mode="json"))
 
 
 async def list_tasks(caller: ToolCaller, args: inputs.ListTasksInput) -> ToolResult:

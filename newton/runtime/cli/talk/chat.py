@@ -22,17 +22,20 @@ from newton.runtime.chat_backend.protocol import ChatBackend, PrivateMessage
 from newton.runtime.chat_backend.view_models import IdentityView, ProposalView, TurnView
 from newton.runtime.cli import formatting
 from newton.runtime.cli.connection import DaemonOption, TokenFileOption, open_chat_backend
+from newton.runtime.cli.conversations.prompts import format_turn_prompts
 from newton.runtime.cli.conversations.sessions import format_checkpoints
 from newton.runtime.cli.conversations.tasks import run_task_command
 from newton.runtime.cli.options import AgentOption, FrameOption, ModelOption, check_session_name, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.cli.talk.slash_commands import find_command, format_help, format_result, parse_arguments
 from newton.runtime.error_status import EXIT_INTERRUPTED, EXIT_OK
+from newton.runtime.tools.prompt_views import TurnPromptsInfo
 from newton.settings import Settings
 
 HELP_TEXT = """\
 /context          show the context of the last answer, by layer, with scores
 /why NUMBER       explain an item of /context; /why TEXT finds a memory by its text, selected or not
+/prompt [TURN]    show exactly what the model received in the last turn, or in that of a message position
 /frame            show the frame of the last answer, its confidence and the reason
 /frame NAME       use this frame for the next inputs; /frame auto selects one for each input again
 /model            list the chat models; /model NAME uses this one for the next inputs
@@ -197,6 +200,11 @@ class ChatConversation:
         bundle_id = last_turn.context_summary.bundle_id
         say(formatting.format_candidate_explanation(await self.backend.explain_memory(bundle_id, item)))
 
+    async def show_prompt(self, turn: str) -> None:
+        arguments = {"session": self.name, **({"turn": turn} if turn else {})}
+        shown = await self.backend.call_tool("prompt", arguments)
+        say(format_turn_prompts(TurnPromptsInfo.model_validate(shown)))
+
     async def set_frame(self, name: str) -> None:
         if name:
             self.frame = None if name == AUTO_FRAME else await self.backend.resolve_frame(name)
@@ -292,6 +300,7 @@ BUILTIN_COMMANDS: Mapping[str, Callable[[ChatConversation, str], Awaitable[None]
     "/help": ChatConversation.print_help,
     "/context": ChatConversation.print_context,
     "/why": ChatConversation.explain,
+    "/prompt": ChatConversation.show_prompt,
     "/frame": ChatConversation.set_frame,
     "/model": ChatConversation.select_model,
     "/remember": ChatConversation.remember,
