@@ -6,6 +6,7 @@ from uuid import UUID
 
 from newton.agent.events import publish
 from newton.agent.llm import usage
+from newton.agent.llm.usage import UsageRecord
 from newton.agent.services.working_memory import WorkingMemory
 from newton.brain import decisions, guardrail_store
 from newton.brain.calibration import snapshots
@@ -128,7 +129,7 @@ async def a_daemon(tx: Tx, agent_id: UUID) -> None:
     publish("memory.remembered", {"status": "new"}, agent_id=agent_id, now=NOON)
     await queue.enqueue(tx, "embed", agent_id=agent_id)
     reply = ChatReply(text="yes", model="scripted", input_tokens=10, output_tokens=2, estimated=True)
-    await usage.record(tx, reply, agent_id=agent_id, purpose="turn", now=NOON)
+    await usage.record(tx, UsageRecord(reply, "turn"), agent_id=agent_id, now=NOON)
 
 
 async def some_tasks(tx: Tx, session_id: UUID, ctx: WriteContext) -> None:

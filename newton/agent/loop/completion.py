@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from newton.agent.llm import usage
-from newton.agent.llm.usage import PromptSize, estimate_reply
+from newton.agent.llm.usage import PromptSize, UsageRecord, estimate_reply
 from newton.agent.loop.prompt import (
     ATTACHMENT_TOKENS,
     SYSTEM_PROMPT,
@@ -215,15 +215,8 @@ class ChatService:
         has_attachments = any(message.attachment_count for message in request.messages)  # their tokens are a guess
         size, call_id = None if has_attachments else PromptSize(request.tokens, len(request.messages)), new_id()
         async with self.scope.write() as (tx, ctx):
-            await usage.record(
-                tx,
-                reply,
-                agent_id=ctx.agent_id,
-                purpose=self.purpose,
-                now=ctx.now,
-                prompt_size=size,
-                usage_id=call_id,
-            )
+            spent = UsageRecord(reply, self.purpose, size, call_id)
+            await usage.record(tx, spent, agent_id=ctx.agent_id, now=ctx.now)
             if origin:
                 sent, outcome = self._to_sent_request(model, request), CallOutcome(call_id, reply.finish)
                 await prompt_store.insert_prompt(tx, sent, origin, outcome, agent_id=ctx.agent_id, now=ctx.now)

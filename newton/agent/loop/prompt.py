@@ -124,7 +124,9 @@ class PromptBuilder:
         view = fit_to_budget(
             self.view, max_tokens=available, count_tokens=count_tokens, protected_turns=0, overhead=per_message
         )
-        conversation = [to_prompt_message(item, find_parts(item, self.attachments)) for item in _pair_tool_results(view)]
+        conversation = [
+            to_prompt_message(item, find_parts(item, self.attachments)) for item in _pair_tool_results(view)
+        ]
         rest = merge_messages([*conversation, self._build_input(recalled, text), *self.tool_messages])
         all_messages = [*([system] if system.message.text else []), *rest]
         messages = tuple(one.message for one in all_messages)

@@ -44,7 +44,7 @@ class LifecycleReport(NamedTuple):
 
 
 class RetentionReport(NamedTuple):
-    """The number of stored contexts deleted, of sessions whose working memory was deleted, and of records of prompts."""
+    """The numbers of deleted contexts, of sessions whose working memory was deleted, and of deleted prompt records."""
 
     contexts: int
     sessions: int

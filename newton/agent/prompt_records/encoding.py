@@ -1,8 +1,8 @@
 """Encoding of a sent prompt as references to stored texts, and as texts that are stored nowhere else. Pure.
 
 The messages before the input form the *edition* of the prompt, a JSON document. It names ranges of the log, compaction
-entries, parts of the context and kept texts, and contains no text of a person. As long as a conversation only grows, its
-prompts share one edition: its last range is open and ends where the record says.
+entries, parts of the context and kept texts, and contains no text of a person. As long as a conversation only grows,
+its prompts share one edition: its last range is open and ends where the record says.
 """
 
 import hashlib
@@ -144,8 +144,8 @@ class _PromptEncoder:
 
     def encode(self, sent: SentRequest) -> EncodedPrompt:
         pairs = list(zip(sent.messages, sent.spans, strict=True))
-        place = self.origin.input_position
-        start = next((n for n, (_, spans) in enumerate(pairs) if any(_is_line(one, place) for one in spans)), len(pairs))
+        with_input = (n for n, (_, spans) in enumerate(pairs) if any(map(self._is_input, spans)))
+        start = next(with_input, len(pairs))
         before = self._encode_messages(pairs[:start])
         view_last = None
         if before and isinstance(before[-1], list):
@@ -220,22 +220,20 @@ class _PromptEncoder:
 
     def _encode_span(self, text: str, span: TextSpan) -> object:
         """Encode a part of a text: the position of a message, a constant, or an object that names another source."""
-        match span.kind:
-            case "fixed" if len(text) <= MAX_INLINE_CHARS:
-                return text
-            case "stable" | "recalled" if self.origin.bundle_id:
-                return {"context": STABLE if span.kind == "stable" else RECALLED}
-            case "line" if self._stored_text(span.first) == text:
-                return span.first
-            case "entry" if span.entry_id and self.entries.get(span.entry_id) == text:
-                return {"entry": str(span.entry_id)}
-            case "line" | "entry":
-                kept = self._keep("cut", text, span.first, span.last)
-                return {"kept": kept, "lines": [span.first, span.last]}
-            case "stable" | "recalled":
-                return {"kept": self._keep("own", text)}
-            case kind:
-                return {"kept": self._keep(kind, text)}
+        if span.kind == "fixed" and len(text) <= MAX_INLINE_CHARS:
+            return text
+        if span.kind in ("stable", "recalled"):
+            return {"context": STABLE if span.kind == "stable" else RECALLED}
+        if span.kind not in ("line", "entry"):
+            return {"kept": self._keep(span.kind, text)}
+        if span.kind == "line" and self._stored_text(span.first) == text:
+            return span.first
+        if span.entry_id and self.entries.get(span.entry_id) == text:
+            return {"entry": str(span.entry_id)}
+        return {"kept": self._keep("cut", text, span.first, span.last), "lines": [span.first, span.last]}
+
+    def _is_input(self, span: TextSpan) -> bool:
+        return span.kind == "line" and span.first == self.origin.input_position
 
     def _stored_text(self, position: int) -> str | None:
         line = self.lines.get(position) or self.notices.get(position)
@@ -260,10 +258,6 @@ def _clean(text: str) -> tuple[str, bool]:
     """Return the text as it may be stored, and True if that is the same text."""
     cleaned = redact_secrets(text.replace("\0", "").encode("utf-8", "replace").decode())
     return cleaned, cleaned == text
-
-
-def _is_line(span: TextSpan, position: int) -> bool:
-    return span.kind == "line" and span.first == position
 
 
 def _covered(spans: Sequence[TextSpan]) -> tuple[int | None, int | None]:

@@ -9,8 +9,7 @@ from uuid import UUID
 from newton.agent.prompt_records.encoding import RECALLED, Json, hash_request
 from newton.agent.prompt_records.prompt_store import PromptSources, StoredPrompt
 from newton.dialogue.messages import Role, StoredMessage
-from newton.providers.chat import ToolCall, to_openai_message
-from newton.providers.chat import ChatMessage
+from newton.providers.chat import ChatMessage, ToolCall, to_openai_message
 
 FORGOTTEN = "[forgotten]"  # the content of a forgotten message of the log
 ERASED = "[erased: {}]"
@@ -99,8 +98,7 @@ class _PromptDecoder:
         items = [*self._close_range(edition["messages"]), *json.loads(self.record.tail)]
         messages: list[ReproducedMessage] = []
         for item in items:
-            for message in self._decode_item(item, len(messages)):
-                messages.append(message)
+            messages += self._decode_item(item, len(messages))
         self.index = None
         tools = [tool for index in edition["tools"] for tool in self._load_json(index, [])]
         options = {} if edition["options"] is None else self._load_json(edition["options"], {})
@@ -160,26 +158,30 @@ class _PromptDecoder:
             case str():
                 return segment, None
             case int():
-                line = self.sources.lines.get(segment)
-                if line is None:
-                    return self._erased(GONE_TEXT), f"message {segment}"
-                self._note_forgotten(line)
-                return line.message.content, f"message {segment}"
+                return self._decode_line(segment), f"message {segment}"
             case {"context": part}:
                 return self._decode_context(part), f"context {self.record.bundle_id}"
             case {"entry": entry_id}:
-                entry = self.sources.entries.get(UUID(entry_id))
-                if entry is None:
-                    return self._erased(GONE_ENTRY), f"summary {entry_id}"
-                if entry.text == FORGOTTEN:
-                    self._add_gap(GONE_ENTRY)
-                return entry.text, f"summary {entry_id} of messages {entry.first} to {entry.last}"
-            case {"kept": index}:
-                text, source = self._load_text(index)
-                place = segment.get("lines")
-                return text, f"{source}: {place[0]} to {place[1]}" if place else source
+                return self._decode_entry(UUID(entry_id))
             case _:
-                raise AssertionError(f"unknown part of a prompt: {segment!r}")
+                text, source = self._load_text(segment["kept"])
+                place = segment.get("lines")
+                return text, f"{source} {place[0]} to {place[1]}" if place else source
+
+    def _decode_line(self, position: int) -> str:
+        line = self.sources.lines.get(position)
+        if line is None:
+            return self._erased(GONE_TEXT)
+        self._note_forgotten(line)
+        return line.message.content
+
+    def _decode_entry(self, entry_id: UUID) -> tuple[str, str]:
+        entry = self.sources.entries.get(entry_id)
+        if entry is None:
+            return self._erased(GONE_ENTRY), f"summary {entry_id}"
+        if entry.text == FORGOTTEN:
+            self._add_gap(GONE_ENTRY)
+        return entry.text, f"summary {entry_id} of messages {entry.first} to {entry.last}"
 
     def _decode_context(self, part: int) -> str:
         text = self.sources.contexts.get(self.record.bundle_id) if self.record.bundle_id else None
@@ -314,7 +316,7 @@ def _status_by_position(sources: PromptSources, items: Sequence[Any]) -> dict[in
                     detail = f"{entry.strategy}, by {entry.model or 'rules'}"
                     kind: LineStatus = "shortened" if entry.kind == "mask" else "summarized"
                     one = LineAccount(0, 0, kind, entry.entry_id, detail)
-                    status |= {place: one for place in range(entry.first, entry.last + 1)}
+                    status |= dict.fromkeys(range(entry.first, entry.last + 1), one)
                 case _:
                     pass
         if isinstance(calls := item.get("calls"), int):
