@@ -23,22 +23,7 @@ from newton.providers.chat import ChatMessage, ChatReply, ReplyPiece, RequestOpt
 from tests.scenarios.conftest import Mind
 from tests.scenarios.handy import able, call
 
-WORDS = tuple(
-    [
-        "ferry",
-        "harbour",
-        "ledger",
-        "orchard",
-        "lantern",
-        "violin",
-        "glacier",
-        "parcel",
-        "voucher",
-        "tariff",
-        "meadow",
-        "copper",
-    ]
-)
+WORDS = ("ferry", "harbour", "ledger", "orchard", "lantern", "violin", "glacier", "parcel", "voucher", "tariff")
 TOOL = ToolDefinition("lookup", {"name": "lookup", "parameters": {"type": "object", "properties": {"n": {}}}})
 
 
@@ -93,7 +78,7 @@ class Recorded:
     mind: Mind
     folder: Path
     model: Witness = field(default_factory=Witness)
-    window: int = 12_000
+    window: int = 24_000
     taken: list[tuple[UUID, int]] = field(default_factory=list[tuple[UUID, int]])
 
     @property

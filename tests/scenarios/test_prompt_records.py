@@ -1,5 +1,6 @@
 """The record of a prompt: what a model was sent, kept as references and reproduced byte for byte."""
 
+import asyncio
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -19,6 +20,7 @@ from tests.scenarios.handy import call
 from tests.scenarios.recorded import Recorded, caller, live, overflow
 from tests.scenarios.test_curation import upkeep
 
+CONNECTIONS = 4
 SECRET = "AKIAIOSFODNN7EXAMPLE"
 
 
@@ -147,7 +149,10 @@ async def test_of_an_image_only_the_hash_is_stored_and_the_prompt_is_verified(re
     await recorded.say("Look. [image]", caller_options=CallerOptions(input_parts=parts))
     (prompt,) = (await recorded.prompts.show()).calls
     assert prompt.is_verified and prompt.attachment_count == 1
-    assert await run_sql(recorded.mind, "select max(length(content)) from cognition.prompt_texts") < 4_000
+    assert (
+        await run_sql(recorded.mind, "select max(length(content)) from cognition.prompt_texts where kind = 'parts'")
+        < 400
+    )
     assert await recorded.differences() == []
 
 
@@ -180,7 +185,8 @@ async def test_a_forgotten_fact_takes_the_context_from_the_records(recorded: Rec
 
 
 async def test_texts_made_from_a_forgotten_message_go_with_it(recorded: Recorded) -> None:
-    # a shortened message, its tool call, and a message with attachments
+    # a shortened message, and a message with attachments
+    recorded.window = 6_000
     await recorded.say(f"Remember Quizzaciously. {'harbour ' * 9_000}")
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}}
     parts = MessageParts("Is it Quizzaciously? [image]", ({"type": "text", "text": "Is it Quizzaciously?"}, image))
@@ -212,16 +218,22 @@ async def test_erasing_a_person_removes_them_from_the_texts_of_callers(recorded:
 
 async def test_a_call_of_the_model_costs_one_statement_more(recorded: Recorded, dsn: str) -> None:
     # (b): the usage of a call was one statement; its record is one more
-    alone = await Database.open(dsn, size=1)
+    alone = await Database.open(dsn, size=CONNECTIONS)
     asked: list[str] = []
-    try:
+    all_open = asyncio.Barrier(CONNECTIONS)
+
+    async def listen() -> None:
         async with alone.transaction(recorded.mind.agent_id) as tx:
+            await all_open.wait()
             tx.add_query_logger(lambda one: asked.append(one.query))
-        on_one = Recorded(replace(recorded.mind, db=alone), recorded.folder)
-        await on_one.say("Do you know it?", lines=[[call("recall", query="ferry")]], caller_options=caller(1))
+
+    try:
+        await asyncio.gather(*(listen() for _ in range(CONNECTIONS)))
+        counted = Recorded(replace(recorded.mind, db=alone), recorded.folder)
+        await counted.say("Do you know it?", lines=[[call("recall", query="ferry")]], caller_options=caller(1))
     finally:
         await alone.close()
-    assert len(on_one.model.sent) == 2
+    assert len(counted.model.sent) == 2
     touching = [one for one in asked if "cognition.prompt" in one]
     assert len(touching) == len([one for one in asked if "insert into runtime.usage" in one]) == 2
 
