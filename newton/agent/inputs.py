@@ -169,15 +169,6 @@ class EpisodeOutcomeInput(ToolInput):
     outcome: Verdict = Field(description="How the episode ended: success, partial or failure.")
 
 
-class NoteExchangeInput(ToolInput):
-    """Store what was said: the user's message and your reply, verbatim. Both become messages of a session. When the
-    session is idle, it becomes an episode, and facts are extracted from what the user said."""
-
-    user: MessageContent = Field(description="The message of the user, in their words.", min_length=1)
-    assistant: MessageContent | None = Field(None, description="Your reply.", min_length=1)
-    session: Ref = Field("mcp", description="The name of the conversation. Use the same name for all of its messages.")
-
-
 class PushTaskInput(ToolInput):
     """Start a task inside the current one. Its goal stays in the context until the task is finished."""
 
@@ -358,35 +349,6 @@ class ExplainInput(ToolInput):
     item: CleanText | None = Field(
         None, description="The memory to explain: its number in the context, its id, its ref, or words of its text."
     )
-
-
-class ShowPromptInput(ToolInput):
-    """Show exactly what the model received in a turn: the messages and tools of each call; which messages of the
-    conversation were left out or summarized, and why; and whether the request is reproduced byte for byte."""
-
-    turn: str = Field(
-        "latest",
-        min_length=1,
-        max_length=64,
-        description="The turn: `latest`, `previous`, the position of one of its messages, or the id of a prompt.",
-    )
-    session: Ref | None = Field(None, description="The name of the session. Default: that of the latest prompt.")
-
-
-class ListSessionsInput(ToolInput):
-    """List the sessions, last used first, each with the count of its messages and, for a branch, where it begins."""
-
-    limit: int = Field(20, ge=1, le=100, description="Maximum number of sessions.")
-
-
-class ReadMessagesInput(ToolInput):
-    """Read messages of a session verbatim, in the order in which they were said, from a given position on."""
-
-    session: Ref = Field(description="The name of the session.")
-    first: int = Field(
-        0, ge=0, le=1_000_000_000, description="The position of the first message to return, counted from 0."
-    )
-    limit: int = Field(20, ge=1, le=100, description="Maximum number of messages.")
 
 
 class EntitiesInput(ToolInput):

@@ -131,7 +131,10 @@ class StreamedEvent(NamedTuple):
 
 
 class TurnEvent(NamedTuple):
-    """An event of a turn: a `delta` (next `text` of the reply), a `compaction` of old messages, or the `result`."""
+    """An event of a turn: a `delta` (next `text` of the reply), a `compaction` of old messages, or the `result`.
+
+    With `include_context`, `debug` comes before the reply: `lines` that say what the model is sent.
+    """
 
     type: str
     data: dict[str, Any]

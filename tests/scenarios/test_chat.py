@@ -19,7 +19,8 @@ from newton.providers.fakes import HashEmbedder, ScriptedChat
 from newton.runtime.chat_backend.local import LocalAgent
 from newton.runtime.chat_backend.protocol import ChatBackend
 from newton.runtime.chat_backend.remote import RemoteAgent
-from newton.runtime.cli.talk.chat import ChatConversation, RedactingFileHistory
+from newton.runtime.cli.talk.chat import ChatConversation
+from newton.runtime.cli.talk.line_reader import RedactingFileHistory
 from newton.runtime.cli.talk.slash_commands import TOOL_COMMANDS
 from tests.endpoint import Wire, endpoint
 from tests.scenarios.conftest import Meet, Mind, newton

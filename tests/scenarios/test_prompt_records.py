@@ -1,6 +1,7 @@
 """The record of a prompt: what a model was sent, kept as references and reproduced byte for byte."""
 
 import asyncio
+import json
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -15,7 +16,11 @@ from newton.db.pool import Database
 from newton.errors import InputError, NotFoundError, ProviderError
 from newton.memory.forgetting import forget
 from newton.providers.chat import RequestOptions
-from tests.scenarios.conftest import Mind
+from newton.providers.fakes import ScriptedChat
+from newton.runtime.chat_backend.protocol import DebugLines
+from newton.runtime.cli.conversations.prompts import format_turn_prompts
+from newton.runtime.tools.prompt_views import TurnPromptsInfo, to_turn_prompts_info
+from tests.scenarios.conftest import Meet, Mind
 from tests.scenarios.handy import call
 from tests.scenarios.recorded import Recorded, caller, live, overflow
 from tests.scenarios.test_curation import upkeep
@@ -275,3 +280,30 @@ async def test_prompts_of_a_growing_conversation_share_their_edition(recorded: R
         await recorded.say(f"Note {n}.", caller_options=caller(1))
     count = "select count(distinct edition_id) from cognition.prompts"
     assert await run_sql(recorded.mind, count) == 2  # without a conversation before the input, and with one
+
+
+async def test_debug_lines_come_before_the_answer_and_name_frame_task_and_compaction(
+    recorded: Recorded, meet: Meet
+) -> None:
+    # S004-14
+    for n in range(12):
+        await recorded.say(f"Note {n}: {'harbour ' * 120}")
+    async with meet(ScriptedChat("It is nine.")) as backend:
+        await (await backend.open_tasks("s1")).push("Find the ferry")
+        turn = backend.run_turn("s1", "When does the ferry leave?", include_context=True)
+        pieces = [piece async for piece in turn]
+    assert isinstance(pieces[0], DebugLines) and isinstance(pieces[1], str)
+    told = {line.split(" ")[1]: json.loads(line.split(" ", 2)[2]) for line in pieces[0].lines}
+    assert told["FRAME_DEBUG"]["frame"] and "Find the ferry" in told["TASK_DEBUG"]["tasks"][0]
+    assert told["COMPACTION_DEBUG"]["messages"] > 0
+
+
+async def test_every_interface_shows_the_same_prompt(recorded: Recorded, meet: Meet) -> None:
+    async with meet(ScriptedChat("It is nine.")) as backend:
+        assert [piece async for piece in backend.run_turn("talk", "When does the ferry leave?")]
+        shown = TurnPromptsInfo.model_validate(await backend.call_tool("prompt", {"session": "talk"}))
+        text = format_turn_prompts(shown)
+    (call_,) = shown.calls
+    assert call_.is_verified and call_.messages[-1].content.endswith("When does the ferry leave?")
+    assert "  verified" in text and "--- the log of this stretch\n0: sent as it is" in text
+    assert shown == to_turn_prompts_info(await recorded.prompts.show(session="talk"))

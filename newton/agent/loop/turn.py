@@ -11,6 +11,7 @@ from newton.agent.loop.fallback import quote_memories, render_reply
 from newton.agent.loop.session_lock import lease_session
 from newton.agent.loop.tool_loop import QUOTA_HINT
 from newton.agent.loop.tools import AgentToolset
+from newton.agent.loop.turn_debug import format_turn_debug
 from newton.agent.loop.turn_preparation import PreparedTurn, RunningTurn, TurnPreparer
 from newton.agent.loop.turn_recorder import PrivateRecorder, RecordedInput, ReplyRecord, TurnRecorder
 from newton.agent.loop.turn_types import TurnInput, TurnResult
@@ -86,7 +87,7 @@ class TurnRunner:
         recorder = turn.recorder
         check = await self.gate.check(turn.question or "", "input")
         proposed = () if check.blocks else await recorder.propose_identity_changes(turn.recorded)
-        prepared = await self._preparer.prepare(turn, check)
+        prepared = await self._prepare(turn, check)
         degraded, pieces = prepared.degraded, list[str]()
         # why there is no complete reply: a failure, or the message of a censor
         reason: ProviderError | str | None = check.input_refusal
@@ -128,6 +129,12 @@ class TurnRunner:
             proposed=proposed,
             redacted=0 if turn.private else count_redactions(turn.recorded.text),
         )
+
+    async def _prepare(self, turn: RunningTurn, check: CensorCheck) -> PreparedTurn:
+        prepared = await self._preparer.prepare(turn, check)
+        if turn.input.on_debug:
+            turn.input.on_debug(format_turn_debug(prepared))
+        return prepared
 
     async def _reply_without_model(
         self, turn: RunningTurn, prepared: PreparedTurn, check: CensorCheck, reason: ProviderError | str

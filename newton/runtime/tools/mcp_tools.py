@@ -4,7 +4,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from newton.agent import decision_inputs, inputs
+from newton.agent import decision_inputs, inputs, session_inputs
 from newton.agent.inputs import ToolInput
 from newton.agent.loop.tools import ToolResult, parse_input
 from newton.agent.memory_inputs import ListMemoriesInput
@@ -132,11 +132,11 @@ TOOLS: Mapping[str, McpTool] = {
     "fail_task": _writer(inputs.FailTaskInput, session_tools.fail_task),
     "resume_task": _writer(inputs.ResumeTaskInput, session_tools.resume_task, is_idempotent=True),
     "pop_task": _writer(inputs.PopSessionTaskInput, session_tools.pop_task),
-    "sessions": _reader(inputs.ListSessionsInput, session_tools.list_sessions),
-    "messages": _reader(inputs.ReadMessagesInput, session_tools.read_messages),
-    "prompt": _reader(inputs.ShowPromptInput, session_tools.show_prompt),
+    "sessions": _reader(session_inputs.ListSessionsInput, session_tools.list_sessions),
+    "messages": _reader(session_inputs.ReadMessagesInput, session_tools.read_messages),
+    "prompt": _reader(session_inputs.ShowPromptInput, session_tools.show_prompt),
     # a record of what was said is no act: it warns of what a censor forbids, and is stored
-    "note_exchange": McpTool(inputs.NoteExchangeInput, "adds", session_tools.note_exchange),
+    "note_exchange": McpTool(session_inputs.NoteExchangeInput, "adds", session_tools.note_exchange),
     "procedures": _reader(inputs.ProceduresInput, judgement_tools.show_procedures),
     "procedure_outcome": _writer(inputs.ProcedureOutcomeInput, judgement_tools.record_procedure_outcome),
     "censors": _reader(inputs.ListCensorsInput, judgement_tools.list_censors),

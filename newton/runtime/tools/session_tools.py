@@ -1,6 +1,6 @@
 """Tools on sessions and tasks."""
 
-from newton.agent import inputs
+from newton.agent import inputs, session_inputs
 from newton.agent.loop.tools import ToolResult
 from newton.agent.services.tasks import TaskService
 from newton.dialogue.messages import Message
@@ -11,19 +11,19 @@ from newton.runtime.tools.tool_caller import ToolCaller
 from newton.runtime.tools.views import to_message_info, to_session_info, to_task_change, to_task_infos
 
 
-async def list_sessions(caller: ToolCaller, args: inputs.ListSessionsInput) -> ToolResult:
+async def list_sessions(caller: ToolCaller, args: session_inputs.ListSessionsInput) -> ToolResult:
     branches = await caller.newton.sessions(caller.origin).list_sessions()
     latest = list(reversed(branches))[: args.limit]
     return ToolResult({"items": [to_session_info(one).model_dump(mode="json") for one in latest]})
 
 
-async def read_messages(caller: ToolCaller, args: inputs.ReadMessagesInput) -> ToolResult:
+async def read_messages(caller: ToolCaller, args: session_inputs.ReadMessagesInput) -> ToolResult:
     service, last = caller.newton.sessions(caller.origin), args.first + args.limit - 1
     stored = await service.read_log(args.session, first=args.first, last=last)
     return ToolResult({"items": [to_message_info(one).model_dump(mode="json") for one in stored]})
 
 
-async def show_prompt(caller: ToolCaller, args: inputs.ShowPromptInput) -> ToolResult:
+async def show_prompt(caller: ToolCaller, args: session_inputs.ShowPromptInput) -> ToolResult:
     shown = await caller.newton.prompts().show(args.turn, session=args.session)
     return ToolResult(to_turn_prompts_info(shown).model_dump(mode="json"))
 
@@ -65,7 +65,7 @@ async def _answer(tasks: TaskService, task: Task) -> ToolResult:
     return ToolResult(to_task_change(task, await tasks.tree()).model_dump(mode="json"))
 
 
-async def note_exchange(caller: ToolCaller, args: inputs.NoteExchangeInput) -> ToolResult:
+async def note_exchange(caller: ToolCaller, args: session_inputs.NoteExchangeInput) -> ToolResult:
     """Store a message of the user and the reply to it, as the client reports them.
 
     The trust of the message is at most the caller's. A matching censor only warns, because the messages were sent
@@ -83,7 +83,7 @@ async def note_exchange(caller: ToolCaller, args: inputs.NoteExchangeInput) -> T
     return ToolResult({name: value for name, value in fields.items() if value})
 
 
-async def _check_exchange(caller: ToolCaller, args: inputs.NoteExchangeInput) -> str | None:
+async def _check_exchange(caller: ToolCaller, args: session_inputs.NoteExchangeInput) -> str | None:
     """Return the warning of a censor that matches the reply or the user's message; None if none matches."""
     gate = caller.newton.action_gate(caller.origin)
     checks = [await gate.check(args.assistant, "action")] if args.assistant else []

@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from newton.agent.loop.turn_types import TurnResult
-from newton.cognition.bundles.debug import format_debug_lines
 from newton.errors import NewtonError
 from newton.ids import new_id
 from newton.providers.chat import ReplyDelta, ReplyPiece, ToolCall
@@ -44,9 +43,13 @@ class _MergedChoice:
 class ResponseWriter:
     """A writer of one chat completion in OpenAI's format."""
 
-    def __init__(self, body: ChatCompletionRequest, *, created_at: datetime, debug: bool) -> None:
-        self._body, self._debug = body, debug
+    def __init__(self, body: ChatCompletionRequest, *, created_at: datetime) -> None:
+        self._body, self._debug_lines = body, list[str]()
         self._id, self._created = f"chatcmpl-{new_id().hex}", int(created_at.timestamp())
+
+    def add_debug_lines(self, lines: Sequence[str]) -> None:
+        """Add comment lines to write before the next piece of a streamed reply."""
+        self._debug_lines += lines
 
     async def build_whole(self, pieces: AsyncGenerator[TurnPiece | None]) -> dict[str, object] | None:
         """Return the whole reply as one JSON object; None if the client has disconnected."""
@@ -87,18 +90,19 @@ class ResponseWriter:
         yield "data: [DONE]\n\n"
 
     def _format_piece(self, piece: TurnPiece | None) -> list[str]:
+        debug, self._debug_lines = [f"{line}\n\n" for line in self._debug_lines], []
         match piece:
             case None:
-                return []
+                return debug
             case str():
-                return [self._format_chunk({"content": piece})]
+                return [*debug, self._format_chunk({"content": piece})]
             case ReplyDelta():
-                return [self._format_delta(piece)]
+                return [*debug, self._format_delta(piece)]
             case _:
-                return self._format_result(piece)
+                return [*debug, *self._format_result(piece)]
 
     def _format_result(self, result: TurnResult) -> list[str]:
-        lines = [f"{line}\n\n" for line in format_debug_lines(result.bundle)] if self._debug and result.context else []
+        lines: list[str] = []
         if result.calls:
             calls = [{"index": index, **_tool_call_object(call)} for index, call in enumerate(result.calls)]
             lines.append(self._format_chunk({"tool_calls": calls}))

@@ -3,34 +3,37 @@
 import asyncio
 import math
 import signal
-import sys
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
-from prompt_toolkit import PromptSession
-from prompt_toolkit.history import FileHistory
 
 from newton.client import ApiError
 from newton.errors import InputError, NewtonError
 from newton.ids import new_id
-from newton.memory.hygiene import clean_model_text, clean_ref
-from newton.runtime.chat_backend.protocol import ChatBackend, PrivateMessage
+from newton.memory.hygiene import clean_ref
+from newton.runtime.chat_backend.protocol import ChatBackend, DebugLines, PrivateMessage
 from newton.runtime.chat_backend.view_models import IdentityView, ProposalView, TurnView
 from newton.runtime.cli import formatting
 from newton.runtime.cli.connection import DaemonOption, TokenFileOption, open_chat_backend
 from newton.runtime.cli.conversations.prompts import format_turn_prompts
 from newton.runtime.cli.conversations.sessions import format_checkpoints
 from newton.runtime.cli.conversations.tasks import run_task_command
-from newton.runtime.cli.options import AgentOption, FrameOption, ModelOption, check_session_name, load_settings
+from newton.runtime.cli.options import (
+    AgentOption,
+    DebugOption,
+    FrameOption,
+    ModelOption,
+    check_session_name,
+    load_settings,
+)
 from newton.runtime.cli.printing import say
+from newton.runtime.cli.talk.line_reader import LineReader, create_reader
 from newton.runtime.cli.talk.slash_commands import find_command, format_help, format_result, parse_arguments
 from newton.runtime.error_status import EXIT_INTERRUPTED, EXIT_OK
 from newton.runtime.tools.prompt_views import TurnPromptsInfo
-from newton.settings import Settings
 
 HELP_TEXT = """\
 /context          show the context of the last answer, by layer, with scores
@@ -52,20 +55,20 @@ HELP_TEXT = """\
 AUTO_FRAME = "auto"
 DOUBLE_PRESS_SECONDS = 0.5  # a second Ctrl-C within this time stops only the answer
 
-LineReader = Callable[[], Awaitable[str]]
-
 
 @dataclass(slots=True, kw_only=True)
 class ChatConversation:
     """A running conversation: its session, chosen frame (kind of input), last turn and pending proposals.
 
-    `private_messages` are the messages since /private was entered; None if messages are stored.
+    `private_messages` are the messages since /private was entered; None if messages are stored. With `debug`, what the
+    model is sent is printed before each answer.
     """
 
     backend: ChatBackend
     read_line: LineReader
     name: str
     frame: str | None = None
+    debug: bool = False
     last_turn: TurnView | None = None
     private_messages: list[PrivateMessage] | None = None
     proposals: Sequence[ProposalView] = ()
@@ -150,10 +153,12 @@ class ChatConversation:
 
     async def _run_turn(self, text: str) -> None:
         private = None if self.private_messages is None else tuple(self.private_messages)
-        turn = self.backend.run_turn(self.name, text, frame=self.frame, private=private)
+        turn = self.backend.run_turn(self.name, text, frame=self.frame, include_context=self.debug, private=private)
         async with aclosing(turn) as pieces:  # closing it stores the partial reply if the terminal is closed
             async for piece in pieces:
-                if isinstance(piece, TurnView):
+                if isinstance(piece, DebugLines):
+                    formatting.print_debug_lines(piece.lines)
+                elif isinstance(piece, TurnView):
                     self._print_hidden_identity(piece.context_summary.identity)
                     self.last_turn, self.proposals = piece, piece.proposals or self.proposals
                     if self.private_messages is not None:
@@ -319,6 +324,7 @@ async def chat(
     session: Annotated[str | None, Parameter(help="Session to continue or create (default: a new one).")] = None,
     frame: FrameOption = None,
     model: ModelOption = None,
+    debug: DebugOption = False,
     agent: AgentOption = None,
     daemon: DaemonOption = None,
     token_file: TokenFileOption = None,
@@ -336,8 +342,8 @@ async def chat(
         if model:
             await backend.select_model(model)
         name = session or str(new_id())
-        read_line = _create_reader(settings, lambda: conversation.private_messages is not None)
-        conversation = ChatConversation(backend=backend, read_line=read_line, name=name, frame=frame)
+        read_line = create_reader(settings, lambda: conversation.private_messages is not None)
+        conversation = ChatConversation(backend=backend, read_line=read_line, name=name, frame=frame, debug=debug)
         hint = "the daemon has no model" if daemon else "set OPENAI_API_KEY or ANTHROPIC_API_KEY to use a model"
         model = f"model {backend.model}" if backend.model else f"no model: answers quote memory ({hint})"
         formatting.print_notice(f"Newton, agent {backend.agent}, {model}. /help lists the commands.")
@@ -371,37 +377,3 @@ async def _run_until_interrupt(conversation: ChatConversation) -> int:
     except asyncio.CancelledError:
         return EXIT_INTERRUPTED
     return EXIT_OK
-
-
-class RedactingFileHistory(FileHistory):
-    """History of the inputs of a chat, with secrets redacted, in a file that only its owner can read.
-
-    While `is_paused` returns true, inputs are not written.
-    """
-
-    def __init__(self, filename: str, is_paused: Callable[[], bool] = lambda: False) -> None:
-        super().__init__(filename)
-        self.is_paused = is_paused
-
-    def store_string(self, string: str) -> None:
-        if self.is_paused():
-            return
-        Path(str(self.filename)).touch(mode=0o600)
-        super().store_string(clean_model_text(string))
-
-
-def _create_reader(settings: Settings, is_private: Callable[[], bool]) -> LineReader:
-    """Return a function that reads one line of input; in a terminal, with editing and a history."""
-    if not sys.stdin.isatty():
-        return _read_piped_line
-    history = RedactingFileHistory(str(settings.home / "history"), is_private)
-    prompt: PromptSession[str] = PromptSession(history=history)
-    # handle_sigint would replace the handler of Ctrl-C and not restore it for the answer
-    return lambda: prompt.prompt_async("private › " if is_private() else "› ", handle_sigint=False)
-
-
-async def _read_piped_line() -> str:
-    line = await asyncio.to_thread(sys.stdin.buffer.readline)
-    if not line:
-        raise EOFError
-    return line.decode("utf-8", "surrogateescape")  # invalid UTF-8 is rejected later, as one message
