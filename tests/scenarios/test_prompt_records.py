@@ -156,7 +156,7 @@ async def test_of_an_image_only_the_hash_is_stored_and_the_prompt_is_verified(re
     assert prompt.is_verified and prompt.attachment_count == 1
     assert (
         await run_sql(recorded.mind, "select max(length(content)) from cognition.prompt_texts where kind = 'parts'")
-        < 400
+        < 1_000
     )
     assert await recorded.differences() == []
 

@@ -224,6 +224,10 @@ BENCH_COMMANDS = {
         "newton.bench.decisions:run_benchmark",
         "Measure the latency of recording decisions, of guardrails and of calibration.",
     ),
+    "prompts": (
+        "newton.bench.prompts:run_benchmark",
+        "Measure the size of the records of prompts, compared with the prompts.",
+    ),
     "soak": ("newton.bench.soak:run_benchmark", "Run the scheduled jobs of a day within minutes."),
 }
 

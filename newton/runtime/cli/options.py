@@ -24,10 +24,10 @@ DebugOption = Annotated[
     Parameter(
         "--debug",
         negative=(),
-        help="Before the answer, print what the model is sent on standard error, as comment lines of an event stream:"
-        " the frame (FRAME_DEBUG), the tasks (TASK_DEBUG), the items of the context, which are passages (RAG_DEBUG), web"
-        " results (SEARCH_DEBUG) and other memories (MEMORY_DEBUG), each with layer, tokens, score and first words, and"
-        " how the conversation was shortened (COMPACTION_DEBUG). `newton prompt` shows the whole prompt.",
+        help="Before the answer, print what the model is sent on standard error, as comment lines: the frame"
+        " (FRAME_DEBUG), the tasks (TASK_DEBUG), the items of the context, which are passages (RAG_DEBUG), web results"
+        " (SEARCH_DEBUG) and other memories (MEMORY_DEBUG), each with layer, tokens, score and first words, and how the"
+        " conversation was shortened (COMPACTION_DEBUG). `newton prompt` shows the whole prompt.",
     ),
 ]
 FrameOption = Annotated[
