@@ -27,13 +27,18 @@ FACTS = 200
 INPUT_LINES, REPLY_LINES = 2, 8  # of a turn, in sentences of about 14 words
 INSTRUCTION_LINES, TOOL_COUNT = 40, 10  # of an API caller
 TABLES = ("cognition.prompts", "cognition.prompt_texts")
+DISK_SQL = """
+select sum(pg_relation_size(c.oid) + pg_indexes_size(c.oid) + pg_relation_size(nullif(c.reltoastrelid, 0)))
+from unnest($1::text[]) as t (name)
+join pg_class as c on c.oid = t.name::regclass
+"""
 LABELS: Mapping[str, str] = {
     "calls": "model calls",
     "prompt_bytes": "bytes of a prompt, mean",
     "row_bytes": "bytes of the record of a call, mean",
     "text_bytes": "bytes of texts kept once, of all calls",
     "texts": "number of these texts",
-    "disk_bytes": "bytes per call on disk, with texts, indexes and free space",
+    "disk_bytes": "bytes per call on disk: pages of the tables and their indexes",
     "ratio": "bytes of records and texts, divided by those of the prompts",
     "disk_ratio": "bytes on disk, divided by those of the prompts",
 }
@@ -114,7 +119,7 @@ async def _measure(env: BenchEnvironment, turns: int, client: Client) -> dict[st
     async with scope.transaction() as tx:
         rows = await tx.fetchrow("select count(*), sum(pg_column_size(p.*)) as bytes from cognition.prompts as p")
         texts = await tx.fetchrow("select count(*), sum(pg_column_size(t.*)) as bytes from cognition.prompt_texts as t")
-        disk = await tx.fetchval("select sum(pg_total_relation_size(t::regclass)) from unnest($1::text[]) as t", TABLES)
+        disk = await tx.fetchval(DISK_SQL, TABLES)
     assert rows and texts and rows["count"] == len(model.prompt_bytes)
     calls, sent = rows["count"], sum(model.prompt_bytes)
     return {
