@@ -10,11 +10,13 @@ from rich.console import Console
 from rich.table import Table
 
 from newton.agent.loop.turn_types import CallerOptions, TurnInput
-from newton.agent.prompt_records.encoding import to_hashed_message
+from newton.agent.prompt_records.prompt_encoder import to_hashed_message
 from newton.bench.environment import AtLeastOne, BenchEnvironment, open_environment, vacuum_analyze
 from newton.bench.run_metadata import RunStart, collect_run_metadata
 from newton.bench.sessions import store_facts
 from newton.bench.synthetic_dialogue import generate_dialogue
+from newton.db.pool import connect
+from newton.db.queries import load
 from newton.dialogue import sessions
 from newton.providers.chat import ChatMessage, ChatReply, ReplyDelta, ReplyPiece, RequestOptions, ToolDefinition
 from newton.runtime.cli import formatting
@@ -22,16 +24,13 @@ from newton.runtime.cli.options import JsonOption, load_settings
 
 Client = Literal["chat", "api"]
 
+SQL = load("newton.bench", "prompts.sql")
+
 SEED = 7
 FACTS = 200
 INPUT_LINES, REPLY_LINES = 2, 8  # of a turn, in sentences of about 14 words
 INSTRUCTION_LINES, TOOL_COUNT = 40, 10  # of an API caller
 TABLES = ("cognition.prompts", "cognition.prompt_texts")
-DISK_SQL = """
-select sum(pg_relation_size(c.oid) + pg_indexes_size(c.oid) + pg_relation_size(nullif(c.reltoastrelid, 0)))
-from unnest($1::text[]) as t (name)
-join pg_class as c on c.oid = t.name::regclass
-"""
 LABELS: Mapping[str, str] = {
     "calls": "model calls",
     "prompt_bytes": "bytes of a prompt, mean",
@@ -117,20 +116,21 @@ async def _measure(env: BenchEnvironment, turns: int, client: Client) -> dict[st
             pass
     await vacuum_analyze(env.owner_dsn)
     async with scope.transaction() as tx:
-        rows = await tx.fetchrow("select count(*), sum(pg_column_size(p.*)) as bytes from cognition.prompts as p")
-        texts = await tx.fetchrow("select count(*), sum(pg_column_size(t.*)) as bytes from cognition.prompt_texts as t")
-        disk = await tx.fetchval(DISK_SQL, TABLES)
-    assert rows and texts and rows["count"] == len(model.prompt_bytes)
+        rows = await SQL["measure_prompts"].fetch_one(tx, agent_id=scope.agent_id)
+        texts = await SQL["measure_texts"].fetch_one(tx, agent_id=scope.agent_id)
+    async with connect(env.owner_dsn) as owner:
+        disk = await SQL["measure_disk"].fetch_one(owner, tables=TABLES)
+    assert rows and texts and disk and rows["count"] == len(model.prompt_bytes)
     calls, sent = rows["count"], sum(model.prompt_bytes)
     return {
         "calls": calls,
         "prompt_bytes": round(sent / calls),
-        "row_bytes": round(int(rows["bytes"]) / calls),
-        "text_bytes": int(texts["bytes"]),
+        "row_bytes": round(rows["bytes"] / calls),
+        "text_bytes": texts["bytes"],
         "texts": texts["count"],
-        "disk_bytes": round(int(disk) / calls),
-        "ratio": round(int(rows["bytes"] + texts["bytes"]) / sent, 4),
-        "disk_ratio": round(int(disk) / sent, 4),
+        "disk_bytes": round(disk["bytes"] / calls),
+        "ratio": round((rows["bytes"] + texts["bytes"]) / sent, 4),
+        "disk_ratio": round(disk["bytes"] / sent, 4),
     }
 
 

@@ -10,11 +10,11 @@ from newton.agent.compaction.service import CompactionService
 from newton.agent.loop.tools import AgentToolset
 from newton.agent.loop.turn import TurnRunner
 from newton.agent.maintenance.service import MaintenanceService
+from newton.agent.prompt_records.service import PromptService
 from newton.agent.services.bundles import BundleService
 from newton.agent.services.censors import CensorService
 from newton.agent.services.decisions import DecisionService
 from newton.agent.services.fact_intake import FactIntake
-from newton.agent.services.prompts import PromptService
 from newton.agent.services.sessions import SessionService
 from newton.agent.services.working_memory import WorkingMemory, find_active_session
 from newton.brain.chain_heads import ChainHeadFiles

@@ -7,6 +7,10 @@ from uuid import UUID
 from newton.agent.events import publish
 from newton.agent.llm import usage
 from newton.agent.llm.usage import UsageRecord
+from newton.agent.prompt_records import prompt_store
+from newton.agent.prompt_records.prompt_encoder import SentRequest
+from newton.agent.prompt_records.prompt_store import CallOutcome
+from newton.agent.prompt_records.spans import NO_TOKENS, PromptOrigin, to_spans
 from newton.agent.services.working_memory import WorkingMemory
 from newton.brain import decisions, guardrail_store
 from newton.brain.calibration import snapshots
@@ -56,7 +60,7 @@ from newton.memory.forgetting import forget
 from newton.memory.inventory import edits
 from newton.memory.memory import WriteContext
 from newton.memory.outbox import EmbeddingOutbox
-from newton.providers.chat import ChatReply
+from newton.providers.chat import ChatMessage, ChatReply, RequestOptions
 from newton.providers.fakes import HashEmbedder
 from newton.runtime.access import tokens
 from newton.runtime.access.tokens import TokenDraft
@@ -111,6 +115,14 @@ async def live(db: Database, name: str) -> UUID:
     )
     async with db.transaction(agent_id) as tx:
         await bundle_store.insert_turn(tx, served(bundle, session_id))
+        await prompt_store.insert_prompt(
+            tx,
+            SENT,
+            PromptOrigin(session_id=session_id, input_position=0, loaded=(), bundle_id=bundle.bundle_id),
+            CallOutcome(bundle.bundle_id, "stop"),
+            agent_id=agent_id,
+            now=NOON,
+        )
     await desk(db, agent_id, session_id).create_context()
     return agent_id
 
@@ -138,6 +150,14 @@ async def some_tasks(tx: Tx, session_id: UUID, ctx: WriteContext) -> None:
     await tasks.pop(tx, "it is there", session_id=session_id, ctx=ctx)
 
 
+SENT = SentRequest(
+    model="scripted",
+    messages=[ChatMessage("system", "Be kind to the kettle.")],
+    spans=[to_spans(("Be kind to the kettle.", "instructions"))],
+    options=RequestOptions(),
+    max_tokens=100,
+    part_tokens=NO_TOKENS,
+)
 RESPONSE = ResponseRecord(
     response_id=UUID(int=1),
     previous_id=None,

@@ -12,9 +12,9 @@ from uuid import UUID
 from newton.agent.loop.completion import TokenLimits
 from newton.agent.loop.turn import TurnInput, TurnRunner
 from newton.agent.loop.turn_types import CallerOptions
-from newton.agent.prompt_records.encoding import to_hashed_message
+from newton.agent.prompt_records.prompt_encoder import to_hashed_message
 from newton.agent.prompt_records.reproduction import PromptReproduction
-from newton.agent.services.prompts import PromptService
+from newton.agent.prompt_records.service import PromptService
 from newton.agent.services.sessions import SessionService
 from newton.brain.chain_heads import ChainHeadFiles
 from newton.dialogue.messages import Message

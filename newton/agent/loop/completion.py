@@ -17,7 +17,7 @@ from newton.agent.loop.prompt import (
     exceeds_tokens,
 )
 from newton.agent.prompt_records import prompt_store
-from newton.agent.prompt_records.encoding import SentRequest
+from newton.agent.prompt_records.prompt_encoder import SentRequest
 from newton.agent.prompt_records.prompt_store import CallOutcome
 from newton.agent.prompt_records.spans import PromptOrigin
 from newton.agent.scope import AgentScope

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 from uuid import UUID
 
-from newton.agent.prompt_records.encoding import KeptText, SentRequest, TextKind, encode_prompt, hash_sent_request
+from newton.agent.prompt_records.prompt_encoder import KeptText, SentRequest, TextKind, encode_prompt, hash_sent_request
 from newton.agent.prompt_records.spans import PartTokens, PromptOrigin
 from newton.db.pool import Tx
 from newton.db.queries import load

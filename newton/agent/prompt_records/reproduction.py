@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from newton.agent.prompt_records.encoding import RECALLED, Json, hash_request
+from newton.agent.prompt_records.prompt_encoder import RECALLED, Json, hash_request
 from newton.agent.prompt_records.prompt_store import PromptSources, StoredPrompt
 from newton.dialogue.messages import Role, StoredMessage
 from newton.providers.chat import ChatMessage, ToolCall, to_openai_message
@@ -173,14 +173,14 @@ class _PromptDecoder:
     def _decode_line(self, position: int) -> str:
         line = self.sources.lines.get(position)
         if line is None:
-            return self._erased(GONE_TEXT)
+            return self._mark_erased(GONE_TEXT)
         self._note_forgotten(line)
         return line.message.content
 
     def _decode_entry(self, entry_id: UUID) -> tuple[str, str]:
         entry = self.sources.entries.get(entry_id)
         if entry is None:
-            return self._erased(GONE_ENTRY), f"summary {entry_id}"
+            return self._mark_erased(GONE_ENTRY), f"summary {entry_id}"
         if entry.text == FORGOTTEN:
             self._add_gap(GONE_ENTRY)
         return entry.text, f"summary {entry_id} of messages {entry.first} to {entry.last}"
@@ -188,7 +188,7 @@ class _PromptDecoder:
     def _decode_context(self, part: int) -> str:
         text = self.sources.contexts.get(self.record.bundle_id) if self.record.bundle_id else None
         if text is None:
-            return self._erased(GONE_CONTEXT)
+            return self._mark_erased(GONE_CONTEXT)
         return text[self.record.stable_chars :] if part == RECALLED else text[: self.record.stable_chars]
 
     def _decode_calls(self, value: Any) -> tuple[ToolCall, ...]:
@@ -200,7 +200,7 @@ class _PromptDecoder:
     def _load_text(self, index: int) -> tuple[str, str]:
         stored = self._find_text(index)
         if stored is None:
-            return self._erased(GONE_TEXT), "a text that is stored no longer"
+            return self._mark_erased(GONE_TEXT), "a text that is stored no longer"
         if not stored.is_exact:
             self.inexact.add("a secret was removed before it was stored")
         return stored.content, TEXT_SOURCES.get(stored.kind, stored.kind)
@@ -227,7 +227,7 @@ class _PromptDecoder:
         if message.content == FORGOTTEN or is_call_forgotten:
             self._add_gap(f"message {line.position} was forgotten")
 
-    def _erased(self, what: str) -> str:
+    def _mark_erased(self, what: str) -> str:
         self._add_gap(what)
         return ERASED.format(what)
 

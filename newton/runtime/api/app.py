@@ -31,7 +31,6 @@ from newton.runtime.api.routes import (
     jobs,
     memories,
     procedures,
-    prompts,
     recall,
     reports,
     sessions,
@@ -39,7 +38,7 @@ from newton.runtime.api.routes import (
     transfer,
     turns,
 )
-from newton.runtime.api.routes.inventory import documents, entities, memory_list, tokens
+from newton.runtime.api.routes.inventory import documents, entities, memory_list, prompts, tokens
 from newton.runtime.api.routes.openai import chat_completions, embeddings, models, responses
 
 ROUTE_MODULES = (

@@ -14,8 +14,8 @@ from newton.agent.prompt_records.reproduction import (
     PromptReproduction,
     ReproducedMessage,
 )
+from newton.agent.prompt_records.service import TurnPrompts
 from newton.agent.prompt_records.spans import PartTokens
-from newton.agent.services.prompts import TurnPrompts
 from newton.dialogue.messages import Role, StoredMessage
 from newton.memory.representations import one_line
 from newton.runtime.tools.views import ViewModel

@@ -204,7 +204,7 @@ class _PromptEncoder:
             fields["id"] = message.tool_call_id
         if message.parts:
             content = json.dumps([describe_part(part) for part in message.parts], ensure_ascii=False)
-            fields["parts"] = self._keep("parts", content, *_covered(spans))
+            fields["parts"] = self._keep("parts", content, *_find_shown_positions(spans))
         return fields
 
     def _encode_text(self, text: str, spans: tuple[TextSpan, ...]) -> list[Any]:
@@ -244,7 +244,7 @@ class _PromptEncoder:
             line = self.lines.get(span.first) or self.notices.get(span.first)
             if span.kind == "line" and line and line.calls == message.calls:
                 return span.first
-        return {"kept": self._keep("calls", dump_calls(message.calls) or "[]", *_covered(spans))}
+        return {"kept": self._keep("calls", dump_calls(message.calls) or "[]", *_find_shown_positions(spans))}
 
     def _keep(self, kind: TextKind, text: str, first: int | None = None, last: int | None = None) -> int:
         """Return the index of a kept text."""
@@ -260,7 +260,7 @@ def _clean(text: str) -> tuple[str, bool]:
     return cleaned, cleaned == text
 
 
-def _covered(spans: Sequence[TextSpan]) -> tuple[int | None, int | None]:
+def _find_shown_positions(spans: Sequence[TextSpan]) -> tuple[int | None, int | None]:
     """Return the first and the last position of the log that a text shows; None for both if it shows none."""
     places = [place for span in spans if span.kind in ("line", "entry") for place in (span.first, span.last)]
     return (min(places), max(places)) if places else (None, None)
