@@ -2,17 +2,8 @@
 
 from pydantic import Field
 
-from newton.agent.field_types import MessageContent, Ref
+from newton.agent.field_types import Ref
 from newton.agent.inputs import ToolInput
-
-
-class NoteExchangeInput(ToolInput):
-    """Store what was said: the user's message and your reply, verbatim. Both become messages of a session. When the
-    session is idle, it becomes an episode, and facts are extracted from what the user said."""
-
-    user: MessageContent = Field(description="The message of the user, in their words.", min_length=1)
-    assistant: MessageContent | None = Field(None, description="Your reply.", min_length=1)
-    session: Ref = Field("mcp", description="The name of the conversation. Use the same name for all of its messages.")
 
 
 class ShowPromptInput(ToolInput):

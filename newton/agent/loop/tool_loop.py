@@ -15,6 +15,7 @@ from newton.agent.prompt_records.spans import PromptMessage, TextSpan
 from newton.dialogue.messages import Message, StoredMessage
 from newton.dialogue.view import to_view_message
 from newton.errors import ProviderError, TokenQuotaError
+from newton.heart.events.tool_results import ToolOutcome
 from newton.ids import new_id
 from newton.memory.hygiene import clean_model_text
 from newton.memory.lookup import PAGE_CHARS
@@ -42,9 +43,10 @@ TOO_MANY_CALLS = ToolResult(
 class ToolLoop:
     """The model calls of one turn, repeated while the model calls tools that Newton runs.
 
-    `caller_options` are the options without Newton's tools, `append_lines` stores messages, and `min_trust` is the
-    lowest trust tier of text that the model has read. After the loop, `calls` are the tool calls that the caller must
-    run. The censors in `exempt_censors` do not apply to the reply.
+    `caller_options` are the options without Newton's tools, `append_lines` stores messages, `record_failure` stores a
+    failed call of Newton's tools as an event, and `min_trust` is the lowest trust tier of text that the model has read.
+    After the loop, `calls` are the tool calls that the caller must run. The censors in `exempt_censors` do not apply to
+    the reply.
     """
 
     chat: ChatService
@@ -55,6 +57,7 @@ class ToolLoop:
     caller_options: RequestOptions
     max_tokens: int
     append_lines: Callable[[Sequence[Message]], Awaitable[Sequence[StoredMessage]]]
+    record_failure: Callable[[ToolOutcome], Awaitable[None]]
     min_trust: Trust | None = None
     exempt_censors: frozenset[UUID] = frozenset()
     replies: list[ChatReply] = field(default_factory=list[ChatReply])
@@ -133,6 +136,8 @@ class ToolLoop:
             self.min_trust = lowest_known_trust([self.min_trust, result.trust])
             output = json.dumps(result.fields, ensure_ascii=False, default=str)[:MAX_OUTPUT_CHARS]
             place = await self._append(to_tool_line(call, clean_model_text(output), said_at=clock.now()))
+            if result.is_error:
+                await self.record_failure(ToolOutcome(call.name, call.arguments, output, is_error=True))
             message = ChatMessage("tool", output, tool_call_id=call.id)
             messages.append(PromptMessage(message, (TextSpan(len(output), "line", place, place),)))
         return messages

@@ -10,8 +10,9 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field
 
 from newton.agent.field_types import Name
+from newton.agent.loop.turn_status import ProgressEvent, TurnStatus
 from newton.content.frames import get_frame
-from newton.dialogue.compaction.progress_events import CompactionEvent, to_payload
+from newton.dialogue.compaction.progress_events import to_payload
 from newton.errors import NewtonError
 from newton.memory.hygiene import clean_ref, clean_text
 from newton.runtime.api import problems
@@ -22,16 +23,17 @@ from newton.runtime.chat_backend.local import LocalAgent
 from newton.runtime.chat_backend.protocol import DebugLines, PrivateMessage
 from newton.runtime.chat_backend.view_models import TurnView
 
-TurnPiece: TypeAlias = str | DebugLines | TurnView | CompactionEvent
+TurnPiece: TypeAlias = str | DebugLines | TurnView | ProgressEvent
 
 router = APIRouter(prefix="/v1", tags=["sessions"])
 
 STREAM_RESPONSES = describe_event_stream(
-    "Server-sent events: `delta` with the next `text` of the reply, `compaction` while the conversation is compacted,"
-    " with `include_context` before the reply `debug` with `lines` that say what the model is sent,"
-    " and at the end `result` or `problem`. A result has `text`, `degraded` (the reason why no model completed the"
-    " reply), `from_memory`, `failed`, `warning`, `proposals` (identity lines that wait for approval),"
-    " `context_source` and `context_reason` (how the context was built) and `context_summary`.",
+    "Server-sent events: `status` with the `stage` of a turn whose reply has not begun (`retrieving`, `waiting`,"
+    " `slow`, `retrying`) and a `text` for the user, `compaction` while the conversation is compacted, with"
+    " `include_context` before the reply `debug` with `lines` that say what the model is sent, `delta` with the"
+    " next `text` of the reply, and at the end `result` or `problem`. A result has `text`, `degraded` (the reason why"
+    " no model completed the reply), `from_memory`, `failed`, `warning`, `proposals` (identity lines that wait for"
+    " approval), `context_source` and `context_reason` (how the context was built) and `context_summary`.",
     example='event: delta\ndata: {"text": "It is "}\n\nevent: delta\ndata: {"text": "Artemis."}\n\n',
 )
 
@@ -102,6 +104,8 @@ def _format_piece(piece: TurnPiece) -> str:
             return _format_event("debug", {"lines": list(piece.lines)})
         case TurnView():
             return _format_event("result", piece.model_dump(mode="json"))
+        case TurnStatus():
+            return _format_event("status", {"stage": piece.stage, "text": piece.text})
         case _:
             return _format_event("compaction", to_payload(piece))
 

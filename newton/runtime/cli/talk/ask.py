@@ -31,6 +31,7 @@ from newton.runtime.cli.options import (
     load_settings,
 )
 from newton.runtime.cli.printing import print_error, say
+from newton.runtime.cli.status_line import clear_status
 from newton.runtime.error_status import EXIT_FAILED, EXIT_OK, EXIT_REFUSED
 
 
@@ -173,7 +174,7 @@ async def _print_debug_lines(
     stream: AsyncGenerator[str | DebugLines | TurnView], *, debug: bool
 ) -> AsyncGenerator[str | TurnView]:
     """Yield the pieces of the reply and its result; print the debug lines before them, if `debug`."""
-    async with aclosing(stream) as pieces:  # closing it stores the partial reply if output fails
+    async with aclosing(clear_status(stream)) as pieces:  # closing it stores the reply so far
         async for piece in pieces:
             if not isinstance(piece, DebugLines):
                 yield piece

@@ -70,6 +70,11 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
     "/done": SlashCommand("done", ("decision_id",), "mark a decision as carried out"),
     "/sessions": SlashCommand("sessions", ("limit",), "list the sessions"),
     "/messages": SlashCommand("messages", ("session", "first"), "read the messages of a session"),
+    "/artifacts": SlashCommand("artifacts", (), "list the long outputs, pasted texts and files of this session", True),
+    "/artifact": SlashCommand("read_artifact", ("name", "search"), "read an artifact, or the lines found in it", True),
+    "/diff-artifact": SlashCommand(
+        "diff_artifact", ("name", "old", "new"), "compare two versions of an artifact", True
+    ),
     "/procedures": SlashCommand("procedures", ("name",), "list the procedures, or show one"),
     "/procedure-outcome": SlashCommand(
         "procedure_outcome", ("name", "result"), "record the outcome of the last use of a procedure"
