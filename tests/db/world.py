@@ -123,8 +123,7 @@ async def live(db: Database, name: str) -> UUID:
         at = SessionScope(agent_id=agent_id, session_id=session_id, now=NOON, capacity=1_000)
         await working_set_store.add_messages(tx, range(len(lines)), scope=at)
         await all_kinds(tx, ctx)
-        line = await tx.fetchval("select memory_id from memory.memories where kind = 'exchange'")
-        await long_messages.save_summary(tx, "the kettle", "kettle", memory_id=line, max_tokens=10, ctx=ctx)
+        await a_line_summary(tx, ctx)
         await an_identity(tx, ctx)
         await some_tasks(tx, session_id, ctx)
         await a_daemon(tx, agent_id)
@@ -138,6 +137,11 @@ async def live(db: Database, name: str) -> UUID:
         await a_prompt(tx, bundle, session_id)
     await desk(db, agent_id, session_id).create_context()
     return agent_id
+
+
+async def a_line_summary(tx: Tx, ctx: WriteContext) -> None:
+    line = await tx.fetchval("select memory_id from memory.memories where kind = 'exchange'")
+    await long_messages.save_summary(tx, "the kettle", "kettle", memory_id=line, max_tokens=10, ctx=ctx)
 
 
 async def a_prompt(tx: Tx, bundle: Bundle, session_id: UUID) -> None:

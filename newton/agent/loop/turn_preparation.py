@@ -156,12 +156,8 @@ class TurnPreparer:
         messages = [*conversation, *after_input]
         end = max((item.last for item in view), default=-1)
         context = await self._build_context(turn, prompt, budget, self._find_sent(turn, messages, end=end))
-        prompt = replace(
-            prompt,
-            context=context.bundle.text if context else "",
-            view=conversation,
-            origin=_find_origin(turn, full_view, dialogue, context),
-        )
+        origin = _find_origin(turn, full_view, dialogue, context)
+        prompt = replace(prompt, context=context.bundle.text if context else "", view=conversation, origin=origin)
         request = prompt.build(budget.usable, count_tokens=count_tokens)
         model_tokens = budget.calibration.to_model_tokens(request.tokens, len(request.messages))
         if reason := await chat.get_refusal_reason(model_tokens):

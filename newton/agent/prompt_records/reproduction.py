@@ -45,7 +45,7 @@ class ReproducedMessage(NamedTuple):
 
 
 class LineAccount(NamedTuple):
-    """What a prompt contained of a range of the log. `entry_id` is the summary that replaced it, if any."""
+    """A range of the log, and whether a prompt contained it. `entry_id` is the summary that replaced it, if any."""
 
     first: int
     last: int

@@ -18,7 +18,7 @@ class PrivateMessage(NamedTuple):
 
 
 class DebugLines(NamedTuple):
-    """What the model is sent in a turn, as comment lines of an event stream. It comes before the reply."""
+    """Comment lines of an event stream that describe what the model is sent in a turn. They come before the reply."""
 
     lines: Sequence[str]
 

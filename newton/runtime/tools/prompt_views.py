@@ -52,7 +52,7 @@ class LinePreview(ViewModel):
 
 
 class LogRangeInfo(ViewModel):
-    """What a prompt contained of a range of the log. `compaction_id` is the summary that replaced it.
+    """A range of the log, and whether a prompt contained it. `compaction_id` is the summary that replaced it.
 
     `messages` are previews, unless the messages were sent as they are.
     """
