@@ -179,9 +179,13 @@ class TurnPreparer:
         return PreparedTurn(context=context, tool_loop=tool_loop, view=full_view, budget=budget)
 
     def _create_chat(self, turn: RunningTurn) -> ChatService:
-        purpose = turn.private.purpose if turn.private else "turn"
-        limits = self.limit_reply(turn.options)
-        return ChatService(scope=self.scope, model=self.model, limits=limits, purpose=purpose, on_event=self.on_event)
+        return ChatService(
+            scope=self.scope,
+            model=self.model,
+            limits=self.limit_reply(turn.options),
+            purpose=turn.private.purpose if turn.private else "turn",
+            on_event=self.on_event,
+        )
 
     async def _load_view(self, turn: RunningTurn, *, max_tokens: int) -> Sequence[ViewMessage]:
         """Return the conversation of the turn; for a private turn, the stored messages of its session come first."""
