@@ -229,7 +229,10 @@ BENCH_COMMANDS = {
         "Measure how often a line of a long tool output or pasted text is found again.",
     ),
     "context": ("newton.bench.context:run_benchmark", "Measure the latency of contexts, compared with plain searches."),
-    "sessions": ("newton.bench.sessions:run_benchmark", "Measure how often the context of a session is rebuilt."),
+    "sessions": (
+        "newton.bench.conversations.sessions:run_benchmark",
+        "Measure how often the context of a session is rebuilt.",
+    ),
     "lifecycle": ("newton.bench.lifecycle:run_benchmark", "Measure the duration of the daily job `lifecycle`."),
     "turns": ("newton.bench.turns:run_benchmark", "Measure the time that a daemon adds to the first token of a reply."),
     "http": ("newton.bench.http:run_benchmark", "Measure the overhead of HTTP and the load limit of a daemon."),
@@ -238,7 +241,7 @@ BENCH_COMMANDS = {
         "Measure the latency of recording decisions, of guardrails and of calibration.",
     ),
     "prompts": (
-        "newton.bench.prompts:run_benchmark",
+        "newton.bench.conversations.prompts:run_benchmark",
         "Measure the size of the records of prompts, compared with the prompts.",
     ),
     "soak": ("newton.bench.soak:run_benchmark", "Run the scheduled jobs of a day within minutes."),

@@ -11,9 +11,9 @@ from rich.table import Table
 
 from newton.agent.loop.turn_types import CallerOptions, TurnInput
 from newton.agent.prompt_records.prompt_encoder import to_hashed_message
+from newton.bench.conversations.sessions import store_facts
 from newton.bench.environment import AtLeastOne, BenchEnvironment, open_environment, vacuum_analyze
 from newton.bench.run_metadata import RunStart, collect_run_metadata
-from newton.bench.sessions import store_facts
 from newton.bench.synthetic_dialogue import generate_dialogue
 from newton.db.pool import connect
 from newton.db.queries import load
@@ -24,7 +24,7 @@ from newton.runtime.cli.options import JsonOption, load_settings
 
 Client = Literal["chat", "api"]
 
-SQL = load("newton.bench", "prompts.sql")
+SQL = load("newton.bench.conversations", "prompts.sql")
 
 SEED = 7
 FACTS = 200
