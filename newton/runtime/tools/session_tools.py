@@ -6,6 +6,7 @@ from newton.agent.services.tasks import TaskService
 from newton.dialogue.messages import Message
 from newton.dialogue.task_tree import Task
 from newton.memory.hygiene import count_redactions
+from newton.runtime.tools.session_views import to_compaction_info, to_compaction_report
 from newton.runtime.tools.tool_caller import ToolCaller
 from newton.runtime.tools.views import to_message_info, to_session_info, to_task_change, to_task_infos
 
@@ -20,6 +21,21 @@ async def read_messages(caller: ToolCaller, args: inputs.ReadMessagesInput) -> T
     service, last = caller.newton.sessions(caller.origin), args.first + args.limit - 1
     stored = await service.read_log(args.session, first=args.first, last=last)
     return ToolResult({"items": [to_message_info(one).model_dump(mode="json") for one in stored]})
+
+
+async def compact_session(caller: ToolCaller, args: inputs.CompactSessionInput) -> ToolResult:
+    outcome = await caller.newton.sessions(caller.origin).compact(args.session, max_tokens=args.max_tokens)
+    return ToolResult(to_compaction_report(outcome).model_dump(mode="json"))
+
+
+async def list_compactions(caller: ToolCaller, args: inputs.ListCompactionsInput) -> ToolResult:
+    entries = await caller.newton.sessions(caller.origin).list_entries(args.session)
+    return ToolResult({"items": [to_compaction_info(one).model_dump(mode="json") for one in entries]})
+
+
+async def restore_compaction(caller: ToolCaller, args: inputs.RestoreCompactionInput) -> ToolResult:
+    restored = await caller.newton.sessions(caller.origin).restore(args.session, args.compaction_id)
+    return ToolResult({"restored": restored})
 
 
 async def list_tasks(caller: ToolCaller, args: inputs.ListTasksInput) -> ToolResult:

@@ -13,7 +13,6 @@ from newton.agent.loop.prompt import to_chat_messages
 from newton.agent.services.sessions import number_duplicates
 from newton.cognition.request import MAX_CONTEXT_TOKENS
 from newton.dialogue import sessions
-from newton.dialogue.compaction.entry_store import EntryStatus
 from newton.memory import hygiene
 from newton.providers.chat import to_openai_message
 from newton.runtime.api import pagination
@@ -24,6 +23,12 @@ from newton.runtime.api.path_ids import IdRef
 from newton.runtime.api.session_messages import AppendMessagesRequest, AppendMessagesResponse, store_valid
 from newton.runtime.jobs import queue
 from newton.runtime.jobs.memories import EXTRACT
+from newton.runtime.tools.session_views import (
+    CompactionInfo,
+    CompactionReport,
+    to_compaction_info,
+    to_compaction_report,
+)
 from newton.runtime.tools.views import MessageInfo, SessionInfo, to_message_info, to_session_info
 from newton.runtime.wiring import AgentServices
 
@@ -62,28 +67,10 @@ class CompactRequest(RequestModel):
     max_tokens: ViewTokens = Field(None, examples=[8000])
 
 
-class CompactResponse(ResponseModel):
-    """The token counts of the view before and after the compaction, and of all messages of the session."""
+class CompactResponse(CompactionReport, ResponseModel):
+    """The result of a compaction, and the tokens of all messages of the session."""
 
-    tokens_before: int
-    tokens_after: int
     log_tokens: int
-
-
-class CompactionInfo(ResponseModel):
-    """A compaction: a shorter text that replaces older messages in the view."""
-
-    compaction_id: UUID
-    kind: str
-    first_position: int
-    last_position: int
-    text: str
-    tokens: int
-    tokens_before: int
-    strategy: str
-    model: str | None
-    created_at: datetime
-    restored_at: datetime | None
 
 
 class RestoreCompactionRequest(RequestModel):
@@ -198,16 +185,19 @@ async def get_session_view(
 
 @router.post("/{session:path}/compact")
 async def compact_session(session: str, body: CompactRequest, caller: WriteAccess) -> CompactResponse:
-    """Replace older messages in the view by shorter texts. A repeated request changes nothing."""
-    before, after = await caller.newton.sessions(ORIGIN).compact(session, max_tokens=body.max_tokens)
-    return CompactResponse(tokens_before=before.tokens, tokens_after=after.tokens, log_tokens=after.logged)
+    """Replace older messages in the view by shorter texts, down to `max_tokens` if possible.
+
+    If `reached` is false, `obstacles` says what keeps the view above the limit. A repeated request changes nothing.
+    """
+    outcome = await caller.newton.sessions(ORIGIN).compact(session, max_tokens=body.max_tokens)
+    return CompactResponse(**dict(to_compaction_report(outcome)), log_tokens=outcome.after.logged)
 
 
 @router.get("/{session:path}/compactions")
 async def list_compactions(session: str, caller: ReadAccess) -> ItemList[CompactionInfo]:
     """List the compactions of a session, including those that were undone."""
     entries = await caller.newton.sessions(ORIGIN).list_entries(session)
-    return ItemList(items=[_to_compaction_info(one) for one in entries])
+    return ItemList(items=[to_compaction_info(one) for one in entries])
 
 
 @router.post("/{session:path}/restore", response_model=RestoreCompactionResponse)
@@ -262,16 +252,3 @@ async def create_branch(session: str, body: CreateBranchRequest, act: WriteActio
         return CreateSessionResponse(session_id=session_id)
 
     return await act.run_once(work)
-
-
-def _to_compaction_info(status: EntryStatus) -> CompactionInfo:
-    entry = status.entry
-    return CompactionInfo.from_source(
-        entry,
-        compaction_id=entry.entry_id,
-        first_position=entry.first,
-        last_position=entry.last,
-        tokens_before=entry.before,
-        created_at=entry.made_at,
-        restored_at=status.restored_at,
-    )

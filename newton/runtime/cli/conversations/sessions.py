@@ -27,6 +27,7 @@ from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
+from newton.runtime.error_status import EXIT_FAILED, EXIT_OK
 
 MAX_TEXT_CHARS = 100
 MAX_TITLE_CHARS = 60
@@ -103,20 +104,28 @@ async def show_view(
 
 async def compact_session(
     session: SessionArgument, *, max_tokens: MaxTokensOption = None, agent: AgentOption = None
-) -> None:
-    """Replace older messages by summaries in what a model receives of a session, if that is due.
+) -> int:
+    """Replace older messages by summaries in what a model receives of a session, down to --max-tokens if possible.
 
-    The stored messages do not change. `newton sessions expand` undoes a summary.
+    The stored messages do not change. `newton sessions expand` undoes a summary. If the limit is not reached, the
+    reasons are printed and the exit status is 1.
 
     Example: newton sessions compact planning --max-tokens 8000
     """
     async with open_agent(load_settings(agent)) as newton:
         service = newton.sessions("cli", print_progress)
-        before, after = await service.compact(clean_ref(session, what="session"), max_tokens=max_tokens)
-    if saved := before.tokens - after.tokens:
-        say(f"A model now receives {after.tokens:,} tokens of the session {session}, {saved:,} fewer.")
-    else:
-        say(f"No compaction is due: a model receives {after.tokens:,} tokens of the session {session}.")
+        outcome = await service.compact(clean_ref(session, what="session"), max_tokens=max_tokens)
+    tokens = outcome.after.tokens
+    if saved := outcome.before.tokens - tokens:
+        say(f"A model now receives {tokens:,} tokens of the session {session}, {saved:,} fewer.")
+    elif outcome.is_reached:
+        say(f"No compaction is due: a model receives {tokens:,} tokens of the session {session}.")
+    if outcome.is_reached:
+        return EXIT_OK
+    say(f"{tokens:,} tokens are more than the {outcome.max_tokens:,} requested, because:")
+    for obstacle in outcome.obstacles:
+        say(f"  {obstacle.reason} ({obstacle.tokens:,} tokens)")
+    return EXIT_FAILED
 
 
 async def list_compactions(session: SessionArgument, *, agent: AgentOption = None, json: JsonOption = False) -> None:

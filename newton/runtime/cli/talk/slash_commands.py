@@ -70,6 +70,13 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
     "/done": SlashCommand("done", ("decision_id",), "mark a decision as carried out"),
     "/sessions": SlashCommand("sessions", ("limit",), "list the sessions"),
     "/messages": SlashCommand("messages", ("session", "first"), "read the messages of a session"),
+    "/compact": SlashCommand(
+        "compact", ("max_tokens",), "summarize older messages of this session, down to a number of tokens", True
+    ),
+    "/compactions": SlashCommand("compactions", (), "list the compactions of this session", True),
+    "/restore": SlashCommand(
+        "restore_compaction", ("compaction_id",), "show the messages of a compaction in full again", True
+    ),
     "/procedures": SlashCommand("procedures", ("name",), "list the procedures, or show one"),
     "/procedure-outcome": SlashCommand(
         "procedure_outcome", ("name", "result"), "record the outcome of the last use of a procedure"
