@@ -19,8 +19,8 @@ def split_window(window: int, *, reply: int, conversation: int, context: int) ->
     """Divide a model's context window between its reply, the conversation and the context from memory.
 
     All numbers are tokens. The reply keeps at least `reply`, and at least the smaller of 16,000 and an eighth of the
-    window. The context gets at most `context` and at most 20 % of the rest; the conversation gets at most `conversation`
-    of what then remains.
+    window. The context gets at most `context` and at most 20 % of the rest; the conversation gets at most
+    `conversation` of what then remains.
 
     >>> split_window(128_000, reply=1_000, conversation=100_000, context=8_000)
     WindowShares(usable=112000, conversation=100000, context=8000)

@@ -32,9 +32,7 @@ def check_settings(settings: Settings) -> None:
             hint="Lower NEWTON_RAG_FINAL_TOP_K, or raise NEWTON_RAG_TOP_K_MAX or NEWTON_RAG_RE_RANK_TOP_N.",
         )
     build_summary_sizes(settings)
-    if (limit := conversation_budget(settings)) and (
-        problem := find_problem(build_preset(settings), max_tokens=limit)
-    ):
+    if (limit := conversation_budget(settings)) and (problem := find_problem(build_preset(settings), max_tokens=limit)):
         raise ConfigError(
             f"Invalid value for the setting 'compaction': {problem.reason}.",
             hint=f"{problem.remedy} The setting is NEWTON_COMPACTION, or compaction in newton.toml.",

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 import pytest
 
+from newton.dialogue.compaction.presets import CompactionPreset
 from newton.dialogue.compaction.progress_events import (
     EVENT_NAMES,
     CompactionCompleted,
@@ -15,7 +16,6 @@ from newton.dialogue.compaction.progress_events import (
     CompactionStarted,
     to_payload,
 )
-from newton.dialogue.compaction.presets import CompactionPreset
 from newton.dialogue.compaction.strategies import SummarizeOldest
 from newton.dialogue.messages import Message, dump_calls
 from newton.dialogue.view import MESSAGE_TOKENS

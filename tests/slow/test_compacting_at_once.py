@@ -19,8 +19,8 @@ from newton.clock import SystemClock
 from newton.db.pool import Database
 from newton.dialogue import branches, log, sessions
 from newton.dialogue.compaction import entry_store
-from newton.dialogue.compaction.progress_events import CompactionCompleted, CompactionEvent
 from newton.dialogue.compaction.presets import CompactionPreset, parse_preset
+from newton.dialogue.compaction.progress_events import CompactionCompleted, CompactionEvent
 from newton.dialogue.compaction.strategies import (
     CompactionBlock,
     CompactionStrategy,

@@ -9,7 +9,12 @@ from newton.cognition.sources.session_artifacts import ArtifactPolicy
 from newton.dialogue.session_summary import SummarySizes
 from newton.environment import ENV_PREFIX, SHARED_VARIABLES
 from newton.errors import ConfigError
-from newton.runtime.settings_mapping import build_artifact_policy, build_summary_sizes, build_turn_limits, check_settings
+from newton.runtime.settings_mapping import (
+    build_artifact_policy,
+    build_summary_sizes,
+    build_turn_limits,
+    check_settings,
+)
 from newton.settings import Settings, load
 
 

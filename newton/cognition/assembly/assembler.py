@@ -33,7 +33,14 @@ from newton.cognition.assembly.scored_candidate import (
     reject_surplus_passages,
     resize_long_candidate,
 )
-from newton.cognition.assembly.sections import NO_TASKS, CensorSection, IdentitySection, TaskSection
+from newton.cognition.assembly.sections import (
+    EMPTY_BRIEF,
+    NO_TASKS,
+    BriefSection,
+    CensorSection,
+    IdentitySection,
+    TaskSection,
+)
 from newton.cognition.assembly.working_context import find_state_reason
 from newton.cognition.content_words import extract_content_words, is_empty_remark
 from newton.cognition.request import SentMessages
@@ -100,6 +107,7 @@ class AssemblyInput:
     artifact_selector: ArtifactSelector = DEFAULT_ARTIFACT_SELECTOR
     time_ranges: Sequence[TimeRange] = ()
     tasks: TaskSection = NO_TASKS
+    brief: BriefSection = EMPTY_BRIEF
     empty_range_note: TextBlock | None = None
     nothing_known_note: TextBlock | None = None
     item_id_tokens: int = 0
@@ -231,6 +239,7 @@ def _build_fixed_sections(
         "identity": assembly_input.identity.blocks,
         "censors": assembly_input.censors.blocks,
         "frame": [assembly_input.frame_section],
+        "brief": assembly_input.brief.blocks,
         **assembly_input.tasks.to_layers(),
         "working": [render_memory(f.memory_id, f.summary, f.summary_tokens + ids, show_id=bool(ids)) for f in focus],
         "additional": assembly_input.extra,

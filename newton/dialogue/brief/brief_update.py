@@ -8,7 +8,7 @@ from newton.dialogue.brief.item_changes import find_closed, find_replaced, is_re
 from newton.dialogue.brief.item_detection import detect_items, own_sentences
 from newton.dialogue.messages import StoredMessage
 from newton.ids import new_id
-from newton.memory.memory import Trust, TokenCounter
+from newton.memory.memory import TokenCounter, Trust
 from newton.memory.representations import to_bullet
 
 TRUSTED: frozenset[Trust] = frozenset({"operator", "user", "agent"})

@@ -6,11 +6,16 @@ Whether a new limit or rule contradicts an open one is decided by the detection 
 
 import math
 import re
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from re import Pattern
+from typing import Any, NamedTuple, TypeVar
+
+import yaml
 
 from newton.dialogue.brief.brief_items import BriefDraft, BriefItem, BriefKind, BriefStatus
-from newton.dialogue.brief.item_detection import TIME, strip_opening
+from newton.dialogue.brief.item_detection import load_patterns, strip_opening
 from newton.heart.statements.change_detection import detect_change
 from newton.heart.statements.lemmas import lemmatize
 
@@ -19,67 +24,50 @@ MIN_DROP_SHARE = 0.5  # of the words of an item that a sentence must name to tak
 MIN_CHANGE_SHARE = 0.3  # of the words of an item that a new one must share to be compared with it
 
 _WORD = re.compile(r"[^\W_][\w'-]*")
-_STOP = frozenset(
-    """
-    a about after again all also always am an and any anyone anything are as at be been before being but by can can't
-    cannot could did do does doing don don't done down each ever every everything few first for forget from get go got
-    had has have haven't having he her here him his how i i'm i've if in into is isn't it it's its itself just keep last
-    later leave left let list make may me mind more most must my need needs never new next no not now number of off on
-    once one only open or our out over please really remember remind rule same shall she should so some somebody someone
-    something sometime soon still stick such sure than that that's the their them then there these they thing this those
-    to today todo to-do too under until up us use very want was we we've were what what's when whenever where which
-    while who why will with without would write yes yet you your
-    """.split()
-)
-_GENERIC_DONE = (
-    r"(?:done|finished|complete|completed|fixed|in|there|here|exists?|live|ready|merged|resolved|solved|closed|working"
-    r"|works|sorted|settled|taken care of|out of the way|in place|up|online|deployed|released|handled|dealt with|green)"
-)
-_STATE = re.compile(
-    rf"\b(?:is|are|was|were|has been|have been|got|'s)(?: now| all| finally| already| also)* (?P<state>{_GENERIC_DONE}\b|\w+(?:ed|en|wn|lt|nt|ught|ung|ut|et)\b)"
-    r"|\b(?:exists?|works?)(?: now| again)?\W*$|\b(?:done|finished|completed?) with\b|\b(?:finished|completed) the\b",
-    re.IGNORECASE,
-)
-_PERFECT = re.compile(r"\b(?:have|has|'ve|'s|just|already|finally)(?: now| just| already| finally| also)* (\w+)", re.IGNORECASE)
-_SIMPLE_PAST = re.compile(
-    r"^(?:(?:i|we|marta|[A-Z]\w+|(?:my|our|the) \w+)(?: just| finally| already)? )?(\w+(?:ed|t|ght|wn|de|nt|ew|id|ought|aid))\b", re.IGNORECASE
-)
-_UNFINISHED = re.compile(
-    r"\b(?:not|never|n't|tried|trying|will|'ll|would|going to|should|must|can|could|might|may|need|needs|have to|has to|if"
-    r"|when|almost|nearly|half|partly|half-?way|tomorrow|planned|want|wanted|started|begun|began|refused|failed|forgot"
-    r"|except|but not|no longer|supposed)\b|n't\b",
-    re.IGNORECASE,
-)
 _LATER_CLAUSE = re.compile(r",? (?:so|and|but|because|he|she|they|which|it) .*$", re.IGNORECASE)
-_DROP = re.compile(
-    r"\b(?:no longer|any ?more|forget (?:about )?(?:the|that|my|our|it)|ignore (?:the|that|my|our)|scrap (?:the|that)"
-    r"|drop (?:the|that)|never mind (?:the|about)|doesn't (?:apply|matter|hold)|does not (?:apply|matter|hold)"
-    r"|is (?:off|lifted|cancel?led|dropped|void|moot|obsolete|gone)|has been (?:lifted|dropped|cancel?led)|there is no|there's no"
-    r"|not (?:necessary|needed|required)|you (?:can|may)(?: now)?|(?:it's|it is|that's) (?:ok|okay|fine|alright|all right|allowed)"
-    r"(?: now| again)? (?:to|if)|feel free to)\b",
-    re.IGNORECASE,
-)
-_PERMISSION = re.compile(r"\b(?:you (?:can|may)|(?:it's|it is|that's) (?:ok|okay|fine|alright|all right|allowed)|feel free)\b", re.IGNORECASE)
-_PROHIBITION = re.compile(r"\b(?:never|not|n't|no|ask|only|without|avoid|alone|untouched|leave)\b|n't\b", re.IGNORECASE)
-_CHANGE = re.compile(
-    r"\b(?:now|instead|moved|pushed|postponed|extended|extension|brought forward|shifted|delayed|changed|rescheduled|new"
-    r"|actually|from now on|after all|change of plan|correction|no longer|rather than|until .* too|back to|updated)\b|, not ",
-    re.IGNORECASE,
-)
-_TIME = re.compile(TIME, re.IGNORECASE)
-_DUE_WORDS = frozenset(
-    """
-    back bring date day deadline due extend extension fine finish forward gave give hand hold late launch launched move
-    online postpone push ready release say short target time too work board
-    """.split()
-)
-_KIND_WORDS: dict[BriefKind, re.Pattern[str]] = {
+_ABSENCE_WORDS = frozenset({"list", "missing", "miss", "leave", "left"})  # of an open item, not of its closing
+_KIND_WORDS: Mapping[BriefKind, Pattern[str]] = {
     "deadline": re.compile(r"\b(?:deadline|due date|time limit)\b", re.IGNORECASE),
     "goal": re.compile(r"\b(?:goal|aim|objective)\b", re.IGNORECASE),
-    "rule": re.compile(r"\brules?\b", re.IGNORECASE),
-    "constraint": re.compile(r"\b(?:limit|constraint|budget)\b", re.IGNORECASE),
-    "open_item": re.compile(r"\b(?:to-?do|open item)\b", re.IGNORECASE),
 }
+
+
+class ChangePatterns(NamedTuple):
+    """The compiled patterns of `change_patterns.yaml`.
+
+    `state`, `perfect` and `simple_past` are forms of finished work, `unfinished` denies or postpones it, `generic` are
+    verbs that may stand in place of the verb of an open item. `drop` takes something back, `permission` allows it, and
+    `prohibition` forbids. `change` announces a new value.
+    """
+
+    state: Pattern[str]
+    perfect: Pattern[str]
+    simple_past: Pattern[str]
+    unfinished: Pattern[str]
+    generic: Pattern[str]
+    drop: Pattern[str]
+    permission: Pattern[str]
+    prohibition: Pattern[str]
+    change: Pattern[str]
+
+
+@cache
+def _load_content() -> Mapping[str, Any]:
+    text = files("newton.dialogue.brief").joinpath("change_patterns.yaml").read_text(encoding="utf-8")
+    return yaml.safe_load(text)
+
+
+@cache
+def load_change_patterns() -> ChangePatterns:
+    """Return the patterns of the file `change_patterns.yaml`."""
+    content = _load_content()
+    joined = {name: "|".join(content[name]).replace("{generic}", "|".join(content["generic"])) for name in content}
+    return ChangePatterns(**{name: re.compile(f"(?:{joined[name]})", re.IGNORECASE) for name in ChangePatterns._fields})
+
+
+@cache
+def _load_words(name: str) -> frozenset[str]:
+    return frozenset(word for line in _load_content()[name] for word in line.split())
 
 
 class BriefChange(NamedTuple):
@@ -96,7 +84,7 @@ def find_closed(sentence: str, items: Sequence[BriefItem]) -> BriefChange | None
     """
     core, stems = strip_opening(sentence), extract_stems(sentence)
     for item in reversed(items):
-        if _DROP.search(core) and _names(item, stems, core):
+        if load_change_patterns().drop.search(core) and _names(item, stems, core):
             return BriefChange(item, "dropped")
         if item.kind == "open_item" and _is_done(core, item, stems):
             return BriefChange(item, "done")
@@ -106,14 +94,19 @@ def find_closed(sentence: str, items: Sequence[BriefItem]) -> BriefChange | None
 def may_close(sentence: str) -> bool:
     """Return whether a statement has the form of one that closes an item, whatever it is about."""
     core = strip_opening(sentence)
-    forms = (_DROP.search(core), _STATE.search(core), _PERFECT.search(core), _SIMPLE_PAST.match(core))
+    forms = (
+        load_change_patterns().drop.search(core),
+        load_change_patterns().state.search(core),
+        load_change_patterns().perfect.search(core),
+        load_change_patterns().simple_past.match(core),
+    )
     return any(forms)
 
 
 def find_replaced(draft: BriefDraft, items: Sequence[BriefItem]) -> BriefItem | None:
     """Return the open item of the same kind that a new item replaces; None if it stands beside them."""
     others = [item for item in items if item.kind == draft.kind]
-    announced = _CHANGE.search(draft.text) is not None
+    announced = load_change_patterns().change.search(draft.text) is not None
     if draft.kind == "deadline":
         return _latest(others, lambda item: _is_same_deadline(draft.text, item.text, announced=announced))
     if draft.kind == "goal":
@@ -141,28 +134,32 @@ def extract_stems(text: str) -> frozenset[str]:
 
 def _list_stems(text: str) -> list[str]:
     words = (word.casefold().replace("’", "'").removesuffix("'s") for word in _WORD.findall(text))
-    return [lemmatize(word) for word in words if word not in _STOP]
+    return [lemmatize(word) for word in words if word not in _load_words("stop_words")]
 
 
 def _is_done(core: str, item: BriefItem, stems: frozenset[str]) -> bool:
     """Return whether a statement says that the work of an open item is finished."""
     main = _LATER_CLAUSE.sub("", core)
-    if core.rstrip().endswith("?") or _UNFINISHED.search(main):
+    if core.rstrip().endswith("?") or load_change_patterns().unfinished.search(main):
         return False
-    wanted = extract_stems(item.text) - {"list", "missing", "miss", "leave", "left"}
+    wanted = extract_stems(item.text) - _ABSENCE_WORDS
     missing = wanted - stems
     if not wanted or len(missing) == len(wanted):
         return False
-    participles = {lemmatize(match[1].casefold()) for match in (*_PERFECT.finditer(core),) if match[1]}
-    if past := _SIMPLE_PAST.match(core):
+    participles = {
+        lemmatize(match[1].casefold()) for match in (*load_change_patterns().perfect.finditer(core),) if match[1]
+    }
+    if past := load_change_patterns().simple_past.match(core):
         participles.add(lemmatize(past[1].casefold()))
-    state = _STATE.search(core)
+    state = load_change_patterns().state.search(core)
     if state and state["state"]:
         participles.add(lemmatize(state["state"].casefold()))
     if not missing:
         return bool(participles & wanted) or state is not None
     # the verb may be replaced by a word such as "done": "the test is in" for "add a test"
-    is_generic = state is not None and (state["state"] is None or re.fullmatch(_GENERIC_DONE, state["state"], re.IGNORECASE))
+    is_generic = state is not None and (
+        state["state"] is None or load_change_patterns().generic.fullmatch(state["state"])
+    )
     return bool(is_generic) and len(missing) == 1 and len(wanted) > 1 and _leading_verb(item.text) in missing
 
 
@@ -173,11 +170,13 @@ def _leading_verb(text: str) -> str | None:
 
 def _names(item: BriefItem, stems: frozenset[str], core: str) -> bool:
     """Return whether a sentence that takes something back means this item."""
-    if _PERMISSION.search(core) and not (item.kind == "rule" and _PROHIBITION.search(item.text)):
+    if load_change_patterns().permission.search(core) and not (
+        item.kind == "rule" and load_change_patterns().prohibition.search(item.text)
+    ):
         return False
     wanted = extract_stems(item.text)
     if item.kind in ("goal", "deadline") and _KIND_WORDS[item.kind].search(core):
-        return not _TIME.search(core)
+        return not load_patterns().time.search(core)
     return bool(wanted) and len(wanted & stems) / len(wanted) >= MIN_DROP_SHARE
 
 
@@ -188,7 +187,7 @@ def _is_same_deadline(newer: str, older: str, *, announced: bool) -> bool:
 
 def _deadline_topic(text: str) -> frozenset[str]:
     """Return what a deadline is for, without the words of time and of being due."""
-    return extract_stems(_TIME.sub(" ", text)) - _DUE_WORDS
+    return extract_stems(load_patterns().time.sub(" ", text)) - _load_words("due_words")
 
 
 def _contradicts(older: str, newer: str, *, announced: bool) -> bool:
@@ -205,7 +204,7 @@ def _share(older: str, newer: str) -> float:
 
 
 def _is_negated(text: str) -> bool:
-    return _PROHIBITION.search(text) is not None
+    return load_change_patterns().prohibition.search(text) is not None
 
 
 T = TypeVar("T")

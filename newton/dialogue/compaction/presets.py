@@ -90,44 +90,68 @@ def _list_problems(
     strategy: CompactionStrategy, others: Sequence[CompactionStrategy], max_tokens: int
 ) -> Iterator[PresetProblem]:
     match strategy:
-        case MaskOutputs(share=share) | SummarizeOldest(share=share) if share > 1:
-            reason = f"{strategy.name}(share={share:g}) never fires: a conversation never has {share:g} times its limit"
-            yield PresetProblem(reason, "Set share to at most 1.")
-        case MaskOutputs(least=least) if least >= max_tokens:
-            reason = f"mask_outputs(least={least}) never fires: no output of {least:,} tokens fits into the conversation"
-            yield PresetProblem(reason, f"Set least below {max_tokens:,}.")
-        case SummarizeOldest(share=share, target=target) if target > share - MIN_GAIN_SHARE:
-            reason = f"threshold(share={share:g}, target={target:g}) never ends: it would run again at the next turn"
-            remedy = f"Set target to at most {max(share - MIN_GAIN_SHARE, 0):g}, or share to a higher value."
-            yield PresetProblem(reason, remedy)
-        case SummarizeOldest(recent=recent, share=share):
-            yield from _check_turns("threshold", "recent", recent, int(share * max_tokens))
-        case SummarizeToolCalls(age=age):
-            yield from _check_turns("tool_calls", "age", age, max_tokens)
-        case BatchTurns(fewest=fewest, most_turns=most_turns) if fewest > most_turns:
-            reason = f"goal_batch(fewest={fewest}, most_turns={most_turns}) never fires: a batch has too few turns"
-            yield PresetProblem(reason, f"Set most_turns to at least {fewest}.")
-        case BatchTurns() if not any(isinstance(one, SummarizeToolCalls | SummarizeOldest) for one in others):
-            reason = "goal_batch never fires alone: it batches the summaries of other strategies"
-            yield PresetProblem(reason, "Add tool_calls or threshold.")
-        case BatchTurns(back=back):
-            yield from _check_turns("goal_batch", "back", back, max_tokens)
-        case MergeSummaries(held=held) if held * MIN_SUMMARY_TOKENS >= max_tokens:
-            reason = f"goal_merge(held={held}) never fires: so many summaries do not fit into the conversation"
-            yield PresetProblem(reason, f"Set held below {max_tokens // MIN_SUMMARY_TOKENS:,}.")
-        case MergeSummaries(share=share):
-            target = min((one.target for one in others if isinstance(one, SummarizeOldest)), default=1.0)
-            if share >= target:
-                reason = f"goal_merge(share={share:g}) never ends: one summary may fill the conversation"
-                yield PresetProblem(reason, f"Set share below {target:g}.")
+        case MaskOutputs():
+            yield from _check_share("mask_outputs", strategy.share)
+            if strategy.least >= max_tokens:
+                reason = f"mask_outputs(least={strategy.least}) never fires: no such output fits into the conversation"
+                yield PresetProblem(reason, f"Set least below {max_tokens:,}.")
+        case SummarizeToolCalls():
+            yield from _check_turns("tool_calls", "age", strategy.age, max_tokens)
+        case SummarizeOldest():
+            yield from _check_oldest(strategy, max_tokens)
+        case BatchTurns():
+            yield from _check_batch(strategy, others, max_tokens)
+        case MergeSummaries():
+            yield from _check_merge(strategy, others, max_tokens)
         case _:
             pass
+
+
+def _check_share(name: str, share: float) -> Iterator[PresetProblem]:
+    if share > 1:
+        reason = f"{name}(share={share:g}) never fires: a conversation never has {share:g} times its limit"
+        yield PresetProblem(reason, "Set share to at most 1.")
 
 
 def _check_turns(name: str, setting: str, turns: int, max_tokens: int) -> Iterator[PresetProblem]:
     if turns * MIN_TURN_TOKENS >= max_tokens:
         reason = f"{name}({setting}={turns}) never fires: so many turns do not fit into {max_tokens:,} tokens"
         yield PresetProblem(reason, f"Set {setting} below {max_tokens // MIN_TURN_TOKENS:,}.")
+
+
+def _check_oldest(strategy: SummarizeOldest, max_tokens: int) -> Iterator[PresetProblem]:
+    share, target = strategy.share, strategy.target
+    yield from _check_share("threshold", share)
+    if target > share - MIN_GAIN_SHARE:
+        reason = f"threshold(share={share:g}, target={target:g}) never ends: it would run again at the next turn"
+        remedy = f"Set target to at most {max(share - MIN_GAIN_SHARE, 0):g}, or share to a higher value."
+        yield PresetProblem(reason, remedy)
+    yield from _check_turns("threshold", "recent", strategy.recent, max_tokens)
+
+
+def _check_batch(
+    strategy: BatchTurns, others: Sequence[CompactionStrategy], max_tokens: int
+) -> Iterator[PresetProblem]:
+    fewest, most_turns = strategy.fewest, strategy.most_turns
+    if fewest > most_turns:
+        reason = f"goal_batch(fewest={fewest}, most_turns={most_turns}) never fires: a batch has too few turns"
+        yield PresetProblem(reason, f"Set most_turns to at least {fewest}.")
+    if not any(isinstance(one, SummarizeToolCalls | SummarizeOldest) for one in others):
+        reason = "goal_batch never fires alone: it batches the summaries of other strategies"
+        yield PresetProblem(reason, "Add tool_calls or threshold.")
+    yield from _check_turns("goal_batch", "back", strategy.back, max_tokens)
+
+
+def _check_merge(
+    strategy: MergeSummaries, others: Sequence[CompactionStrategy], max_tokens: int
+) -> Iterator[PresetProblem]:
+    if strategy.held * MIN_SUMMARY_TOKENS >= max_tokens:
+        reason = f"goal_merge(held={strategy.held}) never fires: so many summaries do not fit into the conversation"
+        yield PresetProblem(reason, f"Set held below {max_tokens // MIN_SUMMARY_TOKENS:,}.")
+    target = min((one.target for one in others if isinstance(one, SummarizeOldest)), default=1.0)
+    if strategy.share >= target:
+        reason = f"goal_merge(share={strategy.share:g}) never ends: one summary may fill the conversation"
+        yield PresetProblem(reason, f"Set share below {target:g}.")
 
 
 def _parse_strategy(text: str) -> CompactionStrategy:

@@ -136,9 +136,7 @@ TOOLS: Mapping[str, McpTool] = {
     "messages": _reader(inputs.ReadMessagesInput, session_tools.read_messages),
     "compact": _writer(inputs.CompactSessionInput, session_tools.compact_session, is_idempotent=True),
     "compactions": _reader(inputs.ListCompactionsInput, session_tools.list_compactions),
-    "restore_compaction": _writer(
-        inputs.RestoreCompactionInput, session_tools.restore_compaction, is_idempotent=True
-    ),
+    "restore_compaction": _writer(inputs.RestoreCompactionInput, session_tools.restore_compaction, is_idempotent=True),
     # a record of what was said is no act: it warns of what a censor forbids, and is stored
     "note_exchange": McpTool(inputs.NoteExchangeInput, "adds", session_tools.note_exchange),
     "procedures": _reader(inputs.ProceduresInput, judgement_tools.show_procedures),

@@ -236,7 +236,9 @@ async def _check_compaction_model(newton: AgentServices) -> HealthFinding:
     ).find_failure()
     if error:
         return HealthFinding(
-            "wrong", f"the compaction model does not summarize: {error}", "Set NEWTON_COMPACTION_MODEL to another model."
+            "wrong",
+            f"the compaction model does not summarize: {error}",
+            "Set NEWTON_COMPACTION_MODEL to another model.",
         )
     return HealthFinding("ok", f"{model.name} summarizes conversations ({monotonic_ms() - started:.0f} ms)")
 
