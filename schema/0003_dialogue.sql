@@ -258,7 +258,7 @@ create table dialogue.brief_items (
     text text not null check (text <> ''),
     tokens integer not null check (tokens > 0),
     position integer not null check (position >= 0),
-    source text not null check (source in ('rules', 'model', 'person')),
+    source text not null check (source in ('rules', 'model')),
     memory_id uuid,
     said_at timestamptz not null,
     created_at timestamptz not null,
@@ -269,9 +269,9 @@ create table dialogue.brief_items (
 create index brief_items_memory_idx on dialogue.brief_items (agent_id, memory_id) where memory_id is not null;
 
 comment on column dialogue.brief_items.tokens is 'Tokens of the line of the item in a context.';
-comment on column dialogue.brief_items.position is 'The message that said it, or the last message if a person added it.';
+comment on column dialogue.brief_items.position is 'The message that said it.';
 comment on column dialogue.brief_items.source is
-'What typed the item: rules on the words, a model whose quotation was verified, or a person.';
+'What typed the item: rules on the words, or a model whose quotation was verified.';
 comment on column dialogue.brief_items.memory_id is 'The memory of the message; forgetting it deletes the item.';
 
 call runtime.isolate('dialogue.brief_items');

@@ -360,46 +360,6 @@ class ExplainInput(ToolInput):
     )
 
 
-class ListSessionsInput(ToolInput):
-    """List the sessions, last used first, each with the count of its messages and, for a branch, where it begins."""
-
-    limit: int = Field(20, ge=1, le=100, description="Maximum number of sessions.")
-
-
-class CompactSessionInput(ToolInput):
-    """Replace older messages of a conversation by summaries in what a model receives of it, down to `max_tokens` if
-    possible. The stored messages do not change. The result says what keeps the conversation above the limit."""
-
-    session: Ref = Field(description="The name of the conversation.")
-    max_tokens: int | None = Field(
-        None, ge=1, le=MAX_CONTEXT_TOKENS, description="Maximum tokens. Default: as many as fit into the window."
-    )
-
-
-class ListCompactionsInput(ToolInput):
-    """List the compactions of a conversation: texts that a model receives in place of older messages."""
-
-    session: Ref = Field(description="The name of the conversation.")
-
-
-class RestoreCompactionInput(ToolInput):
-    """Undo a compaction of a conversation: a model receives its messages in full again, and they are never compacted
-    again."""
-
-    session: Ref = Field(description="The name of the conversation.")
-    compaction_id: str = Field(description="The id of the compaction; its last characters are enough.")
-
-
-class ReadMessagesInput(ToolInput):
-    """Read messages of a session verbatim, in the order in which they were said, from a given position on."""
-
-    session: Ref = Field(description="The name of the session.")
-    first: int = Field(
-        0, ge=0, le=1_000_000_000, description="The position of the first message to return, counted from 0."
-    )
-    limit: int = Field(20, ge=1, le=100, description="Maximum number of messages.")
-
-
 class EntitiesInput(ToolInput):
     """List the people and things that are mentioned most. With a name, list the relations of that person or thing."""
 

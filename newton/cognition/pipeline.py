@@ -24,6 +24,7 @@ from newton.cognition.assembly.sections import (
     TaskSection,
     build_brief_section,
     build_task_section,
+    count_reserved_tokens,
     fit_extra_lines,
     render_extra_lines,
 )
@@ -227,18 +228,14 @@ class ContextBuilder:
         frame = get_frame(self.frames, frame_choice.frame)
         profile = select_profile(self.profiles, request.profile or frame.profile, frame=frame.name)
         extra_lines = render_extra_lines(request.additional or "", count_tokens=self.count_tokens)
-        extra_tokens, extra_header = sum(line.tokens for line in extra_lines), self.header_tokens["additional"]
-        brief_tokens = sum(item.tokens for item in gathered.session_state.brief)
+        headers = self.header_tokens
         budget = allocate_budget(
             request.tokens,
             shares=frame.budget.shares,
             complexity=estimate_complexity(request.input) if request.adaptive_budget else None,
             stakes=frame.default_stakes,
             has_tasks=bool(gathered.session_data.task_stack.path),
-            reserved={
-                "additional": extra_tokens and extra_tokens + extra_header,
-                "brief": brief_tokens and brief_tokens + self.header_tokens["brief"],
-            },
+            reserved=count_reserved_tokens(extra_lines, gathered.session_state.brief, headers),
         )
         always_on = self._select_always_on(request, gathered, frame)
         budget = reserve_always_on(budget, always_on.tokens, max_tokens=request.tokens)
@@ -251,7 +248,7 @@ class ContextBuilder:
             budget=reserve_session_artifacts(
                 budget, selector.reserve_tokens(gathered.artifacts.found, request.sent_messages)
             ),
-            extra=fit_extra_lines(extra_lines, max_tokens=budget.layers.get("additional", 0) - extra_header),
+            extra=fit_extra_lines(extra_lines, max_tokens=budget.layers.get("additional", 0) - headers["additional"]),
             always_on=always_on,
         )
 

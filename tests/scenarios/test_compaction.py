@@ -3,12 +3,10 @@
 import asyncio
 import json
 from collections import Counter
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from newton.dialogue.compaction.presets import CompactionPreset
 from newton.dialogue.compaction.progress_events import (
     EVENT_NAMES,
     CompactionCompleted,
@@ -16,7 +14,6 @@ from newton.dialogue.compaction.progress_events import (
     CompactionStarted,
     to_payload,
 )
-from newton.dialogue.compaction.strategies import SummarizeOldest
 from newton.dialogue.messages import Message, dump_calls
 from newton.dialogue.view import MESSAGE_TOKENS
 from newton.providers import token_counter
@@ -264,17 +261,6 @@ async def test_when_nothing_can_be_told_shorter_that_is_said_once(mind: Mind) ->
     await talking.asks(most=4_000)
     await talking.asks(most=4_000)
     assert len(talking.told) == before, "it is not tried again as long as nothing changes"
-
-
-async def test_full_is_what_is_full_by_the_preset(mind: Mind) -> None:
-    talking = Talking(mind, "threshold")
-    talking.compacting = replace(
-        talking.compacting, preset=CompactionPreset(strategies=(SummarizeOldest(),), max_tokens=4_000)
-    )
-    await talking.turns([turn(n) for n in range(5)], most=100_000)
-    ended = [event for event in talking.told if isinstance(event, CompactionCompleted)]
-    assert [event.exhausted for event in ended] == [True]
-    assert 0.8 * 4_000 <= ended[0].new_count < 0.8 * 100_000
 
 
 async def test_one_huge_recent_message_does_not_fire_compaction_every_turn(mind: Mind) -> None:

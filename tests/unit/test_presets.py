@@ -68,8 +68,8 @@ def test_a_preset_compacts_at_its_number_and_not_below(name: str) -> None:
     numbers, preset = TABLE[name], parse_preset(name)
     assert numbers.compacts_at
     oldest = next(one for one in preset.strategies if isinstance(one, SummarizeOldest))
-    for tokens, is_due in ((numbers.compacts_at - 100, False), (numbers.compacts_at, True)):
-        view = [ViewMessage("user", "word", 100, position, position) for position in range(tokens // 100)]
+    for tokens, is_due in ((numbers.compacts_at - 500, False), (numbers.compacts_at, True)):
+        view = [ViewMessage("user", "word", 500, position, position) for position in range(tokens // 500)]
         assert bool(oldest.plan(ViewState(view, numbers.conversation))) == is_due, tokens
 
 

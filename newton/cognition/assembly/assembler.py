@@ -33,14 +33,7 @@ from newton.cognition.assembly.scored_candidate import (
     reject_surplus_passages,
     resize_long_candidate,
 )
-from newton.cognition.assembly.sections import (
-    EMPTY_BRIEF,
-    NO_TASKS,
-    BriefSection,
-    CensorSection,
-    IdentitySection,
-    TaskSection,
-)
+from newton.cognition.assembly.sections import NO_TASKS, BriefSection, CensorSection, IdentitySection, TaskSection
 from newton.cognition.assembly.working_context import find_state_reason
 from newton.cognition.content_words import extract_content_words, is_empty_remark
 from newton.cognition.request import SentMessages
@@ -54,9 +47,7 @@ from newton.memory.time_expressions import TimeRange
 from newton.memory.time_search import DATED_KINDS
 
 INEFFECTIVE_PENALTY = 10.0  # more than any score
-# Minimum cosine or lexical evidence of a procedure; without it, procedures would be in every context.
-MIN_PROCEDURE_EVIDENCE = 0.35
-
+MIN_PROCEDURE_EVIDENCE = 0.35  # cosine or lexical; without it, procedures would be in every context
 LIKE_QUESTION_MIN_COSINE = 0.6
 
 # Maximum of the best evidence. More means that a memory repeats the words of the input, as a summary of an earlier
@@ -107,7 +98,7 @@ class AssemblyInput:
     artifact_selector: ArtifactSelector = DEFAULT_ARTIFACT_SELECTOR
     time_ranges: Sequence[TimeRange] = ()
     tasks: TaskSection = NO_TASKS
-    brief: BriefSection = EMPTY_BRIEF
+    brief: BriefSection = field(default_factory=BriefSection)
     empty_range_note: TextBlock | None = None
     nothing_known_note: TextBlock | None = None
     item_id_tokens: int = 0

@@ -185,9 +185,6 @@ class BriefSection(NamedTuple):
         return [line.block for line in self.lines]
 
 
-EMPTY_BRIEF = BriefSection()
-
-
 def build_brief_section(items: Sequence[BriefItem], *, max_tokens: int) -> BriefSection:
     """Render the items that fit into `max_tokens`: by kind, the most important first; of open items the latest first.
 
@@ -211,6 +208,14 @@ def build_brief_section(items: Sequence[BriefItem], *, max_tokens: int) -> Brief
 
 def _rank_brief_item(item: BriefItem, number: int) -> tuple[int, int]:
     return BRIEF_KINDS.index(item.kind), -number if item.kind == "open_item" else number
+
+
+def count_reserved_tokens(
+    extra_lines: Sequence[TextBlock], brief: Sequence[BriefItem], header_tokens: Mapping[str, int]
+) -> dict[str, int]:
+    """Return the tokens of the sections with the caller's lines and with the brief, headers included; 0 if empty."""
+    tokens = {"additional": sum(line.tokens for line in extra_lines), "brief": sum(item.tokens for item in brief)}
+    return {name: count and count + header_tokens[name] for name, count in tokens.items()}
 
 
 class ExtraSection(NamedTuple):

@@ -8,7 +8,7 @@ from uuid import UUID
 
 BriefKind = Literal["goal", "deadline", "rule", "constraint", "open_item"]
 BriefStatus = Literal["open", "done", "replaced", "dropped"]
-BriefSource = Literal["rules", "model", "person"]
+BriefSource = Literal["rules", "model"]  # a model proposes, and code verifies its quotation
 
 BRIEF_KINDS: tuple[BriefKind, ...] = get_args(BriefKind)  # by importance
 KIND_LABELS: Mapping[BriefKind, str] = {

@@ -112,8 +112,8 @@ def find_replaced(draft: BriefDraft, items: Sequence[BriefItem]) -> BriefItem | 
     if draft.kind == "goal":
         shared = _latest(others, lambda item: _share(item.text, draft.text) >= MIN_CHANGE_SHARE)
         return (shared or (others[-1] if others else None)) if announced and not draft.is_weak else None
-    if draft.kind == "open_item":
-        return None
+    if draft.kind == "open_item" or (draft.kind == "rule" and not announced):
+        return None  # two rules on different things look like a changed value, and both hold
     return _latest(others, lambda item: _contradicts(item.text, draft.text, announced=announced))
 
 

@@ -56,6 +56,7 @@ _ASKED_NAMES: Mapping[BriefKind, str] = {
 _ASKED: Mapping[BriefKind, Pattern[str]] = {
     kind: re.compile(rf"\b(?:{names})\b", re.IGNORECASE) for kind, names in _ASKED_NAMES.items()
 }
+_CODE = re.compile(r"^[ \t]*(?:```|~~~).*?(?:^[ \t]*(?:```|~~~)[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _BULLET = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+")
 _PAST = re.compile(r"\b(?:was|were|had been|last (?:year|month|week))\b", re.IGNORECASE)  # not a deadline any more
 _CLOSERS = " \"'”’)"
@@ -146,7 +147,7 @@ def _iter_sentences(text: str) -> Iterator[tuple[str, BriefKind | None]]:
     if material := _MATERIAL.search(plain):
         plain = plain[: material.start()]
     kind: BriefKind | None = None
-    for line in plain.splitlines():
+    for line in _CODE.sub("\n", plain).splitlines():
         heading = next((one for one, pattern in _HEADINGS.items() if pattern.match(line)), None)
         is_bullet = _BULLET.match(line) is not None
         if heading or (line.strip() and not is_bullet):

@@ -4,7 +4,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from newton.agent import decision_inputs, inputs
+from newton.agent import decision_inputs, inputs, session_inputs
 from newton.agent.inputs import ToolInput
 from newton.agent.loop.tools import ToolResult, parse_input
 from newton.agent.memory_inputs import ListMemoriesInput
@@ -132,11 +132,13 @@ TOOLS: Mapping[str, McpTool] = {
     "fail_task": _writer(inputs.FailTaskInput, session_tools.fail_task),
     "resume_task": _writer(inputs.ResumeTaskInput, session_tools.resume_task, is_idempotent=True),
     "pop_task": _writer(inputs.PopSessionTaskInput, session_tools.pop_task),
-    "sessions": _reader(inputs.ListSessionsInput, session_tools.list_sessions),
-    "messages": _reader(inputs.ReadMessagesInput, session_tools.read_messages),
-    "compact": _writer(inputs.CompactSessionInput, session_tools.compact_session, is_idempotent=True),
-    "compactions": _reader(inputs.ListCompactionsInput, session_tools.list_compactions),
-    "restore_compaction": _writer(inputs.RestoreCompactionInput, session_tools.restore_compaction, is_idempotent=True),
+    "sessions": _reader(session_inputs.ListSessionsInput, session_tools.list_sessions),
+    "messages": _reader(session_inputs.ReadMessagesInput, session_tools.read_messages),
+    "compact": _writer(session_inputs.CompactSessionInput, session_tools.compact_session, is_idempotent=True),
+    "compactions": _reader(session_inputs.ListCompactionsInput, session_tools.list_compactions),
+    "restore_compaction": _writer(session_inputs.RestoreCompactionInput, session_tools.restore, is_idempotent=True),
+    "brief": _reader(session_inputs.ShowBriefInput, session_tools.show_brief),
+    "close_brief_item": _writer(session_inputs.CloseBriefItemInput, session_tools.close_brief_item),
     # a record of what was said is no act: it warns of what a censor forbids, and is stored
     "note_exchange": McpTool(inputs.NoteExchangeInput, "adds", session_tools.note_exchange),
     "procedures": _reader(inputs.ProceduresInput, judgement_tools.show_procedures),

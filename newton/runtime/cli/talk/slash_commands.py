@@ -77,6 +77,10 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
     "/restore": SlashCommand(
         "restore_compaction", ("compaction_id",), "show the messages of a compaction in full again", True
     ),
+    "/brief": SlashCommand("brief", (), "show the goals, deadlines, rules and open items of this session", True),
+    "/close-item": SlashCommand(
+        "close_brief_item", ("item_id", "status"), "close an item of the brief: done or dropped", True
+    ),
     "/procedures": SlashCommand("procedures", ("name",), "list the procedures, or show one"),
     "/procedure-outcome": SlashCommand(
         "procedure_outcome", ("name", "result"), "record the outcome of the last use of a procedure"
