@@ -190,7 +190,7 @@ class ContextBuilder:
         plan = self._create_plan(request, frame_choice, now, gathered)
         candidate_set = collect_candidates(
             gathered,
-            request.input,
+            request,
             reach=plan.profile.reach,
             frame=plan.frame.name,
             relevance_model=self.relevance_model,
@@ -337,6 +337,7 @@ class ContextBuilder:
             tasks=build_task_section(gathered.session_data.task_stack, layers, headers, count_tokens=count_tokens),
             fact_labels=label_facts(candidate_set.memories, now=plan.now, tokens=count_label_tokens(count_tokens)),
             relation_evidence=candidate_set.relation_evidence,
+            observations=candidate_set.observations,
         )
 
     def rank_focus(
