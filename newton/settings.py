@@ -238,6 +238,12 @@ class Settings(BaseModel):
     rag_per_turn_memory_budget_tokens: int = Field(
         800, ge=0, le=100_000, description="Maximum tokens of all session artifacts in a context, heading included."
     )
+    rag_per_turn_document_budget_tokens: int = Field(
+        1_000,
+        ge=0,
+        le=100_000,
+        description="Maximum tokens of all passages of documents in a context, heading included.",
+    )
     convo_summary_every_n_messages: int = Field(
         12, ge=2, le=1_000, description="Update the summary of a session after this many new messages."
     )

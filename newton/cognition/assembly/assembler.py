@@ -7,6 +7,7 @@ from uuid import UUID
 from newton.cognition.assembly.artifact_selection import (
     ALREADY_SENT,
     DEFAULT_ARTIFACT_SELECTOR,
+    DOCUMENT_LAYER,
     SESSION_LAYER,
     ArtifactSelector,
     add_artifact_reason,
@@ -187,7 +188,7 @@ class _Placer:
             layers=inputs.budget.layers,
             header_tokens=inputs.header_tokens,
             policy=inputs.profile.fill,
-            sealed_layers={SESSION_LAYER, *inputs.budget.layers} - inputs.budget.flexible,
+            sealed_layers={SESSION_LAYER, DOCUMENT_LAYER, *inputs.budget.layers} - inputs.budget.flexible,
         )
         placed = [_add_observation_reason(p, inputs.observations.get(p.memory_id)) for p in placed]
         return {**rejected, **{p.memory_id: add_artifact_reason(p, selection) for p in placed}}

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from newton.agent import artifact_inputs, decision_inputs, inputs, session_inputs
+from newton.agent.document_inputs import DeleteDocumentInput, DocumentsInput, IngestDocumentInput
 from newton.agent.inputs import ToolInput
 from newton.agent.loop.tools import ToolResult, parse_input
 from newton.agent.memory_inputs import ListMemoriesInput
@@ -12,7 +13,14 @@ from newton.content.yaml_models import did_you_mean
 from newton.errors import DatabaseError, NewtonError, NotFoundError
 from newton.memory.memory import Trust
 from newton.runtime.access.tokens import TokenScope
-from newton.runtime.tools import artifact_tools, decision_tools, judgement_tools, memory_tools, session_tools
+from newton.runtime.tools import (
+    artifact_tools,
+    decision_tools,
+    document_tools,
+    judgement_tools,
+    memory_tools,
+    session_tools,
+)
 from newton.runtime.tools.tool_caller import ToolCaller
 from newton.runtime.wiring import AgentServices
 
@@ -115,6 +123,9 @@ TOOLS: Mapping[str, McpTool] = {
     "set_outcome": _writer(inputs.EpisodeOutcomeInput, memory_tools.set_outcome, is_idempotent=True),
     "entities": _reader(inputs.EntitiesInput, memory_tools.list_entities),
     "note_lesson": McpTool(inputs.LessonInput, "adds", _agent_tool("note_lesson"), is_idempotent=True),
+    "documents": _reader(DocumentsInput, document_tools.list_documents),
+    "ingest_document": _writer(IngestDocumentInput, document_tools.ingest_document, is_idempotent=True),
+    "delete_document": McpTool(DeleteDocumentInput, "destroys", document_tools.delete_document),
     "working_memory": _reader(inputs.WorkingMemoryInput, memory_tools.show_working_memory),
     "decide": McpTool(decision_inputs.DecisionInput, "adds", _agent_tool("decide")),
     "preview": _reader(decision_inputs.PreviewDecisionInput, decision_tools.preview),
