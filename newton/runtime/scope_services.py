@@ -13,7 +13,6 @@ from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.history_match import HistoryMatcher
 from newton.agent.scope import AgentScope
 from newton.agent.services.artifacts import ArtifactService
-from newton.agent.services.briefs import BriefService
 from newton.agent.services.conflicts import ConflictService
 from newton.agent.services.curation import CurationService
 from newton.agent.services.entities import EntityService
@@ -23,6 +22,7 @@ from newton.agent.services.items import ItemService
 from newton.agent.services.memories import MemoryService
 from newton.agent.services.procedures import ProcedureService
 from newton.agent.services.responses import ResponseService
+from newton.agent.services.sessions import BriefService
 from newton.agent.services.tasks import TaskService
 from newton.cognition.metrics.service import MetricsService
 

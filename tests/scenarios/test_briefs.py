@@ -3,7 +3,7 @@
 import pytest
 
 from newton.agent.loop.turn_types import TurnInput, TurnResult
-from newton.agent.services.briefs import BriefService
+from newton.agent.services.sessions import BriefService
 from newton.cognition.request import SentMessages
 from newton.dialogue.messages import Message
 from newton.errors import NotFoundError

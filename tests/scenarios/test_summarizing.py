@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from newton.agent.compaction.block_summarizer import COOLDOWN, FALLBACK_NOTICE
 from newton.agent.llm.structured import StructuredLLM
 from newton.agent.loop.turn import TurnInput, TurnResult
-from newton.agent.services.briefs import BriefService
+from newton.agent.services.sessions import BriefService
 from newton.dialogue.messages import Message
 from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.fakes import ScriptedChat

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 from newton.agent.compaction.service import CompactionService
@@ -14,6 +14,8 @@ from newton.agent.scope import AgentScope
 from newton.db.pool import Tx
 from newton.dialogue import branches, log, session_close, sessions
 from newton.dialogue.branches import BranchSummary, SessionCheckpoint, SessionExcerpt
+from newton.dialogue.brief import brief_store
+from newton.dialogue.brief.brief_items import BriefItem
 from newton.dialogue.compaction import entry_store
 from newton.dialogue.compaction.entry_store import CompactionStats, EntryStatus
 from newton.dialogue.compaction.obstacles import CompactionObstacle
@@ -26,6 +28,8 @@ from newton.heart.events import event_store
 from newton.heart.events.event_store import NewEvent
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.ids import new_id
+
+ClosedStatus = Literal["done", "dropped"]
 
 INJECTED_DIVISOR = 4  # injected messages may take at most this part of the conversation budget
 
@@ -267,6 +271,37 @@ class SessionService:
             yield tx, ctx, await sessions.get_session_id(tx, agent_id=ctx.agent_id, ref=ref)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BriefService:
+    """Briefs of the sessions of one agent. Sessions are identified by name (`ref`)."""
+
+    scope: AgentScope
+
+    async def list_items(self, ref: str, *, only_open: bool = False) -> Sequence[BriefItem]:
+        """Return the items of a session, in the order in which they were said. Raises NotFoundError."""
+        async with self.scope.transaction() as tx:
+            agent_id = self.scope.agent_id
+            session_id = await sessions.get_session_id(tx, agent_id=agent_id, ref=ref)
+            return await brief_store.list_items(tx, agent_id=agent_id, session_id=session_id, only_open=only_open)
+
+    async def close(self, ref: str, item_ref: str, status: ClosedStatus) -> BriefItem:
+        """Close an open item of a session; return it as it was.
+
+        `item_ref` is the id of the item or the end of the id. Raises NotFoundError for an unknown or closed item, and
+        InputError if several ids end so.
+        """
+        async with self.scope.write() as (tx, ctx):
+            session_id = await sessions.get_session_id(tx, agent_id=ctx.agent_id, ref=ref)
+            await log.lock_session(tx, agent_id=ctx.agent_id, session_id=session_id)
+            update = await brief_store.load_update(tx, session_id=session_id, ctx=ctx)
+            item = _find_brief_item(item_ref, update.items, ref)
+            last = await log.get_last_position(tx, agent_id=ctx.agent_id, session_id=session_id)
+            update.close(item, status, last, None)
+            await brief_store.save(tx, update, session_id=session_id, ctx=ctx)
+            self.scope.publish("session.brief_closed", {"session_id": str(session_id), "item_id": str(item.item_id)})
+            return item
+
+
 async def get_or_create_session(tx: Tx, ref: str, *, agent_id: UUID, now: datetime) -> UUID:
     """Return the id of the session named `ref`. If it does not exist, create it and publish an event."""
     session_id, new = await sessions.get_or_create(tx, agent_id=agent_id, ref=ref, now=now)
@@ -312,3 +347,14 @@ def number_duplicates(lines: Sequence[Message]) -> list[Message]:
 
 def _covered_positions(view: Iterable[ViewMessage]) -> set[int]:
     return {position for item in view if item.kind != "injected" for position in range(item.first, item.last + 1)}
+
+
+def _find_brief_item(suffix: str, items: Sequence[BriefItem], ref: str) -> BriefItem:
+    end = suffix.replace("-", "").lower()
+    matches = [item for item in items if end and item.item_id.hex.endswith(end)]
+    if len(matches) > 1:
+        raise InputError(f"The id {suffix!r} is ambiguous: {len(matches)} ids end in it.", hint="Give more of the id.")
+    if not matches:
+        hint = f"`newton sessions brief {ref}` lists the open items."
+        raise NotFoundError(f"The brief of the session {ref!r} has no open item {suffix!r}.", hint=hint)
+    return matches[0]

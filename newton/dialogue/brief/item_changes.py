@@ -1,4 +1,4 @@
-"""What a sentence does to the open items of a brief: it closes, takes back or replaces them. Pure.
+"""Changes of the open items of a brief: a sentence closes one, takes it back, or replaces it. Pure.
 
 Whether a new limit or rule contradicts an open one is decided by the detection of changes between facts
 (`heart/statements/change_detection.py`); announced changes and finished work are recognized by their words.

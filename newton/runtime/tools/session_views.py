@@ -10,7 +10,7 @@ from newton.runtime.tools.views import ViewModel
 
 
 class CompactionObstacleInfo(ViewModel):
-    """What keeps a session above the requested limit: a reason, and the tokens of these messages."""
+    """An obstacle to the requested limit of a session: a reason, and the tokens of these messages."""
 
     reason: str
     tokens: int

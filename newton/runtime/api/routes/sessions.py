@@ -10,8 +10,7 @@ from pydantic import Field
 
 from newton.agent.field_types import Ref
 from newton.agent.loop.prompt import to_chat_messages
-from newton.agent.services.briefs import ClosedStatus
-from newton.agent.services.sessions import number_duplicates
+from newton.agent.services.sessions import ClosedStatus, number_duplicates
 from newton.cognition.request import MAX_CONTEXT_TOKENS
 from newton.dialogue import sessions
 from newton.memory import hygiene
