@@ -22,6 +22,7 @@ from newton.agent.services.items import ItemService
 from newton.agent.services.memories import MemoryService
 from newton.agent.services.procedures import ProcedureService
 from newton.agent.services.responses import ResponseService
+from newton.agent.services.sessions import BriefService
 from newton.agent.services.tasks import TaskService
 from newton.cognition.metrics.service import MetricsService
 
@@ -47,6 +48,7 @@ class ScopeServices:
     procedures = _service(ProcedureService)
     identity = _service(IdentityService)
     tasks = _service(TaskService)
+    briefs = _service(BriefService)
     entities = _service(EntityService)
     conflicts = _service(ConflictService)
     memory_lists = _service(MemoryListService)

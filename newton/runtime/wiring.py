@@ -26,7 +26,6 @@ from newton.content.profiles import Profile
 from newton.content.skills import SkillFile
 from newton.db.pool import Tx
 from newton.dialogue.compaction.progress_events import ignore_progress
-from newton.dialogue.compaction.strategies import parse_preset
 from newton.errors import NewtonError
 from newton.ids import derive_model_id
 from newton.memory.outbox import EmbeddingOutbox
@@ -167,7 +166,7 @@ class AgentServices(ScopeServices):
         )
         return CompactionService(
             scope=self.scope,
-            preset=parse_preset(self.settings.compaction),
+            preset=options.build_preset(self.settings),
             model=model,
             window=self.settings.window_tokens,
             on_event=on_event,

@@ -12,13 +12,18 @@ from newton.agent.scope import AgentScope
 from newton.clock import monotonic_ms
 from newton.db.pool import in_transaction
 from newton.dialogue import leases, log, tasks
+from newton.dialogue.brief import brief_store
+from newton.dialogue.brief.brief_items import BriefDraft
 from newton.dialogue.compaction import entry_store, extractive_summary, llm_summary, progress_events
+from newton.dialogue.compaction.brief_filter import remove_brief_items
 from newton.dialogue.compaction.entry_store import CompactionRun
+from newton.dialogue.compaction.obstacles import CompactionObstacle, list_obstacles
+from newton.dialogue.compaction.presets import CompactionPreset
 from newton.dialogue.compaction.progress_events import CompactionEvent, ignore_progress
 from newton.dialogue.compaction.strategies import (
     CompactionBlock,
-    CompactionPreset,
     CompactionStrategy,
+    FitToLimit,
     SummarizeOldest,
     ViewState,
     refusal_reason,
@@ -146,13 +151,24 @@ class CompactionService:
                 await leases.release(tx, holder, "compaction", **key)
         return state.loaded.view
 
+    async def compact_to(self, session_id: UUID, *, max_tokens: int) -> Sequence[CompactionObstacle]:
+        """Shorten the conversation of a session to a limit that a person asked for, beyond what the preset does.
+
+        Return what keeps it above the limit; nothing if it is reached.
+        """
+        await self.compact(session_id, max_tokens=max_tokens)
+        await replace(self, preset=CompactionPreset((FitToLimit(),))).compact(session_id, max_tokens=max_tokens)
+        loaded = await self._load(session_id)
+        return list_obstacles(self._view_state(loaded, max_tokens))
+
     async def _fold_tasks(self, session_id: UUID) -> LoadedView:
         async with self.scope.write() as (tx, ctx):
             return await tasks.fold_ended_tasks(tx, **self._key(session_id), now=ctx.now, count_tokens=ctx.count_tokens)
 
     def _is_due(self, view: Sequence[ViewMessage], max_tokens: int, pinned: Set[int] = frozenset()) -> bool:
-        state = ViewState(view, min(max_tokens, self.preset.max_tokens), pinned)
-        return any(strategy.plan(state) for strategy in self.preset.strategies)
+        """Return whether a strategy has something to shorten. Without tokens for a conversation, none is sent."""
+        state = ViewState(view, max_tokens, pinned)
+        return max_tokens > 0 and any(strategy.plan(state) for strategy in self.preset.strategies)
 
     async def preview(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
         """Return the messages that `compact` would return without a model. Stores nothing."""
@@ -235,13 +251,13 @@ class CompactionService:
     async def _summarize_block(
         self, strategy: CompactionStrategy, block: CompactionBlock, session_id: UUID, budget: CallBudget
     ) -> CompactionEntry | None:
-        items = await self._unmask(block, session_id)
         if block.kind == "mask":
+            items = await self._unmask(block, session_id)
             item, count_tokens = items[0]._replace(tokens=block.tokens), self.scope.count_tokens
             text = extractive_summary.mask_output(item, max_tokens=block.max_tokens, count_tokens=count_tokens)
             model = None
         else:
-            text, model = await self._render_summary(strategy, block, items, budget)
+            text, model = await self._render_summary(strategy, block, session_id, budget)
         tokens = self.scope.count_tokens(text)
         if tokens + MESSAGE_TOKENS >= block.tokens:
             return None
@@ -270,9 +286,10 @@ class CompactionService:
         return [item._replace(text=texts[item.first]) if item.kind == "mask" else item for item in block.items]
 
     async def _render_summary(
-        self, strategy: CompactionStrategy, block: CompactionBlock, items: Sequence[ViewMessage], budget: CallBudget
+        self, strategy: CompactionStrategy, block: CompactionBlock, session_id: UUID, budget: CallBudget
     ) -> tuple[str, str | None]:
         """Return the summary of a block and the name of the model that wrote it; None for an extracted summary."""
+        items = await self._unmask(block, session_id)
         summary, model_name = extractive_summary.summarize_block(items), None
         summarizer = BlockSummarizer(scope=self.scope, model=self.model, window=self.window, breaker=self.breaker)
         output, error = await summarizer.summarize(block, items, budget)
@@ -280,6 +297,13 @@ class CompactionService:
             self.on_event(progress_events.CompactionFailed(strategy=strategy.name, error=error, time=self.scope.now()))
         if output and self.model:
             summary, model_name = merge_summaries(output, summary), self.model.name
+        async with self.scope.write("agent") as (tx, ctx):
+            proposals = [BriefDraft(one.kind, one.quote) for one in output.brief] if output else []
+            await brief_store.add_proposals(
+                tx, proposals, first=block.first, last=block.last, session_id=session_id, ctx=ctx
+            )
+            brief = await brief_store.list_items(tx, agent_id=ctx.agent_id, session_id=session_id)
+        remove_brief_items(summary, brief)
         text = extractive_summary.render_summary(
             block.kind, summary, items, max_tokens=block.max_tokens, count_tokens=self.scope.count_tokens
         )
@@ -293,7 +317,7 @@ class CompactionService:
             return await log.load_view(tx, **self._key(session_id))
 
     def _view_state(self, loaded: LoadedView, max_tokens: int) -> ViewState:
-        return ViewState(loaded.view, min(max_tokens, self.preset.max_tokens), loaded.pinned)
+        return ViewState(loaded.view, max_tokens, loaded.pinned)
 
     async def _record_run(self, run: CompactionRun, session_id: UUID, *, exhausted: bool) -> None:
         async with self.scope.transaction() as tx:

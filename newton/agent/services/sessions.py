@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 from newton.agent.compaction.service import CompactionService
@@ -14,8 +14,11 @@ from newton.agent.scope import AgentScope
 from newton.db.pool import Tx
 from newton.dialogue import branches, log, session_close, sessions
 from newton.dialogue.branches import BranchSummary, SessionCheckpoint, SessionExcerpt
+from newton.dialogue.brief import brief_store
+from newton.dialogue.brief.brief_items import BriefItem
 from newton.dialogue.compaction import entry_store
 from newton.dialogue.compaction.entry_store import CompactionStats, EntryStatus
+from newton.dialogue.compaction.obstacles import CompactionObstacle
 from newton.dialogue.compaction.view_budget import fit_to_budget
 from newton.dialogue.log import InjectedRange
 from newton.dialogue.messages import Message, StoredMessage
@@ -25,6 +28,8 @@ from newton.heart.events import event_store
 from newton.heart.events.event_store import NewEvent
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.ids import new_id
+
+ClosedStatus = Literal["done", "dropped"]
 
 INJECTED_DIVISOR = 4  # injected messages may take at most this part of the conversation budget
 
@@ -51,6 +56,20 @@ class ViewPreview(NamedTuple):
     shorter: int
     left_out: int
     cut: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionOutcome:
+    """The view of a session before and after a compaction to `max_tokens`, and what keeps it above this limit."""
+
+    before: SessionView
+    after: SessionView
+    max_tokens: int
+    obstacles: Sequence[CompactionObstacle]
+
+    @property
+    def is_reached(self) -> bool:
+        return self.after.tokens <= self.max_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,16 +171,16 @@ class SessionService:
             cut=sum(item.text != texts[item.first] for item in shown),
         )
 
-    async def compact(self, ref: str, *, max_tokens: int | None = None) -> tuple[SessionView, SessionView]:
-        """Shorten old messages if the session is too long for `max_tokens`; return the view before and after.
+    async def compact(self, ref: str, *, max_tokens: int | None = None) -> CompactionOutcome:
+        """Shorten old messages if the session is too long for `max_tokens`, down to this limit if that is possible.
 
         `max_tokens` defaults to `conversation_tokens`.
         """
-        room = self._token_limit(max_tokens)
+        limit = self._token_limit(max_tokens)
         async with self._session(ref) as (tx, ctx, session_id):
             before = await _read_view(tx, agent_id=ctx.agent_id, session_id=session_id)
-        await self.compaction.compact(session_id, max_tokens=room)
-        return before, await self.get_view(ref)
+        obstacles = await self.compaction.compact_to(session_id, max_tokens=limit)
+        return CompactionOutcome(before=before, after=await self.get_view(ref), max_tokens=limit, obstacles=obstacles)
 
     async def list_entries(self, ref: str) -> Sequence[EntryStatus]:
         """Return all summaries (compaction entries) of the session by position, even those that were removed again."""
@@ -252,6 +271,37 @@ class SessionService:
             yield tx, ctx, await sessions.get_session_id(tx, agent_id=ctx.agent_id, ref=ref)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BriefService:
+    """Briefs of the sessions of one agent. Sessions are identified by name (`ref`)."""
+
+    scope: AgentScope
+
+    async def list_items(self, ref: str, *, only_open: bool = False) -> Sequence[BriefItem]:
+        """Return the items of a session, in the order in which they were said. Raises NotFoundError."""
+        async with self.scope.transaction() as tx:
+            agent_id = self.scope.agent_id
+            session_id = await sessions.get_session_id(tx, agent_id=agent_id, ref=ref)
+            return await brief_store.list_items(tx, agent_id=agent_id, session_id=session_id, only_open=only_open)
+
+    async def close(self, ref: str, item_ref: str, status: ClosedStatus) -> BriefItem:
+        """Close an open item of a session; return it as it was.
+
+        `item_ref` is the id of the item or the end of the id. Raises NotFoundError for an unknown or closed item, and
+        InputError if several ids end so.
+        """
+        async with self.scope.write() as (tx, ctx):
+            session_id = await sessions.get_session_id(tx, agent_id=ctx.agent_id, ref=ref)
+            await log.lock_session(tx, agent_id=ctx.agent_id, session_id=session_id)
+            update = await brief_store.load_update(tx, session_id=session_id, ctx=ctx)
+            item = _find_brief_item(item_ref, update.items, ref)
+            last = await log.get_last_position(tx, agent_id=ctx.agent_id, session_id=session_id)
+            update.close(item, status, last, None)
+            await brief_store.save(tx, update, session_id=session_id, ctx=ctx)
+            self.scope.publish("session.brief_closed", {"session_id": str(session_id), "item_id": str(item.item_id)})
+            return item
+
+
 async def get_or_create_session(tx: Tx, ref: str, *, agent_id: UUID, now: datetime) -> UUID:
     """Return the id of the session named `ref`. If it does not exist, create it and publish an event."""
     session_id, new = await sessions.get_or_create(tx, agent_id=agent_id, ref=ref, now=now)
@@ -297,3 +347,14 @@ def number_duplicates(lines: Sequence[Message]) -> list[Message]:
 
 def _covered_positions(view: Iterable[ViewMessage]) -> set[int]:
     return {position for item in view if item.kind != "injected" for position in range(item.first, item.last + 1)}
+
+
+def _find_brief_item(suffix: str, items: Sequence[BriefItem], ref: str) -> BriefItem:
+    end = suffix.replace("-", "").lower()
+    matches = [item for item in items if end and item.item_id.hex.endswith(end)]
+    if len(matches) > 1:
+        raise InputError(f"The id {suffix!r} is ambiguous: {len(matches)} ids end in it.", hint="Give more of the id.")
+    if not matches:
+        hint = f"`newton sessions brief {ref}` lists the open items."
+        raise NotFoundError(f"The brief of the session {ref!r} has no open item {suffix!r}.", hint=hint)
+    return matches[0]

@@ -44,9 +44,7 @@ from newton.memory.search_types import RetrievedMemory
 from newton.memory.time_search import DATED_KINDS
 
 INEFFECTIVE_PENALTY = 10.0  # more than any score
-# Minimum cosine or lexical evidence of a procedure; without it, procedures would be in every context.
-MIN_PROCEDURE_EVIDENCE = 0.35
-
+MIN_PROCEDURE_EVIDENCE = 0.35  # cosine or lexical; without it, procedures would be in every context
 LIKE_QUESTION_MIN_COSINE = 0.6
 
 # Maximum of the best evidence. More means that a memory repeats the words of the input, as a summary of an earlier
@@ -184,6 +182,7 @@ def _build_fixed_sections(
         "identity": assembly_input.identity.blocks,
         "censors": assembly_input.censors.blocks,
         "frame": [assembly_input.frame_section],
+        "brief": assembly_input.brief.blocks,
         **assembly_input.tasks.to_layers(),
         "working": [render_memory(f.memory_id, f.summary, f.summary_tokens + ids, show_id=bool(ids)) for f in focus],
         "additional": assembly_input.extra,

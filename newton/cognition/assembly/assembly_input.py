@@ -8,7 +8,7 @@ from newton.cognition.assembly.artifact_selection import DEFAULT_ARTIFACT_SELECT
 from newton.cognition.assembly.budget import ContextBudget
 from newton.cognition.assembly.fact_labels import FactLabel
 from newton.cognition.assembly.render import DayTokens, TextBlock
-from newton.cognition.assembly.sections import NO_TASKS, CensorSection, IdentitySection, TaskSection
+from newton.cognition.assembly.sections import NO_TASKS, BriefSection, CensorSection, IdentitySection, TaskSection
 from newton.cognition.request import SentMessages
 from newton.cognition.scoring.observation_choice import ObservationVerdict
 from newton.content.profiles import Profile
@@ -54,6 +54,7 @@ class AssemblyInput:
     artifact_selector: ArtifactSelector = DEFAULT_ARTIFACT_SELECTOR
     time_ranges: Sequence[TimeRange] = ()
     tasks: TaskSection = NO_TASKS
+    brief: BriefSection = field(default_factory=BriefSection)
     empty_range_note: TextBlock | None = None
     nothing_known_note: TextBlock | None = None
     item_id_tokens: int = 0

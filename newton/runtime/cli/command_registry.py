@@ -143,16 +143,20 @@ SESSION_COMMANDS = {
         "Show the messages and summaries of a session that a model would receive.",
     ),
     "compact": (
-        "conversations.sessions:compact_session",
+        "conversations.compaction:compact_session",
         "Replace older messages by summaries now, in what a model receives.",
     ),
     "compactions": (
-        "conversations.sessions:list_compactions",
+        "conversations.compaction:list_compactions",
         "List the summaries that replace messages (compaction entries).",
     ),
     "expand": (
-        "conversations.sessions:expand_compaction",
+        "conversations.compaction:expand_compaction",
         "Undo a compaction entry: a model receives its messages again.",
+    ),
+    "brief": (
+        "conversations.brief:show_brief",
+        "Show the goals, deadlines, rules and open items of a session.",
     ),
     "checkpoint": (
         "conversations.sessions:checkpoint_session",
@@ -165,7 +169,7 @@ SESSION_COMMANDS = {
         "Remove injected messages from a session, or list the injections.",
     ),
     "stats": (
-        "conversations.sessions:show_compaction_stats",
+        "conversations.compaction:show_compaction_stats",
         "Show how often each compaction strategy ran and what it saved.",
     ),
 }

@@ -147,6 +147,11 @@ TOOLS: Mapping[str, McpTool] = {
     "sessions": _reader(session_inputs.ListSessionsInput, session_tools.list_sessions),
     "messages": _reader(session_inputs.ReadMessagesInput, session_tools.read_messages),
     "prompt": _reader(session_inputs.ShowPromptInput, session_tools.show_prompt),
+    "compact": _writer(session_inputs.CompactSessionInput, session_tools.compact_session, is_idempotent=True),
+    "compactions": _reader(session_inputs.ListCompactionsInput, session_tools.list_compactions),
+    "restore_compaction": _writer(session_inputs.RestoreCompactionInput, session_tools.restore, is_idempotent=True),
+    "brief": _reader(session_inputs.ShowBriefInput, session_tools.show_brief),
+    "close_brief_item": _writer(session_inputs.CloseBriefItemInput, session_tools.close_brief_item),
     # a record of what was said is no act: it warns of what a censor forbids, and is stored
     "note_exchange": McpTool(NoteExchangeInput, "adds", session_tools.note_exchange),
     "artifacts": _reader(artifact_inputs.SessionArtifactsInput, artifact_tools.list_artifacts),

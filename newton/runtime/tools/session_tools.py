@@ -14,6 +14,7 @@ from newton.heart.events.tool_results import ToolOutcome, to_event
 from newton.ids import new_id
 from newton.memory.hygiene import count_redactions
 from newton.runtime.tools.prompt_views import to_turn_prompts_info
+from newton.runtime.tools.session_views import to_brief_item_info, to_compaction_info, to_compaction_report
 from newton.runtime.tools.tool_caller import ToolCaller
 from newton.runtime.tools.views import to_message_info, to_session_info, to_task_change, to_task_infos
 
@@ -33,6 +34,31 @@ async def read_messages(caller: ToolCaller, args: session_inputs.ReadMessagesInp
 async def show_prompt(caller: ToolCaller, args: session_inputs.ShowPromptInput) -> ToolResult:
     shown = await caller.newton.prompts().show(args.turn, session=args.session)
     return ToolResult(to_turn_prompts_info(shown).model_dump(mode="json"))
+
+
+async def compact_session(caller: ToolCaller, args: session_inputs.CompactSessionInput) -> ToolResult:
+    outcome = await caller.newton.sessions(caller.origin).compact(args.session, max_tokens=args.max_tokens)
+    return ToolResult(to_compaction_report(outcome).model_dump(mode="json"))
+
+
+async def list_compactions(caller: ToolCaller, args: session_inputs.ListCompactionsInput) -> ToolResult:
+    entries = await caller.newton.sessions(caller.origin).list_entries(args.session)
+    return ToolResult({"items": [to_compaction_info(one).model_dump(mode="json") for one in entries]})
+
+
+async def restore(caller: ToolCaller, args: session_inputs.RestoreCompactionInput) -> ToolResult:
+    restored = await caller.newton.sessions(caller.origin).restore(args.session, args.compaction_id)
+    return ToolResult({"restored": restored})
+
+
+async def show_brief(caller: ToolCaller, args: session_inputs.ShowBriefInput) -> ToolResult:
+    items = await caller.newton.briefs(caller.origin).list_items(args.session, only_open=not args.include_closed)
+    return ToolResult({"items": [to_brief_item_info(one).model_dump(mode="json") for one in items]})
+
+
+async def close_brief_item(caller: ToolCaller, args: session_inputs.CloseBriefItemInput) -> ToolResult:
+    item = await caller.newton.briefs(caller.origin).close(args.session, args.item_id, args.status)
+    return ToolResult({"item_id": str(item.item_id), "text": item.text, "status": args.status})
 
 
 async def list_tasks(caller: ToolCaller, args: inputs.ListTasksInput) -> ToolResult:

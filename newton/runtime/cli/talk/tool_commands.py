@@ -79,6 +79,17 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
     "/done": SlashCommand("done", ("decision_id",), "mark a decision as carried out"),
     "/sessions": SlashCommand("sessions", ("limit",), "list the sessions"),
     "/messages": SlashCommand("messages", ("session", "first"), "read the messages of a session"),
+    "/compact": SlashCommand(
+        "compact", ("max_tokens",), "summarize older messages of this session, down to a number of tokens", True
+    ),
+    "/compactions": SlashCommand("compactions", (), "list the compactions of this session", True),
+    "/restore": SlashCommand(
+        "restore_compaction", ("compaction_id",), "show the messages of a compaction in full again", True
+    ),
+    "/brief": SlashCommand("brief", (), "show the goals, deadlines, rules and open items of this session", True),
+    "/close-item": SlashCommand(
+        "close_brief_item", ("item_id", "status"), "close an item of the brief: done or dropped", True
+    ),
     "/artifacts": SlashCommand("artifacts", (), "list the long outputs, pasted texts and files of this session", True),
     "/artifact": SlashCommand("read_artifact", ("name", "search"), "read an artifact, or the lines found in it", True),
     "/diff-artifact": SlashCommand(
