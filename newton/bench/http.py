@@ -29,6 +29,7 @@ from newton.clock import monotonic_ms
 from newton.cognition.request import ContextBuildRequest
 from newton.concurrency import task_group
 from newton.errors import ConfigError
+from newton.memory import agents
 from newton.runtime.access import tokens
 from newton.runtime.access.tokens import TokenDraft
 from newton.runtime.cli import formatting
@@ -74,7 +75,11 @@ async def run_benchmark(
         newton = env.newton
         await import_dialogue(newton, dialogue, vectors=vectors)
         await vacuum_analyze(env.owner_dsn)
-        async with _run_daemon(newton, env.owner_dsn) as client:
+        token = await create_token(newton, newton.settings.agent)
+        async with (
+            run_daemon(newton, env.owner_dsn) as url,
+            Client(url, token=token, max_attempts=1) as client,
+        ):
             inside, outside = await measure_alternately(
                 dialogue.questions,
                 lambda question: measure_ms(lambda: _build_context(newton, question)),
@@ -157,21 +162,26 @@ async def _recall_memory_ids(newton: AgentServices, questions: Sequence[str]) ->
 
 
 @asynccontextmanager
-async def _run_daemon(newton: AgentServices, owner_dsn: str) -> AsyncGenerator[Client]:
-    """Run a daemon on the same database, and yield a client that has a token of the agent."""
-    home, scope = newton.settings.home, newton.scope
+async def run_daemon(newton: AgentServices, owner_dsn: str) -> AsyncGenerator[str]:
+    """Run a daemon on the same database, and yield its URL."""
+    home = newton.settings.home
     config = f'database_url = "{owner_dsn}"\ndata_dir = "{home}"\n'
     (home / "newton.toml").write_text(config, encoding="utf-8")
     words = (sys.executable, "-m", "newton", "serve", "--port", "0", "--agent", newton.settings.agent)
-    async with scope.transaction() as tx:
-        token = await tokens.create_token(tx, TokenDraft("bench"), agent_id=scope.agent_id, now=scope.now())
     process = await asyncio.create_subprocess_exec(*words, cwd=home, stderr=PIPE)
     try:
-        async with Client(await _read_daemon_url(process), token=token, max_attempts=1) as client:
-            yield client
+        yield await _read_daemon_url(process)
     finally:
         process.terminate()
         await process.wait()
+
+
+async def create_token(newton: AgentServices, agent: str) -> str:
+    """Return a token of the scope `admin` for an agent, which is created if it is new."""
+    scope = newton.scope
+    agent_id = await agents.get_or_create_agent(scope.db, agent, now=scope.now())
+    async with scope.db.transaction(agent_id) as tx:
+        return await tokens.create_token(tx, TokenDraft("bench", "admin"), agent_id=agent_id, now=scope.now())
 
 
 async def _read_daemon_url(process: Process) -> str:

@@ -28,6 +28,7 @@ from newton.runtime.cli.options import AgentOption, FrameOption, ModelOption, ch
 from newton.runtime.cli.printing import say
 from newton.runtime.cli.talk.slash_commands import find_command, format_help, format_result, parse_arguments
 from newton.runtime.error_status import EXIT_INTERRUPTED, EXIT_OK
+from newton.runtime.hint_names import rename_commands
 from newton.settings import Settings
 
 HELP_TEXT = """\
@@ -118,9 +119,9 @@ class ChatConversation:
                 await self._run_interruptible(self._run_turn(text))
                 await self.backend.process_pending()
         except NewtonError as error:
-            formatting.print_notice(f"{error.what}\n  {error.hint}")
+            formatting.print_notice(rename_commands(f"{error.what}\n  {error.hint}", "chat"))
         except ApiError as error:
-            formatting.print_notice(f"{error.detail}\n  {error.hint}")
+            formatting.print_notice(rename_commands(f"{error.detail}\n  {error.hint}", "chat"))
 
     async def _run_interruptible(self, turn: Coroutine[Any, Any, None]) -> None:
         """Run a turn. Ctrl-C stops the turn, which stores the partial reply; the conversation continues."""
