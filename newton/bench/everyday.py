@@ -1,4 +1,4 @@
-"""`newton bench everyday`: whether everyday statements, told over HTTP, are found in other words, and superseded rightly."""
+"""`newton bench everyday`: tells short lives over HTTP, and counts what contexts show of them in other words."""
 
 import asyncio
 import hashlib
@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NotRequired
 
 from pydantic import TypeAdapter, ValidationError
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from newton.bench.environment import open_environment
 from newton.bench.http import create_token, run_daemon
@@ -22,7 +22,7 @@ from newton.client import Client
 from newton.client.context import ContextItem
 from newton.cognition.assembly.fact_labels import OUTDATED
 from newton.content.yaml_source import load_yaml
-from newton.errors import InputError
+from newton.errors import ConfigError, InputError
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption, load_settings
 from newton.runtime.cli.printing import say
@@ -31,7 +31,7 @@ from newton.runtime.wiring import AgentServices
 HOUR = time(9, tzinfo=UTC)  # at which a statement is told
 ASKED_AFTER = timedelta(days=1)  # between the last statement and now
 MIN_SHARED_WORDS = 0.6  # of a text that belongs to a statement
-EXTRACT_SECONDS = 60.0
+EXTRACT_POLLS, POLL_SECONDS = 1_200, 0.05  # to wait for the extraction of facts from messages
 
 _WORD = re.compile(r"\w+")
 
@@ -62,6 +62,15 @@ class EverydayScenario(TypedDict):
 _SCENARIOS = TypeAdapter(list[EverydayScenario])
 
 
+class _Telling(NamedTuple):
+    """A statement, its key, the day on which it is told, and whether `remember` or a message tells it."""
+
+    key: str
+    day: date
+    text: str
+    way: Literal["remember", "message"] = "remember"
+
+
 class AskedQuestion(NamedTuple):
     """What the context of a question showed. `old` are superseded statements without a sign that they are past."""
 
@@ -90,7 +99,7 @@ class ScenarioResult:
 
 
 @dataclass(slots=True)
-class _Told:
+class _Statements:
     """The statements of a scenario by key, and the key of each memory that is known to state one."""
 
     texts: dict[str, str] = field(default_factory=dict[str, str])
@@ -124,7 +133,7 @@ async def run_benchmark(scenarios: Path, *, json: JsonOption = False, details: b
     async with open_environment(settings) as env:
         async with run_daemon(env.newton, env.owner_dsn) as url:
             results = [await run_scenario(env.newton, url, scenario) for scenario in loaded]
-        digest = hashlib.sha256(scenarios.read_bytes()).hexdigest()
+        digest = hashlib.sha256(repr(loaded).encode()).hexdigest()
         receipt = await collect_run_metadata(env, start, data_sha256=digest, budgets=[])
     figures = {**summarize(results), "receipt": receipt}
     if json:
@@ -141,32 +150,35 @@ def load_scenarios(path: Path) -> list[EverydayScenario]:
     try:
         return _SCENARIOS.validate_python(load_yaml(path).value, strict=False)
     except ValidationError as error:
-        raise InputError(f"{path} has no scenarios: {error.errors()[0]['loc']}.", hint="See EverydayScenario.") from None
+        raise InputError(
+            f"{path} has no scenarios: {error.errors()[0]['loc']}.", hint="See EverydayScenario."
+        ) from None
 
 
 async def run_scenario(newton: AgentServices, url: str, scenario: EverydayScenario) -> ScenarioResult:
     """Tell and ask one scenario as an agent of its own, over the HTTP API at `url`."""
     token = await create_token(newton, f"everyday-{scenario['id']}")
     async with Client(url, token=token) as client:
-        told = await _tell(client, scenario)
-        asked = [await _ask(client, question, scenario, told) for question in scenario["asks"]]
-        return await _judge_changes(client, scenario, told, asked)
+        statements = await _tell(client, scenario, today=newton.scope.now().date())
+        asked = [await _ask(client, question, scenario, statements) for question in scenario["asks"]]
+        return await _judge_changes(client, scenario, statements, asked)
 
 
-async def _tell(client: Client, scenario: EverydayScenario) -> _Told:
+async def _tell(client: Client, scenario: EverydayScenario, *, today: date) -> _Statements:
     """Tell all statements in order, shifted so that the last one was told a day ago."""
-    told, entries = _Told(), [(key, *entry) for key, entry in scenario["told"].items()]
-    shift = datetime.now(UTC).date() - ASKED_AFTER - max(entry[1] for entry in entries)
-    for (day, is_message), group in groupby(entries, key=lambda entry: (entry[1], len(entry) > 3)):
+    statements = _Statements()
+    entries = [_Telling(key, *entry) for key, entry in scenario["told"].items()]
+    shift = today - ASKED_AFTER - max(entry.day for entry in entries)
+    for (day, way), group in groupby(entries, key=lambda entry: (entry.day, entry.way)):
         at = datetime.combine(day + shift, HOUR).isoformat()
-        texts = {entry[0]: entry[2] for entry in group}
-        told.texts |= texts
-        if is_message:
+        texts = {entry.key: entry.text for entry in group}
+        statements.texts |= texts
+        if way == "message":
             await _tell_messages(client, f"talk {day}", list(texts.values()), at)
             continue
         for key, text in texts.items():
-            told.keys[(await client.remember(text, at=at))["memory_id"]] = key
-    return told
+            statements.keys[(await client.remember(text, at=at))["memory_id"]] = key
+    return statements
 
 
 async def _tell_messages(client: Client, session: str, texts: Sequence[str], at: str) -> None:
@@ -174,9 +186,12 @@ async def _tell_messages(client: Client, session: str, texts: Sequence[str], at:
     await client.close_session(session)
     before = await _last_extraction(client)
     await client.post("/v1/jobs/extract/run", {})
-    async with asyncio.timeout(EXTRACT_SECONDS):
-        while (now := await _last_extraction(client)) == before or now[1] != "done":
-            await asyncio.sleep(0.05)
+    for _ in range(EXTRACT_POLLS):
+        now = await _last_extraction(client)
+        if now != before and now[1] == "done":
+            return
+        await asyncio.sleep(POLL_SECONDS)
+    raise ConfigError(f"The job extract has not ended for {session!r}.", hint="Run the benchmark on an idle machine.")
 
 
 async def _last_extraction(client: Client) -> tuple[str | None, str | None]:
@@ -184,9 +199,11 @@ async def _last_extraction(client: Client) -> tuple[str | None, str | None]:
     return next((job["last_started_at"], job["state"]) for job in jobs if job["name"] == "extract")
 
 
-async def _ask(client: Client, question: EverydayQuestion, scenario: EverydayScenario, told: _Told) -> AskedQuestion:
+async def _ask(
+    client: Client, question: EverydayQuestion, scenario: EverydayScenario, statements: _Statements
+) -> AskedQuestion:
     items = (await client.context(question["q"]))["items"]
-    shown = {item["memory_id"]: told.find_key(item["memory_id"], item["text"]) for item in items}
+    shown = {item["memory_id"]: statements.find_key(item["memory_id"], item["text"]) for item in items}
     past = set(scenario.get("changed", {}).values())
     allowed = {*question["want"], *question.get("may", [])}
     old = {shown[item["memory_id"]] for item in items if not _is_marked(item, items)} & past - allowed
@@ -206,12 +223,12 @@ def _is_marked(item: ContextItem, items: Sequence[ContextItem]) -> bool:
 
 
 async def _judge_changes(
-    client: Client, scenario: EverydayScenario, told: _Told, asked: Sequence[AskedQuestion]
+    client: Client, scenario: EverydayScenario, statements: _Statements, asked: Sequence[AskedQuestion]
 ) -> ScenarioResult:
     facts = [page async for page in client.iter_pages("/v1/memories", kinds="fact", states="all")]
-    past = Counter(told.find_key(f["memory_id"], f["text"]) for f in facts if f["state"] == "SUPERSEDED")
+    past = Counter(statements.find_key(f["memory_id"], f["text"]) for f in facts if f["state"] == "SUPERSEDED")
     contested = {
-        frozenset(told.find_key(pair[side]["memory_id"], pair[side]["text"]) for side in ("newer", "older"))
+        frozenset(statements.find_key(pair[side]["memory_id"], pair[side]["text"]) for side in ("newer", "older"))
         for pair in await client.list_conflicts()
     }
     changed = scenario.get("changed", {})
@@ -289,8 +306,8 @@ def _format_figures(figures: Mapping[str, Any]) -> str:
         f" {figures['wanted_shown']} of {figures['wanted']} wanted statements shown ({figures['wanted_share']:.1%}),"
         f" a superseded one shown as current in {figures['superseded_shown']} contexts,"
         f" {figures['unrelated_per_question']:.2f} unrelated ones in a context.\n"
-        f"{figures['changes']} changes: {figures['changes_superseded']} superseded, {figures['changes_paired']} shown as"
-        f" a dated pair. {figures['compatible']} compatible pairs: {figures['compatible_superseded']} superseded,"
+        f"{figures['changes']} changes: {figures['changes_superseded']} superseded, {figures['changes_paired']} shown"
+        f" as a dated pair. {figures['compatible']} compatible pairs: {figures['compatible_superseded']} superseded,"
         f" {figures['compatible_contested']} contested. Of all statements {figures['wrongly_superseded']} wrongly"
         f" superseded, {figures['wrongly_contested']} pairs wrongly contested."
     )

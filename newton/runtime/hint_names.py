@@ -1,4 +1,4 @@
-"""Hints in the words of an interface: the commands that a hint mentions become its tools, routes or slash commands. Pure.
+"""Hints in the words of an interface: commands that a hint mentions become tools, routes or slash commands. Pure.
 
 Code that raises an error does not know its caller, so hints name commands: "`newton censors relax ID` makes the censor
 only warn". The interface that shows a hint renames them, by the table of operations.
@@ -6,11 +6,10 @@ only warn". The interface that shows a hint renames them, by the table of operat
 
 import json
 import re
-from collections.abc import Mapping
-from copy import copy
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 from newton.errors import ForbiddenError, NewtonError, UnauthorizedError
 from newton.runtime.interface_matrix import load_verbs
@@ -19,6 +18,7 @@ HintInterface = Literal["cli", "http", "mcp", "chat"]
 
 # The interface of each origin of a call that is not a command.
 ORIGIN_INTERFACES: Mapping[str, HintInterface] = {"http": "http", "mcp": "mcp", "agent": "mcp", "chat": "chat"}
+ADVICE_FIELDS = ("advice", "recommendations")
 DEFAULT_SUBCOMMANDS = ("list", "show", "run")  # of a group that is called without a subcommand
 
 _COMMAND = re.compile(r"`newton ([^`]+)`")
@@ -47,10 +47,8 @@ def rename_commands(text: str, interface: HintInterface) -> str:
     well: an error of a remote agent names routes.
 
     >>> hint = "`newton censors relax 4f2a` makes it warn."
-    >>> rename_commands(hint, "mcp"), rename_commands(hint, "http"), rename_commands(hint, "chat")
-    ... # doctest: +NORMALIZE_WHITESPACE
-    ('`relax_censor` with `4f2a` makes it warn.', '`POST /v1/censors/4f2a/relax` makes it warn.',
-     '`/relax-censor 4f2a` makes it warn.')
+    >>> [rename_commands(hint, interface) for interface in ("mcp", "chat")]
+    ['`relax_censor` with `4f2a` makes it warn.', '`/relax-censor 4f2a` makes it warn.']
     >>> rename_commands("`newton serve` starts a daemon.", "http")
     '`newton serve` starts a daemon.'
     """
@@ -68,9 +66,29 @@ def rename_in_error(error: NewtonError, interface: HintInterface) -> NewtonError
     """
     if isinstance(error, (UnauthorizedError, ForbiddenError)):
         return error
-    renamed = copy(error)
+    renamed = type(error).__new__(type(error), *error.args)  # the constructors of the classes differ
+    renamed.__dict__.update(error.__dict__)
     renamed.what, renamed.hint = (rename_commands(text, interface) for text in (error.what, error.hint))
     return renamed
+
+
+def rename_advice(report: Mapping[str, object], interface: HintInterface) -> dict[str, object]:
+    """Return a report as JSON whose advice names operations of an interface: its fields `advice` and `recommendations`.
+
+    Other texts of a report may be of the agent, and stay.
+    """
+    return {key: _rename_field(key, value, interface) for key, value in report.items()}
+
+
+def _rename_field(key: str, value: object, interface: HintInterface) -> object:
+    is_advice = key in ADVICE_FIELDS
+    if isinstance(value, str):
+        return rename_commands(value, interface) if is_advice else value
+    if isinstance(value, Mapping):
+        return rename_advice(cast("Mapping[str, object]", value), interface)
+    if isinstance(value, list | tuple):
+        return [_rename_field(key, item, interface) for item in cast("Sequence[object]", value)]
+    return value
 
 
 def _rename(command: str, interface: HintInterface) -> str | None:
@@ -143,7 +161,9 @@ def _names_by_command(interface: HintInterface) -> Mapping[str, str]:
     for row in load_verbs():
         commands, names = row.names("cli"), row.names(interface)
         if names:
-            pairs = zip(commands, names, strict=True) if len(names) == len(commands) else ((c, names[0]) for c in commands)
+            pairs = (
+                zip(commands, names, strict=True) if len(names) == len(commands) else ((c, names[0]) for c in commands)
+            )
             named |= dict(pairs)
     return named
 

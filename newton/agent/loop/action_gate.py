@@ -53,7 +53,9 @@ class CensorCheck:
         """Return the message for a person whose input is blocked; None if no censor blocks it."""
         if not self.blocks:
             return None
-        return f"A censor forbids this input: {self.message}. Say it in other words, or change the censor: {self.remedy}"
+        return (
+            f"A censor forbids this input: {self.message}. Say it in other words, or change the censor: {self.remedy}"
+        )
 
     @property
     def remedy(self) -> str:
