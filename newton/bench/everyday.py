@@ -167,7 +167,10 @@ async def run_scenario(newton: AgentServices, url: str, scenario: EverydayScenar
 async def _tell(client: Client, scenario: EverydayScenario, *, today: date) -> _Statements:
     """Tell all statements in order, shifted so that the last one was told a day ago."""
     statements = _Statements()
-    entries = [_Telling(key, *entry) for key, entry in scenario["told"].items()]
+    entries = [
+        _Telling(key, entry[0], entry[1], entry[2] if len(entry) > 2 else "remember")
+        for key, entry in scenario["told"].items()
+    ]
     shift = today - ASKED_AFTER - max(entry.day for entry in entries)
     for (day, way), group in groupby(entries, key=lambda entry: (entry.day, entry.way)):
         at = datetime.combine(day + shift, HOUR).isoformat()

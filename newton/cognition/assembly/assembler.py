@@ -17,6 +17,7 @@ from newton.cognition.assembly.candidate_sections import build_candidate_section
 from newton.cognition.assembly.deduplicator import Deduplicator
 from newton.cognition.assembly.fact_labels import FactLabel
 from newton.cognition.assembly.fill import FillCandidate, FillPlacement, fill
+from newton.cognition.assembly.relevance_floor import NO_FLOOR, RelevanceFloor, find_best_fact, get_probability
 from newton.cognition.assembly.render import (
     LAYERS_BY_DAY,
     DayTokens,
@@ -57,7 +58,6 @@ LIKE_QUESTION_MIN_COSINE = 0.6
 FULL_EVIDENCE = 1.0
 
 TIMELY_INDEX = FEATURE_NAMES.index("timely")
-PROBABILITY_INDEX = FEATURE_NAMES.index("probability")
 
 # Kinds of verbatim text: they need no minimum evidence unless the context is adaptive.
 VERBATIM_KINDS = frozenset({"exchange", "passage"})
@@ -67,8 +67,8 @@ VERBATIM_KINDS = frozenset({"exchange", "passage"})
 class AssemblyInput:
     """Everything besides the candidates that determines a context. It is stored with the bundle for replay.
 
-    Minimums: `min_evidence` applies to derived memories; `relevance_floor` is the minimum probability of being
-    relevant, 0 to use the whole budget, and does not apply to messages of `session_id`. `is_adaptive` leaves out weak
+    Minimums: `min_evidence` applies to derived memories; `relevance_floor` to the probability of being
+    relevant, but not to messages of `session_id`; without it, the whole budget is used. `is_adaptive` leaves out weak
     matches. `triggered` are procedures that the input asks for; `unranked` are memories found without a search, which
     need no evidence. Lines: `focus` are the session's messages that are not sent, best first; `open_decisions` are
     pending decisions that are not candidates; `extra` are lines of the caller. `time_ranges` are the times that the
@@ -95,7 +95,7 @@ class AssemblyInput:
     extra: Sequence[TextBlock]
     header_tokens: Mapping[str, int]
     day_tokens: DayTokens
-    relevance_floor: float = 0.0
+    relevance_floor: RelevanceFloor = NO_FLOOR
     session_id: UUID | None = None
     artifact_selector: ArtifactSelector = DEFAULT_ARTIFACT_SELECTOR
     time_ranges: Sequence[TimeRange] = ()
@@ -268,14 +268,14 @@ def _reject_candidates(
     # procedures do not count for the best evidence: they may be built-in
     comparable = [s.found for s in ordered if s.found.kind != "procedure" and not excluded[s.found.memory_id]]
     best = max((found.evidence_score for found in comparable), default=0.0)
+    best_fact = find_best_fact([s for s in ordered if not excluded[s.found.memory_id]])
     out_of_range = _find_out_of_range(ordered, assembly_input)
-    deduplicator = Deduplicator(assembly_input.identity, focus)
-    rejected: dict[UUID, FillPlacement] = {}
+    deduplicator, rejected = Deduplicator(assembly_input.identity, focus), dict[UUID, FillPlacement]()
     for s in ordered:
         reason = "outside of the requested time" if s.found.memory_id in out_of_range else None
         if not reason and _is_too_far(s.found, assembly_input, best):
             reason = "too far from the input"
-        reason = reason or find_floor_reason(s, assembly_input)
+        reason = reason or _find_floor_reason(s, assembly_input, best_fact)
         if reason := excluded[s.found.memory_id] or deduplicator.find_duplicate_reason(s.found, other_reason=reason):
             rejected[s.found.memory_id] = FillPlacement(s.found.memory_id, None, 0, reason)
     rejected |= reject_surplus_passages(ordered, rejected, assembly_input.artifact_selector.policy.max_selected)
@@ -312,7 +312,7 @@ def find_exclusion_reason(found: RetrievedMemory, assembly_input: AssemblyInput,
 def _find_unwanted_reason(found: RetrievedMemory, assembly_input: AssemblyInput) -> str | None:
     if found.outcome == "failure" and not assembly_input.profile.reach.failures:
         return "its outcome is failure, which the profile excludes"
-    fills = assembly_input.relevance_floor == 0  # any memory that fits is asked for
+    fills = not assembly_input.relevance_floor.minimum  # any memory that fits is asked for
     if found.is_only_question and (
         assembly_input.is_adaptive or (not fills and _is_like_question(found, assembly_input.input))
     ):
@@ -341,12 +341,13 @@ def _is_too_far(found: RetrievedMemory, assembly_input: AssemblyInput, best_evid
     return found.evidence_score < max(profile.floor * min(best_evidence, FULL_EVIDENCE), min_evidence)
 
 
-def find_floor_reason(scored: ScoredMemory, assembly_input: AssemblyInput) -> str | None:
+def _find_floor_reason(scored: ScoredMemory, assembly_input: AssemblyInput, best_fact: float) -> str | None:
     """Return why the memory's probability of being relevant is too low, or None.
 
     The minimum does not apply to memories found by name, time or trigger, or to messages of the session.
     """
-    found, floor, probability = scored.found, assembly_input.relevance_floor, scored.features[PROBABILITY_INDEX]
+    found, probability = scored.found, get_probability(scored)
+    floor = assembly_input.relevance_floor.find_minimum(found.kind, best_fact=best_fact)
     is_of_session = assembly_input.session_id is not None and found.thread_id == assembly_input.session_id
     if probability >= floor or is_of_session or found.memory_id in assembly_input.unranked | assembly_input.triggered:
         return None
