@@ -145,6 +145,16 @@ begin
     update dialogue.task_transitions set text = '[forgotten]'
     where agent_id = scoped_agent and task_id = any(removed_ids) and text is not null;
 
+    delete from dialogue.artifact_versions as a
+    using memory.memories as m
+    where
+        m.agent_id = scoped_agent
+        and m.memory_id = any(removed_ids)
+        and m.kind = 'exchange'
+        and a.agent_id = scoped_agent
+        and a.session_id = m.thread_id
+        and a.position = m.position;
+
     -- a message keeps its position, so that the positions of others stay valid, and its tool call ids, because models
     -- reject a conversation whose calls and results do not match
     update dialogue.messages as d
@@ -434,13 +444,20 @@ as $$
         and target_agent = nullif(current_setting('newton.agent_id', true), '')::uuid
         and e.agent_id = target_agent
         and e.model_id <> a.model_id;
+    delete from dialogue.artifact_vectors as e
+    using memory.active_models as a
+    where
+        a.agent_id = target_agent
+        and target_agent = nullif(current_setting('newton.agent_id', true), '')::uuid
+        and e.agent_id = target_agent
+        and e.model_id <> a.model_id;
 $$;
 
 revoke execute on procedure memory.delete_inactive_embeddings(uuid) from public;
 grant execute on procedure memory.delete_inactive_embeddings(uuid) to newton_app;
 
--- Redacts texts about somebody outside of memories: task goals, document titles, items, bundles (which contain their
--- input) and, where they match the pattern, names of sessions and checkpoints, labels of responses and the reasons in
+-- Redacts texts about somebody outside of memories: task goals, document titles, items, artifacts, bundles (which contain
+-- their input) and, where they match the pattern, names of sessions and checkpoints, labels of responses and the reasons in
 -- memory.forgotten. Of the agent in scope; only ids listed in memory.forgotten.
 create procedure memory.redact_references(target_agent uuid, ids uuid[], pattern text)
 language plpgsql
@@ -456,6 +473,7 @@ begin
     where f.agent_id = scoped_agent and scoped_agent = target_agent and f.memory_id = any(ids);
 
     delete from cognition.bundles where agent_id = scoped_agent and bundle_id = any(redacted_ids);
+    delete from dialogue.artifact_versions where agent_id = scoped_agent and artifact_id = any(redacted_ids);
     update dialogue.tasks set goal = '[forgotten]' where agent_id = scoped_agent and task_id = any(redacted_ids);
     update dialogue.task_transitions set text = '[forgotten]'
     where agent_id = scoped_agent and task_id = any(redacted_ids) and text is not null;

@@ -14,8 +14,8 @@ from typing import Any, Literal, NamedTuple, NotRequired
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
+from newton.bench.daemon_process import run_daemon
 from newton.bench.environment import open_environment
-from newton.bench.http import create_token, run_daemon
 from newton.bench.run_metadata import RunStart, collect_run_metadata
 from newton.bench.scoring import mean
 from newton.client import Client
@@ -23,6 +23,9 @@ from newton.client.context import ContextItem
 from newton.cognition.assembly.fact_labels import OUTDATED
 from newton.content.yaml_source import load_yaml
 from newton.errors import ConfigError, InputError
+from newton.memory import agents
+from newton.runtime.access import tokens
+from newton.runtime.access.tokens import TokenDraft
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption, load_settings
 from newton.runtime.cli.printing import say
@@ -131,8 +134,8 @@ async def run_benchmark(scenarios: Path, *, json: JsonOption = False, details: b
     start, loaded = RunStart(), load_scenarios(scenarios)
     settings = load_settings().model_copy(update={"database_url": None, "model": None})
     async with open_environment(settings) as env:
-        async with run_daemon(env.newton, env.owner_dsn) as url:
-            results = [await run_scenario(env.newton, url, scenario) for scenario in loaded]
+        async with run_daemon(env.newton, env.owner_dsn) as daemon:
+            results = [await run_scenario(env.newton, daemon.url, scenario) for scenario in loaded]
         digest = hashlib.sha256(repr(loaded).encode()).hexdigest()
         receipt = await collect_run_metadata(env, start, data_sha256=digest, budgets=[])
     figures = {**summarize(results), "receipt": receipt}
@@ -157,7 +160,10 @@ def load_scenarios(path: Path) -> list[EverydayScenario]:
 
 async def run_scenario(newton: AgentServices, url: str, scenario: EverydayScenario) -> ScenarioResult:
     """Tell and ask one scenario as an agent of its own, over the HTTP API at `url`."""
-    token = await create_token(newton, f"everyday-{scenario['id']}")
+    scope = newton.scope
+    agent_id = await agents.get_or_create_agent(scope.db, f"everyday-{scenario['id']}", now=scope.now())
+    async with scope.db.transaction(agent_id) as tx:
+        token = await tokens.create_token(tx, TokenDraft("bench", "admin"), agent_id=agent_id, now=scope.now())
     async with Client(url, token=token) as client:
         statements = await _tell(client, scenario, today=newton.scope.now().date())
         asked = [await _ask(client, question, scenario, statements) for question in scenario["asks"]]

@@ -1,10 +1,10 @@
 """Client operations on decisions, procedures, prohibitions, the identity, sessions, tasks and reports."""
 
-from .items import ItemOperations
+from .artifacts import ArtifactOperations
 from .json_types import IdLike, JsonDict, encode_segment
 
 
-class AgentOperations(ItemOperations):
+class AgentOperations(ArtifactOperations):
     """Client operations that return plain JSON. `/openapi.json` describes the fields of each route.
 
     Each raises ApiError, with the code `not_found` for an id or a name that does not exist.

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from newton.clock import Clock, monotonic_ms
 from newton.cognition.assembly.always_on import AlwaysOnSections, list_applicable, select_always_on
-from newton.cognition.assembly.artifact_selection import ArtifactSelector
+from newton.cognition.assembly.artifact_selection import DOCUMENT_LAYER, SESSION_LAYER, ArtifactSelector
 from newton.cognition.assembly.assembler import AssemblyInput, AssemblyResult, assemble
 from newton.cognition.assembly.budget import (
     ContextBudget,
     allocate_budget,
     estimate_complexity,
     reserve_always_on,
-    reserve_session_artifacts,
+    reserve_layer,
 )
 from newton.cognition.assembly.fact_labels import count_label_tokens, label_facts
 from newton.cognition.assembly.relevance_floor import NO_FLOOR, RelevanceFloor
@@ -188,7 +188,7 @@ class ContextBuilder:
         plan = self._create_plan(request, frame_choice, now, gathered)
         candidate_set = collect_candidates(
             gathered,
-            request.input,
+            request,
             reach=plan.profile.reach,
             frame=plan.frame.name,
             relevance_model=self.relevance_model,
@@ -237,18 +237,26 @@ class ContextBuilder:
         )
         always_on = self._select_always_on(request, gathered, frame)
         budget = reserve_always_on(budget, always_on.tokens, max_tokens=request.tokens)
-        selector = self._create_artifact_selector(gathered)
         return ContextPlan(
             now=now,
             frame_choice=frame_choice,
             frame=frame,
             profile=profile,
-            budget=reserve_session_artifacts(
-                budget, selector.reserve_tokens(gathered.artifacts.found, request.sent_messages)
-            ),
+            budget=self._reserve_found(budget, gathered, request),
             extra=fit_extra_lines(extra_lines, max_tokens=budget.layers.get("additional", 0) - extra_header),
             always_on=always_on,
         )
+
+    def _reserve_found(
+        self, budget: ContextBudget, gathered: GatheredSources, request: ContextBuildRequest
+    ) -> ContextBudget:
+        """Return the budget with the tokens of session artifacts and of passages of documents, if any were found."""
+        selector = self._create_artifact_selector(gathered)
+        artifacts = selector.reserve_tokens(gathered.artifacts.found, request.sent_messages)
+        has_passages = any(found.kind == "passage" for found in gathered.recall_result.memories)
+        policy = self.artifact_policy
+        documents = policy.max_passage_tokens if has_passages and policy.max_selected else 0
+        return reserve_layer(reserve_layer(budget, SESSION_LAYER, artifacts), DOCUMENT_LAYER, documents)
 
     def _select_always_on(
         self, request: ContextBuildRequest, gathered: GatheredSources, frame: Frame
@@ -334,6 +342,7 @@ class ContextBuilder:
             tasks=build_task_section(gathered.session_data.task_stack, layers, headers, count_tokens=count_tokens),
             fact_labels=label_facts(candidate_set.memories, now=plan.now, tokens=count_label_tokens(count_tokens)),
             relation_evidence=candidate_set.relation_evidence,
+            observations=candidate_set.observations,
         )
 
     def rank_focus(

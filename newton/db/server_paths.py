@@ -98,11 +98,26 @@ def _find_package() -> Path:
     return Path(found.origin).parents[1]
 
 
+def find_admin_program(name: str) -> str:
+    """Return the path of an administration program, or its name if it is not found.
+
+    It also looks in the folders of such programs: a root shell made by "su" does not have them in PATH.
+    """
+    return shutil.which(name) or shutil.which(name, path="/usr/local/sbin:/usr/sbin:/sbin") or name
+
+
 def _ensure_server_user() -> None:
     with contextlib.suppress(KeyError):
         pwd.getpwnam(SERVER_USER)
         return
-    command = ["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", SERVER_USER]
+    command = [
+        find_admin_program("useradd"),
+        "--system",
+        "--no-create-home",
+        "--shell",
+        "/usr/sbin/nologin",
+        SERVER_USER,
+    ]
     try:
         subprocess.run(command, check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError) as error:

@@ -50,7 +50,7 @@ _CUES: tuple[tuple[CueKind, re.Pattern[str]], ...] = tuple(
 
 # Requests. The lookahead distinguishes "Run the tests" from "Run 5 failed".
 _ASKS = re.compile(
-    r"\W*+(?:(?:ok(?:ay)?|hey|hi|hello|well|now|then|so|and|also|first|next|just)\b\W++){0,3}+"
+    r"\W*+(?>(?:(?:ok(?:ay)?|hey|hi|hello|well|now|then|so|and|also|first|next|just)\b\W++){0,3})"
     r"(?:please|pls|kindly|(?:can|could|would|will) (?:you|we)|i(?:'d| would) like|i (?:want|need) you to|"
     r"(?:let'?s|let us) (?:look|see|check|try|find|fix)|"
     r"(?:look|check|fix|find|see|show|tell|explain|run|rerun|try|test|debug|investigate|read|open|write|add|make|create|"
@@ -66,7 +66,7 @@ _ENDINGS = (
     "|sh|sql|svg|swift|toml|tsx?|txt|xml|ya?ml|zip"
 )
 _NAME = re.compile(
-    r"(?<![\w/.:@+-])(?=~?[\w./@+-])(?:(?P<root>[A-Za-z]:\\|~?\.{0,2}/)?+[\w.@+-]++(?:[/\\][\w.@+-]++)++"
+    r"(?<![\w/.:@+-])(?=~?[\w./@+-])(?:(?P<root>[A-Za-z]:\\|~?\.{0,2}/)?[\w.@+-]++(?>(?:[/\\][\w.@+-]++)+)"
     rf"|(?:(?:[\w@+-]++\.){{1,6}}?(?i:{_ENDINGS})|[\w@+-]{{2,100}}+\.[ch])(?![\w@+(-]|\.\w))"
 )
 _URL = re.compile(r"\bhttps?://[^\s<>\"')\]]++")

@@ -19,8 +19,8 @@ class SecretPattern(NamedTuple):
     """The pattern of one kind of credential. A match is replaced as a whole.
 
     A text is searched only if it contains one of the lower-case `hints`. With `must_look_random`, a match must also
-    look like random characters, because ordinary words match too. Quantifiers are possessive, so a search takes linear
-    time.
+    look like random characters, because ordinary words match too. Quantifiers are possessive and groups are atomic,
+    so a search takes linear time. No group has a possessive quantifier: Python before 3.11.5 matches those wrongly.
     """
 
     kind: str
@@ -40,8 +40,8 @@ SECRET_PATTERNS: tuple[SecretPattern, ...] = (
         "private-key",
         "-----begin",
         # to its end marker; a truncated key up to its last line
-        rf"-----BEGIN {_PRIVATE_KEY_LABEL}(?:(?:[^-]++|-(?!----))*+-----END {_PRIVATE_KEY_LABEL}"
-        r"|(?:\s*+[A-Za-z0-9+/=]{40,}+)++)",
+        rf"-----BEGIN {_PRIVATE_KEY_LABEL}(?:(?>(?:[^-]+|-(?!----))*)-----END {_PRIVATE_KEY_LABEL}"
+        r"|(?>(?:\s*[A-Za-z0-9+/=]{40,})+))",
     ),
     _secret("age-key", "age-secret-key-1", r"\bAGE-SECRET-KEY-1[0-9A-Z]{58}\b"),
     _secret("aws-key", "akia asia abia acca", r"\b(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}\b"),

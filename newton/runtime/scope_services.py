@@ -13,6 +13,7 @@ from newton.agent.inventory.memory_lists import MemoryListService
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.history_match import HistoryMatcher
 from newton.agent.scope import AgentScope
+from newton.agent.services.artifacts import ArtifactService
 from newton.agent.services.conflicts import ConflictService
 from newton.agent.services.curation import CurationService
 from newton.agent.services.entities import EntityService
@@ -53,6 +54,7 @@ class ScopeServices:
     memory_lists = _service(MemoryListService)
     documents = _service(DocumentService)
     items = _service(ItemService)
+    artifacts = _service(ArtifactService)
     erasure = _service(ErasureService)
     history_matcher = _service(HistoryMatcher)
     responses = _service(ResponseService)

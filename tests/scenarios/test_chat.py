@@ -19,8 +19,10 @@ from newton.providers.fakes import HashEmbedder, ScriptedChat
 from newton.runtime.chat_backend.local import LocalAgent
 from newton.runtime.chat_backend.protocol import ChatBackend
 from newton.runtime.chat_backend.remote import RemoteAgent
-from newton.runtime.cli.talk.chat import ChatConversation, RedactingFileHistory
-from newton.runtime.cli.talk.slash_commands import TOOL_COMMANDS
+from newton.runtime.cli.talk.chat import RedactingFileHistory
+from newton.runtime.cli.talk.chat_conversation import ChatConversation
+from newton.runtime.cli.talk.slash_commands import run_slash_command
+from newton.runtime.cli.talk.tool_commands import TOOL_COMMANDS
 from tests.endpoint import Wire, endpoint
 from tests.scenarios.conftest import Meet, Mind, newton
 from tests.scenarios.test_turn import log
@@ -53,7 +55,7 @@ def conversation(mind: Mind, partner: ChatBackend, *said: str, begin: asyncio.Ev
             return line
         raise EOFError
 
-    return ChatConversation(backend=partner, read_line=read, name="s1")
+    return ChatConversation(backend=partner, read_line=read, run_command=run_slash_command, name="s1")
 
 
 async def titles(mind: Mind) -> list[str]:

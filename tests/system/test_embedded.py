@@ -14,7 +14,14 @@ from typing import Protocol
 import pytest
 
 from newton.db.embedded_server import DATABASE, EmbeddedServer, delete_data
-from newton.db.server_paths import MAJOR, SOCKET, SOCKET_PATH_LIMIT, ServerPaths, find_database_folder
+from newton.db.server_paths import (
+    MAJOR,
+    SOCKET,
+    SOCKET_PATH_LIMIT,
+    ServerPaths,
+    find_admin_program,
+    find_database_folder,
+)
 from tests.system.servers import SLOW, alive, base, data, fresh, postmaster, run, wait
 from tests.system.typed import typed
 
@@ -219,6 +226,14 @@ async def test_a_closed_home_stays_closed(tmp_path: Path) -> None:
         made = data(home)
         delete_data(home)
         assert not made.exists(), "what is discarded is gone"
+
+
+def test_the_user_of_the_server_is_created_though_path_names_no_folder_of_administration(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert Path(find_admin_program("useradd")).is_absolute() or not Path("/usr/sbin/useradd").exists()
+    assert find_admin_program("no-such-program") == "no-such-program"
 
 
 def test_the_first_start_says_where_a_database_outside_of_the_data_folder_lies(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from newton.client import ApiError, Client
 from newton.db.pool import Database
-from newton.runtime.cli.talk.slash_commands import TOOL_COMMANDS, format_result, parse_arguments
+from newton.runtime.cli.talk.tool_commands import TOOL_COMMANDS, format_result, parse_arguments
 from tests.support import has_code
 from tests.system.served import OPERATOR, Api, served
 

@@ -9,8 +9,8 @@ from newton.agent.loop.tools import TOOLS as MODEL_TOOLS
 from newton.client import Client
 from newton.runtime.cli.app import build_app
 from newton.runtime.cli.command_registry import COMMAND_GROUPS, SYNONYMS, TOP_LEVEL_COMMANDS
-from newton.runtime.cli.talk.chat import BUILTIN_COMMANDS
-from newton.runtime.cli.talk.slash_commands import TOOL_COMMANDS
+from newton.runtime.cli.talk.slash_commands import BUILTIN_COMMANDS
+from newton.runtime.cli.talk.tool_commands import TOOL_COMMANDS
 from newton.runtime.interface_matrix import INTERFACES, AbsenceReason, load_verbs
 from newton.runtime.tools.mcp_tools import TOOLS
 from tests.docs.reference import describe_api

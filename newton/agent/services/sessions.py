@@ -160,7 +160,7 @@ class SessionService:
         room = self._token_limit(max_tokens)
         async with self._session(ref) as (tx, ctx, session_id):
             before = await _read_view(tx, agent_id=ctx.agent_id, session_id=session_id)
-        await self.compaction.load_view(session_id, max_tokens=room)
+        await self.compaction.compact(session_id, max_tokens=room)
         return before, await self.get_view(ref)
 
     async def list_entries(self, ref: str) -> Sequence[EntryStatus]:

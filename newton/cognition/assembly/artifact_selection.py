@@ -14,7 +14,7 @@ from newton.cognition.request import SentMessages
 from newton.cognition.sources.session_artifacts import DEFAULT_ARTIFACT_POLICY, ArtifactPolicy, LineRange
 from newton.memory.search_types import RetrievedMemory
 
-SESSION_LAYER = "session"
+SESSION_LAYER, DOCUMENT_LAYER = "session", "documents"
 
 ALREADY_SENT = "the message itself is sent to the model"
 LEXICAL_WEIGHT = 1.0  # weight of the lexical overlap in the ranking; the cosine has weight 1

@@ -202,6 +202,7 @@ def _item_json(c: ScoredCandidate, *, source: str) -> "ContextItem":
         "tokens": c.tokens,
         "text": c.text,
         "source": source,
+        "trust": c.scored.found.trust,
         "told_at": c.scored.found.told_at.isoformat(),
         "valid_to": c.scored.found.valid_to.isoformat() if c.scored.found.valid_to else None,
         "contradicts": [str(memory_id) for memory_id in c.contradicted_ids],

@@ -15,6 +15,7 @@ from newton.cognition.sources.gathered_data import (
     InputMatches,
     SessionContextData,
 )
+from newton.cognition.sources.observations import FoundObservation, ObservationSource
 from newton.cognition.sources.session_artifacts import (
     DEFAULT_ARTIFACT_POLICY,
     ArtifactPolicy,
@@ -156,6 +157,7 @@ class ContextSources:
             )
             core = start("input embedding", self._embed_core_after_tasks(request, stack), None)
             artifacts = start("session artifacts", self._read_artifacts(source_request), NO_ARTIFACTS)
+            observations = start("tool results", self._find_observations(source_request), ())
         missing = {**recall_result.result().missing, **reader.missing, **session_data.result().missing}
         gathered = GatheredSources(
             recall_result=recall_result.result(),
@@ -164,6 +166,7 @@ class ContextSources:
             input_matches=matches.result(),
             recent_events=events.result() if events else RecentEvents(),
             artifacts=artifacts.result(),
+            observations=observations.result(),
             filters=request.filters,
             time_ranges=source_request.time_ranges,
             missing=missing,
@@ -186,6 +189,26 @@ class ContextSources:
             db=self.db, embedder=self.embedder, timeout_seconds=self.timeout_seconds / 2, policy=self.artifact_policy
         )
         return await source.read(source_request.request, source_request.hidden_ids)
+
+    async def read_observations(self, request: ContextBuildRequest, *, now: datetime) -> Sequence[FoundObservation]:
+        """Read the events of the session, and those of others that match the input; none if this takes too long."""
+        source_request = SourceRequest(
+            request=request,
+            reach=GatherOptions(),
+            hidden_ids=await self._find_hidden_ids(request),
+            now=now,
+            time_ranges=find_asked_times(request.input, now=now),
+        )
+        embedder = CachingEmbedder(self.embedder, self.known_vectors) if self.embedder else None
+        finding = replace(self, embedder=embedder)._find_observations(source_request)
+        return await _SourceReader(self.timeout_seconds).read_or_default("tool results", finding, default=())
+
+    async def _find_observations(self, source_request: SourceRequest) -> Sequence[FoundObservation]:
+        request = source_request.request
+        if not request.filters.allows_kind("event"):
+            return ()
+        source = ObservationSource(db=self.db, embedder=self.embedder, timeout_seconds=self.timeout_seconds / 2)
+        return await source.read(request, source_request.hidden_ids, source_request.time_ranges)
 
     async def read_session_data(self, request: ContextBuildRequest, *, now: datetime) -> SessionContextData:
         """Read the data that needs no search: identity, censors, session state and task stack."""

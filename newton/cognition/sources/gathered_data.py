@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from newton.cognition.request import NO_FILTERS, ContextFilters
+from newton.cognition.sources.observations import FoundObservation
 from newton.cognition.sources.session_artifacts import FoundArtifacts
 from newton.cognition.sources.session_state import SessionState
 from newton.dialogue.task_tree import EMPTY_STACK, TaskStack
@@ -53,8 +54,8 @@ class GatheredSources:
     """The results of all sources.
 
     `core_vector` is the embedding of the input without its greeting, None if it has no greeting. `procedures` were
-    triggered by the input and not found by the search. `time_ranges` are the times that the input asks for. `missing`
-    maps unavailable or incomplete sources to reasons.
+    triggered by the input and not found by the search. `observations` are events, of this session and of others.
+    `time_ranges` are the times that the input asks for. `missing` maps unavailable or incomplete sources to reasons.
     """
 
     recall_result: RecallResult
@@ -65,6 +66,7 @@ class GatheredSources:
     recent_events: RecentEvents = field(default_factory=RecentEvents)
     procedures: Sequence[RetrievedMemory] = ()
     artifacts: FoundArtifacts = NO_ARTIFACTS
+    observations: Sequence[FoundObservation] = ()
     filters: ContextFilters = NO_FILTERS
     time_ranges: Sequence[TimeRange] = ()
 

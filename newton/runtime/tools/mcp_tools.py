@@ -4,7 +4,8 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from newton.agent import decision_inputs, inputs
+from newton.agent import artifact_inputs, decision_inputs, inputs
+from newton.agent.document_inputs import DeleteDocumentInput, DocumentsInput, IngestDocumentInput
 from newton.agent.inputs import ToolInput
 from newton.agent.loop.tools import ToolResult, parse_input
 from newton.agent.memory_inputs import ListMemoriesInput
@@ -13,7 +14,14 @@ from newton.errors import DatabaseError, NewtonError, NotFoundError
 from newton.memory.memory import Trust
 from newton.runtime.access.tokens import TokenScope
 from newton.runtime.hint_names import ORIGIN_INTERFACES, HintInterface, rename_in_error
-from newton.runtime.tools import decision_tools, judgement_tools, memory_tools, session_tools
+from newton.runtime.tools import (
+    artifact_tools,
+    decision_tools,
+    document_tools,
+    judgement_tools,
+    memory_tools,
+    session_tools,
+)
 from newton.runtime.tools.tool_caller import ToolCaller
 from newton.runtime.wiring import AgentServices
 
@@ -118,6 +126,9 @@ TOOLS: Mapping[str, McpTool] = {
     "set_outcome": _writer(inputs.EpisodeOutcomeInput, memory_tools.set_outcome, is_idempotent=True),
     "entities": _reader(inputs.EntitiesInput, memory_tools.list_entities),
     "note_lesson": McpTool(inputs.LessonInput, "adds", _agent_tool("note_lesson"), is_idempotent=True),
+    "documents": _reader(DocumentsInput, document_tools.list_documents),
+    "ingest_document": _writer(IngestDocumentInput, document_tools.ingest_document, is_idempotent=True),
+    "delete_document": McpTool(DeleteDocumentInput, "destroys", document_tools.delete_document),
     "working_memory": _reader(inputs.WorkingMemoryInput, memory_tools.show_working_memory),
     "decide": McpTool(decision_inputs.DecisionInput, "adds", _agent_tool("decide")),
     "preview": _reader(decision_inputs.PreviewDecisionInput, decision_tools.preview),
@@ -139,6 +150,10 @@ TOOLS: Mapping[str, McpTool] = {
     "messages": _reader(inputs.ReadMessagesInput, session_tools.read_messages),
     # a record of what was said is no act: it warns of what a censor forbids, and is stored
     "note_exchange": McpTool(inputs.NoteExchangeInput, "adds", session_tools.note_exchange),
+    "artifacts": _reader(artifact_inputs.SessionArtifactsInput, artifact_tools.list_artifacts),
+    "read_artifact": _reader(artifact_inputs.ReadSessionArtifactInput, artifact_tools.read_artifact),
+    "diff_artifact": _reader(artifact_inputs.DiffArtifactInput, artifact_tools.diff_artifact),
+    "save_artifact": _writer(artifact_inputs.SaveArtifactInput, artifact_tools.save_artifact, is_idempotent=True),
     "procedures": _reader(inputs.ProceduresInput, judgement_tools.show_procedures),
     "procedure_outcome": _writer(inputs.ProcedureOutcomeInput, judgement_tools.record_procedure_outcome),
     "censors": _reader(inputs.ListCensorsInput, judgement_tools.list_censors),

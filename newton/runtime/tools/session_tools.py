@@ -1,10 +1,16 @@
 """Tools on sessions and tasks."""
 
+import json
+from datetime import datetime
+
 from newton.agent import inputs
 from newton.agent.loop.tools import ToolResult
 from newton.agent.services.tasks import TaskService
 from newton.dialogue.messages import Message
 from newton.dialogue.task_tree import Task
+from newton.heart.events.event_store import NewEvent
+from newton.heart.events.tool_results import ToolOutcome, to_event
+from newton.ids import new_id
 from newton.memory.hygiene import count_redactions
 from newton.runtime.tools.tool_caller import ToolCaller
 from newton.runtime.tools.views import to_message_info, to_session_info, to_task_change, to_task_infos
@@ -60,7 +66,7 @@ async def _answer(tasks: TaskService, task: Task) -> ToolResult:
 
 
 async def note_exchange(caller: ToolCaller, args: inputs.NoteExchangeInput) -> ToolResult:
-    """Store a message of the user and the reply to it, as the client reports them.
+    """Store a message of the user, the reply to it and the results of the tools, as the client reports them.
 
     The trust of the message is at most the caller's. A matching censor only warns, because the messages were sent
     already; a match with the reply is counted.
@@ -70,11 +76,20 @@ async def note_exchange(caller: ToolCaller, args: inputs.NoteExchangeInput) -> T
     said = Message(role="user", content=args.user, said_at=now, min_trust=caller.trust)
     reply = args.assistant and Message(role="assistant", content=args.assistant, said_at=now)
     messages = [said, reply] if reply else [said]
-    stored = await caller.newton.sessions(caller.origin).append(args.session, messages)
+    service = caller.newton.sessions(caller.origin)
+    stored = await service.append(args.session, messages)
+    events = [_to_event(one, at=now) for one in args.tools]
+    recorded = await service.record_events(args.session, events) if events else 0
     await caller.newton.process_written(caller.origin)
     redacted = count_redactions(*(one.message.content for one in stored))
-    fields = {"session": args.session, "messages": len(stored), "redacted": redacted, "warning": warning}
+    counts = {"messages": len(stored), "tool_results": recorded, "redacted": redacted}
+    fields = {"session": args.session, **counts, "warning": warning}
     return ToolResult({name: value for name, value in fields.items() if value})
+
+
+def _to_event(run: inputs.ToolRunInput, *, at: datetime) -> NewEvent:
+    outcome = ToolOutcome(run.tool, json.dumps(run.input, ensure_ascii=False), run.output, run.is_error)
+    return NewEvent(ref=str(new_id()), event=to_event(outcome, occurred_at=at), is_tool_result=True)
 
 
 async def _check_exchange(caller: ToolCaller, args: inputs.NoteExchangeInput) -> str | None:

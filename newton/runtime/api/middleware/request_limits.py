@@ -46,7 +46,7 @@ NUL_CHARACTER = InputError(
     "The request contains a NUL character.", hint="Remove the NUL character; PostgreSQL cannot store it."
 )
 
-_STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
+_STRING_OR_BRACKET = re.compile(rb'"(?>(?:[^"\\]+|\\.)*)"|[\[{]|[\]}]', re.DOTALL)
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 

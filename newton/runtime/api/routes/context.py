@@ -38,7 +38,8 @@ class ContextRequest(ContextInput):
         examples=["planning"],
     )
     omit_session_messages: bool = Field(
-        default=False, description="Leave out the messages of the session, for a caller that has them already."
+        default=False,
+        description="Leave out the messages and events of the session, for a caller that has them already.",
     )
     profile: Name | None = Field(None, description="The name of the profile that scores the memories.")
     as_of: Timestamp | None = Field(None, description="Build the context as of this time in the past.")
@@ -78,7 +79,7 @@ async def _to_context_query(caller: AuthenticatedCaller, body: ContextRequest) -
     sets = {name: frozenset(getattr(body, name)) for name in ("kinds", "event_types", "entity_types")}
     excluded = frozenset([await resolve_memory_ref(caller, ref) for ref in body.exclude])
     session_id, related = await _find_sessions(newton, body.session)
-    sent = SentMessages(session_id=session_id, first_position=0) if session_id else None
+    sent = SentMessages(session_id=session_id, first_position=0, has_events=True) if session_id else None
     return ContextBuildRequest(
         agent_id=newton.scope.agent_id,
         input=body.input,

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from newton.agent.field_types import Timestamp
 from newton.agent.inputs import RecallInput
-from newton.memory.memory import RECALLABLE_KINDS, Kind, Trust
+from newton.memory.memory import Kind, Trust
 from newton.runtime.api.auth import ReadAccess
 from newton.runtime.api.base_models import ORIGIN, ResponseModel, with_example
 
@@ -21,7 +21,6 @@ class RecallRequest(RecallInput):
     model_config = with_example(query="Where does Ana live?", limit=5)
 
     limit: int = Field(10, ge=1, le=1_000)
-    kinds: list[Kind] | None = Field(None, min_length=1, description="Search only memories of these kinds.")
     include_quarantined: bool = Field(
         default=False, description="Include quarantined memories, such as tool output and text from the web."
     )
@@ -56,7 +55,7 @@ async def recall_memories(body: RecallRequest, caller: ReadAccess) -> RecallResp
     """Search the memory by meaning and by words."""
     recalled = await caller.newton.memories(ORIGIN).recall(
         body.query,
-        kinds=body.kinds or RECALLABLE_KINDS,
+        kinds=body.kinds,
         limit=body.limit,
         include_quarantined=body.include_quarantined,
         as_of=body.as_of,

@@ -9,13 +9,6 @@ from newton.agent.loop.prompt import count_message_tokens, to_chat_messages
 from newton.agent.services.sessions import ViewPreview
 from newton.dialogue.branches import BranchSummary, SessionCheckpoint
 from newton.dialogue.compaction.entry_store import EntryStatus
-from newton.dialogue.compaction.progress_events import (
-    CompactionCompleted,
-    CompactionEvent,
-    CompactionFailed,
-    CompactionProgressed,
-    CompactionStarted,
-)
 from newton.dialogue.log import InjectedRange
 from newton.dialogue.messages import Message, StoredMessage
 from newton.dialogue.view import CompactionEntry, ViewMessage
@@ -27,18 +20,10 @@ from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
+from newton.runtime.cli.progress import print_progress
 
 MAX_TEXT_CHARS = 100
 MAX_TITLE_CHARS = 60
-
-# The effect of each compaction strategy.
-STRATEGY_MESSAGES = {
-    "mask_outputs": "old tool outputs were omitted",
-    "tool_calls": "older tool calls were summarized",
-    "threshold": "the oldest turns were summarized",
-    "goal_batch": "finished turns were summarized together",
-    "goal_merge": "older summaries were merged",
-}
 
 MaxTokensOption = Annotated[int | None, Parameter(help="Maximum tokens (default: the setting conversation_tokens).")]
 SessionArgument = Annotated[str, Parameter(help="Name of the session.")]
@@ -266,27 +251,6 @@ async def show_compaction_stats(
         say(f"{one.strategy:<14}{runs} in {sessions}{failed}; {one.saved:,} tokens saved; {duration}; {last}")
     if not stats:
         say("No compactions yet.")
-
-
-def print_progress(event: CompactionEvent) -> None:
-    """Print the progress of a compaction (summarizing old messages), if standard error is a terminal."""
-    if not formatting.is_interactive():
-        return
-    match event:
-        case CompactionStarted():
-            formatting.print_status(f"Compacting the conversation: {event.current:,} of {event.max:,} tokens …")
-        case CompactionProgressed():
-            formatting.print_status(f"Compacting the conversation: {event.processed / event.total:.0%}")
-        case CompactionCompleted():
-            effect = STRATEGY_MESSAGES.get(event.strategy, "older messages were summarized")
-            full = " Nothing more can be compacted." if event.exhausted else ""
-            formatting.print_status("")
-            formatting.print_notice(
-                f"(Compacted: {effect}; {event.saved:,} tokens saved, {event.new_count:,} remain.{full})"
-            )
-        case CompactionFailed():
-            formatting.print_status("")
-            formatting.print_notice(f"(Compaction failed: {event.error.rstrip('.')}.)")
 
 
 def format_checkpoints(checkpoints: Sequence[SessionCheckpoint], session: str) -> str:

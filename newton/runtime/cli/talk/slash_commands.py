@@ -1,158 +1,195 @@
-"""Slash commands of the chat that each call one tool, and the format of their results."""
+"""Slash commands of the chat: those that act on the conversation, and the dispatch of a line to its command."""
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple, cast
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from newton.content.yaml_models import did_you_mean
 from newton.errors import InputError
-from newton.runtime.tools.mcp_tools import TOOLS
+from newton.memory.hygiene import clean_ref
+from newton.runtime.chat_backend.view_models import ProposalView
+from newton.runtime.cli import formatting
+from newton.runtime.cli.conversations.sessions import format_checkpoints
+from newton.runtime.cli.conversations.tasks import run_task_command
+from newton.runtime.cli.printing import say
+from newton.runtime.cli.talk.chat_conversation import ChatConversation
+from newton.runtime.cli.talk.tool_commands import find_command, format_help, format_result, parse_arguments
 
-HELP_COLUMN = 44
-LABELS = ("memory_id", "decision_id", "bundle_id", "session", "name", "line_id")  # the first field of an item's line
+HELP_TEXT = """\
+/context          show the context of the last answer, by layer, with scores
+/why NUMBER       explain an item of /context; /why TEXT finds a memory by its text, selected or not
+/frame            show the frame of the last answer, its confidence and the reason
+/frame NAME       use this frame for the next inputs; /frame auto selects one for each input again
+/model            list the chat models; /model NAME uses this one for the next inputs
+/remember TEXT    store a fact
+/private          store nothing of the next inputs and answers; /private again ends it
+/checkpoint NAME  set a checkpoint here; /checkpoint alone lists the checkpoints
+/branch NAME [AT] continue in a new session from here, or from a checkpoint or a message position
+/switch NAME      continue in another session, or create it; /switch alone shows the current one
+/task             show the tasks; /task push GOAL, pop RESULT, block REASON, resume NUMBER, fail REASON
+/yes, /no [N]     accept or reject a proposed standing instruction; number N of several
+/help             show this help
+/quit             leave (so does Ctrl-D); Ctrl-C stops an answer and stores the part received so far"""
+
+AUTO_FRAME = "auto"
 
 
-_ARGUMENT = re.compile(r'\s*(?:"([^"]*)"|(\S+))')
+async def run_slash_command(conversation: ChatConversation, text: str) -> None:
+    """Run the command on a line that begins with "/", and print its result. Raises InputError for an unknown name."""
+    name, _, rest = text.partition(" ")
+    if command := BUILTIN_COMMANDS.get(name):
+        if result := command(conversation, rest.strip()):
+            await result
+    else:
+        tool_command = find_command(name, BUILTIN_COMMANDS)
+        arguments = parse_arguments(tool_command, rest.strip(), session=conversation.name)
+        say(format_result(await conversation.backend.call_tool(tool_command.tool, arguments)))
 
 
-class SlashCommand(NamedTuple):
-    """A slash command that calls one tool.
+def print_help(conversation: ChatConversation, _: str) -> None:
+    """Print the help of all slash commands."""
+    say(f"{HELP_TEXT}\n\n{format_help()}")
 
-    `parameters` are the tool's arguments in the order of the line; the last one takes the rest of the line. With
-    `uses_session`, the session of the conversation is also passed. With `has_reason`, the text after "because" is
-    passed as a reason.
+
+def print_context(conversation: ChatConversation, _: str) -> None:
+    """Print the context of the last answer, layer by layer."""
+    turn = conversation.require_last_turn()
+    say(f"{formatting.format_bundle(turn.context_summary)}\n\n{formatting.format_refresh(turn)}")
+    if turn.context_summary.has_nothing_relevant:
+        formatting.print_notice("(No memory was relevant; the model got only the messages of this conversation.)")
+
+
+async def explain_item(conversation: ChatConversation, item: str) -> None:
+    """Print why a memory is in the context of the last answer or not: its number there, or a part of its text."""
+    last_turn = conversation.require_last_turn()
+    if not last_turn.remembered:
+        what = "The items of a private answer's context cannot be explained, because the context is not stored."
+        raise InputError(what, hint="/context lists the items of the context of the last answer.")
+    bundle_id = last_turn.context_summary.bundle_id
+    say(formatting.format_candidate_explanation(await conversation.backend.explain_memory(bundle_id, item)))
+
+
+async def set_frame(conversation: ChatConversation, name: str) -> None:
+    """Use a frame for the next inputs, "auto" for a selected one; without a name, print the current one."""
+    if name:
+        conversation.frame = None if name == AUTO_FRAME else await conversation.backend.resolve_frame(name)
+    say(f"Frame: {conversation.frame or 'selected for each input'}.")
+    if not name and conversation.last_turn:
+        frame = conversation.last_turn.context_summary.frame
+        say(f"Last answer: {formatting.format_frame(frame)}; reason: {frame['reason']}.")
+
+
+async def select_model(conversation: ChatConversation, name: str) -> None:
+    """Use a chat model for the next inputs; without a name, print the current one and those available."""
+    if name:
+        await conversation.backend.select_model(name)
+    say(f"Model: {conversation.backend.model or 'none; answers only quote memory'}.")
+    if not name and (names := await conversation.backend.list_models()):
+        say(f"Available models: {', '.join(names)}.")
+
+
+async def remember(conversation: ChatConversation, text: str) -> None:
+    """Store a fact and print what became of it."""
+    report = await conversation.backend.remember(text)
+    say(formatting.format_remember_report(report, settle_command="/settle"))
+    formatting.print_censor_warning(report.warning)
+
+
+def toggle_privacy(conversation: ChatConversation, _: str) -> None:
+    """Begin to store nothing of the inputs and answers, or end it."""
+    if conversation.private_messages is None:
+        conversation.private_messages = []
+        say("Private: nothing of the next inputs and answers is stored. Memory is still used. /private ends it.")
+    else:
+        conversation.private_messages = None
+        say("Inputs and answers are stored again. The model is not sent what was private.")
+
+
+async def run_task(conversation: ChatConversation, text: str) -> None:
+    """Run a command of the task stack in this session and print its result."""
+    await conversation.backend.create_session(conversation.name)
+    say(await run_task_command(await conversation.backend.open_tasks(conversation.name), text))
+
+
+async def set_checkpoint(conversation: ChatConversation, name: str) -> None:
+    """Set a checkpoint at the last message, or list the checkpoints without a name."""
+    await conversation.backend.create_session(conversation.name)
+    if name:
+        checkpoints = [
+            await conversation.backend.create_checkpoint(conversation.name, clean_ref(name, what="checkpoint"))
+        ]
+    else:
+        checkpoints = list(await conversation.backend.list_checkpoints(conversation.name))
+    say(format_checkpoints(checkpoints, conversation.name))
+
+
+async def create_branch(conversation: ChatConversation, text: str) -> None:
+    """Create a session from a position of this one, and continue in it: "NAME [POSITION]"."""
+    name, _, at = text.partition(" ")
+    await conversation.backend.create_session(conversation.name)
+    await conversation.backend.create_branch(
+        conversation.name, clean_ref(name, what="session"), position=at.strip() or None
+    )
+    await switch_session(conversation, name)
+
+
+async def switch_session(conversation: ChatConversation, name: str) -> None:
+    """Close the current session and continue in the session `name`; print the name of the current session.
+
+    Without a name, only print the current one.
     """
-
-    tool: str
-    parameters: tuple[str, ...]
-    help_text: str
-    uses_session: bool = False
-    has_reason: bool = False
-
-    @property
-    def usage(self) -> str:
-        """Return the names of the arguments in capitals, as the help shows them."""
-        return " ".join((*self.parameters, *(("because", "reason") if self.has_reason else ()))).upper()
+    previous = conversation.name
+    exists = not name or await conversation.backend.has_session(clean_ref(name, what="session"))
+    if name:
+        await conversation.close_session()
+        conversation.name, conversation.last_turn = name, None
+    note = "" if exists else f" It is new; /switch {previous} returns to the previous one."
+    say(f"Session {conversation.name}.{note}")
 
 
-TOOL_COMMANDS: Mapping[str, SlashCommand] = {
-    "/recall": SlashCommand("recall", ("query",), "search the memories"),
-    "/list": SlashCommand("list_memories", ("text",), "list the stored memories, newest first"),
-    "/expand": SlashCommand("expand", ("memory_id", "offset"), "read a memory in full"),
-    "/confirm": SlashCommand("confirm", ("memory_id",), "confirm that a fact is true"),
-    "/supersede": SlashCommand("supersede", ("memory_id", "content"), "replace a fact by a newer one"),
-    "/retract": SlashCommand("retract", ("memory_id",), "retract a fact that was never true"),
-    "/forget": SlashCommand(
-        "forget", ("memory_id", "token"), "show what would be deleted, and a token; with the token, delete it"
-    ),
-    "/conflicts": SlashCommand("conflicts", (), "list facts that may contradict each other"),
-    "/settle": SlashCommand(
-        "settle_conflict", ("memory_id", "keep"), "say which fact is right: newer, older, both or same"
-    ),
-    "/outcome": SlashCommand("set_outcome", ("memory_id", "outcome"), "set the outcome of an episode"),
-    "/entities": SlashCommand("entities", ("name",), "list known people and things, or the relations of one"),
-    "/working-memory": SlashCommand(
-        "working_memory", ("profile", "max_tokens"), "show the memories that this session stored, showed or read", True
-    ),
-    "/decide": SlashCommand("decide", ("confidence", "description"), "record a decision", has_reason=True),
-    "/preview": SlashCommand(
-        "preview", ("confidence", "description"), "check a decision without recording it", has_reason=True
-    ),
-    "/think": SlashCommand("think", ("decision_id", "text"), "record a thought on a decision"),
-    "/review": SlashCommand("review", ("decision_id", "outcome", "lesson"), "record the outcome of a decision"),
-    "/decisions": SlashCommand("decisions", ("category",), "list the decisions"),
-    "/decision": SlashCommand("decision", ("decision_id",), "show a decision in full"),
-    "/outcomes": SlashCommand("outcomes", ("category",), "list the outcomes and lessons of decisions"),
-    "/calibration": SlashCommand(
-        "calibration", ("category",), "compare the confidence stated in decisions with outcomes"
-    ),
-    "/guardrails": SlashCommand("guardrails", (), "list the guardrails, the rules for decisions"),
-    "/done": SlashCommand("done", ("decision_id",), "mark a decision as carried out"),
-    "/sessions": SlashCommand("sessions", ("limit",), "list the sessions"),
-    "/messages": SlashCommand("messages", ("session", "first"), "read the messages of a session"),
-    "/procedures": SlashCommand("procedures", ("name",), "list the procedures, or show one"),
-    "/procedure-outcome": SlashCommand(
-        "procedure_outcome", ("name", "result"), "record the outcome of the last use of a procedure"
-    ),
-    "/censors": SlashCommand("censors", (), "list the censors, the prohibitions"),
-    "/add-censor": SlashCommand("add_censor", ("trigger", "reason"), "add a censor that warns of a phrase"),
-    "/retire-censor": SlashCommand("retire_censor", ("censor_id",), "retire a censor, so that it no longer matches"),
-    "/false-positive": SlashCommand("false_positive", ("censor_id",), "report the last match of a censor as wrong"),
-    "/relax-censor": SlashCommand("relax_censor", ("censor_id", "reason"), "make a blocking censor only warn"),
-    "/identity": SlashCommand("identity", (), "show the identity and its proposals"),
-    "/propose": SlashCommand("propose_identity", ("section", "text"), "propose a line for the identity"),
-    "/bundles": SlashCommand("bundles", ("limit",), "list the stored contexts"),
-    "/metrics": SlashCommand("metrics", ("days",), "show quality metrics of the contexts"),
-    "/growth": SlashCommand("growth", ("weeks",), "show how the agent developed"),
+async def accept_proposals(conversation: ChatConversation, number: str) -> None:
+    """Add a proposed line, by its number, or all proposed lines to the identity."""
+    for proposal in await _select_proposals(conversation, number):
+        accepted = formatting.format_proposal(await conversation.backend.accept_proposal(proposal.line_id))
+        _drop_proposal(conversation, proposal)
+        say(f"Added: {accepted} (`newton identity` shows it; `newton identity remove` removes it)")
+
+
+async def reject_proposals(conversation: ChatConversation, number: str) -> None:
+    """Reject a proposed line, by its number, or all proposed lines."""
+    for proposal in await _select_proposals(conversation, number):
+        await conversation.backend.reject_proposal(proposal.line_id)
+        _drop_proposal(conversation, proposal)
+        say(f"Rejected: {proposal.text}")
+
+
+async def _select_proposals(conversation: ChatConversation, number: str) -> Sequence[ProposalView]:
+    """Return the proposed identity line with a number from 1, or all for an empty `number`. Raises InputError."""
+    if not conversation.proposals:
+        pending = formatting.format_pending_proposals(await conversation.backend.list_proposals())
+        raise InputError("There is no proposal in this conversation.", hint=pending)
+    if not number:
+        return conversation.proposals
+    if number.isdigit() and 1 <= int(number) <= len(conversation.proposals):
+        return [conversation.proposals[int(number) - 1]]
+    count = len(conversation.proposals)
+    hint = f"Give a number from 1 to {count}; `newton identity proposals` lists earlier proposals."
+    raise InputError(f"{number!r} is not the number of a proposal.", hint=hint)
+
+
+def _drop_proposal(conversation: ChatConversation, proposal: ProposalView) -> None:
+    conversation.proposals = [one for one in conversation.proposals if one != proposal]
+
+
+BUILTIN_COMMANDS: Mapping[str, Callable[[ChatConversation, str], Awaitable[None] | None]] = {
+    "/help": print_help,
+    "/context": print_context,
+    "/why": explain_item,
+    "/frame": set_frame,
+    "/model": select_model,
+    "/remember": remember,
+    "/private": toggle_privacy,
+    "/checkpoint": set_checkpoint,
+    "/branch": create_branch,
+    "/switch": switch_session,
+    "/task": run_task,
+    "/yes": accept_proposals,
+    "/no": reject_proposals,
 }
-
-
-def find_command(name: str, builtin_names: Iterable[str]) -> SlashCommand:
-    """Return the command of a tool. Raises InputError, which suggests the most similar command, for an unknown name."""
-    if command := TOOL_COMMANDS.get(name):
-        return command
-    hint = f"{did_you_mean(name, [*TOOL_COMMANDS, *builtin_names])} /help lists the commands.".strip()
-    raise InputError(f"Unknown command {name}.", hint=hint)
-
-
-def parse_arguments(command: SlashCommand, text: str, *, session: str) -> dict[str, object]:
-    """Parse `text` into the arguments of a tool, by name: words, or texts in double quotes; the last takes the rest.
-
-    Raises InputError, which names the first required argument that is missing.
-
-    >>> parse_arguments(TOOL_COMMANDS["/add-censor"], '"push to main" it needs a review', session="s")
-    {'trigger': 'push to main', 'reason': 'it needs a review'}
-    >>> parse_arguments(TOOL_COMMANDS["/decide"], "0.9 Use Postgres because the team knows it", session="s")
-    {'confidence': '0.9', 'description': 'Use Postgres', 'reasons': [{'text': 'the team knows it'}]}
-    """
-    arguments: dict[str, object] = {}
-    for parameter in command.parameters[:-1]:
-        if (match := _ARGUMENT.match(text)) is None:
-            break
-        arguments[parameter], text = match[1] if match[1] is not None else match[2], text[match.end() :]
-    rest, _, reason = text.partition(" because ") if command.has_reason else (text, "", "")
-    if rest.strip() and command.parameters:
-        arguments[command.parameters[-1]] = rest.strip()
-    if reason.strip():
-        arguments["reasons"] = [{"text": reason.strip()}]
-    fields = TOOLS[command.tool].input_model.model_fields
-    if missing := [name for name in command.parameters if name not in arguments and fields[name].is_required()]:
-        raise InputError(f"The command requires {missing[0].upper()}.", hint=f"Its arguments are {command.usage}.")
-    return arguments | ({"session": session} if command.uses_session else {})
-
-
-def format_help() -> str:
-    """Return the help of all slash commands that call a tool, one line for each."""
-    lines = [(f"{name} {command.usage}", command) for name, command in TOOL_COMMANDS.items()]
-    return "\n".join(f"{usage.strip():<{HELP_COLUMN - 1}} {command.help_text}" for usage, command in lines)
-
-
-def format_result(fields: Mapping[str, object]) -> str:
-    """Return the result of a tool as indented text. Empty fields are left out."""
-    return "\n".join(_format_fields(fields, "")) or "Nothing found."
-
-
-def _format_fields(fields: Mapping[str, object], indent: str) -> Iterator[str]:
-    for name, value in fields.items():
-        if isinstance(value, Mapping | list | tuple) and value:
-            yield f"{indent}{name}:"
-            yield from _format_value(cast("Mapping[str, object] | list[object]", value), f"{indent}  ")
-        elif value not in (None, "", [], {}, ()):
-            yield f"{indent}{name}: {value}"
-
-
-def _format_value(value: Mapping[str, object] | list[object], indent: str) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        yield from _format_fields(value, indent)
-        return
-    for item in value:
-        yield f"{indent}- {_format_item(item)}"
-
-
-def _format_item(item: object) -> str:
-    """Return an item of a list on one line, its id or name first."""
-    if not isinstance(item, Mapping):
-        return str(item)
-    fields = cast("Mapping[str, object]", item)
-    ordered = sorted(fields.items(), key=lambda field: field[0] not in LABELS)
-    return " · ".join(f"{name} {value}" for name, value in ordered if value not in (None, "", [], {}))

@@ -1,0 +1,149 @@
+"""A conversation in the terminal: it reads inputs, runs turns and slash commands, and closes the session at its end."""
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from newton.client import ApiError
+from newton.errors import InputError, NewtonError
+from newton.runtime.chat_backend.protocol import ChatBackend, PrivateMessage
+from newton.runtime.chat_backend.view_models import IdentityView, ProposalView, TurnView
+from newton.runtime.cli import formatting
+from newton.runtime.cli.printing import say
+from newton.runtime.cli.status_line import clear_status
+from newton.runtime.hint_names import rename_commands
+
+DOUBLE_PRESS_SECONDS = 0.5  # a second Ctrl-C within this time stops only the answer
+
+LineReader = Callable[[], Awaitable[str]]
+CommandRunner = Callable[["ChatConversation", str], Awaitable[None]]
+
+
+@dataclass(slots=True, kw_only=True)
+class ChatConversation:
+    """A running conversation: its session, chosen frame (kind of input), last turn and pending proposals.
+
+    `run_command` runs an input that begins with "/".
+    `private_messages` are the messages since /private was entered; None if messages are stored.
+    """
+
+    backend: ChatBackend
+    read_line: LineReader
+    run_command: "CommandRunner"
+    name: str
+    frame: str | None = None
+    last_turn: TurnView | None = None
+    private_messages: list[PrivateMessage] | None = None
+    proposals: Sequence[ProposalView] = ()
+    answer_task: "asyncio.Task[None] | None" = None
+    is_leaving: bool = False
+    stopped_at: float = -math.inf
+
+    async def run(self) -> None:
+        """Run the conversation until its end, then close the session, which stores it as an episode."""
+        # Earlier sessions are learnt from, and pending memories are embedded, while the user types.
+        processing = asyncio.ensure_future(self._process_earlier())
+        try:
+            await self._read_inputs()
+        finally:
+            processing.cancel()
+            try:
+                await self.close_session()
+                if not self.is_leaving:  # whoever closes the terminal does not wait for a model; a later run learns
+                    await self.backend.learn()
+                    await self.backend.process_pending()
+            finally:
+                with suppress(asyncio.CancelledError):
+                    await processing
+
+    async def _process_earlier(self) -> None:
+        await self.backend.learn()
+        await self.backend.process_pending(limit=None)
+
+    async def close_session(self) -> None:
+        """Close the session, if it has any message."""
+        if await self.backend.has_session(self.name):
+            await self.backend.close_session(self.name)
+
+    async def _read_inputs(self) -> None:
+        while True:
+            try:
+                text = (await self.read_line()).strip()
+            except EOFError:
+                return
+            except KeyboardInterrupt:
+                continue
+            if text in ("/quit", "/exit"):
+                return
+            if text:
+                await self._handle_input(text)
+
+    async def _handle_input(self, text: str) -> None:
+        """Run a slash command or a turn for one input. An error is printed and does not end the conversation."""
+        try:
+            if text.startswith("/"):
+                await self.run_command(self, text)
+            else:
+                await self._run_interruptible(self._run_turn(text))
+                await self.backend.process_pending()
+        except NewtonError as error:
+            formatting.print_notice(rename_commands(f"{error.what}\n  {error.hint}", "chat"))
+        except ApiError as error:
+            formatting.print_notice(rename_commands(f"{error.detail}\n  {error.hint}", "chat"))
+
+    async def _run_interruptible(self, turn: Coroutine[Any, Any, None]) -> None:
+        """Run a turn. Ctrl-C stops the turn, which stores the partial reply; the conversation continues."""
+        self.answer_task = asyncio.ensure_future(turn)
+        try:
+            await self.answer_task
+        except asyncio.CancelledError:
+            if self.is_leaving:
+                raise
+            say(" …\n")
+        finally:
+            self.answer_task = None
+
+    def interrupt(self, now: float) -> bool:
+        """Stop the running answer on Ctrl-C at the time `now`, in seconds of the event loop.
+
+        Return False if none is running and none was stopped in the last half second: the conversation then ends.
+        """
+        if self.answer_task:
+            self.stopped_at = now
+            if not self.answer_task.cancelling():  # a second cancellation would interrupt storing the answer
+                self.answer_task.cancel()
+        return now - self.stopped_at < DOUBLE_PRESS_SECONDS
+
+    async def _run_turn(self, text: str) -> None:
+        private = None if self.private_messages is None else tuple(self.private_messages)
+        turn = self.backend.run_turn(self.name, text, frame=self.frame, private=private)
+        async with aclosing(clear_status(turn)) as pieces:  # closing it stores the reply so far
+            async for piece in pieces:
+                if isinstance(piece, TurnView):
+                    self._print_hidden_identity(piece.context_summary.identity)
+                    self.last_turn, self.proposals = piece, piece.proposals or self.proposals
+                    if self.private_messages is not None:
+                        self.private_messages += [PrivateMessage("user", text), PrivateMessage("assistant", piece.text)]
+                    formatting.print_missing_sources(piece.context_summary.missing)
+                    if piece.redacted:
+                        formatting.print_notice(f"\n({formatting.format_redactions(piece.redacted)})")
+                    if piece.warning and self.backend.model:
+                        formatting.print_notice(f"\n({piece.warning})")
+                    formatting.print_proposals(piece.proposals)
+                else:
+                    say(piece, end="", flush=True)
+        say("\n", flush=True)
+
+    def _print_hidden_identity(self, identity: IdentityView) -> None:
+        """Print how many identity lines did not fit into the context, unless the last turn had the same identity."""
+        if self.last_turn is None or self.last_turn.context_summary.identity != identity:
+            formatting.print_hidden_identity_lines(identity.omitted)
+
+    def require_last_turn(self) -> TurnView:
+        """Return the last turn. Raises InputError before the first one."""
+        if self.last_turn is None:
+            raise InputError("There is no context yet.", hint="Send a message first.")
+        return self.last_turn

@@ -1,0 +1,172 @@
+"""Slash commands of the chat that each call one tool, and the format of their results."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple, cast
+
+from newton.content.yaml_models import did_you_mean
+from newton.errors import InputError
+from newton.runtime.tools.mcp_tools import TOOLS
+
+HELP_COLUMN = 44
+LABELS = (
+    "memory_id",
+    "document_id",
+    "decision_id",
+    "bundle_id",
+    "session",
+    "name",
+    "line_id",
+)  # the first field of an item's line
+
+
+_ARGUMENT = re.compile(r'\s*(?:"([^"]*)"|(\S+))')
+
+
+class SlashCommand(NamedTuple):
+    """A slash command that calls one tool.
+
+    `parameters` are the tool's arguments in the order of the line; the last one takes the rest of the line. With
+    `uses_session`, the session of the conversation is also passed. With `has_reason`, the text after "because" is
+    passed as a reason.
+    """
+
+    tool: str
+    parameters: tuple[str, ...]
+    help_text: str
+    uses_session: bool = False
+    has_reason: bool = False
+
+    @property
+    def usage(self) -> str:
+        """Return the names of the arguments in capitals, as the help shows them."""
+        return " ".join((*self.parameters, *(("because", "reason") if self.has_reason else ()))).upper()
+
+
+TOOL_COMMANDS: Mapping[str, SlashCommand] = {
+    "/recall": SlashCommand("recall", ("query",), "search the memories"),
+    "/list": SlashCommand("list_memories", ("text",), "list the stored memories, newest first"),
+    "/expand": SlashCommand("expand", ("memory_id", "offset"), "read a memory in full"),
+    "/confirm": SlashCommand("confirm", ("memory_id",), "confirm that a fact is true"),
+    "/supersede": SlashCommand("supersede", ("memory_id", "content"), "replace a fact by a newer one"),
+    "/retract": SlashCommand("retract", ("memory_id",), "retract a fact that was never true"),
+    "/forget": SlashCommand(
+        "forget", ("memory_id", "token"), "show what would be deleted, and a token; with the token, delete it"
+    ),
+    "/conflicts": SlashCommand("conflicts", (), "list facts that may contradict each other"),
+    "/settle": SlashCommand(
+        "settle_conflict", ("memory_id", "keep"), "say which fact is right: newer, older, both or same"
+    ),
+    "/outcome": SlashCommand("set_outcome", ("memory_id", "outcome"), "set the outcome of an episode"),
+    "/entities": SlashCommand("entities", ("name",), "list known people and things, or the relations of one"),
+    "/documents": SlashCommand("documents", ("document", "first"), "list the ingested documents, or read one"),
+    "/working-memory": SlashCommand(
+        "working_memory", ("profile", "max_tokens"), "show the memories that this session stored, showed or read", True
+    ),
+    "/decide": SlashCommand("decide", ("confidence", "description"), "record a decision", has_reason=True),
+    "/preview": SlashCommand(
+        "preview", ("confidence", "description"), "check a decision without recording it", has_reason=True
+    ),
+    "/think": SlashCommand("think", ("decision_id", "text"), "record a thought on a decision"),
+    "/review": SlashCommand("review", ("decision_id", "outcome", "lesson"), "record the outcome of a decision"),
+    "/decisions": SlashCommand("decisions", ("category",), "list the decisions"),
+    "/decision": SlashCommand("decision", ("decision_id",), "show a decision in full"),
+    "/outcomes": SlashCommand("outcomes", ("category",), "list the outcomes and lessons of decisions"),
+    "/calibration": SlashCommand(
+        "calibration", ("category",), "compare the confidence stated in decisions with outcomes"
+    ),
+    "/guardrails": SlashCommand("guardrails", (), "list the guardrails, the rules for decisions"),
+    "/done": SlashCommand("done", ("decision_id",), "mark a decision as carried out"),
+    "/sessions": SlashCommand("sessions", ("limit",), "list the sessions"),
+    "/messages": SlashCommand("messages", ("session", "first"), "read the messages of a session"),
+    "/artifacts": SlashCommand("artifacts", (), "list the long outputs, pasted texts and files of this session", True),
+    "/artifact": SlashCommand("read_artifact", ("name", "search"), "read an artifact, or the lines found in it", True),
+    "/diff-artifact": SlashCommand(
+        "diff_artifact", ("name", "old", "new"), "compare two versions of an artifact", True
+    ),
+    "/procedures": SlashCommand("procedures", ("name",), "list the procedures, or show one"),
+    "/procedure-outcome": SlashCommand(
+        "procedure_outcome", ("name", "result"), "record the outcome of the last use of a procedure"
+    ),
+    "/censors": SlashCommand("censors", (), "list the censors, the prohibitions"),
+    "/add-censor": SlashCommand("add_censor", ("trigger", "reason"), "add a censor that warns of a phrase"),
+    "/retire-censor": SlashCommand("retire_censor", ("censor_id",), "retire a censor, so that it no longer matches"),
+    "/false-positive": SlashCommand("false_positive", ("censor_id",), "report the last match of a censor as wrong"),
+    "/relax-censor": SlashCommand("relax_censor", ("censor_id", "reason"), "make a blocking censor only warn"),
+    "/identity": SlashCommand("identity", (), "show the identity and its proposals"),
+    "/propose": SlashCommand("propose_identity", ("section", "text"), "propose a line for the identity"),
+    "/bundles": SlashCommand("bundles", ("limit",), "list the stored contexts"),
+    "/metrics": SlashCommand("metrics", ("days",), "show quality metrics of the contexts"),
+    "/growth": SlashCommand("growth", ("weeks",), "show how the agent developed"),
+}
+
+
+def find_command(name: str, builtin_names: Iterable[str]) -> SlashCommand:
+    """Return the command of a tool. Raises InputError, which suggests the most similar command, for an unknown name."""
+    if command := TOOL_COMMANDS.get(name):
+        return command
+    hint = f"{did_you_mean(name, [*TOOL_COMMANDS, *builtin_names])} /help lists the commands.".strip()
+    raise InputError(f"Unknown command {name}.", hint=hint)
+
+
+def parse_arguments(command: SlashCommand, text: str, *, session: str) -> dict[str, object]:
+    """Parse `text` into the arguments of a tool, by name: words, or texts in double quotes; the last takes the rest.
+
+    Raises InputError, which names the first required argument that is missing.
+
+    >>> parse_arguments(TOOL_COMMANDS["/add-censor"], '"push to main" it needs a review', session="s")
+    {'trigger': 'push to main', 'reason': 'it needs a review'}
+    >>> parse_arguments(TOOL_COMMANDS["/decide"], "0.9 Use Postgres because the team knows it", session="s")
+    {'confidence': '0.9', 'description': 'Use Postgres', 'reasons': [{'text': 'the team knows it'}]}
+    """
+    arguments: dict[str, object] = {}
+    for parameter in command.parameters[:-1]:
+        if (match := _ARGUMENT.match(text)) is None:
+            break
+        arguments[parameter], text = match[1] if match[1] is not None else match[2], text[match.end() :]
+    rest, _, reason = text.partition(" because ") if command.has_reason else (text, "", "")
+    if rest.strip() and command.parameters:
+        arguments[command.parameters[-1]] = rest.strip()
+    if reason.strip():
+        arguments["reasons"] = [{"text": reason.strip()}]
+    fields = TOOLS[command.tool].input_model.model_fields
+    if missing := [name for name in command.parameters if name not in arguments and fields[name].is_required()]:
+        raise InputError(f"The command requires {missing[0].upper()}.", hint=f"Its arguments are {command.usage}.")
+    return arguments | ({"session": session} if command.uses_session else {})
+
+
+def format_help() -> str:
+    """Return the help of all slash commands that call a tool, one line for each."""
+    lines = [(f"{name} {command.usage}", command) for name, command in TOOL_COMMANDS.items()]
+    return "\n".join(f"{usage.strip():<{HELP_COLUMN - 1}} {command.help_text}" for usage, command in lines)
+
+
+def format_result(fields: Mapping[str, object]) -> str:
+    """Return the result of a tool as indented text. Empty fields are left out."""
+    return "\n".join(_format_fields(fields, "")) or "Nothing found."
+
+
+def _format_fields(fields: Mapping[str, object], indent: str) -> Iterator[str]:
+    for name, value in fields.items():
+        if isinstance(value, Mapping | list | tuple) and value:
+            yield f"{indent}{name}:"
+            yield from _format_value(cast("Mapping[str, object] | list[object]", value), f"{indent}  ")
+        elif value not in (None, "", [], {}, ()):
+            yield f"{indent}{name}: {value}"
+
+
+def _format_value(value: Mapping[str, object] | list[object], indent: str) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        yield from _format_fields(value, indent)
+        return
+    for item in value:
+        yield f"{indent}- {_format_item(item)}"
+
+
+def _format_item(item: object) -> str:
+    """Return an item of a list on one line, its id or name first."""
+    if not isinstance(item, Mapping):
+        return str(item)
+    fields = cast("Mapping[str, object]", item)
+    ordered = sorted(fields.items(), key=lambda field: field[0] not in LABELS)
+    return " · ".join(f"{name} {value}" for name, value in ordered if value not in (None, "", [], {}))
