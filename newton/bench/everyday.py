@@ -75,7 +75,7 @@ class _Telling(NamedTuple):
 
 
 class AskedQuestion(NamedTuple):
-    """What the context of a question showed. `old` are superseded statements without a sign that they are past."""
+    """The contents of the context of a question. `old` are superseded statements without a sign that they are past."""
 
     text: str
     want: tuple[str, ...]
@@ -86,7 +86,7 @@ class AskedQuestion(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioResult:
-    """What became of a scenario. `replaced` and `paired` are the changes that superseded, or are shown as a pair."""
+    """The outcome of a scenario. `replaced` and `paired` are the changes that superseded, or are shown as a pair."""
 
     id: str
     asked: Sequence[AskedQuestion]

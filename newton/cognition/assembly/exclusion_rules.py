@@ -1,10 +1,10 @@
 """Reasons to leave a candidate out of a context whatever the room in it: state, evidence, probability. Pure."""
 
 from collections.abc import Set
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from newton.cognition.assembly.artifact_selection import ALREADY_SENT
+from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.relevance_floor import get_probability
 from newton.cognition.assembly.scored_candidate import format_share
 from newton.cognition.assembly.working_context import find_state_reason
@@ -13,9 +13,6 @@ from newton.cognition.scoring.observation_choice import ObservationVerdict
 from newton.cognition.scoring.score import ScoredMemory
 from newton.memory.memory import past_reason
 from newton.memory.search_types import RetrievedMemory
-
-if TYPE_CHECKING:
-    from newton.cognition.assembly.assembler import AssemblyInput
 
 # Minimum cosine or lexical evidence of a procedure; without it, procedures would be in every context.
 MIN_PROCEDURE_EVIDENCE = 0.35
@@ -30,9 +27,7 @@ FULL_EVIDENCE = 1.0
 VERBATIM_KINDS = frozenset({"exchange", "passage"})
 
 
-def find_exclusion_reason(
-    found: RetrievedMemory, assembly_input: "AssemblyInput", *, focus_ids: Set[UUID]
-) -> str | None:
+def find_exclusion_reason(found: RetrievedMemory, assembly_input: AssemblyInput, *, focus_ids: Set[UUID]) -> str | None:
     """Return why the memory is excluded from this context, or None."""
     if reason := _find_state_reason(found, assembly_input.observations.get(found.memory_id)):
         return reason
@@ -54,7 +49,7 @@ def _find_state_reason(found: RetrievedMemory, verdict: ObservationVerdict | Non
     return past_reason(found.kind, found.state) if verdict else find_state_reason(found)
 
 
-def _find_unwanted_reason(found: RetrievedMemory, assembly_input: "AssemblyInput") -> str | None:
+def _find_unwanted_reason(found: RetrievedMemory, assembly_input: AssemblyInput) -> str | None:
     if found.outcome == "failure" and not assembly_input.profile.reach.failures:
         return "its outcome is failure, which the profile excludes"
     fills = not assembly_input.relevance_floor.minimum  # any memory that fits is asked for
@@ -75,7 +70,7 @@ def _is_like_question(found: RetrievedMemory, text: str) -> bool:
     return found.similarity >= LIKE_QUESTION_MIN_COSINE or bool(words and words <= extract_content_words(text))
 
 
-def is_too_far(found: RetrievedMemory, assembly_input: "AssemblyInput", best_evidence: float) -> bool:
+def is_too_far(found: RetrievedMemory, assembly_input: AssemblyInput, best_evidence: float) -> bool:
     """Return True if a memory has too little search evidence for the input."""
     if found.memory_id in assembly_input.unranked:
         return False
@@ -86,7 +81,7 @@ def is_too_far(found: RetrievedMemory, assembly_input: "AssemblyInput", best_evi
     return found.evidence_score < max(profile.floor * min(best_evidence, FULL_EVIDENCE), min_evidence)
 
 
-def find_floor_reason(scored: ScoredMemory, assembly_input: "AssemblyInput", best_fact: float) -> str | None:
+def find_floor_reason(scored: ScoredMemory, assembly_input: AssemblyInput, best_fact: float) -> str | None:
     """Return why the memory's probability of being relevant is too low, or None.
 
     The minimum does not apply to memories found by name, time or trigger, or to messages of the session.
@@ -99,5 +94,5 @@ def find_floor_reason(scored: ScoredMemory, assembly_input: "AssemblyInput", bes
     return f"below the relevance floor ({format_share(probability)} < {format_share(floor)})"
 
 
-def _is_procedure_match(found: RetrievedMemory, assembly_input: "AssemblyInput") -> bool:
+def _is_procedure_match(found: RetrievedMemory, assembly_input: AssemblyInput) -> bool:
     return found.memory_id in assembly_input.triggered or max(found.similarity, found.lexical) >= MIN_PROCEDURE_EVIDENCE

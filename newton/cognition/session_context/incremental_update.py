@@ -6,12 +6,12 @@ from typing import NamedTuple
 from uuid import UUID
 
 from newton.cognition.assembly.assembler import (
-    AssemblyInput,
     AssemblyResult,
     compose,
     select_focus,
     to_fill_candidate,
 )
+from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.deduplicator import Deduplicator
 from newton.cognition.assembly.exclusion_rules import find_exclusion_reason
 from newton.cognition.assembly.fill import FillPlacement
