@@ -17,6 +17,7 @@ from newton.cognition.assembly.budget import (
     reserve_always_on,
 )
 from newton.cognition.assembly.fact_labels import count_label_tokens, label_facts
+from newton.cognition.assembly.relevance_floor import NO_FLOOR, RelevanceFloor
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_item_id_tokens, render_frame_section
 from newton.cognition.assembly.sections import (
     BriefSection,
@@ -304,7 +305,7 @@ class ContextBuilder:
             identity=plan.always_on.identity,
             min_evidence=frame.floor,
             is_adaptive=request.adaptive_budget,
-            relevance_floor=0.0 if request.fill else frame.relevance_floor,
+            relevance_floor=NO_FLOOR if request.fill else RelevanceFloor(frame.relevance_floor, frame.fact_share),
             session_id=request.session_id,
             frame_section=render_frame_section(
                 frame.name, frame.questions, frame.censors, count_tokens=count_tokens, max_tokens=layers["frame"]

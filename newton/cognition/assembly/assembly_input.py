@@ -7,6 +7,7 @@ from uuid import UUID
 from newton.cognition.assembly.artifact_selection import DEFAULT_ARTIFACT_SELECTOR, ArtifactSelector
 from newton.cognition.assembly.budget import ContextBudget
 from newton.cognition.assembly.fact_labels import FactLabel
+from newton.cognition.assembly.relevance_floor import NO_FLOOR, RelevanceFloor
 from newton.cognition.assembly.render import DayTokens, TextBlock
 from newton.cognition.assembly.sections import NO_TASKS, BriefSection, CensorSection, IdentitySection, TaskSection
 from newton.cognition.request import SentMessages
@@ -20,8 +21,8 @@ from newton.memory.time_expressions import TimeRange
 class AssemblyInput:
     """Everything besides the candidates that determines a context. It is stored with the bundle for replay.
 
-    Minimums: `min_evidence` applies to derived memories; `relevance_floor` is the minimum probability of being
-    relevant, 0 to use the whole budget, and does not apply to messages of `session_id`. `is_adaptive` leaves out weak
+    Minimums: `min_evidence` applies to derived memories; `relevance_floor` to the probability of being
+    relevant, but not to messages of `session_id`; without it, the whole budget is used. `is_adaptive` leaves out weak
     matches. `triggered` are procedures that the input asks for; `unranked` are memories found without a search, which
     need no evidence. Lines: `focus` are the session's messages that are not sent, best first; `open_decisions` are
     pending decisions that are not candidates; `extra` are lines of the caller. `time_ranges` are the times that the
@@ -49,7 +50,7 @@ class AssemblyInput:
     extra: Sequence[TextBlock]
     header_tokens: Mapping[str, int]
     day_tokens: DayTokens
-    relevance_floor: float = 0.0
+    relevance_floor: RelevanceFloor = NO_FLOOR
     session_id: UUID | None = None
     artifact_selector: ArtifactSelector = DEFAULT_ARTIFACT_SELECTOR
     time_ranges: Sequence[TimeRange] = ()

@@ -8,12 +8,12 @@ from uuid import UUID
 from newton.cognition.assembly.assembler import (
     AssemblyResult,
     compose,
-    find_exclusion_reason,
     select_focus,
     to_fill_candidate,
 )
 from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.deduplicator import Deduplicator
+from newton.cognition.assembly.exclusion_rules import find_exclusion_reason
 from newton.cognition.assembly.fill import FillPlacement
 from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate, limit_new_passages
 from newton.cognition.scoring.score import ScoredMemory

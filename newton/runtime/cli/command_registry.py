@@ -224,6 +224,10 @@ BENCH_COMMANDS = {
         "newton.bench.unknown:run_benchmark",
         "Count the memories in contexts of questions that no memory answers.",
     ),
+    "everyday": (
+        "newton.bench.everyday:run_benchmark",
+        "Measure whether everyday statements are found in other words, and superseded rightly.",
+    ),
     "detail": (
         "newton.bench.detail:run_benchmark",
         "Measure how often a context contains the sentence of a long text that answers.",

@@ -14,6 +14,7 @@ from newton.content.yaml_models import did_you_mean
 from newton.errors import DatabaseError, NewtonError, NotFoundError
 from newton.memory.memory import Trust
 from newton.runtime.access.tokens import TokenScope
+from newton.runtime.hint_names import ORIGIN_INTERFACES, HintInterface, rename_in_error
 from newton.runtime.tools import (
     artifact_tools,
     decision_tools,
@@ -68,10 +69,12 @@ async def run_tool(
     except DatabaseError:
         raise
     except NewtonError as error:
-        return to_error_result(error)
+        return to_error_result(error, ORIGIN_INTERFACES.get(origin, "mcp"))
 
 
-def to_error_result(error: NewtonError) -> ToolResult:
+def to_error_result(error: NewtonError, interface: HintInterface = "mcp") -> ToolResult:
+    """Return an error as the result of a tool. Its texts name the operations of the caller's interface."""
+    error = rename_in_error(error, interface)
     return ToolResult({"error": error.what, "hint": error.hint, "code": error.code}, is_error=True)
 
 

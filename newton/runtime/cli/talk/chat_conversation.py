@@ -14,6 +14,7 @@ from newton.runtime.chat_backend.view_models import IdentityView, ProposalView, 
 from newton.runtime.cli import formatting
 from newton.runtime.cli.printing import say
 from newton.runtime.cli.status_line import clear_status
+from newton.runtime.hint_names import rename_commands
 
 DOUBLE_PRESS_SECONDS = 0.5  # a second Ctrl-C within this time stops only the answer
 
@@ -91,9 +92,9 @@ class ChatConversation:
                 await self._run_interruptible(self._run_turn(text))
                 await self.backend.process_pending()
         except NewtonError as error:
-            formatting.print_notice(f"{error.what}\n  {error.hint}")
+            formatting.print_notice(rename_commands(f"{error.what}\n  {error.hint}", "chat"))
         except ApiError as error:
-            formatting.print_notice(f"{error.detail}\n  {error.hint}")
+            formatting.print_notice(rename_commands(f"{error.detail}\n  {error.hint}", "chat"))
 
     async def _run_interruptible(self, turn: Coroutine[Any, Any, None]) -> None:
         """Run a turn. Ctrl-C stops the turn, which stores the partial reply; the conversation continues."""
