@@ -439,8 +439,8 @@ $$;
 revoke execute on procedure memory.delete_inactive_embeddings(uuid) from public;
 grant execute on procedure memory.delete_inactive_embeddings(uuid) to newton_app;
 
--- Redacts texts about somebody outside of memories: task goals, document titles, items, bundles (which contain their
--- input) and, where they match the pattern, names of sessions and checkpoints, labels of responses and the reasons in
+-- Redacts texts about somebody outside of memories: task goals, document titles, items, texts in the contexts of sessions,
+-- bundles (which contain their input) and, where they match the pattern, names of sessions and checkpoints, labels of responses and the reasons in
 -- memory.forgotten. Of the agent in scope; only ids listed in memory.forgotten.
 create procedure memory.redact_references(target_agent uuid, ids uuid[], pattern text)
 language plpgsql
@@ -456,6 +456,7 @@ begin
     where f.agent_id = scoped_agent and scoped_agent = target_agent and f.memory_id = any(ids);
 
     delete from cognition.bundles where agent_id = scoped_agent and bundle_id = any(redacted_ids);
+    delete from dialogue.context_injections where agent_id = scoped_agent and injection_id = any(redacted_ids);
     update dialogue.tasks set goal = '[forgotten]' where agent_id = scoped_agent and task_id = any(redacted_ids);
     update dialogue.task_transitions set text = '[forgotten]'
     where agent_id = scoped_agent and task_id = any(redacted_ids) and text is not null;

@@ -224,7 +224,8 @@ class ContextBuilder:
     ) -> ContextPlan:
         frame = get_frame(self.frames, frame_choice.frame)
         profile = select_profile(self.profiles, request.profile or frame.profile, frame=frame.name)
-        extra_lines = render_extra_lines(request.additional or "", count_tokens=self.count_tokens)
+        injections = gathered.session_state.injections
+        extra_lines = render_extra_lines(request.additional or "", injections, count_tokens=self.count_tokens)
         extra_tokens, extra_header = sum(line.tokens for line in extra_lines), self.header_tokens["additional"]
         budget = allocate_budget(
             request.tokens,
@@ -333,6 +334,7 @@ class ContextBuilder:
             tasks=build_task_section(gathered.session_data.task_stack, layers, headers, count_tokens=count_tokens),
             fact_labels=label_facts(candidate_set.memories, now=plan.now, tokens=count_label_tokens(count_tokens)),
             relation_evidence=candidate_set.relation_evidence,
+            injected=candidate_set.injected,
         )
 
     def rank_focus(

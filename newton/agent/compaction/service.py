@@ -18,6 +18,7 @@ from newton.dialogue.compaction.strategies import (
     CompactionStrategy,
     SummarizeOldest,
     ViewState,
+    parse_preset,
     refusal_reason,
 )
 from newton.dialogue.log import LoadedView
@@ -67,6 +68,13 @@ class CompactionService:
     on_event: Callable[[progress_events.CompactionEvent], None] = lambda event: None
     breaker: CircuitBreaker = field(default_factory=create_breaker)
     new_budget: Callable[[], CallBudget] = CallBudget
+
+    def with_strategy(self, strategy: str | None) -> "CompactionService":
+        """Return a copy that uses another preset, or a list of strategies; for None, the service itself.
+
+        Raises InputError for an unknown name or setting.
+        """
+        return self if strategy is None else replace(self, preset=parse_preset(strategy))
 
     async def load_view(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
         """Return the messages of a session as a model gets them, after shortening old ones if they exceed a limit.

@@ -161,17 +161,20 @@ class TurnPreparer:
         """Return the conversation of the turn; for a private turn, the stored messages of its session come first."""
         if turn.private is None:
             assert turn.input.session_id, "only a private turn has no session"
-            return await self.compaction.load_view(turn.input.session_id, max_tokens=max_tokens)
+            return await self._compaction(turn).load_view(turn.input.session_id, max_tokens=max_tokens)
         if turn.private.session_id is None:
             return turn.private.view
         last = turn.private.last_position
-        loaded = await self.compaction.preview(turn.private.session_id, max_tokens=max_tokens)
+        loaded = await self._compaction(turn).preview(turn.private.session_id, max_tokens=max_tokens)
         stored = [item for item in loaded if last is None or item.first <= last]
         first = max((item.last for item in stored), default=-1) + 1
         return [
             *stored,
             *(item._replace(first=first + item.first, last=first + item.last) for item in turn.private.view),
         ]
+
+    def _compaction(self, turn: RunningTurn) -> CompactionService:
+        return self.compaction.with_strategy(turn.input.strategy)
 
     def _find_sent(self, turn: RunningTurn, messages: Sequence[ViewMessage], *, end: int) -> SentMessages | None:
         """Return which messages of the session are sent with the prompt; None in a private turn."""

@@ -28,6 +28,7 @@ from newton.cognition.assembly.scored_candidate import (
     LayerUsage,
     ScoredCandidate,
     format_share,
+    is_like_question,
     label_candidates,
     reject_repeated_facts,
     reject_surplus_passages,
@@ -35,7 +36,7 @@ from newton.cognition.assembly.scored_candidate import (
 )
 from newton.cognition.assembly.sections import NO_TASKS, CensorSection, IdentitySection, TaskSection
 from newton.cognition.assembly.working_context import find_state_reason
-from newton.cognition.content_words import extract_content_words, is_empty_remark
+from newton.cognition.content_words import is_empty_remark
 from newton.cognition.request import SentMessages
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.cognition.sources.signals import asks_for_whole_range
@@ -49,8 +50,6 @@ from newton.memory.time_search import DATED_KINDS
 INEFFECTIVE_PENALTY = 10.0  # more than any score
 # Minimum cosine or lexical evidence of a procedure; without it, procedures would be in every context.
 MIN_PROCEDURE_EVIDENCE = 0.35
-
-LIKE_QUESTION_MIN_COSINE = 0.6
 
 # Maximum of the best evidence. More means that a memory repeats the words of the input, as a summary of an earlier
 # conversation does; it must not raise the minimum evidence of the others.
@@ -75,7 +74,8 @@ class AssemblyInput:
     input asks for. `empty_range_note` says that memory has nothing from them, `nothing_known_note` that it has nothing
     on a question (None if not searched). `item_id_tokens` are the tokens of an id in a line, 0 without ids, and
     `cut_id_tokens` those in the line of a long text that is cut, which always has its id.
-    `relation_evidence` maps relations to candidate facts that state them.
+    `relation_evidence` maps relations to candidate facts that state them. `injected` are memories that a caller has put
+    into the context of the session: they are placed first, whatever the input.
     """
 
     input: str
@@ -106,6 +106,7 @@ class AssemblyInput:
     cut_id_tokens: int = 0
     fact_labels: Mapping[UUID, FactLabel] = field(default_factory=dict[UUID, FactLabel])
     relation_evidence: Mapping[UUID, Sequence[UUID]] = field(default_factory=dict[UUID, Sequence[UUID]])
+    injected: frozenset[UUID] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +122,8 @@ class AssemblyResult:
 
 def assemble(scored: Sequence[ScoredMemory], assembly_input: AssemblyInput) -> AssemblyResult:
     """Select memories for a context, best score first, within the budget, and render it."""
-    ordered = sorted(scored, key=lambda s: (-_rank_score(s), s.found.memory_id))
+    injected = assembly_input.injected
+    ordered = sorted(scored, key=lambda s: (s.found.memory_id not in injected, -_rank_score(s), s.found.memory_id))
     focus = select_focus(assembly_input)
     fixed = render(_build_fixed_sections(assembly_input, focus), header_tokens=assembly_input.header_tokens)
     rejected = _reject_candidates([s for s in ordered if s.layer != SESSION_LAYER], assembly_input, focus=focus)
@@ -178,7 +180,10 @@ class _Placer:
         ranks = {memory_id: -float(rank) for rank, memory_id in enumerate(selection.selected)}
         candidates = [to_fill_candidate(s, inputs) for s in self._ordered if s.found.memory_id not in rejected]
         placed = fill(
-            [c._replace(score=ranks.get(c.memory_id, c.score)) for c in candidates],
+            [
+                c._replace(score=ranks.get(c.memory_id, c.score), is_first=c.memory_id in inputs.injected)
+                for c in candidates
+            ],
             max_tokens=self._max_tokens,
             layers=inputs.budget.layers,
             header_tokens=inputs.header_tokens,
@@ -289,7 +294,8 @@ def _find_out_of_range(ordered: Sequence[ScoredMemory], assembly_input: Assembly
     """
     if not assembly_input.is_adaptive or not asks_for_whole_range(assembly_input.input, assembly_input.time_ranges):
         return frozenset()
-    dated = [s for s in ordered if s.found.kind in DATED_KINDS]
+    injected = assembly_input.injected
+    dated = [s for s in ordered if s.found.kind in DATED_KINDS and s.found.memory_id not in injected]
     outside = {s.found.memory_id for s in dated if not s.features[TIMELY_INDEX]}
     return outside if len(outside) < len(dated) else frozenset()
 
@@ -304,9 +310,10 @@ def find_exclusion_reason(found: RetrievedMemory, assembly_input: AssemblyInput,
         return "already in Tasks"
     if assembly_input.sent_messages and assembly_input.sent_messages.contains(found):
         return ALREADY_SENT
-    if found.repeats_query(assembly_input.input):
+    is_injected = found.memory_id in assembly_input.injected
+    if not is_injected and found.repeats_query(assembly_input.input):
         return "repeats the input"
-    return _find_unwanted_reason(found, assembly_input)
+    return None if is_injected else _find_unwanted_reason(found, assembly_input)
 
 
 def _find_unwanted_reason(found: RetrievedMemory, assembly_input: AssemblyInput) -> str | None:
@@ -314,7 +321,7 @@ def _find_unwanted_reason(found: RetrievedMemory, assembly_input: AssemblyInput)
         return "its outcome is failure, which the profile excludes"
     fills = assembly_input.relevance_floor == 0  # any memory that fits is asked for
     if found.is_only_question and (
-        assembly_input.is_adaptive or (not fills and _is_like_question(found, assembly_input.input))
+        assembly_input.is_adaptive or (not fills and is_like_question(found, assembly_input.input))
     ):
         return "only a question"
     if found.kind == "exchange" and not fills and is_empty_remark(found.spoken_text):
@@ -322,12 +329,6 @@ def _find_unwanted_reason(found: RetrievedMemory, assembly_input: AssemblyInput)
     if found.kind == "procedure" and not _is_procedure_match(found, assembly_input):
         return "neither triggered by the input nor similar to it"
     return None
-
-
-def _is_like_question(found: RetrievedMemory, text: str) -> bool:
-    """Return True if a stored question is nearly the same as the input, so that it cannot answer it."""
-    words = extract_content_words(found.spoken_text)
-    return found.similarity >= LIKE_QUESTION_MIN_COSINE or bool(words and words <= extract_content_words(text))
 
 
 def _is_too_far(found: RetrievedMemory, assembly_input: AssemblyInput, best_evidence: float) -> bool:

@@ -9,6 +9,7 @@ from uuid import UUID
 from newton.cognition.assembly.fact_labels import FactLabel, render_fact
 from newton.cognition.assembly.fill import DetailLevel, FillCandidate, FillPlacement
 from newton.cognition.assembly.render import LAYERS_BY_DAY
+from newton.cognition.content_words import extract_content_words
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.memory.representations import split_date_prefix
 from newton.memory.search_types import RetrievedMemory
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 SHOWN_TOGETHER = "shown in one item with a fact that it contradicts"
 REPEATS_FACT = "repeats a fact of the context"
+
+LIKE_QUESTION_MIN_COSINE = 0.6
 
 
 class ScoredCandidate(NamedTuple):
@@ -114,6 +117,12 @@ def is_cut(found: RetrievedMemory, detail: DetailLevel | None) -> bool:
     if found.full_tokens is None or detail == "full":
         return False
     return detail != "summary" or found.summary_tokens < found.full_tokens
+
+
+def is_like_question(found: RetrievedMemory, text: str) -> bool:
+    """Return True if a stored question is nearly the same as the input, so that it cannot answer it."""
+    words = extract_content_words(found.spoken_text)
+    return found.similarity >= LIKE_QUESTION_MIN_COSINE or bool(words and words <= extract_content_words(text))
 
 
 def format_share(share: float) -> str:

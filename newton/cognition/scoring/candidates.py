@@ -23,14 +23,16 @@ class CandidateSet:
     """The candidates of a context, and what is known of them from the input.
 
     `recent_ids` are candidates from recent events. `triggered` are procedures that the input asks for. `unranked` were
-    found by name, time or trigger and need no minimum similarity. `is_range_empty` means that memory has nothing from
-    `time_ranges`. `relation_evidence` maps relations to the candidate facts that state them.
+    found by name, time or trigger and need no minimum similarity. `injected` were put into the context of the session
+    by a caller. `is_range_empty` means that memory has nothing from `time_ranges`. `relation_evidence` maps relations
+    to the candidate facts that state them.
     """
 
     memories: Sequence[RetrievedMemory]
     recent_ids: frozenset[UUID]
     triggered: frozenset[UUID]
     unranked: frozenset[UUID]
+    injected: frozenset[UUID]
     signals: QuerySignals
     time_ranges: Sequence[TimeRange]
     is_range_empty: bool
@@ -47,18 +49,26 @@ def collect_candidates(
     other_sessions = chain.from_iterable(gathered.recent_events.other_sessions[: reach.sessions])
     recent = [*gathered.recent_events.current_session[: reach.events], *other_sessions]
     searched = {f.memory_id: f for f in gathered.recall_result.memories}
-    unsearched = {f.memory_id: f for f in (*recent, *_limit_related(gathered, reach), *gathered.procedures)}
+    others = (*recent, *_limit_related(gathered, reach), *gathered.procedures, *gathered.injected)
+    unsearched = {f.memory_id: f for f in others}
+    injected = frozenset(one.memory_id for one in gathered.session_state.injections if one.memory_id)
     contradictions = {f.memory_id: f for f in gathered.recall_result.contradictions}
     memories = contradictions | unsearched | searched | {f.memory_id: f for f in gathered.artifacts.found}
     triggers, entities = gathered.input_matches.procedure_triggers, gathered.input_matches.entity_matches
     triggered = {p.memory_id for p in match_triggers(triggers, text, types=entities.entity_types, frame=frame)}
     timely = _find_timely(gathered, memories.values())
-    unranked = {*unsearched, *triggered, *(timely if asks_only_about_time(text, gathered.time_ranges) else ())}
+    unranked = {
+        *unsearched,
+        *injected,
+        *triggered,
+        *(timely if asks_only_about_time(text, gathered.time_ranges) else ()),
+    }
     return CandidateSet(
         memories=[f for f in memories.values() if gathered.filters.allows_kind(f.kind)],
         recent_ids=frozenset(f.memory_id for f in recent if f.memory_id not in searched),
         triggered=frozenset(triggered),
         unranked=frozenset(unranked),
+        injected=injected,
         relation_evidence=_find_relation_evidence(entities.evidence, memories),
         time_ranges=gathered.time_ranges,
         is_range_empty=_is_range_empty(gathered, [f for f in memories.values() if f.memory_id in timely], text),
@@ -69,6 +79,7 @@ def collect_candidates(
             hops=entities.distances,
             trials={p.memory_id: TrialCounts(p.successes, p.successes + p.failures) for p in triggers},
             timely_ids=timely,
+            task_ids=frozenset(f.memory_id for f in memories.values() if gathered.task.contains(f)),
             estimate_relevance=create_estimator(relevance_model, gathered.recall_result),
         ),
     )

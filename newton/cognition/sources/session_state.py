@@ -10,6 +10,8 @@ from newton.brain.calibration.snapshots import CalibrationNote
 from newton.cognition.request import ContextBuildRequest, ContextFilters
 from newton.db.pool import Tx
 from newton.db.queries import load
+from newton.dialogue import context_injections
+from newton.dialogue.context_injections import ContextInjection
 from newton.memory.recall import fetch_pending_decisions, fetch_pending_decisions_as_of, fetch_preceding
 from newton.memory.search_types import RetrievedMemory
 
@@ -26,12 +28,14 @@ class SessionState:
     """The last frame of a session, its messages that are not sent (latest first), and decisions that await an outcome.
 
     `calibration_note` says how well the stated confidence of decisions matched their outcomes; None without one.
+    `injections` are memories and texts that a caller has put into the context of the session.
     """
 
     frame: str | None = None
     focus: Sequence[RetrievedMemory] = ()
     open_decisions: Sequence[RetrievedMemory] = ()
     calibration_note: CalibrationNote | None = None
+    injections: Sequence[ContextInjection] = ()
 
     def apply_filters(self, filters: ContextFilters) -> "SessionState":
         """Return the state without the messages and decisions that the filters exclude."""
@@ -52,6 +56,11 @@ async def read_session_state(tx: Tx, request: ContextBuildRequest, *, now: datet
         focus=await _read_focus(tx, request),
         open_decisions=await _read_open_decisions(tx, request, since=now - OPEN_DECISION_AGE),
         calibration_note=await snapshots.read_note(tx, agent_id=agent_id, moment=request.as_of),
+        injections=await context_injections.list_injections(
+            tx, agent_id=agent_id, session_id=session_id, moment=request.as_of
+        )
+        if session_id
+        else (),
     )
 
 

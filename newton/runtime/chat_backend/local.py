@@ -65,6 +65,7 @@ class LocalAgent:
         input: str,
         *,
         frame: str | None = None,
+        strategy: str | None = None,
         include_context: bool = False,
         private: Sequence[PrivateMessage] | None = None,
     ) -> AsyncGenerator[str | TurnView]:
@@ -72,6 +73,7 @@ class LocalAgent:
             turn_input = TurnInput(session_id=await self._sessions.begin(session), text=input, frame=frame)
         else:
             turn_input = await self._create_private_input(session, input, frame, private)
+        turn_input = replace(turn_input, strategy=strategy)
         async with aclosing(self.turn_runner.run(turn_input)) as pieces:  # an abandoned turn is stored too
             async for piece in pieces:
                 if isinstance(piece, str):

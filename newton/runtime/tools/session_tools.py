@@ -1,13 +1,16 @@
 """Tools on sessions and tasks."""
 
-from newton.agent import inputs
+from newton.agent import inputs, session_inputs
 from newton.agent.loop.tools import ToolResult
 from newton.agent.services.tasks import TaskService
 from newton.dialogue.messages import Message
 from newton.dialogue.task_tree import Task
 from newton.memory.hygiene import count_redactions
+from newton.runtime.tools import session_info
 from newton.runtime.tools.tool_caller import ToolCaller
 from newton.runtime.tools.views import to_message_info, to_session_info, to_task_change, to_task_infos
+
+DEFAULT_SESSION = "mcp"  # of an exchange, if neither the call nor the connection names a session
 
 
 async def list_sessions(caller: ToolCaller, args: inputs.ListSessionsInput) -> ToolResult:
@@ -22,37 +25,59 @@ async def read_messages(caller: ToolCaller, args: inputs.ReadMessagesInput) -> T
     return ToolResult({"items": [to_message_info(one).model_dump(mode="json") for one in stored]})
 
 
-async def list_tasks(caller: ToolCaller, args: inputs.ListTasksInput) -> ToolResult:
+async def list_tasks(caller: ToolCaller, args: session_inputs.ListTasksInput) -> ToolResult:
     tree = await (await caller.tasks(args.session)).tree()
     return ToolResult({"items": [one.model_dump(mode="json") for one in to_task_infos(tree)]})
 
 
-async def push_task(caller: ToolCaller, args: inputs.StartTaskInput) -> ToolResult:
+async def push_task(caller: ToolCaller, args: session_inputs.StartTaskInput) -> ToolResult:
     if args.session is not None:
         await caller.newton.sessions(caller.origin).begin(args.session)
     tasks = await caller.tasks(args.session)
     return await _answer(tasks, await tasks.push(args.goal))
 
 
-async def block_task(caller: ToolCaller, args: inputs.BlockTaskInput) -> ToolResult:
+async def block_task(caller: ToolCaller, args: session_inputs.BlockTaskInput) -> ToolResult:
     tasks = await caller.tasks(args.session)
     return await _answer(tasks, await tasks.block(args.reason))
 
 
-async def fail_task(caller: ToolCaller, args: inputs.FailTaskInput) -> ToolResult:
+async def fail_task(caller: ToolCaller, args: session_inputs.FailTaskInput) -> ToolResult:
     tasks = await caller.tasks(args.session)
     failed, _ = await tasks.fail(args.reason, instead=args.replacement_goal)
     return await _answer(tasks, failed)
 
 
-async def resume_task(caller: ToolCaller, args: inputs.ResumeTaskInput) -> ToolResult:
+async def resume_task(caller: ToolCaller, args: session_inputs.ResumeTaskInput) -> ToolResult:
     tasks = await caller.tasks(args.session)
     return await _answer(tasks, await tasks.resume(str(args.number)))
 
 
-async def pop_task(caller: ToolCaller, args: inputs.PopSessionTaskInput) -> ToolResult:
+async def pop_task(caller: ToolCaller, args: session_inputs.PopSessionTaskInput) -> ToolResult:
     tasks = await caller.tasks(args.session)
     return await _answer(tasks, await tasks.pop(args.result))
+
+
+async def inject(caller: ToolCaller, args: session_inputs.InjectInput) -> ToolResult:
+    session = await caller.name_session(args.session)
+    injected = await session_info.inject(caller.injections, session, args)
+    return ToolResult(injected.model_dump(mode="json", exclude_none=True))
+
+
+async def eject(caller: ToolCaller, args: session_inputs.EjectInput) -> ToolResult:
+    ejected = await caller.injections.eject(await caller.name_session(args.session), args.injection_id)
+    return ToolResult({"injection_id": str(ejected.injection_id), "type": ejected.type, "removed": True})
+
+
+async def list_injections(caller: ToolCaller, args: session_inputs.ListInjectionsInput) -> ToolResult:
+    found = await caller.injections.list_injections(await caller.name_session(args.session))
+    items = [session_info.to_injection_info(one).model_dump(mode="json", exclude_none=True) for one in found]
+    return ToolResult({"items": items})
+
+
+async def show_stats(caller: ToolCaller, args: session_inputs.SessionStatsInput) -> ToolResult:
+    stats = await caller.newton.session_stats().read(await caller.name_session(args.session))
+    return ToolResult(session_info.to_stats_response(stats).model_dump(mode="json"))
 
 
 async def _answer(tasks: TaskService, task: Task) -> ToolResult:
@@ -70,10 +95,11 @@ async def note_exchange(caller: ToolCaller, args: inputs.NoteExchangeInput) -> T
     said = Message(role="user", content=args.user, said_at=now, min_trust=caller.trust)
     reply = args.assistant and Message(role="assistant", content=args.assistant, said_at=now)
     messages = [said, reply] if reply else [said]
-    stored = await caller.newton.sessions(caller.origin).append(args.session, messages)
+    session = args.session or DEFAULT_SESSION
+    stored = await caller.newton.sessions(caller.origin).append(session, messages)
     await caller.newton.process_written(caller.origin)
     redacted = count_redactions(*(one.message.content for one in stored))
-    fields = {"session": args.session, "messages": len(stored), "redacted": redacted, "warning": warning}
+    fields = {"session": session, "messages": len(stored), "redacted": redacted, "warning": warning}
     return ToolResult({name: value for name, value in fields.items() if value})
 
 

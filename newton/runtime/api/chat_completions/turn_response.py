@@ -1,6 +1,7 @@
 """Execution of a turn for a request in OpenAI's format, and its response: one JSON object, or a stream of events."""
 
 from collections.abc import AsyncGenerator, Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 from fastapi import Request, Response
@@ -36,7 +37,7 @@ async def respond(
     writer: TurnWriter, turn_input: TurnInput, target: TurnTarget, request: Request, *, is_streamed: bool
 ) -> Response:
     """Run the turn and return its response. Raises the errors of the turn until the first piece of a stream is sent."""
-    turn = target.newton.turn_runner(target.model, origin=ORIGIN).run(turn_input)
+    turn = target.newton.turn_runner(target.model, origin=ORIGIN).run(replace(turn_input, strategy=target.strategy))
     pieces = TurnStream[TurnPiece]().read_pieces(
         turn, target.caller, request, is_private=turn_input.private is not None
     )

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import Field
 
-from newton.agent.field_types import Ref
+from newton.agent.field_types import Ref, Strategy
 from newton.agent.loop.prompt import to_chat_messages
 from newton.agent.services.sessions import number_duplicates
 from newton.cognition.request import MAX_CONTEXT_TOKENS
@@ -40,6 +40,15 @@ ViewTokens = Annotated[
 ]
 
 
+RequestStrategy = Annotated[
+    Strategy | None,
+    Field(
+        description="The compaction preset (default, long, conservative, none) or list of strategies for this request."
+        " Default: the setting `compaction`."
+    ),
+]
+
+
 class CreateSessionRequest(RequestModel):
     """The name of the session to create."""
 
@@ -60,6 +69,7 @@ class SessionViewResponse(ResponseModel):
 
 class CompactRequest(RequestModel):
     max_tokens: ViewTokens = Field(None, examples=[8000])
+    strategy: RequestStrategy = Field(None, examples=["conservative"])
 
 
 class CompactResponse(ResponseModel):
@@ -188,10 +198,13 @@ async def list_messages(
 
 @router.get("/{session:path}/view")
 async def get_session_view(
-    session: str, caller: ReadAccess, max_tokens: Annotated[ViewTokens, Query()] = None
+    session: str,
+    caller: ReadAccess,
+    max_tokens: Annotated[ViewTokens, Query()] = None,
+    strategy: Annotated[RequestStrategy, Query()] = None,
 ) -> SessionViewResponse:
     """Return the messages that a model would be sent now, with summaries in place of older ones. Changes nothing."""
-    view = await caller.newton.sessions(ORIGIN).preview(session, max_tokens=max_tokens)
+    view = await caller.newton.sessions(ORIGIN).preview(session, max_tokens=max_tokens, strategy=strategy)
     messages = [to_openai_message(one) for one in to_chat_messages(view.view)]
     return SessionViewResponse(tokens=view.tokens, log_tokens=view.logged, messages=messages)
 
@@ -199,7 +212,8 @@ async def get_session_view(
 @router.post("/{session:path}/compact")
 async def compact_session(session: str, body: CompactRequest, caller: WriteAccess) -> CompactResponse:
     """Replace older messages in the view by shorter texts. A repeated request changes nothing."""
-    before, after = await caller.newton.sessions(ORIGIN).compact(session, max_tokens=body.max_tokens)
+    service = caller.newton.sessions(ORIGIN)
+    before, after = await service.compact(session, max_tokens=body.max_tokens, strategy=body.strategy)
     return CompactResponse(tokens_before=before.tokens, tokens_after=after.tokens, log_tokens=after.logged)
 
 

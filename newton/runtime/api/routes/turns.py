@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
-from newton.agent.field_types import Name
+from newton.agent.field_types import Name, Strategy
 from newton.content.frames import get_frame
 from newton.dialogue.compaction.progress_events import CompactionEvent, to_payload
 from newton.errors import NewtonError
@@ -50,6 +50,12 @@ class TurnRequest(RequestModel):
     model: Name | None = Field(
         None, description="The name of a model server or of a model. Default: the agent's model."
     )
+    strategy: Strategy | None = Field(
+        None,
+        description="The compaction preset (default, long, conservative, none) or list of strategies for this turn."
+        " Default: the setting `compaction`.",
+        examples=["mask_outputs(share=0.5), threshold(share=0.7)"],
+    )
     include_context: bool = Field(default=False, description="Include the full context in the result.")
     private: list[PrivateMessageInput] | None = Field(
         None,
@@ -74,7 +80,9 @@ async def run_turn(session: str, body: TurnRequest, request: Request, caller: Wr
     turn_runner = caller.newton.turn_runner(model, origin=ORIGIN, on_event=turn.put)
     agent = LocalAgent(newton=caller.newton, turn_runner=turn_runner, origin=ORIGIN)
     private = None if body.private is None else [PrivateMessage(one.role, one.text) for one in body.private]
-    pieces = agent.run_turn(name, text, frame=body.frame, include_context=body.include_context, private=private)
+    pieces = agent.run_turn(
+        name, text, frame=body.frame, strategy=body.strategy, include_context=body.include_context, private=private
+    )
     read = turn.read_pieces(pieces, caller, request, is_private=private is not None)
     return StreamingResponse(_stream(read), media_type="text/event-stream")
 

@@ -16,7 +16,6 @@ from newton.dialogue.compaction.progress_events import (
     CompactionProgressed,
     CompactionStarted,
 )
-from newton.dialogue.log import InjectedRange
 from newton.dialogue.messages import Message, StoredMessage
 from newton.dialogue.view import CompactionEntry, ViewMessage
 from newton.memory.hygiene import clean_ref
@@ -25,7 +24,7 @@ from newton.memory.representations import one_line
 from newton.providers.chat import to_openai_message
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
-from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
+from newton.runtime.cli.options import AgentOption, JsonOption, StrategyOption, load_settings
 from newton.runtime.cli.printing import say
 
 MAX_TEXT_CHARS = 100
@@ -72,7 +71,12 @@ async def show_log(session: SessionArgument, *, agent: AgentOption = None, json:
 
 
 async def show_view(
-    session: SessionArgument, *, max_tokens: MaxTokensOption = None, agent: AgentOption = None, json: JsonOption = False
+    session: SessionArgument,
+    *,
+    max_tokens: MaxTokensOption = None,
+    strategy: StrategyOption = None,
+    agent: AgentOption = None,
+    json: JsonOption = False,
 ) -> None:
     """Show what a model would now receive of a session: recent messages, and summaries of older ones.
 
@@ -82,7 +86,8 @@ async def show_view(
     Example: newton sessions view planning --max-tokens 8000
     """
     async with open_agent(load_settings(agent)) as newton:
-        preview = await newton.sessions("cli").preview(clean_ref(session, what="session"), max_tokens=max_tokens)
+        ref = clean_ref(session, what="session")
+        preview = await newton.sessions("cli").preview(ref, max_tokens=max_tokens, strategy=strategy)
     if not json:
         say("\n".join(_format_view(preview)))
         return
@@ -102,7 +107,11 @@ async def show_view(
 
 
 async def compact_session(
-    session: SessionArgument, *, max_tokens: MaxTokensOption = None, agent: AgentOption = None
+    session: SessionArgument,
+    *,
+    max_tokens: MaxTokensOption = None,
+    strategy: StrategyOption = None,
+    agent: AgentOption = None,
 ) -> None:
     """Replace older messages by summaries in what a model receives of a session, if that is due.
 
@@ -112,7 +121,8 @@ async def compact_session(
     """
     async with open_agent(load_settings(agent)) as newton:
         service = newton.sessions("cli", print_progress)
-        before, after = await service.compact(clean_ref(session, what="session"), max_tokens=max_tokens)
+        ref = clean_ref(session, what="session")
+        before, after = await service.compact(ref, max_tokens=max_tokens, strategy=strategy)
     if saved := before.tokens - after.tokens:
         say(f"A model now receives {after.tokens:,} tokens of the session {session}, {saved:,} fewer.")
     else:
@@ -197,77 +207,6 @@ async def branch_session(
     say(f"{branch} continues from {session}. Open it with `newton chat --session {branch}`.")
 
 
-async def inject_messages(
-    session: SessionArgument,
-    *,
-    other: Annotated[str, Parameter("--from", help="Session that contains the messages.")],
-    first: Annotated[int, Parameter(help="Position of the first message.")],
-    last: Annotated[int, Parameter(help="Position of the last message.")],
-    agent: AgentOption = None,
-) -> None:
-    """Show messages of one session at the end of another session. `newton sessions eject` undoes it.
-
-    Example: newton sessions inject planning --from planning-with-redis --first 12 --last 14
-    """
-    async with open_agent(load_settings(agent)) as newton:
-        refs = clean_ref(session, what="session"), clean_ref(other, what="session")
-        injected = await newton.sessions("cli").inject(*refs, first=first, last=last)
-    many = formatting.pluralize(injected.last - injected.first + 1, "message")
-    say(f"Injected {many} of {other} into {session}.")
-    say(f"Undo: `newton sessions eject {session} {short_id(injected.injection_id)}`")
-
-
-async def eject_messages(
-    session: SessionArgument,
-    injection: Annotated[
-        str | None,
-        Parameter(help="End of the id that `newton sessions inject` printed; if omitted, all injections are listed."),
-    ] = None,
-    *,
-    agent: AgentOption = None,
-) -> None:
-    """Remove injected messages from a session, or list the injections.
-
-    Example: newton sessions eject planning 3f9c2a71
-    """
-    ref = clean_ref(session, what="session")
-    async with open_agent(load_settings(agent)) as newton:
-        service = newton.sessions("cli")
-        if injection is not None:
-            removed = await service.eject(ref, injection)
-            say(f"Removed messages {removed.first}-{removed.last} of {removed.ref} from {session}.")
-        else:
-            say(
-                "\n".join(map(_format_injection, await service.list_injections(ref)))
-                or "The session shows no messages of other sessions."
-            )
-
-
-async def show_compaction_stats(
-    session: Annotated[str | None, Parameter(help="Name of a session; if omitted, all sessions are counted.")] = None,
-    *,
-    agent: AgentOption = None,
-    json: JsonOption = False,
-) -> None:
-    """Show for each compaction strategy (way to shorten) its number of runs, the tokens it saved and its duration.
-
-    Example: newton sessions stats
-    """
-    async with open_agent(load_settings(agent)) as newton:
-        stats = await newton.sessions("cli").get_compaction_stats(session and clean_ref(session, what="session"))
-    if json:
-        formatting.print_json([{**one._asdict(), "last_at": one.last_at.isoformat()} for one in stats])
-        return
-    for one in stats:
-        failed = f", {one.failed} without effect" if one.failed else ""
-        runs, sessions = formatting.pluralize(one.runs, "run"), formatting.pluralize(one.sessions, "session")
-        duration = f"{one.mean_ms:,.0f} ms on average, {one.most_ms:,.0f} ms at most"
-        last = f"last {one.last_at:%Y-%m-%d %H:%M}"
-        say(f"{one.strategy:<14}{runs} in {sessions}{failed}; {one.saved:,} tokens saved; {duration}; {last}")
-    if not stats:
-        say("No compactions yet.")
-
-
 def print_progress(event: CompactionEvent) -> None:
     """Print the progress of a compaction (summarizing old messages), if standard error is a terminal."""
     if not formatting.is_interactive():
@@ -323,12 +262,6 @@ def _format_view(preview: ViewPreview) -> Iterator[str]:
     counts = {"summarized": preview.shorter, "omitted": preview.left_out, "truncated": preview.cut}
     if parts := [f"{formatting.pluralize(number, 'message')} {how}" for how, number in counts.items() if number]:
         yield f"To fit into the tokens: {', '.join(parts)}."
-
-
-def _format_injection(injection: InjectedRange) -> str:
-    messages = f"messages {injection.first}-{injection.last} of {injection.ref}, after message {injection.place}"
-    injection_id, time = short_id(injection.injection_id), f"{injection.at:%Y-%m-%d %H:%M}"
-    return f"{injection_id}  {messages}  {injection.tokens:,} tokens  {time}"
 
 
 def _format_speaker(item: ViewMessage) -> str:

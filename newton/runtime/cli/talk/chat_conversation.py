@@ -24,6 +24,7 @@ CommandRunner = Callable[["ChatConversation", str], Awaitable[None]]
 class ChatConversation:
     """A running conversation: its session, chosen frame (kind of input), last turn and pending proposals.
 
+    `strategy` is the compaction preset or list of strategies for its turns; None means the setting.
     `run_command` runs an input that begins with "/".
     `private_messages` are the messages since /private was entered; None if messages are stored.
     """
@@ -33,6 +34,7 @@ class ChatConversation:
     run_command: "CommandRunner"
     name: str
     frame: str | None = None
+    strategy: str | None = None
     last_turn: TurnView | None = None
     private_messages: list[PrivateMessage] | None = None
     proposals: Sequence[ProposalView] = ()
@@ -117,7 +119,7 @@ class ChatConversation:
 
     async def _run_turn(self, text: str) -> None:
         private = None if self.private_messages is None else tuple(self.private_messages)
-        turn = self.backend.run_turn(self.name, text, frame=self.frame, private=private)
+        turn = self.backend.run_turn(self.name, text, frame=self.frame, strategy=self.strategy, private=private)
         async with aclosing(turn) as pieces:  # closing it stores the partial reply if the terminal is closed
             async for piece in pieces:
                 if isinstance(piece, TurnView):

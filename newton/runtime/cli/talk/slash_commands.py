@@ -8,6 +8,7 @@ from newton.runtime.chat_backend.view_models import ProposalView
 from newton.runtime.cli import formatting
 from newton.runtime.cli.conversations.sessions import format_checkpoints
 from newton.runtime.cli.conversations.tasks import run_task_command
+from newton.runtime.cli.options import check_strategy
 from newton.runtime.cli.printing import say
 from newton.runtime.cli.talk.chat_conversation import ChatConversation
 from newton.runtime.cli.talk.tool_commands import find_command, format_help, format_result, parse_arguments
@@ -17,6 +18,8 @@ HELP_TEXT = """\
 /why NUMBER       explain an item of /context; /why TEXT finds a memory by its text, selected or not
 /frame            show the frame of the last answer, its confidence and the reason
 /frame NAME       use this frame for the next inputs; /frame auto selects one for each input again
+/strategy         show how long conversations are compacted; /strategy NAME uses a preset or list of strategies for
+                  the next inputs, /strategy default the setting again
 /model            list the chat models; /model NAME uses this one for the next inputs
 /remember TEXT    store a fact
 /private          store nothing of the next inputs and answers; /private again ends it
@@ -29,6 +32,7 @@ HELP_TEXT = """\
 /quit             leave (so does Ctrl-D); Ctrl-C stops an answer and stores the part received so far"""
 
 AUTO_FRAME = "auto"
+DEFAULT_STRATEGY = "default"
 
 
 async def run_slash_command(conversation: ChatConversation, text: str) -> None:
@@ -74,6 +78,13 @@ async def set_frame(conversation: ChatConversation, name: str) -> None:
     if not name and conversation.last_turn:
         frame = conversation.last_turn.context_summary.frame
         say(f"Last answer: {formatting.format_frame(frame)}; reason: {frame['reason']}.")
+
+
+def set_strategy(conversation: ChatConversation, strategy: str) -> None:
+    """Use a compaction preset or list of strategies for the next inputs; without one, print the current one."""
+    if strategy:
+        conversation.strategy = None if strategy == DEFAULT_STRATEGY else check_strategy(strategy)
+    say(f"Compaction: {conversation.strategy or 'as set by NEWTON_COMPACTION'}.")
 
 
 async def select_model(conversation: ChatConversation, name: str) -> None:
@@ -183,6 +194,7 @@ BUILTIN_COMMANDS: Mapping[str, Callable[[ChatConversation, str], Awaitable[None]
     "/context": print_context,
     "/why": explain_item,
     "/frame": set_frame,
+    "/strategy": set_strategy,
     "/model": select_model,
     "/remember": remember,
     "/private": toggle_privacy,

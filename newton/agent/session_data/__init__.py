@@ -1,0 +1,1 @@
+"""Data about sessions: what is put into them, what they used, and their statistics."""
