@@ -25,7 +25,17 @@ from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
 from newton.content.skills import SkillFile
 from newton.db.pool import Database, Tx
-from newton.dialogue import branches, leases, log, long_messages, response_store, session_close, sessions, tasks
+from newton.dialogue import (
+    branches,
+    context_injections,
+    leases,
+    log,
+    long_messages,
+    response_store,
+    session_close,
+    sessions,
+    tasks,
+)
 from newton.dialogue.artifacts import ArtifactWriter
 from newton.dialogue.branches import SessionExcerpt
 from newton.dialogue.compaction import entry_store
@@ -169,6 +179,7 @@ async def conversing(tx: Tx, session_id: UUID, ctx: WriteContext) -> None:
     made = await branches.inject(tx, excerpt, session_id=session_id, ctx=ctx)
     await branches.eject(tx, made.injection_id, session_id=session_id, ctx=ctx)
     await branches.inject(tx, excerpt, session_id=session_id, ctx=ctx)
+    await context_injections.add_text(tx, "The tea is at five.", session_id=session_id, ctx=ctx, max_tokens=100)
 
 
 def served(bundle: Bundle, session_id: UUID) -> TurnRecord:
