@@ -12,7 +12,7 @@ from uuid import UUID
 
 from pydantic import ValidationError
 
-from newton.agent import decision_inputs, inputs, session_inputs
+from newton.agent import context_inputs, decision_inputs, inputs
 from newton.agent.inputs import ToolInput
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.maintenance.service import MaintenanceService
@@ -193,24 +193,24 @@ async def review(toolset: AgentToolset, args: decision_inputs.ReviewInput) -> To
     return ToolResult({"reviewed": args.outcome})
 
 
-async def push_task(toolset: AgentToolset, args: session_inputs.PushTaskInput) -> ToolResult:
+async def push_task(toolset: AgentToolset, args: context_inputs.PushTaskInput) -> ToolResult:
     return ToolResult({"task": (await toolset.tasks.push(args.goal)).number})
 
 
-async def pop_task(toolset: AgentToolset, args: session_inputs.PopTaskInput) -> ToolResult:
+async def pop_task(toolset: AgentToolset, args: context_inputs.PopTaskInput) -> ToolResult:
     return ToolResult({"task": (await toolset.tasks.pop(args.result)).number, "status": "complete"})
 
 
-async def block_task(toolset: AgentToolset, args: session_inputs.BlockCurrentTaskInput) -> ToolResult:
+async def block_task(toolset: AgentToolset, args: context_inputs.BlockCurrentTaskInput) -> ToolResult:
     return await _describe_change(toolset, await toolset.tasks.block(args.reason))
 
 
-async def fail_task(toolset: AgentToolset, args: session_inputs.FailCurrentTaskInput) -> ToolResult:
+async def fail_task(toolset: AgentToolset, args: context_inputs.FailCurrentTaskInput) -> ToolResult:
     failed, _ = await toolset.tasks.fail(args.reason, instead=args.replacement_goal)
     return await _describe_change(toolset, failed)
 
 
-async def resume_task(toolset: AgentToolset, args: session_inputs.ResumeBlockedTaskInput) -> ToolResult:
+async def resume_task(toolset: AgentToolset, args: context_inputs.ResumeBlockedTaskInput) -> ToolResult:
     return await _describe_change(toolset, await toolset.tasks.resume(str(args.number)))
 
 
@@ -250,11 +250,11 @@ TOOLS: Mapping[str, ToolSpec] = {
     EXPAND_TOOL: ToolSpec(inputs.ExpandInput, expand, mutates=False),
     "decide": ToolSpec(decision_inputs.DecisionInput, decide),
     "review": ToolSpec(decision_inputs.ReviewInput, review),
-    "push_task": ToolSpec(session_inputs.PushTaskInput, push_task),
-    "pop_task": ToolSpec(session_inputs.PopTaskInput, pop_task),
-    "block_task": ToolSpec(session_inputs.BlockCurrentTaskInput, block_task),
-    "fail_task": ToolSpec(session_inputs.FailCurrentTaskInput, fail_task),
-    "resume_task": ToolSpec(session_inputs.ResumeBlockedTaskInput, resume_task),
+    "push_task": ToolSpec(context_inputs.PushTaskInput, push_task),
+    "pop_task": ToolSpec(context_inputs.PopTaskInput, pop_task),
+    "block_task": ToolSpec(context_inputs.BlockCurrentTaskInput, block_task),
+    "fail_task": ToolSpec(context_inputs.FailCurrentTaskInput, fail_task),
+    "resume_task": ToolSpec(context_inputs.ResumeBlockedTaskInput, resume_task),
     "note_lesson": ToolSpec(inputs.LessonInput, note_lesson),
 }
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from newton.agent.session_inputs import FilteredContextInput
+from newton.agent.context_inputs import FilteredContextInput
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.request import ContextBuildRequest, ContextFilters, SentMessages, TaskScope
 from newton.content.frames import get_frame

@@ -4,7 +4,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from newton.agent import decision_inputs, inputs, session_inputs
+from newton.agent import context_inputs, decision_inputs, inputs
 from newton.agent.inputs import ToolInput
 from newton.agent.loop.tools import ToolResult, parse_input
 from newton.agent.memory_inputs import ListMemoriesInput
@@ -123,11 +123,11 @@ def _writer(
 
 
 TOOLS: Mapping[str, McpTool] = {
-    "remember": McpTool(session_inputs.HostSessionRememberInput, "adds", _agent_tool("remember"), is_idempotent=True),
-    "recall": _reader(session_inputs.HostRecallInput, _agent_tool("recall")),
-    "context": _reader(session_inputs.HostContextInput, memory_tools.build_context),
+    "remember": McpTool(context_inputs.HostSessionRememberInput, "adds", _agent_tool("remember"), is_idempotent=True),
+    "recall": _reader(context_inputs.HostRecallInput, _agent_tool("recall")),
+    "context": _reader(context_inputs.HostContextInput, memory_tools.build_context),
     "list_memories": _reader(ListMemoriesInput, memory_tools.list_memories),
-    "expand": _reader(session_inputs.HostExpandInput, _agent_tool("expand")),
+    "expand": _reader(context_inputs.HostExpandInput, _agent_tool("expand")),
     "confirm": _writer(inputs.ConfirmInput, memory_tools.confirm, is_idempotent=True),
     "supersede": _writer(inputs.SupersedeInput, memory_tools.supersede),
     "retract": _writer(inputs.RetractInput, memory_tools.retract),
@@ -136,9 +136,9 @@ TOOLS: Mapping[str, McpTool] = {
     "settle_conflict": _writer(inputs.SettleConflictInput, memory_tools.settle_conflict),
     "set_outcome": _writer(inputs.EpisodeOutcomeInput, memory_tools.set_outcome, is_idempotent=True),
     "entities": _reader(inputs.EntitiesInput, memory_tools.list_entities),
-    "note_lesson": McpTool(session_inputs.HostLessonInput, "adds", _agent_tool("note_lesson"), is_idempotent=True),
-    "working_memory": _reader(session_inputs.WorkingMemoryInput, memory_tools.show_working_memory),
-    "decide": McpTool(session_inputs.HostDecisionInput, "adds", _agent_tool("decide")),
+    "note_lesson": McpTool(context_inputs.HostLessonInput, "adds", _agent_tool("note_lesson"), is_idempotent=True),
+    "working_memory": _reader(context_inputs.WorkingMemoryInput, memory_tools.show_working_memory),
+    "decide": McpTool(context_inputs.HostDecisionInput, "adds", _agent_tool("decide")),
     "preview": _reader(decision_inputs.PreviewDecisionInput, decision_tools.preview),
     "think": _writer(decision_inputs.ThinkInput, decision_tools.think),
     "done": _writer(inputs.DoneInput, decision_tools.mark_done, is_idempotent=True),
@@ -148,18 +148,18 @@ TOOLS: Mapping[str, McpTool] = {
     "outcomes": _reader(decision_inputs.ListOutcomesInput, decision_tools.list_outcomes),
     "calibration": _reader(decision_inputs.CalibrationInput, decision_tools.compute_calibration),
     "guardrails": _reader(decision_inputs.ListGuardrailsInput, decision_tools.list_guardrails),
-    "tasks": _reader(session_inputs.ListTasksInput, session_tools.list_tasks),
-    "push_task": _writer(session_inputs.StartTaskInput, session_tools.push_task),
-    "block_task": _writer(session_inputs.BlockTaskInput, session_tools.block_task),
-    "fail_task": _writer(session_inputs.FailTaskInput, session_tools.fail_task),
-    "resume_task": _writer(session_inputs.ResumeTaskInput, session_tools.resume_task, is_idempotent=True),
-    "pop_task": _writer(session_inputs.PopSessionTaskInput, session_tools.pop_task),
+    "tasks": _reader(context_inputs.ListTasksInput, session_tools.list_tasks),
+    "push_task": _writer(context_inputs.StartTaskInput, session_tools.push_task),
+    "block_task": _writer(context_inputs.BlockTaskInput, session_tools.block_task),
+    "fail_task": _writer(context_inputs.FailTaskInput, session_tools.fail_task),
+    "resume_task": _writer(context_inputs.ResumeTaskInput, session_tools.resume_task, is_idempotent=True),
+    "pop_task": _writer(context_inputs.PopSessionTaskInput, session_tools.pop_task),
     "sessions": _reader(inputs.ListSessionsInput, session_tools.list_sessions),
     "messages": _reader(inputs.ReadMessagesInput, session_tools.read_messages),
-    "inject": _writer(session_inputs.InjectInput, session_tools.inject, is_idempotent=True),
-    "eject": _writer(session_inputs.EjectInput, session_tools.eject),
-    "injections": _reader(session_inputs.ListInjectionsInput, session_tools.list_injections),
-    "session_stats": _reader(session_inputs.SessionStatsInput, session_tools.show_stats),
+    "inject": _writer(context_inputs.InjectInput, session_tools.inject, is_idempotent=True),
+    "eject": _writer(context_inputs.EjectInput, session_tools.eject),
+    "injections": _reader(context_inputs.ListInjectionsInput, session_tools.list_injections),
+    "session_stats": _reader(context_inputs.SessionStatsInput, session_tools.show_stats),
     # a record of what was said is no act: it warns of what a censor forbids, and is stored
     "note_exchange": McpTool(inputs.NoteExchangeInput, "adds", session_tools.note_exchange),
     "procedures": _reader(inputs.ProceduresInput, judgement_tools.show_procedures),

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from newton.agent import inputs, session_inputs
+from newton.agent import context_inputs, inputs
 from newton.agent.loop.tools import ToolResult
 from newton.agent.memory_inputs import ListMemoriesInput
 from newton.heart.facts.conflicts import FactPair
@@ -21,7 +21,7 @@ TOOL_FIELDS: tuple[MemoryField, ...] = (
 )
 
 
-async def build_context(caller: ToolCaller, args: session_inputs.HostContextInput) -> ToolResult:
+async def build_context(caller: ToolCaller, args: context_inputs.HostContextInput) -> ToolResult:
     call = ContextCall(newton=caller.newton, origin=caller.origin, item_ids=True, requires_session=False)
     bundle = await call.build(args)
     fields = {
@@ -97,7 +97,7 @@ async def list_entities(caller: ToolCaller, args: inputs.EntitiesInput) -> ToolR
     return ToolResult({"items": [one.model_dump(mode="json") for one in found]})
 
 
-async def show_working_memory(caller: ToolCaller, args: session_inputs.WorkingMemoryInput) -> ToolResult:
+async def show_working_memory(caller: ToolCaller, args: context_inputs.WorkingMemoryInput) -> ToolResult:
     context = await build_working_context(caller.newton, args)
     return ToolResult(context.model_dump(mode="json", exclude={"items", "omitted"}))
 

@@ -5,9 +5,9 @@ from uuid import UUID
 
 from pydantic import Field
 
+from newton.agent.context_inputs import InjectionContentInput
 from newton.agent.session_data.injections import Injection, InjectionService, InjectionType
 from newton.agent.session_data.session_stats import SessionStats
-from newton.agent.session_inputs import InjectionContentInput
 from newton.runtime.tools.views import ViewModel
 
 

@@ -1,6 +1,6 @@
 """Tools on sessions and tasks."""
 
-from newton.agent import inputs, session_inputs
+from newton.agent import context_inputs, inputs
 from newton.agent.loop.tools import ToolResult
 from newton.agent.services.tasks import TaskService
 from newton.dialogue.messages import Message
@@ -25,57 +25,57 @@ async def read_messages(caller: ToolCaller, args: inputs.ReadMessagesInput) -> T
     return ToolResult({"items": [to_message_info(one).model_dump(mode="json") for one in stored]})
 
 
-async def list_tasks(caller: ToolCaller, args: session_inputs.ListTasksInput) -> ToolResult:
+async def list_tasks(caller: ToolCaller, args: context_inputs.ListTasksInput) -> ToolResult:
     tree = await (await caller.tasks(args.session)).tree()
     return ToolResult({"items": [one.model_dump(mode="json") for one in to_task_infos(tree)]})
 
 
-async def push_task(caller: ToolCaller, args: session_inputs.StartTaskInput) -> ToolResult:
+async def push_task(caller: ToolCaller, args: context_inputs.StartTaskInput) -> ToolResult:
     if args.session is not None:
         await caller.newton.sessions(caller.origin).begin(args.session)
     tasks = await caller.tasks(args.session)
     return await _answer(tasks, await tasks.push(args.goal))
 
 
-async def block_task(caller: ToolCaller, args: session_inputs.BlockTaskInput) -> ToolResult:
+async def block_task(caller: ToolCaller, args: context_inputs.BlockTaskInput) -> ToolResult:
     tasks = await caller.tasks(args.session)
     return await _answer(tasks, await tasks.block(args.reason))
 
 
-async def fail_task(caller: ToolCaller, args: session_inputs.FailTaskInput) -> ToolResult:
+async def fail_task(caller: ToolCaller, args: context_inputs.FailTaskInput) -> ToolResult:
     tasks = await caller.tasks(args.session)
     failed, _ = await tasks.fail(args.reason, instead=args.replacement_goal)
     return await _answer(tasks, failed)
 
 
-async def resume_task(caller: ToolCaller, args: session_inputs.ResumeTaskInput) -> ToolResult:
+async def resume_task(caller: ToolCaller, args: context_inputs.ResumeTaskInput) -> ToolResult:
     tasks = await caller.tasks(args.session)
     return await _answer(tasks, await tasks.resume(str(args.number)))
 
 
-async def pop_task(caller: ToolCaller, args: session_inputs.PopSessionTaskInput) -> ToolResult:
+async def pop_task(caller: ToolCaller, args: context_inputs.PopSessionTaskInput) -> ToolResult:
     tasks = await caller.tasks(args.session)
     return await _answer(tasks, await tasks.pop(args.result))
 
 
-async def inject(caller: ToolCaller, args: session_inputs.InjectInput) -> ToolResult:
+async def inject(caller: ToolCaller, args: context_inputs.InjectInput) -> ToolResult:
     session = await caller.name_session(args.session)
     injected = await session_info.inject(caller.injections, session, args)
     return ToolResult(injected.model_dump(mode="json", exclude_none=True))
 
 
-async def eject(caller: ToolCaller, args: session_inputs.EjectInput) -> ToolResult:
+async def eject(caller: ToolCaller, args: context_inputs.EjectInput) -> ToolResult:
     ejected = await caller.injections.eject(await caller.name_session(args.session), args.injection_id)
     return ToolResult({"injection_id": str(ejected.injection_id), "type": ejected.type, "removed": True})
 
 
-async def list_injections(caller: ToolCaller, args: session_inputs.ListInjectionsInput) -> ToolResult:
+async def list_injections(caller: ToolCaller, args: context_inputs.ListInjectionsInput) -> ToolResult:
     found = await caller.injections.list_injections(await caller.name_session(args.session))
     items = [session_info.to_injection_info(one).model_dump(mode="json", exclude_none=True) for one in found]
     return ToolResult({"items": items})
 
 
-async def show_stats(caller: ToolCaller, args: session_inputs.SessionStatsInput) -> ToolResult:
+async def show_stats(caller: ToolCaller, args: context_inputs.SessionStatsInput) -> ToolResult:
     stats = await caller.newton.session_stats().read(await caller.name_session(args.session))
     return ToolResult(session_info.to_stats_response(stats).model_dump(mode="json"))
 

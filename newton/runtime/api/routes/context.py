@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import Field
 
-from newton.agent.session_inputs import FilteredContextInput, WorkingMemoryInput
+from newton.agent.context_inputs import FilteredContextInput, WorkingMemoryInput
 from newton.client.context import ContextResponse
 from newton.runtime.api.auth import ReadAccess
 from newton.runtime.api.base_models import ORIGIN, with_example

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from newton.agent.session_inputs import FilteredContextInput
+from newton.agent.context_inputs import FilteredContextInput
 from newton.errors import InputError, ProviderError
 from newton.ids import new_id
 from newton.memory.hygiene import clean_text

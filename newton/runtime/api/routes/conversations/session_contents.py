@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from newton.agent.session_inputs import InjectionContentInput
+from newton.agent.context_inputs import InjectionContentInput
 from newton.runtime.api.auth import ReadAccess
 from newton.runtime.api.base_models import ORIGIN, ItemList, Limit, with_example
 from newton.runtime.api.idempotency import WriteAction
