@@ -276,6 +276,59 @@ create table dialogue.leases (
 call runtime.isolate('dialogue.leases');
 grant select, insert, update (holder, expires_at) on dialogue.leases to newton_app;
 
+-- The brief of a session: goals, deadlines, rules, constraints and open items, word for word as they were said. They are
+-- kept apart from the messages and their summaries, so that no summary can lose or change them.
+create table dialogue.brief_items (
+    agent_id uuid not null,
+    session_id uuid not null,
+    item_id uuid not null,
+    kind text not null check (kind in ('goal', 'deadline', 'rule', 'constraint', 'open_item')),
+    text text not null check (text <> ''),
+    tokens integer not null check (tokens > 0),
+    position integer not null check (position >= 0),
+    source text not null check (source in ('rules', 'model')),
+    memory_id uuid,
+    said_at timestamptz not null,
+    created_at timestamptz not null,
+    primary key (agent_id, session_id, item_id),
+    foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id)
+);
+
+create index brief_items_memory_idx on dialogue.brief_items (agent_id, memory_id) where memory_id is not null;
+
+comment on column dialogue.brief_items.tokens is 'Tokens of the line of the item in a context.';
+comment on column dialogue.brief_items.position is 'The message that said it.';
+comment on column dialogue.brief_items.source is
+'What typed the item: rules on the words, or a model whose quotation was verified.';
+comment on column dialogue.brief_items.memory_id is 'The memory of the message; forgetting it deletes the item.';
+
+call runtime.isolate('dialogue.brief_items');
+grant select, insert on dialogue.brief_items to newton_app;
+
+-- The ends of items. A branch closes items of its parent for itself only, so a closing belongs to a session.
+create table dialogue.brief_closings (
+    agent_id uuid not null,
+    session_id uuid not null,
+    item_id uuid not null,
+    status text not null check (status in ('done', 'replaced', 'dropped')),
+    position integer not null check (position >= -1),
+    memory_id uuid,
+    replaced_by uuid,
+    closed_at timestamptz not null,
+    origin text not null check (origin <> ''),
+    primary key (agent_id, session_id, item_id),
+    foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id),
+    check ((status = 'replaced') = (replaced_by is not null))
+);
+
+create index brief_closings_memory_idx on dialogue.brief_closings (agent_id, memory_id) where memory_id is not null;
+
+comment on column dialogue.brief_closings.memory_id is
+'The memory of the message that closed the item; forgetting it opens the item again.';
+
+call runtime.isolate('dialogue.brief_closings');
+grant select, insert on dialogue.brief_closings to newton_app;
+
 -- Statistics of each compaction run.
 create table dialogue.compaction_runs (
     agent_id uuid not null,

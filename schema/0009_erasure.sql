@@ -118,6 +118,23 @@ begin
         end if;
     end loop;
 
+    -- an item of a brief is deleted with the message that said it; one whose closing message is deleted is open again
+    delete from dialogue.brief_closings as c
+    where
+        c.agent_id = scoped_agent
+        and (
+            c.memory_id = any(removed_ids)
+            or exists (
+                select
+                from dialogue.brief_items as i
+                where
+                    i.agent_id = scoped_agent
+                    and i.memory_id = any(removed_ids)
+                    and (i.item_id = c.item_id or i.item_id = c.replaced_by)
+            )
+        );
+    delete from dialogue.brief_items as i where i.agent_id = scoped_agent and i.memory_id = any(removed_ids);
+
     -- a task keeps its place in the tree; entries that summarize it are deleted and written again later without it
     delete from dialogue.compaction_entries as e
     using dialogue.tasks as t

@@ -9,7 +9,7 @@ from typing import Annotated, TypeVar
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
-from newton.dialogue.compaction.strategies import parse_preset
+from newton.dialogue.compaction.presets import parse_preset
 from newton.errors import InputError
 from newton.memory import hygiene
 

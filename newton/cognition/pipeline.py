@@ -19,9 +19,12 @@ from newton.cognition.assembly.budget import (
 from newton.cognition.assembly.fact_labels import count_label_tokens, label_facts
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_item_id_tokens, render_frame_section
 from newton.cognition.assembly.sections import (
+    BriefSection,
     ExtraSection,
     TaskSection,
+    build_brief_section,
     build_task_section,
+    count_reserved_tokens,
     fit_extra_lines,
     render_extra_lines,
 )
@@ -196,7 +199,7 @@ class ContextBuilder:
         score = create_scorer(frame=plan.frame, profile=plan.profile, now=plan.now, signals=candidate_set.signals)
         assembly = assemble([score(f) for f in candidate_set.memories], inputs)
         timer.end_stage("think")
-        missing = {**gathered.missing, **_describe_omissions(plan.extra, inputs.tasks)}
+        missing = {**gathered.missing, **_describe_omissions(plan.extra, inputs.tasks, inputs.brief)}
         assembled = AssembledContext(plan, inputs, assembly, missing)
         bundle = self._create_bundle(request, assembled, candidate_set, timings_ms=timer.stages)
         return CachedContext(
@@ -224,29 +227,27 @@ class ContextBuilder:
     ) -> ContextPlan:
         frame = get_frame(self.frames, frame_choice.frame)
         profile = select_profile(self.profiles, request.profile or frame.profile, frame=frame.name)
-        injections = gathered.session_state.injections
-        extra_lines = render_extra_lines(request.additional or "", injections, count_tokens=self.count_tokens)
-        extra_tokens, extra_header = sum(line.tokens for line in extra_lines), self.header_tokens["additional"]
+        state, headers = gathered.session_state, self.header_tokens
+        extra_lines = render_extra_lines(request.additional or "", state.injections, count_tokens=self.count_tokens)
         budget = allocate_budget(
             request.tokens,
             shares=frame.budget.shares,
             complexity=estimate_complexity(request.input) if request.adaptive_budget else None,
             stakes=frame.default_stakes,
             has_tasks=bool(gathered.session_data.task_stack.path),
-            extra_tokens=extra_tokens and extra_tokens + extra_header,
+            reserved=count_reserved_tokens(extra_lines, state.brief, headers),
         )
         always_on = self._select_always_on(request, gathered, frame)
         budget = reserve_always_on(budget, always_on.tokens, max_tokens=request.tokens)
         selector = self._create_artifact_selector(gathered)
+        artifact_tokens = selector.reserve_tokens(gathered.artifacts.found, request.sent_messages)
         return ContextPlan(
             now=now,
             frame_choice=frame_choice,
             frame=frame,
             profile=profile,
-            budget=reserve_session_artifacts(
-                budget, selector.reserve_tokens(gathered.artifacts.found, request.sent_messages)
-            ),
-            extra=fit_extra_lines(extra_lines, max_tokens=budget.layers.get("additional", 0) - extra_header),
+            budget=reserve_session_artifacts(budget, artifact_tokens),
+            extra=fit_extra_lines(extra_lines, max_tokens=budget.layers.get("additional", 0) - headers["additional"]),
             always_on=always_on,
         )
 
@@ -331,6 +332,7 @@ class ContextBuilder:
             nothing_known_note=None if "memories" in gathered.missing else _render_note(NOTHING_KNOWN, count_tokens),
             item_id_tokens=count_item_id_tokens(count_tokens) if request.item_ids else 0,
             cut_id_tokens=count_item_id_tokens(count_tokens),
+            brief=build_brief_section(session_state.brief, max_tokens=layers.get("brief", 0) - headers["brief"]),
             tasks=build_task_section(gathered.session_data.task_stack, layers, headers, count_tokens=count_tokens),
             fact_labels=label_facts(candidate_set.memories, now=plan.now, tokens=count_label_tokens(count_tokens)),
             relation_evidence=candidate_set.relation_evidence,
@@ -390,8 +392,9 @@ def _render_note(text: str, count_tokens: TokenCounter) -> TextBlock:
     return TextBlock(line, count_tokens(line))
 
 
-def _describe_omissions(extra: ExtraSection, tasks: TaskSection) -> Mapping[str, str]:
-    """Return entries for `missing` that count the lines of the caller and the tasks that do not fit."""
+def _describe_omissions(extra: ExtraSection, tasks: TaskSection, brief: BriefSection) -> Mapping[str, str]:
+    """Return entries for `missing` that count what does not fit: lines of the caller, tasks and items of the brief."""
     lines, count = extra.omitted_count, tasks.omitted_count
     missing = {"additional": f"no room for the last {lines} lines of the additional text"} if lines else {}
-    return missing | ({"tasks": f"no room for {count} tasks"} if count else {})
+    missing |= {"tasks": f"no room for {count} tasks"} if count else {}
+    return missing | ({"brief": f"no room for {brief.omitted_count} items"} if brief.omitted_count else {})

@@ -9,6 +9,7 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue import log
 from newton.dialogue.artifacts import ArtifactWriter
+from newton.dialogue.brief import brief_store
 from newton.dialogue.compaction import entry_store
 from newton.dialogue.compaction.extractive_summary import RULES_VERSION, truncate_middle
 from newton.dialogue.messages import Message, StoredMessage, dump_calls, shorten_calls, to_memory
@@ -102,6 +103,7 @@ async def append(
     writer = ArtifactWriter(session_id=session_id, ctx=ctx, sizes=sizes)
     new_ids = {position: memory_id for position, memory_id in ids.items() if memory_id in new}
     await writer.add_tool_outputs(tx, exchanges, new_ids, calls)
+    await brief_store.read_messages(tx, stored, new_ids, session_id=session_id, ctx=ctx)
     trims = [entry for item in stored if (entry := trim_message(item, created_at=ctx.now, count_tokens=count))]
     await entry_store.insert(tx, trims, agent_id=ctx.agent_id, session_id=session_id)
     return stored

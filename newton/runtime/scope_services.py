@@ -12,6 +12,7 @@ from newton.agent.inventory.memory_lists import MemoryListService
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.history_match import HistoryMatcher
 from newton.agent.scope import AgentScope
+from newton.agent.services.briefs import BriefService
 from newton.agent.services.conflicts import ConflictService
 from newton.agent.services.curation import CurationService
 from newton.agent.services.entities import EntityService
@@ -46,6 +47,7 @@ class ScopeServices:
     procedures = _service(ProcedureService)
     identity = _service(IdentityService)
     tasks = _service(TaskService)
+    briefs = _service(BriefService)
     entities = _service(EntityService)
     conflicts = _service(ConflictService)
     memory_lists = _service(MemoryListService)

@@ -26,7 +26,6 @@ from newton.content.profiles import Profile
 from newton.content.skills import SkillFile
 from newton.db.pool import Tx
 from newton.dialogue.compaction.progress_events import CompactionEvent
-from newton.dialogue.compaction.strategies import parse_preset
 from newton.errors import NewtonError
 from newton.ids import derive_model_id
 from newton.memory.memory import Trust
@@ -166,7 +165,7 @@ class AgentServices(ScopeServices):
         """Return the service that compacts long conversations. `on_event` receives a progress event for each step."""
         return CompactionService(
             scope=self.scope,
-            preset=parse_preset(self.settings.compaction),
+            preset=options.build_preset(self.settings),
             model=self.structured_llm(self.settings.compaction_model),
             window=self.settings.window_tokens,
             on_event=on_event,

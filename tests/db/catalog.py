@@ -16,6 +16,8 @@ APPEND_ONLY = {
     "dialogue.injections",
     "dialogue.injection_removals",
     "dialogue.compaction_runs",
+    "dialogue.brief_items",
+    "dialogue.brief_closings",
     "dialogue.task_transitions",
     "heart.events",
     "heart.identity_versions",

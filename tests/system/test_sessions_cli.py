@@ -15,7 +15,7 @@ from newton.dialogue.compaction.progress_events import (
     CompactionProgressed,
     CompactionStarted,
 )
-from newton.runtime.cli.conversations.sessions import print_progress
+from newton.runtime.cli.conversations.compaction import print_progress
 from tests.support import NOON
 from tests.system.typed import Done, create_agents, ok, typed
 
@@ -221,10 +221,49 @@ def test_own_strategies_are_set_in_their_order(home: Path) -> None:
     ok(typed(home, "sessions", "compact", "own", "--max-tokens", "20000", NEWTON_COMPACTION="tool_calls(age=3)"))
     made = json.loads(ok(typed(home, "sessions", "compactions", "own", "--json")))
     assert made and {one["strategy"] for one in made} == {"tool_calls"}
-    ok(typed(home, "sessions", "compact", "own", "--max-tokens", "20000", NEWTON_COMPACTION="goal_batch(back=4)"))
+    ok(
+        typed(
+            home,
+            "sessions",
+            "compact",
+            "own",
+            "--max-tokens",
+            "20000",
+            NEWTON_COMPACTION="goal_batch(back=4), threshold",
+        )
+    )
     listed = ok(typed(home, "sessions", "compactions", "own")).splitlines()[::2]
     assert not listed[0].startswith(" ") and "goal_batch" in listed[0]
     assert listed[1].startswith("   ") and "tool_calls" in listed[1], "what is covered stands further in"
+
+
+def test_a_compaction_that_does_not_reach_its_limit_says_why(home: Path) -> None:
+    # S003-16: the current turn is never compacted
+    ok(typed(home, "sessions", "branch", "work", "small"))
+    assert "fewer." in ok(typed(home, "sessions", "compact", "small", "--max-tokens", "1500"))
+    done = typed(home, "sessions", "compact", "small", "--max-tokens", "300")
+    assert done.returncode == 1
+    assert "more than the 300 requested, because:\n  the current turn is never compacted (" in done.stdout
+
+
+def test_the_brief_of_a_session_is_shown_and_closed(home: Path) -> None:
+    # S003-16
+    said = {
+        "type": "message",
+        "session": "brief",
+        "at": AT,
+        "role": "user",
+        "ref": "b0",
+        "content": "Never push to main.",
+    }
+    (home / "brief.ndjson").write_text(json.dumps(said) + "\n", encoding="utf-8")
+    ok(typed(home, "import", "brief.ndjson"))
+    assert "Rule:       Never push to main." in ok(typed(home, "sessions", "brief", "brief"))
+    (item,) = json.loads(ok(typed(home, "sessions", "brief", "brief", "--json")))
+    assert "no goals, deadlines or rules" in ok(
+        typed(home, "sessions", "brief", "brief", "--drop", item["item_id"][-8:])
+    )
+    assert "(dropped after message 0)" in ok(typed(home, "sessions", "brief", "brief", "--closed"))
 
 
 class CommandTerminal(io.StringIO):

@@ -84,6 +84,14 @@ class BlockSummarizer:
         is_first = self.breaker.failures == 1
         return None if failed else summary, f"{error_text} {FALLBACK_NOTICE}" if is_first else None
 
+    async def find_failure(self) -> str | None:
+        """Ask the model for a summary of a short message; return why there is none, or None if it works."""
+        text = "We decided to use PostgreSQL, because the team knows it. The deadline is 12 June."
+        item = ViewMessage("user", text, self.scope.count_tokens(text), first=0, last=0)
+        block = CompactionBlock("turn", (item,), max_tokens=MIN_ANSWER_TOKENS)
+        _, error = await self.summarize(block, block.items, CallBudget(calls=1))
+        return error
+
     async def _call_model(
         self, model: StructuredLLM, block: CompactionBlock, items: Sequence[ViewMessage], timeout_seconds: float
     ) -> SummaryOutput | None:

@@ -12,13 +12,14 @@ from newton.db.pool import in_transaction
 from newton.dialogue import leases, log, tasks
 from newton.dialogue.compaction import entry_store, extractive_summary, llm_summary, progress_events
 from newton.dialogue.compaction.entry_store import CompactionRun
+from newton.dialogue.compaction.obstacles import CompactionObstacle, list_obstacles
+from newton.dialogue.compaction.presets import CompactionPreset, parse_preset
 from newton.dialogue.compaction.strategies import (
     CompactionBlock,
-    CompactionPreset,
     CompactionStrategy,
+    FitToLimit,
     SummarizeOldest,
     ViewState,
-    parse_preset,
     refusal_reason,
 )
 from newton.dialogue.log import LoadedView
@@ -86,7 +87,7 @@ class CompactionService:
         holder, key = new_id(), self._key(session_id)
         async with self.scope.write() as (tx, ctx):
             loaded = await tasks.fold_ended_tasks(tx, **key, now=ctx.now, count_tokens=ctx.count_tokens)
-        if not any(strategy.plan(self._view_state(loaded, max_tokens)) for strategy in self.preset.strategies):
+        if not self._is_due(self._view_state(loaded, max_tokens)):
             return loaded.view
         async with self.scope.transaction() as tx:
             if not await leases.acquire(tx, holder, "compaction", **key, seconds=LEASE_SECONDS):
@@ -101,6 +102,17 @@ class CompactionService:
                 await leases.release(tx, holder, "compaction", **key)
         return state.loaded.view
 
+    async def compact_to(self, session_id: UUID, *, max_tokens: int) -> Sequence[CompactionObstacle]:
+        """Shorten the conversation of a session to a limit that a person asked for, beyond what the preset does.
+
+        Return what keeps it above the limit; nothing if it is reached.
+        """
+        await self.load_view(session_id, max_tokens=max_tokens)
+        preset = CompactionPreset((FitToLimit(),))
+        await replace(self, preset=preset).load_view(session_id, max_tokens=max_tokens)
+        loaded = await self._load(session_id)
+        return list_obstacles(self._view_state(loaded, max_tokens))
+
     async def preview(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
         """Return the messages that `load_view` would return without a model. Stores nothing."""
         service, budget = replace(self, model=None), CallBudget(calls=0)
@@ -114,6 +126,10 @@ class CompactionService:
                     break
                 loaded = replace(loaded, view=apply_entries(loaded.view, [entry for entry in entries if entry]))
         return loaded.view
+
+    def _is_due(self, state: ViewState) -> bool:
+        """Return whether a strategy has something to shorten. Without tokens for a conversation, none is sent."""
+        return state.max_tokens > 0 and any(strategy.plan(state) for strategy in self.preset.strategies)
 
     async def _run_strategies(self, state: _CompactionState) -> None:
         for strategy in self.preset.strategies:
@@ -240,7 +256,7 @@ class CompactionService:
             return await log.load_view(tx, **self._key(session_id))
 
     def _view_state(self, loaded: LoadedView, max_tokens: int) -> ViewState:
-        return ViewState(loaded.view, min(max_tokens, self.preset.max_tokens), loaded.pinned)
+        return ViewState(loaded.view, max_tokens, loaded.pinned)
 
     async def _record_run(self, run: CompactionRun, session_id: UUID, *, exhausted: bool) -> None:
         async with self.scope.transaction() as tx:

@@ -7,6 +7,7 @@ from newton.cognition.assembly.fact_labels import render_contradiction
 from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.sources.signals import asks_for_whole_range
+from newton.dialogue.brief.item_detection import find_asked_kinds
 from newton.memory.question_detection import contains_question, summarizes_session_starting_with
 from newton.memory.time_search import DATED_KINDS
 
@@ -28,7 +29,16 @@ def quote_memories(bundle: Bundle) -> list[str]:
     skip_dated = bundle.empty_time_ranges and asks_for_whole_range(bundle.input, bundle.assembly_input.time_ranges)
     items = [item for item in bundle.items if _is_relevant(item, bundle)]
     items = [item for item in items if not (skip_dated and item.kind in DATED_KINDS)][:MAX_QUOTES]
-    return [_render_quote(item, bundle) for item in items]
+    quotes = [_render_quote(item, bundle) for item in items]
+    return [*_quote_brief(bundle), *quotes][:MAX_QUOTES]
+
+
+def _quote_brief(bundle: Bundle) -> list[str]:
+    """Return the lines of the brief for which the input asks, such as "What is our deadline?"."""
+    if not contains_question(bundle.input):
+        return []
+    kinds = find_asked_kinds(bundle.input)
+    return [line.block.text.rstrip() for line in bundle.assembly_input.brief.lines if line.kind in kinds]
 
 
 def render_reply(quotes: Sequence[str], bundle: Bundle, *, is_stored: bool) -> str:

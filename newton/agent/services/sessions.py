@@ -18,6 +18,7 @@ from newton.dialogue import branches, log, session_close, sessions
 from newton.dialogue.branches import BranchSummary, SessionCheckpoint, SessionExcerpt
 from newton.dialogue.compaction import entry_store
 from newton.dialogue.compaction.entry_store import CompactionStats, EntryStatus
+from newton.dialogue.compaction.obstacles import CompactionObstacle
 from newton.dialogue.compaction.view_budget import fit_to_budget
 from newton.dialogue.log import InjectedRange
 from newton.dialogue.messages import Message, StoredMessage
@@ -53,6 +54,20 @@ class ViewPreview(NamedTuple):
     shorter: int
     left_out: int
     cut: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionOutcome:
+    """The view of a session before and after a compaction to `max_tokens`, and what keeps it above this limit."""
+
+    before: SessionView
+    after: SessionView
+    max_tokens: int
+    obstacles: Sequence[CompactionObstacle]
+
+    @property
+    def is_reached(self) -> bool:
+        return self.after.tokens <= self.max_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,17 +178,17 @@ class SessionService:
 
     async def compact(
         self, ref: str, *, max_tokens: int | None = None, strategy: str | None = None
-    ) -> tuple[SessionView, SessionView]:
-        """Shorten old messages if the session is too long for `max_tokens`; return the view before and after.
+    ) -> CompactionOutcome:
+        """Shorten old messages if the session is too long for `max_tokens`, down to this limit if that is possible.
 
         `max_tokens` defaults to `conversation_tokens`, `strategy` (a compaction preset or a list of strategies) to the
         setting.
         """
-        room = self._token_limit(max_tokens)
+        limit = self._token_limit(max_tokens)
         async with self._session(ref) as (tx, ctx, session_id):
             before = await _read_view(tx, agent_id=ctx.agent_id, session_id=session_id)
-        await self.compaction.with_strategy(strategy).load_view(session_id, max_tokens=room)
-        return before, await self.get_view(ref)
+        obstacles = await self.compaction.with_strategy(strategy).compact_to(session_id, max_tokens=limit)
+        return CompactionOutcome(before=before, after=await self.get_view(ref), max_tokens=limit, obstacles=obstacles)
 
     async def list_entries(self, ref: str) -> Sequence[EntryStatus]:
         """Return all summaries (compaction entries) of the session by position, even those that were removed again."""

@@ -34,7 +34,7 @@ from newton.cognition.assembly.scored_candidate import (
     reject_surplus_passages,
     resize_long_candidate,
 )
-from newton.cognition.assembly.sections import NO_TASKS, CensorSection, IdentitySection, TaskSection
+from newton.cognition.assembly.sections import NO_TASKS, BriefSection, CensorSection, IdentitySection, TaskSection
 from newton.cognition.assembly.working_context import find_state_reason
 from newton.cognition.content_words import is_empty_remark
 from newton.cognition.request import SentMessages
@@ -48,8 +48,7 @@ from newton.memory.time_expressions import TimeRange
 from newton.memory.time_search import DATED_KINDS
 
 INEFFECTIVE_PENALTY = 10.0  # more than any score
-# Minimum cosine or lexical evidence of a procedure; without it, procedures would be in every context.
-MIN_PROCEDURE_EVIDENCE = 0.35
+MIN_PROCEDURE_EVIDENCE = 0.35  # cosine or lexical; without it, procedures would be in every context
 
 # Maximum of the best evidence. More means that a memory repeats the words of the input, as a summary of an earlier
 # conversation does; it must not raise the minimum evidence of the others.
@@ -73,9 +72,8 @@ class AssemblyInput:
     pending decisions that are not candidates; `extra` are lines of the caller. `time_ranges` are the times that the
     input asks for. `empty_range_note` says that memory has nothing from them, `nothing_known_note` that it has nothing
     on a question (None if not searched). `item_id_tokens` are the tokens of an id in a line, 0 without ids, and
-    `cut_id_tokens` those in the line of a long text that is cut, which always has its id.
-    `relation_evidence` maps relations to candidate facts that state them. `injected` are memories that a caller has put
-    into the context of the session: they are placed first, whatever the input.
+    `cut_id_tokens` those in the line of a long text that is cut, which always has its id. `relation_evidence` maps
+    relations to candidate facts that state them. `injected` memories were put into the session and are placed first.
     """
 
     input: str
@@ -100,6 +98,7 @@ class AssemblyInput:
     artifact_selector: ArtifactSelector = DEFAULT_ARTIFACT_SELECTOR
     time_ranges: Sequence[TimeRange] = ()
     tasks: TaskSection = NO_TASKS
+    brief: BriefSection = field(default_factory=BriefSection)
     empty_range_note: TextBlock | None = None
     nothing_known_note: TextBlock | None = None
     item_id_tokens: int = 0
@@ -236,6 +235,7 @@ def _build_fixed_sections(
         "identity": assembly_input.identity.blocks,
         "censors": assembly_input.censors.blocks,
         "frame": [assembly_input.frame_section],
+        "brief": assembly_input.brief.blocks,
         **assembly_input.tasks.to_layers(),
         "working": [render_memory(f.memory_id, f.summary, f.summary_tokens + ids, show_id=bool(ids)) for f in focus],
         "additional": assembly_input.extra,

@@ -1,4 +1,4 @@
-"""Sections of a context that are not scored: identity, censors, task stack and the lines of the caller. Pure."""
+"""Sections of a context that are not scored: identity, censors, brief, task stack, lines of the caller. Pure."""
 
 import functools
 import itertools
@@ -8,6 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from newton.cognition.assembly.render import TextBlock, render_item
+from newton.dialogue.brief.brief_items import BRIEF_KINDS, BriefItem, BriefKind, render_brief_line
 from newton.dialogue.context_injections import ContextInjection
 from newton.dialogue.task_tree import Task, TaskStack
 from newton.heart.identity.tenets import Identity, IdentityTenet, render_tenet
@@ -169,6 +170,58 @@ def _fit_line(prefix: str, text: str, max_tokens: int, count_tokens: TokenCounte
     form = make_short_forms(text, count_tokens=count_tokens, prefix=prefix, max_tokens=max_tokens)
     fits = form.summary_tokens <= max_tokens and len(form.summary) > len(prefix) + 1
     return render_item(form.summary, form.summary_tokens) if fits else None
+
+
+class BriefLine(NamedTuple):
+    """A line of the brief of the session: its kind, and the memory of the message that said it, if any."""
+
+    kind: BriefKind
+    memory_id: UUID | None
+    block: TextBlock
+
+
+class BriefSection(NamedTuple):
+    """The brief of the session: goals, deadlines, rules, constraints and open items; and the number that do not fit."""
+
+    lines: tuple[BriefLine, ...] = ()
+    omitted_count: int = 0
+
+    @property
+    def blocks(self) -> list[TextBlock]:
+        return [line.block for line in self.lines]
+
+
+def build_brief_section(items: Sequence[BriefItem], *, max_tokens: int) -> BriefSection:
+    """Render the items that fit into `max_tokens`: by kind, the most important first; of open items the latest first.
+
+    No line is cut, because each is shown word for word.
+    """
+    ranked = sorted(enumerate(items), key=lambda pair: _rank_brief_item(pair[1], pair[0]))
+    shown: list[tuple[int, BriefItem]] = []
+    for number, item in ranked:
+        if item.tokens <= max_tokens:
+            shown.append((number, item))
+            max_tokens -= item.tokens
+    ordered = sorted(shown, key=lambda pair: (BRIEF_KINDS.index(pair[1].kind), pair[0]))
+    lines = (
+        BriefLine(
+            item.kind, item.memory_id, render_item(render_brief_line(item.kind, item.text, item.said_at), item.tokens)
+        )
+        for _, item in ordered
+    )
+    return BriefSection(tuple(lines), len(items) - len(shown))
+
+
+def _rank_brief_item(item: BriefItem, number: int) -> tuple[int, int]:
+    return BRIEF_KINDS.index(item.kind), -number if item.kind == "open_item" else number
+
+
+def count_reserved_tokens(
+    extra_lines: Sequence[TextBlock], brief: Sequence[BriefItem], header_tokens: Mapping[str, int]
+) -> dict[str, int]:
+    """Return the tokens of the sections with the caller's lines and with the brief, headers included; 0 if empty."""
+    tokens = {"additional": sum(line.tokens for line in extra_lines), "brief": sum(item.tokens for item in brief)}
+    return {name: count and count + header_tokens[name] for name, count in tokens.items()}
 
 
 class ExtraSection(NamedTuple):

@@ -18,6 +18,7 @@ _PART_BY_HEADING: Mapping[str, SummaryPart] = {
     **{name: part for sections in SECTIONS.values() for part, name in sections.items()},
     "Strategy": "decided",
     "Operations": "did",
+    "Task": "worked",  # the line that replaces the messages of an ended task
 }
 MAX_ITEM_CHARS = 220
 MAX_ERROR_CHARS = 400  # errors are kept whole or left out

@@ -142,16 +142,20 @@ SESSION_COMMANDS = {
         "Show the messages and summaries of a session that a model would receive.",
     ),
     "compact": (
-        "conversations.sessions:compact_session",
+        "conversations.compaction:compact_session",
         "Replace older messages by summaries now, in what a model receives.",
     ),
     "compactions": (
-        "conversations.sessions:list_compactions",
+        "conversations.compaction:list_compactions",
         "List the summaries that replace messages (compaction entries).",
     ),
     "expand": (
-        "conversations.sessions:expand_compaction",
+        "conversations.compaction:expand_compaction",
         "Undo a compaction entry: a model receives its messages again.",
+    ),
+    "brief": (
+        "conversations.brief:show_brief",
+        "Show the goals, deadlines, rules and open items of a session.",
     ),
     "checkpoint": (
         "conversations.sessions:checkpoint_session",

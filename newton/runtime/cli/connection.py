@@ -20,7 +20,7 @@ from newton.runtime.chat_backend.protocol import ChatBackend
 from newton.runtime.chat_backend.remote import RemoteAgent
 from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.command_context import require_own_process
-from newton.runtime.cli.conversations.sessions import print_progress
+from newton.runtime.cli.conversations.compaction import print_progress
 from newton.runtime.cli.formatting import print_new_agent
 from newton.settings import Settings
 

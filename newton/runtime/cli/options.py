@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter, Token
 
 from newton.clock import SystemClock
-from newton.dialogue.compaction.strategies import parse_preset
+from newton.dialogue.compaction.presets import parse_preset
 from newton.errors import InputError
 from newton.memory import hygiene
 from newton.memory.memory import Kind

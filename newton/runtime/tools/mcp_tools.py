@@ -4,7 +4,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from newton.agent import context_inputs, decision_inputs, inputs
+from newton.agent import context_inputs, decision_inputs, inputs, session_inputs
 from newton.agent.inputs import ToolInput
 from newton.agent.loop.tools import ToolResult, parse_input
 from newton.agent.memory_inputs import ListMemoriesInput
@@ -154,8 +154,13 @@ TOOLS: Mapping[str, McpTool] = {
     "fail_task": _writer(context_inputs.FailTaskInput, session_tools.fail_task),
     "resume_task": _writer(context_inputs.ResumeTaskInput, session_tools.resume_task, is_idempotent=True),
     "pop_task": _writer(context_inputs.PopSessionTaskInput, session_tools.pop_task),
-    "sessions": _reader(inputs.ListSessionsInput, session_tools.list_sessions),
-    "messages": _reader(inputs.ReadMessagesInput, session_tools.read_messages),
+    "sessions": _reader(session_inputs.ListSessionsInput, session_tools.list_sessions),
+    "messages": _reader(session_inputs.ReadMessagesInput, session_tools.read_messages),
+    "compact": _writer(session_inputs.CompactSessionInput, session_tools.compact_session, is_idempotent=True),
+    "compactions": _reader(session_inputs.ListCompactionsInput, session_tools.list_compactions),
+    "restore_compaction": _writer(session_inputs.RestoreCompactionInput, session_tools.restore, is_idempotent=True),
+    "brief": _reader(session_inputs.ShowBriefInput, session_tools.show_brief),
+    "close_brief_item": _writer(session_inputs.CloseBriefItemInput, session_tools.close_brief_item),
     "inject": _writer(context_inputs.InjectInput, session_tools.inject, is_idempotent=True),
     "eject": _writer(context_inputs.EjectInput, session_tools.eject),
     "injections": _reader(context_inputs.ListInjectionsInput, session_tools.list_injections),

@@ -1,28 +1,54 @@
 """Tools on sessions and tasks."""
 
-from newton.agent import context_inputs, inputs
+from newton.agent import context_inputs, inputs, session_inputs
 from newton.agent.loop.tools import ToolResult
 from newton.agent.services.tasks import TaskService
 from newton.dialogue.messages import Message
 from newton.dialogue.task_tree import Task
 from newton.memory.hygiene import count_redactions
 from newton.runtime.tools import session_info
+from newton.runtime.tools.session_views import to_brief_item_info, to_compaction_info, to_compaction_report
 from newton.runtime.tools.tool_caller import ToolCaller
 from newton.runtime.tools.views import to_message_info, to_session_info, to_task_change, to_task_infos
 
 DEFAULT_SESSION = "mcp"  # of an exchange, if neither the call nor the connection names a session
 
 
-async def list_sessions(caller: ToolCaller, args: inputs.ListSessionsInput) -> ToolResult:
+async def list_sessions(caller: ToolCaller, args: session_inputs.ListSessionsInput) -> ToolResult:
     branches = await caller.newton.sessions(caller.origin).list_sessions()
     latest = list(reversed(branches))[: args.limit]
     return ToolResult({"items": [to_session_info(one).model_dump(mode="json") for one in latest]})
 
 
-async def read_messages(caller: ToolCaller, args: inputs.ReadMessagesInput) -> ToolResult:
+async def read_messages(caller: ToolCaller, args: session_inputs.ReadMessagesInput) -> ToolResult:
     service, last = caller.newton.sessions(caller.origin), args.first + args.limit - 1
     stored = await service.read_log(args.session, first=args.first, last=last)
     return ToolResult({"items": [to_message_info(one).model_dump(mode="json") for one in stored]})
+
+
+async def compact_session(caller: ToolCaller, args: session_inputs.CompactSessionInput) -> ToolResult:
+    outcome = await caller.newton.sessions(caller.origin).compact(args.session, max_tokens=args.max_tokens)
+    return ToolResult(to_compaction_report(outcome).model_dump(mode="json"))
+
+
+async def list_compactions(caller: ToolCaller, args: session_inputs.ListCompactionsInput) -> ToolResult:
+    entries = await caller.newton.sessions(caller.origin).list_entries(args.session)
+    return ToolResult({"items": [to_compaction_info(one).model_dump(mode="json") for one in entries]})
+
+
+async def restore(caller: ToolCaller, args: session_inputs.RestoreCompactionInput) -> ToolResult:
+    restored = await caller.newton.sessions(caller.origin).restore(args.session, args.compaction_id)
+    return ToolResult({"restored": restored})
+
+
+async def show_brief(caller: ToolCaller, args: session_inputs.ShowBriefInput) -> ToolResult:
+    items = await caller.newton.briefs(caller.origin).list_items(args.session, only_open=not args.include_closed)
+    return ToolResult({"items": [to_brief_item_info(one).model_dump(mode="json") for one in items]})
+
+
+async def close_brief_item(caller: ToolCaller, args: session_inputs.CloseBriefItemInput) -> ToolResult:
+    item = await caller.newton.briefs(caller.origin).close(args.session, args.item_id, args.status)
+    return ToolResult({"item_id": str(item.item_id), "text": item.text, "status": args.status})
 
 
 async def list_tasks(caller: ToolCaller, args: context_inputs.ListTasksInput) -> ToolResult:

@@ -8,19 +8,9 @@ from cyclopts import Parameter
 from newton.agent.loop.prompt import count_message_tokens, to_chat_messages
 from newton.agent.services.sessions import ViewPreview
 from newton.dialogue.branches import BranchSummary, SessionCheckpoint
-from newton.dialogue.compaction.entry_store import EntryStatus
-from newton.dialogue.compaction.progress_events import (
-    CompactionCompleted,
-    CompactionEvent,
-    CompactionFailed,
-    CompactionProgressed,
-    CompactionStarted,
-)
 from newton.dialogue.messages import Message, StoredMessage
-from newton.dialogue.view import CompactionEntry, ViewMessage
+from newton.dialogue.view import ViewMessage
 from newton.memory.hygiene import clean_ref
-from newton.memory.lookup import short_id
-from newton.memory.representations import one_line
 from newton.providers.chat import to_openai_message
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
@@ -29,15 +19,6 @@ from newton.runtime.cli.printing import say
 
 MAX_TEXT_CHARS = 100
 MAX_TITLE_CHARS = 60
-
-# The effect of each compaction strategy.
-STRATEGY_MESSAGES = {
-    "mask_outputs": "old tool outputs were omitted",
-    "tool_calls": "older tool calls were summarized",
-    "threshold": "the oldest turns were summarized",
-    "goal_batch": "finished turns were summarized together",
-    "goal_merge": "older summaries were merged",
-}
 
 MaxTokensOption = Annotated[int | None, Parameter(help="Maximum tokens (default: the setting conversation_tokens).")]
 SessionArgument = Annotated[str, Parameter(help="Name of the session.")]
@@ -106,66 +87,6 @@ async def show_view(
     )
 
 
-async def compact_session(
-    session: SessionArgument,
-    *,
-    max_tokens: MaxTokensOption = None,
-    strategy: StrategyOption = None,
-    agent: AgentOption = None,
-) -> None:
-    """Replace older messages by summaries in what a model receives of a session, if that is due.
-
-    The stored messages do not change. `newton sessions expand` undoes a summary.
-
-    Example: newton sessions compact planning --max-tokens 8000
-    """
-    async with open_agent(load_settings(agent)) as newton:
-        service = newton.sessions("cli", print_progress)
-        ref = clean_ref(session, what="session")
-        before, after = await service.compact(ref, max_tokens=max_tokens, strategy=strategy)
-    if saved := before.tokens - after.tokens:
-        say(f"A model now receives {after.tokens:,} tokens of the session {session}, {saved:,} fewer.")
-    else:
-        say(f"No compaction is due: a model receives {after.tokens:,} tokens of the session {session}.")
-
-
-async def list_compactions(session: SessionArgument, *, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """List the compaction entries of a session: texts that a model receives in place of a range of messages.
-
-    Example: newton sessions compactions planning
-    """
-    async with open_agent(load_settings(agent)) as newton:
-        entries = await newton.sessions("cli").list_entries(clean_ref(session, what="session"))
-    if json:
-        formatting.print_json(list(map(_entry_to_json, entries)))
-    else:
-        say(
-            "\n".join(map(_format_entry, entries, _nesting_depths(entries)))
-            or "No messages of this session have been compacted."
-        )
-
-
-async def expand_compaction(
-    session: SessionArgument,
-    compaction: Annotated[
-        str, Parameter(help="End of the compaction entry's id, as `newton sessions compactions` prints it.")
-    ],
-    *,
-    agent: AgentOption = None,
-) -> None:
-    """Undo a compaction entry: a model receives its messages in full again, and they are never compacted again.
-
-    Example: newton sessions expand planning 3f9c2a71
-    """
-    async with open_agent(load_settings(agent)) as newton:
-        restored = await newton.sessions("cli").restore(clean_ref(session, what="session"), compaction)
-    if restored:
-        many = formatting.pluralize(restored, "compaction entry", "compaction entries")
-        say(f"{many} expanded. A model receives the messages in full again.")
-    else:
-        say("The compaction entry is expanded already; nothing changed.")
-
-
 async def checkpoint_session(
     session: SessionArgument,
     name: Annotated[
@@ -205,27 +126,6 @@ async def branch_session(
         refs = clean_ref(session, what="session"), clean_ref(branch, what="session")
         await newton.sessions("cli").create_branch(*refs, at=at)
     say(f"{branch} continues from {session}. Open it with `newton chat --session {branch}`.")
-
-
-def print_progress(event: CompactionEvent) -> None:
-    """Print the progress of a compaction (summarizing old messages), if standard error is a terminal."""
-    if not formatting.is_interactive():
-        return
-    match event:
-        case CompactionStarted():
-            formatting.print_status(f"Compacting the conversation: {event.current:,} of {event.max:,} tokens …")
-        case CompactionProgressed():
-            formatting.print_status(f"Compacting the conversation: {event.processed / event.total:.0%}")
-        case CompactionCompleted():
-            effect = STRATEGY_MESSAGES.get(event.strategy, "older messages were summarized")
-            full = " Nothing more can be compacted." if event.exhausted else ""
-            formatting.print_status("")
-            formatting.print_notice(
-                f"(Compacted: {effect}; {event.saved:,} tokens saved, {event.new_count:,} remain.{full})"
-            )
-        case CompactionFailed():
-            formatting.print_status("")
-            formatting.print_notice(f"(Compaction failed: {event.error.rstrip('.')}.)")
 
 
 def format_checkpoints(checkpoints: Sequence[SessionCheckpoint], session: str) -> str:
@@ -275,46 +175,6 @@ def _format_tool_calls(item: ViewMessage | Message) -> str:
 def _format_message(message: Message) -> str:
     notice = "  (notice of Newton; not sent to a model)" if message.is_notice else ""
     return f"{message.speaker}: {message.content}{_format_tool_calls(message)}{notice}"
-
-
-def _nesting_depths(entries: Sequence[EntryStatus]) -> Iterator[int]:
-    """Yield, for each compaction entry, how many active entries enclose it. Outer entries must come first."""
-    over: list[CompactionEntry] = []
-    for entry, restored_at in entries:
-        over = [one for one in over if one.last >= entry.last]
-        yield len(over)
-        if restored_at is None:
-            over.append(entry)
-
-
-def _format_entry(status: EntryStatus, depth: int) -> str:
-    entry, indent = status.entry, "   " * depth
-    expanded = f"  expanded {status.restored_at:%Y-%m-%d %H:%M}" if status.restored_at else ""
-    source = f"{entry.strategy} ({entry.model or 'no model'}, {entry.prompt})"
-    text = one_line(entry.text)
-    return (
-        f"{indent}{short_id(entry.entry_id)}  messages {entry.first}-{entry.last}  {source}"
-        f"  {entry.before:,} → {entry.tokens:,} tokens{expanded}\n"
-        f"{indent}          {text if len(text) <= MAX_TEXT_CHARS else text[:MAX_TEXT_CHARS] + ' …'}"
-    )
-
-
-def _entry_to_json(status: EntryStatus) -> dict[str, object]:
-    entry = status.entry
-    return {
-        "compaction_id": str(entry.entry_id),
-        "kind": entry.kind,
-        "first_position": entry.first,
-        "last_position": entry.last,
-        "text": entry.text,
-        "tokens": entry.tokens,
-        "tokens_before": entry.before,
-        "strategy": entry.strategy,
-        "prompt": entry.prompt,
-        "model": entry.model,
-        "created_at": entry.made_at.isoformat(),
-        "restored_at": status.restored_at and status.restored_at.isoformat(),
-    }
 
 
 def _message_to_json(stored: StoredMessage) -> dict[str, object]:

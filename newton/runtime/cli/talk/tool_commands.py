@@ -76,6 +76,17 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
     "/eject": SlashCommand("eject", ("injection_id",), "take out what was put into this session", True),
     "/stats": SlashCommand("session_stats", (), "show the tokens of this session by part, and its compactions", True),
     "/session-entities": SlashCommand("entities", (), "list the people and things that this session mentions", True),
+    "/compact": SlashCommand(
+        "compact", ("max_tokens",), "summarize older messages of this session, down to a number of tokens", True
+    ),
+    "/compactions": SlashCommand("compactions", (), "list the compactions of this session", True),
+    "/restore": SlashCommand(
+        "restore_compaction", ("compaction_id",), "show the messages of a compaction in full again", True
+    ),
+    "/brief": SlashCommand("brief", (), "show the goals, deadlines, rules and open items of this session", True),
+    "/close-item": SlashCommand(
+        "close_brief_item", ("item_id", "status"), "close an item of the brief: done or dropped", True
+    ),
     "/procedures": SlashCommand("procedures", ("name",), "list the procedures, or show one"),
     "/procedure-outcome": SlashCommand(
         "procedure_outcome", ("name", "result"), "record the outcome of the last use of a procedure"
