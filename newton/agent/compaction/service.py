@@ -10,7 +10,10 @@ from newton.agent.scope import AgentScope
 from newton.clock import monotonic_ms
 from newton.db.pool import in_transaction
 from newton.dialogue import leases, log, tasks
+from newton.dialogue.brief import brief_store
+from newton.dialogue.brief.brief_items import BriefDraft
 from newton.dialogue.compaction import entry_store, extractive_summary, llm_summary, progress_events
+from newton.dialogue.compaction.brief_filter import remove_brief_items
 from newton.dialogue.compaction.entry_store import CompactionRun
 from newton.dialogue.compaction.obstacles import CompactionObstacle, list_obstacles
 from newton.dialogue.compaction.presets import CompactionPreset, parse_preset
@@ -198,13 +201,13 @@ class CompactionService:
     async def _summarize_block(
         self, strategy: CompactionStrategy, block: CompactionBlock, session_id: UUID, budget: CallBudget
     ) -> CompactionEntry | None:
-        items = await self._unmask(block, session_id)
         if block.kind == "mask":
+            items = await self._unmask(block, session_id)
             item, count_tokens = items[0]._replace(tokens=block.tokens), self.scope.count_tokens
             text = extractive_summary.mask_output(item, max_tokens=block.max_tokens, count_tokens=count_tokens)
             model = None
         else:
-            text, model = await self._render_summary(strategy, block, items, budget)
+            text, model = await self._render_summary(strategy, block, session_id, budget)
         tokens = self.scope.count_tokens(text)
         if tokens + MESSAGE_TOKENS >= block.tokens:
             return None
@@ -233,16 +236,25 @@ class CompactionService:
         return [item._replace(text=texts[item.first]) if item.kind == "mask" else item for item in block.items]
 
     async def _render_summary(
-        self, strategy: CompactionStrategy, block: CompactionBlock, items: Sequence[ViewMessage], budget: CallBudget
+        self, strategy: CompactionStrategy, block: CompactionBlock, session_id: UUID, budget: CallBudget
     ) -> tuple[str, str | None]:
         """Return the summary of a block and the name of the model that wrote it; None for an extracted summary."""
+        items = await self._unmask(block, session_id)
         summary, model_name = extractive_summary.summarize_block(items), None
+        key = self._key(session_id)
         summarizer = BlockSummarizer(scope=self.scope, model=self.model, window=self.window, breaker=self.breaker)
         output, error = await summarizer.summarize(block, items, budget)
         if error:
             self.on_event(progress_events.CompactionFailed(strategy=strategy.name, error=error, time=self.scope.now()))
         if output and self.model:
             summary, model_name = merge_summaries(output, summary), self.model.name
+        async with self.scope.write("agent") as (tx, ctx):
+            proposals = [BriefDraft(one.kind, one.quote) for one in output.brief] if output else []
+            await brief_store.add_proposals(
+                tx, proposals, first=block.first, last=block.last, session_id=session_id, ctx=ctx
+            )
+            brief = await brief_store.list_items(tx, **key)
+        remove_brief_items(summary, brief)
         text = extractive_summary.render_summary(
             block.kind, summary, items, max_tokens=block.max_tokens, count_tokens=self.scope.count_tokens
         )

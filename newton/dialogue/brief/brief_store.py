@@ -6,11 +6,14 @@ from dataclasses import asdict
 from datetime import datetime
 from uuid import UUID
 
+from asyncpg import Record
+
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.dialogue.brief.brief_items import BriefItem
+from newton.dialogue import log
+from newton.dialogue.brief.brief_items import BriefDraft, BriefItem
 from newton.dialogue.brief.brief_update import BriefUpdate, needs_brief
-from newton.dialogue.messages import StoredMessage
+from newton.dialogue.messages import Message, StoredMessage
 from newton.memory.memory import WriteContext
 
 SQL = load("newton.dialogue.brief", "brief_store.sql")
@@ -46,6 +49,39 @@ async def read_messages(
     for stored in filter(needs_brief, messages):
         update.read_message(stored, memory_ids.get(stored.position))
     await save(tx, update, session_id=session_id, ctx=ctx)
+
+
+async def add_proposals(
+    tx: Tx, proposals: Sequence[BriefDraft], *, first: int, last: int, session_id: UUID, ctx: WriteContext
+) -> Sequence[BriefItem]:
+    """Add the items that a model proposes for the messages `first` to `last`; return those that are added.
+
+    A proposal is added only if a message of a person says it in these words.
+    """
+    if not proposals:
+        return ()
+    key = {"agent_id": ctx.agent_id, "session_id": session_id}
+    await log.lock_session(tx, **key)
+    items = await list_items(tx, **key)
+    update = BriefUpdate(
+        items=[item for item in items if item.status == "open"],
+        count_tokens=ctx.count_tokens,
+        closed=[item for item in items if item.status != "open"],
+    )
+    rows = await SQL["list_person_messages"].fetch_all(tx, **key, first=first, last=last)
+    for draft in proposals:
+        for row in rows:
+            if update.propose(draft, _to_stored_message(row, session_id), row["memory_id"]):
+                break
+    await save(tx, update, session_id=session_id, ctx=ctx)
+    return update.added
+
+
+def _to_stored_message(row: Record, session_id: UUID) -> StoredMessage:
+    message = Message(
+        role=row["role"], name=row["name"], content=row["content"], said_at=row["said_at"], min_trust=row["trust"]
+    )
+    return StoredMessage(session_id=session_id, position=row["position"], tokens=row["tokens"], message=message)
 
 
 async def save(tx: Tx, update: BriefUpdate, *, session_id: UUID, ctx: WriteContext) -> None:

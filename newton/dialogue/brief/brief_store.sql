@@ -29,6 +29,26 @@ left join lateral (
 where ($3::timestamptz is null or i.created_at <= $3) and (not $4 or c.status is null)
 order by i.position, i.item_id;
 
+-- name: list_person_messages(agent_id, session_id, first, last)
+-- The messages of a person in a range of a conversation, with their memories.
+with owner as (
+    select ancestor_id as session_id, first_position, last_position
+    from dialogue.lineage
+    where agent_id = $1 and session_id = $2
+    union all
+    select $2::uuid, 0, 2147483647
+)
+select m.position, m.role, m.name, m.content, m.tokens, m.said_at, x.memory_id, x.trust
+from owner as o
+join dialogue.messages as m
+    on m.agent_id = $1
+    and m.session_id = o.session_id
+    and m.position between greatest($3, o.first_position) and least($4, o.last_position)
+join memory.memories as x
+    on x.agent_id = $1 and x.kind = 'exchange' and x.thread_id = m.session_id and x.position = m.position
+where m.role = 'user' and not x.quarantined
+order by m.position;
+
 -- name: insert_items(agent_id, session_id, items, now)
 insert into dialogue.brief_items (
     agent_id, session_id, item_id, kind, text, tokens, position, source, memory_id, said_at, created_at

@@ -1,15 +1,16 @@
 """The effect of new messages on the brief of a session. Pure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
 from newton.dialogue.brief.brief_items import BriefDraft, BriefItem, BriefSource, BriefStatus, render_brief_line
 from newton.dialogue.brief.item_changes import find_closed, find_replaced, is_repeated, may_close
-from newton.dialogue.brief.item_detection import detect_items, own_sentences
+from newton.dialogue.brief.item_detection import MIN_WORDS, detect_items, own_sentences
 from newton.dialogue.messages import StoredMessage
 from newton.ids import new_id
 from newton.memory.memory import TokenCounter, Trust
-from newton.memory.representations import to_bullet
+from newton.memory.representations import one_line, to_bullet
 
 TRUSTED: frozenset[Trust] = frozenset({"operator", "user", "agent"})
 
@@ -27,10 +28,11 @@ class BriefClosing:
 
 @dataclass(slots=True, kw_only=True)
 class BriefUpdate:
-    """Changes of a brief: new items and closings. `items` are the open items, the oldest first."""
+    """Changes of a brief: new items and closings. `items` are the open items, the oldest first; `closed` are others."""
 
     items: list[BriefItem]
     count_tokens: TokenCounter
+    closed: Sequence[BriefItem] = ()
     added: list[BriefItem] = field(default_factory=list[BriefItem])
     closings: list[BriefClosing] = field(default_factory=list[BriefClosing])
 
@@ -43,6 +45,24 @@ class BriefUpdate:
         for draft in detect_items(text, role=role):
             self.add(draft, stored, memory_id, source="rules")
 
+    def propose(self, draft: BriefDraft, stored: StoredMessage, memory_id: UUID | None) -> BriefItem | None:
+        """Add an item that a model quotes from a message, if the message says it in these words.
+
+        Nothing is added if the brief has or had it, or if a later item has replaced it already.
+        """
+        quote = one_line(draft.text)
+        is_said = len(quote.split()) >= MIN_WORDS and quote in one_line(stored.message.content)
+        if not is_said or quote.endswith("?") or not concerns_brief(stored) or stored.message.role != "user":
+            return None
+        said = draft._replace(text=quote)
+        if is_repeated(said, [*self.items, *self.closed]):
+            return None
+        item = self._create(said, stored, memory_id, source="model")
+        later = [one for one in self.items if one.position > stored.position]
+        if any(find_replaced(BriefDraft(one.kind, one.text), [item]) for one in later):
+            return None
+        return self._insert(item, [one for one in self.items if one.position <= stored.position])
+
     def add(
         self, draft: BriefDraft, stored: StoredMessage, memory_id: UUID | None, *, source: BriefSource
     ) -> BriefItem | None:
@@ -50,9 +70,14 @@ class BriefUpdate:
         is_surplus = draft.is_weak and any(item.kind == draft.kind for item in self.items)
         if is_surplus or is_repeated(draft, self.items):
             return None
+        return self._insert(self._create(draft, stored, memory_id, source=source), self.items)
+
+    def _create(
+        self, draft: BriefDraft, stored: StoredMessage, memory_id: UUID | None, *, source: BriefSource
+    ) -> BriefItem:
         said_at = stored.message.said_at
         line = to_bullet(render_brief_line(draft.kind, draft.text, said_at))
-        item = BriefItem(
+        return BriefItem(
             item_id=new_id(),
             kind=draft.kind,
             text=draft.text,
@@ -62,8 +87,11 @@ class BriefUpdate:
             memory_id=memory_id,
             said_at=said_at,
         )
-        if replaced := find_replaced(draft, self.items):
-            self.close(replaced, "replaced", stored.position, memory_id, replaced_by=item.item_id)
+
+    def _insert(self, item: BriefItem, candidates: Sequence[BriefItem]) -> BriefItem:
+        """Add an item, and close the one of the candidates that it replaces."""
+        if replaced := find_replaced(BriefDraft(item.kind, item.text), candidates):
+            self.close(replaced, "replaced", item.position, item.memory_id, replaced_by=item.item_id)
         self.items.append(item)
         self.added.append(item)
         return item

@@ -86,7 +86,7 @@ def find_closed(sentence: str, items: Sequence[BriefItem]) -> BriefChange | None
     for item in reversed(items):
         if load_change_patterns().drop.search(core) and _names(item, stems, core):
             return BriefChange(item, "dropped")
-        if item.kind == "open_item" and _is_done(core, item, stems):
+        if item.kind == "open_item" and _is_done(core, item.text, stems):
             return BriefChange(item, "done")
     return None
 
@@ -101,6 +101,15 @@ def may_close(sentence: str) -> bool:
         load_change_patterns().simple_past.match(core),
     )
     return any(forms)
+
+
+def is_reported_done(sentence: str, open_item: str) -> bool:
+    """Return whether a statement says that what an open item names is finished.
+
+    >>> is_reported_done("I have rotated the keys.", "We still need to rotate the keys.")
+    True
+    """
+    return may_close(sentence) and _is_done(strip_opening(sentence), open_item, extract_stems(sentence))
 
 
 def find_replaced(draft: BriefDraft, items: Sequence[BriefItem]) -> BriefItem | None:
@@ -137,12 +146,12 @@ def _list_stems(text: str) -> list[str]:
     return [lemmatize(word) for word in words if word not in _load_words("stop_words")]
 
 
-def _is_done(core: str, item: BriefItem, stems: frozenset[str]) -> bool:
+def _is_done(core: str, open_item: str, stems: frozenset[str]) -> bool:
     """Return whether a statement says that the work of an open item is finished."""
     main = _LATER_CLAUSE.sub("", core)
     if core.rstrip().endswith("?") or load_change_patterns().unfinished.search(main):
         return False
-    wanted = extract_stems(item.text) - _ABSENCE_WORDS
+    wanted = extract_stems(open_item) - _ABSENCE_WORDS
     missing = wanted - stems
     if not wanted or len(missing) == len(wanted):
         return False
@@ -160,7 +169,7 @@ def _is_done(core: str, item: BriefItem, stems: frozenset[str]) -> bool:
     is_generic = state is not None and (
         state["state"] is None or load_change_patterns().generic.fullmatch(state["state"])
     )
-    return bool(is_generic) and len(missing) == 1 and len(wanted) > 1 and _leading_verb(item.text) in missing
+    return bool(is_generic) and len(missing) == 1 and len(wanted) > 1 and _leading_verb(open_item) in missing
 
 
 def _leading_verb(text: str) -> str | None:
