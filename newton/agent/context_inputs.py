@@ -211,7 +211,7 @@ class SessionRangeInput(ToolInput):
 
 
 class InjectionContentInput(ToolInput):
-    """What to put into a session: a memory, a text or messages of another session."""
+    """The content to put into a session: a memory, a text or messages of another session."""
 
     memory_id: str | None = Field(
         None, max_length=64, description="The id of a memory, or its last characters: every context shows it."

@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from newton.agent.services.tasks import TaskService
 from newton.agent.session_data.injections import InjectionService
+from newton.agent.session_data.tasks import TaskService
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.request import ContextBuildRequest, ContextFilters, TaskScope
 from newton.cognition.session_context.service import SessionContextService

@@ -10,7 +10,7 @@ from asyncpg import Record
 
 from newton.agent.loop.session_lock import lease_session
 from newton.agent.loop.turn import TurnInput, TurnRunner
-from newton.agent.services.tasks import TaskService
+from newton.agent.session_data.tasks import TaskService
 from newton.brain.chain_heads import ChainHeadFiles
 from newton.dialogue import leases
 from newton.dialogue.messages import Message

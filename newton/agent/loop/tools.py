@@ -20,8 +20,8 @@ from newton.agent.services.curation import CurationService
 from newton.agent.services.decisions import DecisionPreview, DecisionService
 from newton.agent.services.identity import IdentityService
 from newton.agent.services.memories import FactDraft, MemoryService
-from newton.agent.services.tasks import TaskService
 from newton.agent.session_data.session_use import SessionUseRecorder
+from newton.agent.session_data.tasks import TaskService
 from newton.content.validation_messages import describe_problem, suggest_field
 from newton.content.yaml_models import did_you_mean
 from newton.dialogue.task_tree import Task

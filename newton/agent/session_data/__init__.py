@@ -1,1 +1,1 @@
-"""Data about sessions: what is put into them, what they used, and their statistics."""
+"""Services on the contents of sessions: tasks, injections, used memories and statistics."""

@@ -1,4 +1,4 @@
-"""What a caller has put into a session: memories and texts in its context, and messages of other sessions."""
+"""Injections: memories and texts in the contexts of a session, and messages of other sessions in its view."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

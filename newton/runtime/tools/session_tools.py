@@ -2,7 +2,7 @@
 
 from newton.agent import context_inputs, inputs, session_inputs
 from newton.agent.loop.tools import ToolResult
-from newton.agent.services.tasks import TaskService
+from newton.agent.session_data.tasks import TaskService
 from newton.dialogue.messages import Message
 from newton.dialogue.task_tree import Task
 from newton.memory.hygiene import count_redactions

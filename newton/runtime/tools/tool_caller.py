@@ -10,8 +10,8 @@ from newton.agent.services.conflicts import ConflictService
 from newton.agent.services.curation import CurationService
 from newton.agent.services.decisions import DecisionService
 from newton.agent.services.procedures import ProcedureService
-from newton.agent.services.tasks import TaskService
 from newton.agent.session_data.injections import InjectionService
+from newton.agent.session_data.tasks import TaskService
 from newton.dialogue import sessions
 from newton.memory.memory import Trust
 from newton.runtime.wiring import AgentServices

@@ -22,7 +22,7 @@ router = APIRouter(prefix="/v1/sessions", tags=["sessions"])
 
 
 class InjectRequest(InjectionContentInput):
-    """What to put into a session: exactly one of a memory, a text, and messages of another session."""
+    """The content to put into a session: exactly one of a memory, a text, and messages of another session."""
 
     model_config = with_example(text="The deadline is 12 June")
 
