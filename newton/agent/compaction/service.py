@@ -241,7 +241,6 @@ class CompactionService:
         """Return the summary of a block and the name of the model that wrote it; None for an extracted summary."""
         items = await self._unmask(block, session_id)
         summary, model_name = extractive_summary.summarize_block(items), None
-        key = self._key(session_id)
         summarizer = BlockSummarizer(scope=self.scope, model=self.model, window=self.window, breaker=self.breaker)
         output, error = await summarizer.summarize(block, items, budget)
         if error:
@@ -253,7 +252,7 @@ class CompactionService:
             await brief_store.add_proposals(
                 tx, proposals, first=block.first, last=block.last, session_id=session_id, ctx=ctx
             )
-            brief = await brief_store.list_items(tx, **key)
+            brief = await brief_store.list_items(tx, agent_id=ctx.agent_id, session_id=session_id)
         remove_brief_items(summary, brief)
         text = extractive_summary.render_summary(
             block.kind, summary, items, max_tokens=block.max_tokens, count_tokens=self.scope.count_tokens
