@@ -131,7 +131,25 @@ class Settings(BaseModel):
     llm_timeout: float = Field(
         60.0, gt=0, le=3_600, description="Timeout of a model call in seconds, including retries."
     )
+    llm_start_timeout: float = Field(
+        30.0,
+        gt=0,
+        le=3_600,
+        description="Seconds after which a model call whose reply has not begun is sent once more. The second one may"
+        " take what is left of llm_timeout.",
+    )
+    quote_without_model: bool = Field(
+        default=False,
+        description="Answer OpenAI clients with quotes of memory, after a sentence that says so, when no model answers."
+        " If false, they get an error.",
+    )
     llm_tokens_per_day: int = Field(2_000_000, ge=0, description="Maximum tokens of model calls per agent and UTC day.")
+    summary_tokens_per_day: int = Field(
+        500_000,
+        ge=0,
+        description="Maximum tokens of model calls that summarize conversations, per agent and UTC day. They do not"
+        " count for llm_tokens_per_day.",
+    )
     max_output_tokens: int | None = Field(
         None,
         ge=1,

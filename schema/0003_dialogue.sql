@@ -85,6 +85,92 @@ comment on column dialogue.artifacts.source is 'The tool that returned the text,
 call runtime.isolate('dialogue.artifacts');
 grant select, insert on dialogue.artifacts to newton_app;
 
+-- Returns the words of a text by which `artifact_chunks` is searched. Identifiers and paths count as a whole and by their
+-- parts, so that `max_upload_bytes` and `MaxUploadBytes` are found by "upload".
+create function dialogue.artifact_words(text text) returns tsvector
+language sql
+immutable
+parallel safe
+return to_tsvector('pg_catalog.english', text)
+|| to_tsvector(
+    'pg_catalog.english',
+    regexp_replace(regexp_replace(text, '([[:lower:][:digit:]])([[:upper:]])', '\1 \2', 'g'), '[^[:alnum:]]+', ' ', 'g')
+);
+
+-- Long tool outputs, pasted texts, files and attachments of a session, one row for each version. The text is in
+-- dialogue.artifact_chunks. An image or another binary has no text: only its size and hash are stored.
+create table dialogue.artifact_versions (
+    agent_id uuid not null,
+    artifact_id uuid not null,
+    session_id uuid not null,
+    name text not null check (name <> '' and name !~ '[\n\r]'),
+    version integer not null check (version > 0),
+    kind text not null check (kind in ('output', 'paste', 'file', 'upload', 'attachment')),
+    media_type text not null check (media_type <> ''),
+    line_count integer not null check (line_count >= 0),
+    byte_count bigint not null check (byte_count >= 0),
+    sha256 bytea not null check (length(sha256) = 32),
+    source text check (source <> ''),
+    position integer check (position >= 0),
+    origin text not null check (origin <> ''),
+    trust text not null check (trust in ('operator', 'user', 'agent', 'tool', 'web')),
+    created_at timestamptz not null,
+    primary key (agent_id, artifact_id),
+    unique (agent_id, session_id, name, version),
+    foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id)
+);
+
+create index artifact_versions_position_idx on dialogue.artifact_versions (agent_id, session_id, position)
+where position is not null;
+
+comment on column dialogue.artifact_versions.line_count is '0 for a binary. A very long line counts as several.';
+comment on column dialogue.artifact_versions.byte_count is
+'Bytes of the stored text in UTF-8, after secrets were removed; of a binary, the bytes of the original.';
+comment on column dialogue.artifact_versions.sha256 is 'Hash of the stored text; of a binary, of the original bytes.';
+comment on column dialogue.artifact_versions.source is 'The tool call that returned or wrote the text.';
+comment on column dialogue.artifact_versions.position is
+'The message that contains the text. Forgetting this message deletes the version. Null for an upload.';
+
+call runtime.isolate('dialogue.artifact_versions');
+grant select, insert on dialogue.artifact_versions to newton_app;
+
+-- The texts of artifacts in chunks of consecutive lines. A read of some lines fetches only the chunks that contain them.
+create table dialogue.artifact_chunks (
+    agent_id uuid not null,
+    artifact_id uuid not null,
+    first_line integer not null check (first_line > 0),
+    line_count integer not null check (line_count > 0),
+    text text not null,
+    ending text not null check (ending in ('', e'\n')),
+    words tsvector not null generated always as (dialogue.artifact_words(text)) stored,
+    primary key (agent_id, artifact_id, first_line),
+    foreign key (agent_id, artifact_id)
+    references dialogue.artifact_versions (agent_id, artifact_id) on delete cascade
+);
+
+comment on column dialogue.artifact_chunks.ending is
+'What follows the chunk: nothing, if the next chunk continues a very long line, or at the end of the text.';
+
+call runtime.isolate('dialogue.artifact_chunks');
+grant select, insert on dialogue.artifact_chunks to newton_app;
+
+-- Vectors of passages of artifacts, computed by the job `embed`. They are not exported: the job computes them again.
+create table dialogue.artifact_vectors (
+    agent_id uuid not null,
+    artifact_id uuid not null,
+    model_id uuid not null references memory.models (model_id),
+    first_line integer not null check (first_line > 0),
+    embedding halfvec not null,
+    primary key (agent_id, artifact_id, model_id, first_line),
+    foreign key (agent_id, artifact_id)
+    references dialogue.artifact_versions (agent_id, artifact_id) on delete cascade
+);
+
+alter table dialogue.artifact_vectors alter column embedding set storage plain;
+
+call runtime.isolate('dialogue.artifact_vectors');
+grant select, insert on dialogue.artifact_vectors to newton_app;
+
 -- Compaction entries replace ranges of messages in what a model is sent. The messages stay unchanged, and removing an
 -- entry restores what it replaced.
 create table dialogue.compaction_entries (

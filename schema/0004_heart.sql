@@ -303,10 +303,15 @@ create table heart.events (
     session_id uuid,
     type text not null check (type <> ''),
     payload jsonb not null,
+    position integer check (position >= 0),
     primary key (agent_id, memory_id),
     foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id),
-    foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id)
+    foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id),
+    check (position is null or session_id is not null)
 );
+
+comment on column heart.events.position is
+'The message of the session from which the event was made; null for an event that a program sent.';
 
 call runtime.isolate('heart.events');
 grant select, insert on heart.events to newton_app;

@@ -162,6 +162,16 @@ begin
     update dialogue.task_transitions set text = '[forgotten]'
     where agent_id = scoped_agent and task_id = any(removed_ids) and text is not null;
 
+    delete from dialogue.artifact_versions as a
+    using memory.memories as m
+    where
+        m.agent_id = scoped_agent
+        and m.memory_id = any(removed_ids)
+        and m.kind = 'exchange'
+        and a.agent_id = scoped_agent
+        and a.session_id = m.thread_id
+        and a.position = m.position;
+
     -- a message keeps its position, so that the positions of others stay valid, and its tool call ids, because models
     -- reject a conversation whose calls and results do not match
     update dialogue.messages as d
@@ -451,14 +461,21 @@ as $$
         and target_agent = nullif(current_setting('newton.agent_id', true), '')::uuid
         and e.agent_id = target_agent
         and e.model_id <> a.model_id;
+    delete from dialogue.artifact_vectors as e
+    using memory.active_models as a
+    where
+        a.agent_id = target_agent
+        and target_agent = nullif(current_setting('newton.agent_id', true), '')::uuid
+        and e.agent_id = target_agent
+        and e.model_id <> a.model_id;
 $$;
 
 revoke execute on procedure memory.delete_inactive_embeddings(uuid) from public;
 grant execute on procedure memory.delete_inactive_embeddings(uuid) to newton_app;
 
--- Redacts texts about somebody outside of memories: task goals, document titles, items, texts in the contexts of sessions,
--- bundles (which contain their input) and, where they match the pattern, names of sessions and checkpoints, labels of responses and the reasons in
--- memory.forgotten. Of the agent in scope; only ids listed in memory.forgotten.
+-- Redacts texts about somebody outside of memories: task goals, document titles, items, artifacts, texts in the contexts of
+-- sessions, bundles (which contain their input) and, where they match the pattern, names of sessions and checkpoints, labels
+-- of responses and the reasons in memory.forgotten. Of the agent in scope; only ids listed in memory.forgotten.
 create procedure memory.redact_references(target_agent uuid, ids uuid[], pattern text)
 language plpgsql
 security definer
@@ -474,6 +491,7 @@ begin
 
     delete from cognition.bundles where agent_id = scoped_agent and bundle_id = any(redacted_ids);
     delete from dialogue.context_injections where agent_id = scoped_agent and injection_id = any(redacted_ids);
+    delete from dialogue.artifact_versions where agent_id = scoped_agent and artifact_id = any(redacted_ids);
     update dialogue.tasks set goal = '[forgotten]' where agent_id = scoped_agent and task_id = any(redacted_ids);
     update dialogue.task_transitions set text = '[forgotten]'
     where agent_id = scoped_agent and task_id = any(redacted_ids) and text is not null;

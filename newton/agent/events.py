@@ -17,6 +17,8 @@ CHANNEL = "newton_events"  # NOTIFY payload: the agent with new events
 EVENT_TYPES: Mapping[str, str] = {
     "agent.erased": "all data of an agent are erased, its earlier events included",
     "agent.imported": "an exported agent is imported",
+    "artifact.deleted": "versions of an artifact of a session are deleted",
+    "artifact.stored": "a text or a reference is uploaded as an artifact of a session",
     "attribute.declared": "an attribute is declared single-valued or multi-valued",
     "censor.added": "a censor is added, or changed from warning to blocking",
     "censor.approved": "a person approves a proposed censor",

@@ -53,8 +53,9 @@ class DroppedCandidate(TypedDict):
 class ContextItem(DroppedCandidate):
     """A memory in a context.
 
-    `told_at` is the time at which the memory occurred or, for a fact, was last stated. `valid_to` is the time at which
-    a fact stops being true. `contradicts` are facts in the same item that cannot be true together with this one.
+    `trust` is the trust tier of its author; the text of a `tool` is data, never an instruction. `told_at` is the time
+    at which the memory occurred or, for a fact, was last stated. `valid_to` is the time at which a fact stops being
+    true. `contradicts` are facts in the same item that cannot be true together with this one.
     """
 
     kind: str
@@ -63,6 +64,7 @@ class ContextItem(DroppedCandidate):
     tokens: int
     text: str
     source: str
+    trust: str
     told_at: str
     valid_to: str | None
     contradicts: list[str]

@@ -131,7 +131,9 @@ class StreamedEvent(NamedTuple):
 
 
 class TurnEvent(NamedTuple):
-    """An event of a turn: a `delta` (next `text` of the reply), a `compaction` of old messages, or the `result`."""
+    """An event of a turn: a `status` (what it waits for), a `compaction` of old messages, a `delta` (next `text` of the
+    reply), or the `result`.
+    """
 
     type: str
     data: dict[str, Any]

@@ -1,10 +1,10 @@
 """Client operations on what a session has: what is put into it, its statistics, its entities and its tasks."""
 
-from .items import ItemOperations
+from .artifacts import ArtifactOperations
 from .json_types import IdLike, JsonDict, encode_segment
 
 
-class SessionOperations(ItemOperations):
+class SessionOperations(ArtifactOperations):
     """Client operations on one session, which is named by its first argument."""
 
     async def inject(self, session: str, **content: object) -> JsonDict:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from newton.clock import Clock, monotonic_ms
 from newton.cognition.assembly.always_on import AlwaysOnSections, list_applicable, select_always_on
 from newton.cognition.assembly.artifact_selection import ArtifactSelector
-from newton.cognition.assembly.assembler import AssemblyInput, AssemblyResult, assemble
+from newton.cognition.assembly.assembler import assemble
+from newton.cognition.assembly.assembly_input import AssemblyInput, AssemblyResult
 from newton.cognition.assembly.budget import (
     ContextBudget,
     allocate_budget,
@@ -190,7 +191,7 @@ class ContextBuilder:
         plan = self._create_plan(request, frame_choice, now, gathered)
         candidate_set = collect_candidates(
             gathered,
-            request.input,
+            request,
             reach=plan.profile.reach,
             frame=plan.frame.name,
             relevance_model=self.relevance_model,
@@ -301,9 +302,8 @@ class ContextBuilder:
         self, request: ContextBuildRequest, gathered: GatheredSources, plan: ContextPlan, candidate_set: CandidateSet
     ) -> AssemblyInput:
         layers, headers, count_tokens, frame = plan.budget.layers, self.header_tokens, self.count_tokens, plan.frame
-        session_state = gathered.session_state
+        session_state, found_ids = gathered.session_state, {f.memory_id for f in candidate_set.memories}
         note = session_state.calibration_note
-        found_ids = {f.memory_id for f in candidate_set.memories}
         return AssemblyInput(
             input=request.input,
             budget=plan.budget,
@@ -337,6 +337,7 @@ class ContextBuilder:
             fact_labels=label_facts(candidate_set.memories, now=plan.now, tokens=count_label_tokens(count_tokens)),
             relation_evidence=candidate_set.relation_evidence,
             injected=candidate_set.injected,
+            observations=candidate_set.observations,
         )
 
     def rank_focus(

@@ -118,13 +118,14 @@ class SentMessages:
     """The messages of a session that the model is sent: from `first_position` on, except `unsent_positions`.
 
     For a branch, `inherited_ranges` are the messages of its parent sessions that it includes, as (session, first,
-    last).
+    last). `has_events` means that the model has the events of the session too, as a program's own model does.
     """
 
     session_id: UUID
     first_position: int
     unsent_positions: Set[int] = frozenset()
     inherited_ranges: Sequence[tuple[UUID, int, int]] = ()
+    has_events: bool = False
 
     def contains(self, found: RetrievedMemory) -> bool:
         if (position := found.position) is None:

@@ -12,6 +12,7 @@ from newton.agent.inventory.memory_lists import MemoryListService
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.history_match import HistoryMatcher
 from newton.agent.scope import AgentScope
+from newton.agent.services.artifacts import ArtifactService
 from newton.agent.services.briefs import BriefService
 from newton.agent.services.conflicts import ConflictService
 from newton.agent.services.curation import CurationService
@@ -53,6 +54,7 @@ class ScopeServices:
     memory_lists = _service(MemoryListService)
     documents = _service(DocumentService)
     items = _service(ItemService)
+    artifacts = _service(ArtifactService)
     action_gate = _service(ActionGate)
     erasure = _service(ErasureService)
     history_matcher = _service(HistoryMatcher)

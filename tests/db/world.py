@@ -6,6 +6,7 @@ from uuid import UUID
 
 from newton.agent.events import publish
 from newton.agent.llm import usage
+from newton.agent.maintenance.artifact_vectors import embed_artifacts
 from newton.agent.services.working_memory import WorkingMemory
 from newton.brain import decisions, guardrail_store
 from newton.brain.calibration import snapshots
@@ -26,6 +27,7 @@ from newton.content.profiles import load_profiles
 from newton.content.skills import SkillFile
 from newton.db.pool import Database, Tx
 from newton.dialogue import (
+    artifact_store,
     branches,
     context_injections,
     leases,
@@ -36,6 +38,7 @@ from newton.dialogue import (
     sessions,
     tasks,
 )
+from newton.dialogue.artifact_store import NewArtifact
 from newton.dialogue.artifacts import ArtifactWriter
 from newton.dialogue.branches import SessionExcerpt
 from newton.dialogue.brief import brief_store
@@ -79,6 +82,13 @@ from tests.support import NOON, agent_scope, count, ground, teller
 
 SESSION = "kitchen"
 FACTS = "select memory_id from memory.memories where kind = 'fact' and agent_id = $1"
+STOVE_LOG = NewArtifact(
+    name="stove.log",
+    kind="upload",
+    media_type="text/plain",
+    trust="tool",
+    text="the stove is hot\nthe kettle boils over\n",
+)
 WORDS = ("the kettle is in the blue cupboard", "thanks", "and the cups", "beside it", "good")
 
 
@@ -116,6 +126,7 @@ async def live(db: Database, name: str) -> UUID:
         await some_tasks(tx, session_id, ctx)
         await a_daemon(tx, agent_id)
     await EmbeddingOutbox(db, HashEmbedder(), agent_id).drain(limit=4)  # the long text, which is the oldest, and lines
+    await embed_artifacts(agent_scope(agent_id=agent_id, db=db, embedder=HashEmbedder()))
     bundle = await contexts(db).build(
         ContextBuildRequest(agent_id=agent_id, input="where is the kettle?", tokens=500, session_id=session_id)
     )
@@ -143,6 +154,8 @@ async def a_daemon(tx: Tx, agent_id: UUID) -> None:
 
 
 async def some_tasks(tx: Tx, session_id: UUID, ctx: WriteContext) -> None:
+    """Tasks of the session, and a long output of them."""
+    await artifact_store.add(tx, [STOVE_LOG], session_id=session_id, ctx=ctx)
     await tasks.push(tx, "find the kettle", session_id=session_id, ctx=ctx)
     await tasks.push(tx, "look into the cupboard", session_id=session_id, ctx=ctx)
     await tasks.pop(tx, "it is there", session_id=session_id, ctx=ctx)

@@ -15,6 +15,7 @@ PACKAGE = '"""The synchronous client, generated from the asynchronous one."""\n'
 DROPPED = {"async", "await"}
 RENAMED = {
     "AgentOperations": "SyncAgentOperations",
+    "ArtifactOperations": "SyncArtifactOperations",
     "AsyncClient": "Client",
     "AsyncGenerator": "Generator",
     "Client": "SyncClient",

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from newton.agent.loop.tools import AgentToolset
 from newton.agent.loop.turn import TurnRunner
+from newton.agent.services.artifacts import ArtifactService
 from newton.agent.services.curation import CurationService
 from newton.agent.services.decisions import DecisionService
 from newton.agent.services.guardrails import GuardrailService, load_file_guardrails
@@ -63,6 +64,7 @@ def toolbox(mind: Mind, folder: ChainHeadFiles) -> AgentToolset:
         gate=mind.gate,
         maintenance=upkeep(mind),
         session_use=SessionUseRecorder(scope=scope, capacity=8_000),
+        artifacts=ArtifactService(scope=scope),
     ).with_trust(())
 
 

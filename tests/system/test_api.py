@@ -56,7 +56,7 @@ OF_THE_OPERATOR = "/v1/agents/{name}"
 
 @pytest.fixture
 async def api(db: Database, tmp_path: Path) -> AsyncIterator[Api]:
-    async with served(db, tmp_path) as made:
+    async with served(db, tmp_path, quote_without_model=True) as made:
         yield made
 
 

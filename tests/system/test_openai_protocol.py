@@ -295,7 +295,7 @@ async def test_the_wrong_key_of_newton_is_not_the_clients_fault(db: Database, tm
     async with lined(OpenAIServer(), db, tmp_path, openai_api_key="sk-wrong-one-of-newton") as line:
         with pytest.raises(openai.InternalServerError) as failed:
             await line.say(user("What is the ferry called?"))
-        assert (failed.value.status_code, failed.value.type) == (502, "server_error")
+        assert (failed.value.status_code, failed.value.type) == (503, "server_error")
         assert KEY not in failed.value.message
 
 

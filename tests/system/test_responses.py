@@ -64,7 +64,7 @@ async def streamed(talk: Talk, body: dict[str, Any]) -> list[dict[str, Any]]:
     """The events of a response, each checked against the type of OpenAI's package."""
     answer = await talk.post("/v1/responses", {"model": "newton", "stream": True, **body})
     assert answer.status_code == 200, answer.text
-    blocks = [block.split("\n") for block in answer.text.strip().split("\n\n")]
+    blocks = [block.split("\n") for block in answer.text.strip().split("\n\n") if not block.startswith(":")]
     events = [json.loads(data.removeprefix("data: ")) for _, data in blocks]
     assert [name.removeprefix("event: ") for name, _ in blocks] == [event["type"] for event in events]
     assert [event["sequence_number"] for event in events] == list(range(len(events)))

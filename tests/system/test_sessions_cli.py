@@ -15,7 +15,7 @@ from newton.dialogue.compaction.progress_events import (
     CompactionProgressed,
     CompactionStarted,
 )
-from newton.runtime.cli.conversations.compaction import print_progress
+from newton.runtime.cli.progress import print_progress
 from tests.support import NOON
 from tests.system.typed import Done, create_agents, ok, typed
 

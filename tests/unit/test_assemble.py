@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.assembly.assembler import AssemblyInput, AssemblyResult, assemble
+from newton.cognition.assembly.assembler import assemble
+from newton.cognition.assembly.assembly_input import AssemblyInput, AssemblyResult
 from newton.cognition.assembly.budget import allocate_budget
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_header_tokens
 from newton.cognition.assembly.sections import CensorSection, IdentitySection

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from newton.agent.llm.structured import StructuredLLM
+from newton.agent.llm.usage import SUMMARY_PURPOSE
 from newton.agent.scope import AgentScope
 from newton.clock import monotonic_ms
 from newton.dialogue.compaction import llm_summary
@@ -18,8 +19,8 @@ from newton.errors import ProviderError
 from newton.memory.hygiene import clean_model_text
 from newton.providers.circuit_breaker import CircuitBreaker
 
-MAX_CALLS = 3  # model calls per compaction, because the user waits for the reply meanwhile
-MAX_SECONDS = 20.0  # of all model calls of one compaction
+MAX_CALLS = 6  # model calls per compaction; the other blocks are summarized without the model
+MAX_SECONDS = 60.0  # of all model calls of one compaction
 FAILURE_THRESHOLD = 3  # consecutive failures that open the circuit breaker
 COOLDOWN = timedelta(minutes=5)
 ANSWER_TOKENS_FACTOR = 2  # the answer may have this many times the target tokens of the block, for the JSON around it
@@ -102,7 +103,7 @@ class BlockSummarizer:
             block.kind, items, fence=fence, max_tokens=room, count_tokens=self.scope.count_tokens
         )
         return await model.complete(
-            prompt, SummaryOutput, purpose="compact", max_tokens=max_tokens, timeout_seconds=timeout_seconds
+            prompt, SummaryOutput, purpose=SUMMARY_PURPOSE, max_tokens=max_tokens, timeout_seconds=timeout_seconds
         )
 
 

@@ -1,9 +1,11 @@
 """Compaction of sessions: choose the blocks to shorten, summarize them, and store the summaries as entries."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import partial
 from uuid import UUID
 
+from newton.agent.compaction.background import BackgroundCompactions
 from newton.agent.compaction.block_summarizer import BlockSummarizer, CallBudget, create_breaker, merge_summaries
 from newton.agent.llm.structured import StructuredLLM
 from newton.agent.scope import AgentScope
@@ -17,6 +19,7 @@ from newton.dialogue.compaction.brief_filter import remove_brief_items
 from newton.dialogue.compaction.entry_store import CompactionRun
 from newton.dialogue.compaction.obstacles import CompactionObstacle, list_obstacles
 from newton.dialogue.compaction.presets import CompactionPreset, parse_preset
+from newton.dialogue.compaction.progress_events import CompactionEvent, ignore_progress
 from newton.dialogue.compaction.strategies import (
     CompactionBlock,
     CompactionStrategy,
@@ -38,8 +41,21 @@ from newton.errors import ConflictError, NewtonError
 from newton.ids import new_id
 from newton.providers.circuit_breaker import CircuitBreaker
 
+TURN_SECONDS = 2.0  # from the start of a compaction, for which a turn waits
+NEAR_SHARE = 0.85  # of the limit: a view that is due at this size is compacted after a turn
+IDLE_SHARE = 0.75  # the same for a session that has become idle
 LEASE_SECONDS = 120.0  # much longer than a model call; renewed whenever entries are stored
 MAX_ROUNDS = 4  # rounds of one strategy; it stops earlier when a round does not reduce the view
+
+
+@dataclass(slots=True)
+class _EventRelay:
+    """Passes progress events on to `on_event`, which is replaced when the receiver waits no longer."""
+
+    on_event: Callable[[CompactionEvent], None]
+
+    def __call__(self, event: CompactionEvent) -> None:
+        self.on_event(event)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -63,15 +79,19 @@ class _CompactionState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionService:
-    """Compaction for one agent. Without a model, or if the model fails, summaries are extracted from the text."""
+    """Compaction for one agent. Without a model, or if the model fails, summaries are extracted from the text.
+
+    `background` runs the compactions that no turn waits for.
+    """
 
     scope: AgentScope
     preset: CompactionPreset
     model: StructuredLLM | None = None
     window: int = 128_000
-    on_event: Callable[[progress_events.CompactionEvent], None] = lambda event: None
+    on_event: Callable[[CompactionEvent], None] = ignore_progress
     breaker: CircuitBreaker = field(default_factory=create_breaker)
     new_budget: Callable[[], CallBudget] = CallBudget
+    background: BackgroundCompactions = field(default_factory=BackgroundCompactions)
 
     def with_strategy(self, strategy: str | None) -> "CompactionService":
         """Return a copy that uses another preset, or a list of strategies; for None, the service itself.
@@ -81,16 +101,49 @@ class CompactionService:
         return self if strategy is None else replace(self, preset=parse_preset(strategy))
 
     async def load_view(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
-        """Return the messages of a session as a model gets them, after shortening old ones if they exceed a limit.
+        """Return the messages of a session as a model gets them, for a turn that begins now.
 
-        The result may still have more than `max_tokens` tokens. While another compaction of the session runs, the
+        If they exceed a limit, old ones are compacted. After TURN_SECONDS, the compaction continues in the background;
+        summaries that are not stored by then are extracted from the text, for this turn only. The result may still have
+        more than `max_tokens` tokens.
+        """
+        assert not in_transaction()
+        key = (self.scope.agent_id, session_id)
+        self.background.cancel_timer(key)
+        loaded = await self._fold_tasks(session_id)
+        if not self._is_due(loaded.view, max_tokens, loaded.pinned):
+            return loaded.view
+        relay = _EventRelay(self.on_event)
+        compact = partial(replace(self, on_event=relay).compact, session_id, max_tokens=max_tokens)
+        await self.background.start(key, compact).wait(seconds=TURN_SECONDS)
+        relay.on_event = ignore_progress
+        return await self.preview(session_id, max_tokens=max_tokens)
+
+    def compact_ahead(self, session_id: UUID, view: Sequence[ViewMessage], *, new_tokens: int, max_tokens: int) -> None:
+        """Compact a session in the background after a turn, before the next turn needs it.
+
+        This happens now if the session would be compacted at NEAR_SHARE of the limit `max_tokens`. If it would at
+        IDLE_SHARE, it happens once the session is idle. `view` are the messages that the turn has loaded, `new_tokens`
+        the tokens of those since then.
+        """
+        quiet = replace(self, on_event=ignore_progress)
+        starts = {NEAR_SHARE: self.background.start, IDLE_SHARE: self.background.start_when_idle}
+        for share, start in starts.items():
+            limit = int(max_tokens * share)
+            if self._is_due(view, limit - new_tokens):
+                start((self.scope.agent_id, session_id), partial(quiet.compact, session_id, max_tokens=limit))
+                return
+
+    async def compact(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
+        """Shorten old messages of a session if they exceed a limit; return the messages as a model gets them.
+
+        The result may still have more than `max_tokens` tokens. While another process compacts the session, the
         messages are returned as they are.
         """
         assert not in_transaction()
         holder, key = new_id(), self._key(session_id)
-        async with self.scope.write() as (tx, ctx):
-            loaded = await tasks.fold_ended_tasks(tx, **key, now=ctx.now, count_tokens=ctx.count_tokens)
-        if not self._is_due(self._view_state(loaded, max_tokens)):
+        loaded = await self._fold_tasks(session_id)
+        if not self._is_due(loaded.view, max_tokens, loaded.pinned):
             return loaded.view
         async with self.scope.transaction() as tx:
             if not await leases.acquire(tx, holder, "compaction", **key, seconds=LEASE_SECONDS):
@@ -110,14 +163,22 @@ class CompactionService:
 
         Return what keeps it above the limit; nothing if it is reached.
         """
-        await self.load_view(session_id, max_tokens=max_tokens)
-        preset = CompactionPreset((FitToLimit(),))
-        await replace(self, preset=preset).load_view(session_id, max_tokens=max_tokens)
+        await self.compact(session_id, max_tokens=max_tokens)
+        await replace(self, preset=CompactionPreset((FitToLimit(),))).compact(session_id, max_tokens=max_tokens)
         loaded = await self._load(session_id)
         return list_obstacles(self._view_state(loaded, max_tokens))
 
+    async def _fold_tasks(self, session_id: UUID) -> LoadedView:
+        async with self.scope.write() as (tx, ctx):
+            return await tasks.fold_ended_tasks(tx, **self._key(session_id), now=ctx.now, count_tokens=ctx.count_tokens)
+
+    def _is_due(self, view: Sequence[ViewMessage], max_tokens: int, pinned: Set[int] = frozenset()) -> bool:
+        """Return whether a strategy has something to shorten. Without tokens for a conversation, none is sent."""
+        state = ViewState(view, max_tokens, pinned)
+        return max_tokens > 0 and any(strategy.plan(state) for strategy in self.preset.strategies)
+
     async def preview(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
-        """Return the messages that `load_view` would return without a model. Stores nothing."""
+        """Return the messages that `compact` would return without a model. Stores nothing."""
         service, budget = replace(self, model=None), CallBudget(calls=0)
         loaded = await self._load(session_id)
         for strategy in self.preset.strategies:
@@ -129,10 +190,6 @@ class CompactionService:
                     break
                 loaded = replace(loaded, view=apply_entries(loaded.view, [entry for entry in entries if entry]))
         return loaded.view
-
-    def _is_due(self, state: ViewState) -> bool:
-        """Return whether a strategy has something to shorten. Without tokens for a conversation, none is sent."""
-        return state.max_tokens > 0 and any(strategy.plan(state) for strategy in self.preset.strategies)
 
     async def _run_strategies(self, state: _CompactionState) -> None:
         for strategy in self.preset.strategies:

@@ -27,12 +27,14 @@ MAX_JUDGMENT_TOKENS = 50
 class StructuredLLM:
     """Calls of the chat model for one agent, whose answers are parsed by a pydantic model.
 
-    It implements the protocol `PairJudge`, and picks a frame when the classifier is undecided.
+    `tokens_per_day` limits the calls that summarize conversations if `is_for_summaries`, else all other calls. It
+    implements the protocol `PairJudge`, and picks a frame when the classifier is undecided.
     """
 
     scope: AgentScope
     model: StructuredModel
     tokens_per_day: int
+    is_for_summaries: bool = False
 
     @property
     def name(self) -> str:
@@ -49,11 +51,14 @@ class StructuredLLM:
         """
         assert not in_transaction()
         async with self.scope.transaction() as tx:
-            used = await usage.count_tokens_today(tx, agent_id=self.scope.agent_id, now=self.scope.now())
+            used = await usage.count_tokens_today(
+                tx, agent_id=self.scope.agent_id, now=self.scope.now(), of_summaries=self.is_for_summaries
+            )
         if used + self.scope.count_tokens(prompt) + max_tokens > self.tokens_per_day:
+            setting = "NEWTON_SUMMARY_TOKENS_PER_DAY" if self.is_for_summaries else "NEWTON_LLM_TOKENS_PER_DAY"
             raise TokenQuotaError(
                 f"This call needs more model tokens than are left of today's {self.tokens_per_day:,}.",
-                hint="Raise NEWTON_LLM_TOKENS_PER_DAY, or wait until tomorrow.",
+                hint=f"Raise {setting}, or wait until tomorrow.",
             )
         received, reply, failed, messages = list[str](), None, False, [ChatMessage("user", prompt)]
         try:

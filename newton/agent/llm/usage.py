@@ -13,13 +13,19 @@ from newton.providers.token_calibration import UsageSample
 
 SQL = load("newton.agent.llm", "usage.sql")
 
+SUMMARY_PURPOSE = "compact"  # of calls that summarize conversations
 SAMPLE_LIMIT = 20  # number of calls used to fit the token calibration
 
 
-async def count_tokens_today(tx: Tx, *, agent_id: UUID, now: datetime) -> int:
-    """Return the number of input and output tokens that the agent used since midnight UTC."""
+async def count_tokens_today(tx: Tx, *, agent_id: UUID, now: datetime, of_summaries: bool | None = None) -> int:
+    """Return the number of input and output tokens that the agent used since midnight UTC.
+
+    `of_summaries` selects the calls that summarized conversations (True) or all others (False); None selects both.
+    """
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    row = await SQL["sum_tokens"].fetch_one(tx, agent_id=agent_id, since=midnight)
+    row = await SQL["sum_tokens"].fetch_one(
+        tx, agent_id=agent_id, since=midnight, summary_purpose=SUMMARY_PURPOSE, of_summaries=of_summaries
+    )
     assert row is not None
     return row["tokens"]
 

@@ -16,14 +16,16 @@ from newton.agent.loop.prompt import (
     count_separator_tokens,
     exceeds_tokens,
 )
+from newton.agent.loop.turn_status import ProgressCallback, TurnStatus, report_waiting
 from newton.agent.scope import AgentScope
 from newton.db.pool import in_transaction
+from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.dialogue.compaction.view_budget import fit_to_budget
 from newton.dialogue.context_window import split_window
 from newton.dialogue.view import ViewMessage
 from newton.errors import ContextWindowError, ProviderError, RefusedRequestError
 from newton.memory.memory import TokenCounter
-from newton.providers.chat import ChatModel, ChatReply, ReplyPiece, RequestOptions, ToolModel
+from newton.providers.chat import CallRestart, ChatModel, ChatReply, ReplyPiece, RequestOptions, ToolModel
 from newton.providers.token_calibration import TokenCalibration, fit_calibration
 
 RETRY_SHRINK_FACTOR = 0.7  # of the prompt's tokens, after a context window error
@@ -82,12 +84,16 @@ class PromptBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatService:
-    """Calls of the chat model for one agent. `model` is None if none is configured."""
+    """Calls of the chat model for one agent. `model` is None if none is configured.
+
+    `on_event` receives what a call waits for until the reply begins.
+    """
 
     scope: AgentScope
     model: ChatModel | None
     limits: TokenLimits
     purpose: str = "turn"  # by which the usage is recorded
+    on_event: ProgressCallback = ignore_progress
 
     async def get_budget(self) -> PromptBudget:
         """Return the token limits of a prompt's parts, converted from the model's tokens to local ones."""
@@ -130,7 +136,9 @@ class ChatService:
         if self.model is None:
             return NO_MODEL_MESSAGE
         async with self.scope.transaction() as tx:
-            used = await usage.count_tokens_today(tx, agent_id=self.scope.agent_id, now=self.scope.now())
+            used = await usage.count_tokens_today(
+                tx, agent_id=self.scope.agent_id, now=self.scope.now(), of_summaries=False
+            )
         if (cost := tokens + self.limits.reply_reserve) <= self.limits.per_day - used:
             return None
         return (
@@ -179,14 +187,19 @@ class ChatService:
         received: list[str] = []
         is_recorded = False
         try:
-            async for chunk in self._call_model(model, request):
-                if isinstance(chunk, ChatReply):
-                    is_recorded = True
-                    replies.append(chunk)
-                    await self._record_usage(chunk, request)
-                else:
-                    received += [chunk] if isinstance(chunk, str) else []
-                    yield chunk
+            with report_waiting(model.name, self.on_event) as report_begin:
+                async for chunk in self._call_model(model, request):
+                    if isinstance(chunk, CallRestart):
+                        self.on_event(TurnStatus.of_restart(model.name, chunk.seconds))
+                        continue
+                    report_begin()
+                    if isinstance(chunk, ChatReply):
+                        is_recorded = True
+                        replies.append(chunk)
+                        await self._record_usage(chunk, request)
+                    else:
+                        received += [chunk] if isinstance(chunk, str) else []
+                        yield chunk
         except ProviderError:
             is_recorded = True  # a failing model has reported its usage already, or has none
             raise
@@ -196,7 +209,9 @@ class ChatService:
                 estimate = estimate_reply(model.name, request.tokens, text, count_tokens=count_tokens)
                 await asyncio.shield(self._record_usage(estimate, request))
 
-    def _call_model(self, model: ChatModel, request: ModelRequest) -> AsyncIterator[ReplyPiece | ChatReply]:
+    def _call_model(
+        self, model: ChatModel, request: ModelRequest
+    ) -> AsyncIterator[ReplyPiece | CallRestart | ChatReply]:
         if isinstance(model, ToolModel):
             return model.answer(request.messages, max_tokens=self.limits.reply, options=request.options)
         return model.stream(request.messages, max_tokens=self.limits.reply)

@@ -13,6 +13,7 @@ from newton.agent.loop.prompt import ModelRequest, PromptBuilder
 from newton.agent.loop.tools import AgentToolset, ToolResult
 from newton.dialogue.messages import Message
 from newton.errors import ProviderError, TokenQuotaError
+from newton.heart.events.tool_results import ToolOutcome
 from newton.ids import new_id
 from newton.memory.hygiene import clean_model_text
 from newton.memory.lookup import PAGE_CHARS
@@ -40,9 +41,10 @@ TOO_MANY_CALLS = ToolResult(
 class ToolLoop:
     """The model calls of one turn, repeated while the model calls tools that Newton runs.
 
-    `caller_options` are the options without Newton's tools, `append_lines` stores messages, and `min_trust` is the
-    lowest trust tier of text that the model has read. After the loop, `calls` are the tool calls that the caller must
-    run. The censors in `exempt_censors` do not apply to the reply.
+    `caller_options` are the options without Newton's tools, `append_lines` stores messages, `record_failure` stores a
+    failed call of Newton's tools as an event, and `min_trust` is the lowest trust tier of text that the model has read.
+    After the loop, `calls` are the tool calls that the caller must run. The censors in `exempt_censors` do not apply to
+    the reply.
     """
 
     chat: ChatService
@@ -53,6 +55,7 @@ class ToolLoop:
     caller_options: RequestOptions
     max_tokens: int
     append_lines: Callable[[Sequence[Message]], Awaitable[None]]
+    record_failure: Callable[[ToolOutcome], Awaitable[None]]
     min_trust: Trust | None = None
     exempt_censors: frozenset[UUID] = frozenset()
     replies: list[ChatReply] = field(default_factory=list[ChatReply])
@@ -130,6 +133,8 @@ class ToolLoop:
             self.min_trust = lowest_known_trust([self.min_trust, result.trust])
             output = json.dumps(result.fields, ensure_ascii=False, default=str)[:MAX_OUTPUT_CHARS]
             await self.append_lines([to_tool_line(call, clean_model_text(output), said_at=clock.now())])
+            if result.is_error:
+                await self.record_failure(ToolOutcome(call.name, call.arguments, output, is_error=True))
             messages.append(ChatMessage("tool", output, tool_call_id=call.id))
         return messages
 

@@ -12,10 +12,12 @@ from uuid import UUID
 
 from pydantic import ValidationError
 
-from newton.agent import context_inputs, decision_inputs, inputs
+from newton.agent import artifact_inputs, context_inputs, decision_inputs, inputs
+from newton.agent.artifact_views import describe_page, describe_version, find_lowest_trust
 from newton.agent.inputs import ToolInput
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.maintenance.service import MaintenanceService
+from newton.agent.services.artifacts import ArtifactQuery, ArtifactService
 from newton.agent.services.curation import CurationService
 from newton.agent.services.decisions import DecisionPreview, DecisionService
 from newton.agent.services.identity import IdentityService
@@ -64,6 +66,8 @@ class AgentToolset:
     gate: ActionGate
     maintenance: MaintenanceService
     session_use: SessionUseRecorder
+    artifacts: ArtifactService
+    session_id: UUID | None = None
     max_trust: Trust = "agent"
 
     def with_trust(self, tiers: Iterable[Trust | None]) -> "AgentToolset":
@@ -75,7 +79,10 @@ class AgentToolset:
 
     def for_session(self, session_id: UUID) -> "AgentToolset":
         return replace(
-            self, tasks=self.tasks.for_session(session_id), session_use=self.session_use.for_session(session_id)
+            self,
+            tasks=self.tasks.for_session(session_id),
+            session_use=self.session_use.for_session(session_id),
+            session_id=session_id,
         )
 
     async def execute(self, name: str, arguments: str) -> ToolResult:
@@ -150,8 +157,9 @@ async def remember(toolset: AgentToolset, args: inputs.RememberInput) -> ToolRes
 
 
 async def recall(toolset: AgentToolset, args: inputs.RecallInput) -> ToolResult:
-    session_id = toolset.session_use.session_id
-    recalled = await toolset.memories.recall(args.query, limit=args.limit, session_id=session_id)
+    recalled = await toolset.memories.recall(
+        args.query, kinds=args.kinds, limit=args.limit, session_id=toolset.session_id
+    )
     items = [
         {"memory_id": short_id(found.memory_id), "kind": found.kind, "trust": found.trust, "text": found.summary}
         for found in recalled.memories
@@ -223,6 +231,18 @@ async def note_lesson(toolset: AgentToolset, args: inputs.LessonInput) -> ToolRe
     return await _store_fact(toolset, FactDraft(content=args.lesson, subject=args.subject))
 
 
+async def read_artifact(toolset: AgentToolset, args: artifact_inputs.ReadArtifactInput) -> ToolResult:
+    """Read lines of an artifact of the session, search in its artifacts, or list them."""
+    if toolset.session_id is None:
+        raise InputError("There is no session, so there are no artifacts.", hint="Continue without this tool.")
+    if args.name is None and args.search is None:
+        listed = await toolset.artifacts.list_latest(toolset.session_id)
+        return ToolResult({"items": list(map(describe_version, listed))}, find_lowest_trust(listed))
+    query = ArtifactQuery(**args.model_dump(include=set(artifact_inputs.ReadArtifactInput.model_fields)))
+    page = await toolset.artifacts.read(toolset.session_id, query)
+    return ToolResult(describe_page(page), find_lowest_trust([one.artifact for one in page.passages]))
+
+
 async def _store_fact(toolset: AgentToolset, fact: FactDraft) -> ToolResult:
     stored = await toolset.memories.remember(fact)
     await toolset.maintenance.process_pending()
@@ -256,7 +276,12 @@ TOOLS: Mapping[str, ToolSpec] = {
     "fail_task": ToolSpec(context_inputs.FailCurrentTaskInput, fail_task),
     "resume_task": ToolSpec(context_inputs.ResumeBlockedTaskInput, resume_task),
     "note_lesson": ToolSpec(inputs.LessonInput, note_lesson),
+    "read_artifact": ToolSpec(artifact_inputs.ReadArtifactInput, read_artifact, mutates=False),
 }
+
+
+# Offered only if they fit into the window beside the others.
+OPTIONAL_TOOLS = frozenset({"block_task", "fail_task", "resume_task", "note_lesson"})
 
 
 def preview_fields(preview: DecisionPreview) -> dict[str, object]:

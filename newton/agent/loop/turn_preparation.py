@@ -18,14 +18,16 @@ from newton.agent.loop.prompt import (
     to_chat_messages,
 )
 from newton.agent.loop.tool_loop import OWN_CALL_PREFIX, ToolLoop
-from newton.agent.loop.tools import EXPAND_TOOL, AgentToolset, list_tools
+from newton.agent.loop.tools import EXPAND_TOOL, OPTIONAL_TOOLS, AgentToolset, list_tools
 from newton.agent.loop.turn_recorder import PrivateRecorder, RecordedInput, TurnRecorder
+from newton.agent.loop.turn_status import RETRIEVING, ProgressCallback
 from newton.agent.loop.turn_types import CENSOR_MESSAGE, CallerOptions, PrivateConversation, TurnInput
 from newton.agent.scope import AgentScope
 from newton.cognition.pipeline import ContextBuilder
 from newton.cognition.request import ContextBuildRequest, SentMessages
 from newton.cognition.session_context.service import SessionContext, SessionContextService
 from newton.dialogue import log
+from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.dialogue.compaction.view_budget import fit_to_budget
 from newton.dialogue.view import ViewMessage
 from newton.memory.memory import Trust, lowest_known_trust
@@ -35,6 +37,7 @@ from newton.providers.chat import (
     FinishReason,
     RequestOptions,
     ToolCall,
+    ToolDefinition,
     ToolModel,
 )
 
@@ -56,6 +59,11 @@ class RunningTurn:
         return self.input.caller_options or CallerOptions()
 
     @property
+    def is_api_call(self) -> bool:
+        """Return whether the input comes from a client of OpenAI's API, which gets failures as errors."""
+        return self.input.caller_options is not None
+
+    @property
     def private(self) -> PrivateConversation | None:
         return self.input.private
 
@@ -67,9 +75,14 @@ class RunningTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedTurn:
-    """The context of a turn and the tool loop to run; `degraded` is the reason if there is no tool loop."""
+    """The context of a turn and the tool loop to run; `degraded` is the reason if there is no tool loop.
+
+    `view` are the messages of the conversation, and `budget` limits the prompt; it is None without a tool loop.
+    """
 
     context: SessionContext | None
+    view: Sequence[ViewMessage] = ()
+    budget: PromptBudget | None = None
     tool_loop: ToolLoop | None = None
     degraded: str | None = None
 
@@ -95,6 +108,11 @@ class PreparedTurn:
         """Return what the model said outside of its reply text: a refusal, or the transcript of audio."""
         return self.replies[-1].speech if self.replies else ""
 
+    @property
+    def is_filtered(self) -> bool:
+        """Return whether a content filter of the model's server has ended the reply."""
+        return bool(self.replies) and self.replies[-1].server_finish == "content_filter"
+
     def finish_reason(self, degraded: str | None) -> FinishReason:
         if not self.replies:
             return "stop"
@@ -103,7 +121,10 @@ class PreparedTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnPreparer:
-    """Prepares turns of one agent. Without `tools`, the model is not offered Newton's tools."""
+    """Prepares turns of one agent. Without `tools`, the model is not offered Newton's tools.
+
+    `on_event` receives what the turn waits for.
+    """
 
     scope: AgentScope
     contexts: ContextBuilder
@@ -112,6 +133,7 @@ class TurnPreparer:
     model: ChatModel | None
     limits: TokenLimits
     tools: AgentToolset | None = None
+    on_event: ProgressCallback = ignore_progress
 
     async def prepare(self, turn: RunningTurn, check: CensorCheck) -> PreparedTurn:
         """Build the context and, unless a censor or a limit forbids a model call, the request to the model."""
@@ -122,10 +144,12 @@ class TurnPreparer:
             model=self.model,
             limits=self.limit_reply(turn.options),
             purpose=turn.private.purpose if turn.private else "turn",
+            on_event=self.on_event,
         )
         count_tokens, session_id = self.scope.count_tokens, turn.input.session_id
         if reason := await chat.get_refusal_reason(count_tokens(turn.recorded.text)):
             return await self._prepare_without_model(turn, reason)
+        self.on_event(RETRIEVING)
         budget = await chat.get_budget()
         full_view = await self._load_view(turn, max_tokens=budget.conversation)
         before, after_input = self._split_view(turn, full_view, budget)
@@ -152,10 +176,11 @@ class TurnPreparer:
             caller_options=turn.options.request_options,
             max_tokens=budget.usable,
             append_lines=turn.recorder.append,
+            record_failure=turn.recorder.record_failure,
             min_trust=lowest_known_trust((*quarantined, *(context.bundle.external_trusts if context else ()))),
             exempt_censors=check.explained,
         )
-        return PreparedTurn(context=context, tool_loop=tool_loop)
+        return PreparedTurn(context=context, tool_loop=tool_loop, view=full_view, budget=budget)
 
     async def _load_view(self, turn: RunningTurn, *, max_tokens: int) -> Sequence[ViewMessage]:
         """Return the conversation of the turn; for a private turn, the stored messages of its session come first."""
@@ -219,14 +244,12 @@ class TurnPreparer:
     ) -> PromptBuilder:
         """Build a prompt without context and conversation.
 
-        Newton's tools are offered if the model can call them and they fit.
+        Newton's tools are offered if the model can call them and they fit; in a small window, without the optional
+        ones.
         """
         options, count_tokens = turn.options.request_options, self.scope.count_tokens
-        own_tools = list_tools(exclude=frozenset(tool.name for tool in options.tools))
-        tool_tokens = count_tool_tokens(RequestOptions(own_tools=own_tools), count_tokens=count_tokens)
-        can_call = self.tools and turn.options.offers_own_tools and isinstance(self.model, ToolModel)
-        if can_call and tool_tokens * OWN_TOOLS_DIVISOR <= budget.usable:
-            options = replace(options, own_tools=own_tools)
+        if self.tools and turn.options.offers_own_tools and isinstance(self.model, ToolModel):
+            options = replace(options, own_tools=self._select_own_tools(options, budget))
         return PromptBuilder(
             context="",
             view=(),
@@ -240,6 +263,15 @@ class TurnPreparer:
             input_parts=turn.options.input_parts,
             system_prompt="" if turn.question is None else SYSTEM_PROMPT,
         )
+
+    def _select_own_tools(self, options: RequestOptions, budget: PromptBudget) -> tuple[ToolDefinition, ...]:
+        taken = frozenset(tool.name for tool in options.tools)
+        for exclude in (taken, taken | OPTIONAL_TOOLS):
+            own_tools = list_tools(exclude=exclude)
+            tokens = count_tool_tokens(RequestOptions(own_tools=own_tools), count_tokens=self.scope.count_tokens)
+            if tokens * OWN_TOOLS_DIVISOR <= budget.usable:
+                return own_tools
+        return ()
 
     async def _build_context(
         self, turn: RunningTurn, prompt: PromptBuilder, budget: PromptBudget, sent: SentMessages | None

@@ -22,8 +22,8 @@ class CallerOptions:
 
     `instructions` are sent before the context. `fingerprint` computes the ref under which the reply is stored.
     `max_reply_tokens` is reserved in the context window. `offers_own_tools` says whether the model may call Newton's
-    tools, `accepts_quotes` whether quotes of memory may replace a reply. `attachments` maps the ref of a message to its
-    content if that is more than text; `input_parts` is the same for the input.
+    tools, `accepts_quotes` whether the caller can use quotes of memory in place of a reply. `attachments` maps the ref
+    of a message to its content if that is more than text; `input_parts` is the same for the input.
     """
 
     request_options: RequestOptions = field(default_factory=RequestOptions)

@@ -2,10 +2,10 @@
 """Client operations on what a session has: what is put into it, its statistics, its entities and its tasks."""
 
 from ..json_types import IdLike, JsonDict, encode_segment
-from .items import SyncItemOperations
+from .artifacts import SyncArtifactOperations
 
 
-class SyncSessionOperations(SyncItemOperations):
+class SyncSessionOperations(SyncArtifactOperations):
     """Client operations on one session, which is named by its first argument."""
 
     def inject(self, session: str, **content: object) -> JsonDict:

@@ -1,25 +1,22 @@
 """Assembly of a context: reject candidates, place the rest within the budget, and render. Pure."""
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
 from uuid import UUID
 
 from newton.cognition.assembly.artifact_selection import (
     ALREADY_SENT,
-    DEFAULT_ARTIFACT_SELECTOR,
     SESSION_LAYER,
-    ArtifactSelector,
     add_artifact_reason,
     select_artifacts,
 )
-from newton.cognition.assembly.budget import ContextBudget
+from newton.cognition.assembly.assembly_input import AssemblyInput, AssemblyResult
 from newton.cognition.assembly.candidate_sections import build_candidate_sections
 from newton.cognition.assembly.deduplicator import Deduplicator
-from newton.cognition.assembly.fact_labels import FactLabel
 from newton.cognition.assembly.fill import FillCandidate, FillPlacement, fill
 from newton.cognition.assembly.render import (
+    FENCE_GROUP,
+    FENCED_KINDS,
     LAYERS_BY_DAY,
-    DayTokens,
     TextBlock,
     render,
     render_memory,
@@ -34,17 +31,14 @@ from newton.cognition.assembly.scored_candidate import (
     reject_surplus_passages,
     resize_long_candidate,
 )
-from newton.cognition.assembly.sections import NO_TASKS, BriefSection, CensorSection, IdentitySection, TaskSection
 from newton.cognition.assembly.working_context import find_state_reason
 from newton.cognition.content_words import is_empty_remark
-from newton.cognition.request import SentMessages
+from newton.cognition.scoring.observation_choice import ObservationVerdict
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.cognition.sources.signals import asks_for_whole_range
-from newton.content.profiles import Profile
 from newton.memory.memory import past_reason
 from newton.memory.question_detection import contains_question
 from newton.memory.search_types import RetrievedMemory
-from newton.memory.time_expressions import TimeRange
 from newton.memory.time_search import DATED_KINDS
 
 INEFFECTIVE_PENALTY = 10.0  # more than any score
@@ -59,64 +53,6 @@ PROBABILITY_INDEX = FEATURE_NAMES.index("probability")
 
 # Kinds of verbatim text: they need no minimum evidence unless the context is adaptive.
 VERBATIM_KINDS = frozenset({"exchange", "passage"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssemblyInput:
-    """Everything besides the candidates that determines a context. It is stored with the bundle for replay.
-
-    Minimums: `min_evidence` applies to derived memories; `relevance_floor` is the minimum probability of being
-    relevant, 0 to use the whole budget, and does not apply to messages of `session_id`. `is_adaptive` leaves out weak
-    matches. `triggered` are procedures that the input asks for; `unranked` are memories found without a search, which
-    need no evidence. Lines: `focus` are the session's messages that are not sent, best first; `open_decisions` are
-    pending decisions that are not candidates; `extra` are lines of the caller. `time_ranges` are the times that the
-    input asks for. `empty_range_note` says that memory has nothing from them, `nothing_known_note` that it has nothing
-    on a question (None if not searched). `item_id_tokens` are the tokens of an id in a line, 0 without ids, and
-    `cut_id_tokens` those in the line of a long text that is cut, which always has its id. `relation_evidence` maps
-    relations to candidate facts that state them. `injected` memories were put into the session and are placed first.
-    """
-
-    input: str
-    budget: ContextBudget
-    profile: Profile
-    identity: IdentitySection
-    min_evidence: float
-    is_adaptive: bool
-    frame_section: TextBlock
-    censors: CensorSection
-    focus: Sequence[RetrievedMemory]
-    open_decisions: Sequence[RetrievedMemory]
-    calibration_note: TextBlock | None
-    triggered: frozenset[UUID]
-    unranked: frozenset[UUID]
-    sent_messages: SentMessages | None
-    extra: Sequence[TextBlock]
-    header_tokens: Mapping[str, int]
-    day_tokens: DayTokens
-    relevance_floor: float = 0.0
-    session_id: UUID | None = None
-    artifact_selector: ArtifactSelector = DEFAULT_ARTIFACT_SELECTOR
-    time_ranges: Sequence[TimeRange] = ()
-    tasks: TaskSection = NO_TASKS
-    brief: BriefSection = field(default_factory=BriefSection)
-    empty_range_note: TextBlock | None = None
-    nothing_known_note: TextBlock | None = None
-    item_id_tokens: int = 0
-    cut_id_tokens: int = 0
-    fact_labels: Mapping[UUID, FactLabel] = field(default_factory=dict[UUID, FactLabel])
-    relation_evidence: Mapping[UUID, Sequence[UUID]] = field(default_factory=dict[UUID, Sequence[UUID]])
-    injected: frozenset[UUID] = frozenset()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssemblyResult:
-    """A rendered context: its text, the tokens of each layer, all candidates with verdicts, and the focus lines."""
-
-    block: TextBlock
-    identity: IdentitySection
-    focus: tuple[RetrievedMemory, ...]
-    layers: Mapping[str, LayerUsage]
-    candidates: tuple[ScoredCandidate, ...]
 
 
 def assemble(scored: Sequence[ScoredMemory], assembly_input: AssemblyInput) -> AssemblyResult:
@@ -151,7 +87,7 @@ class _Placer:
 
         Leaves out artifacts that repeat a placed message or one of `shown_texts`, which are always in the context.
         """
-        messages = [s for s in self._ordered if s.found.kind == "exchange"]
+        messages = [s for s in self._ordered if s.found.kind in ("exchange", "event")]
         possible = [s.found.summary for s in messages if s.found.memory_id not in self._rejected]
         suspected = self._find_repeated(self._artifacts, [*shown_texts, *possible])
         placed = self._fill_layers(suspected)
@@ -189,6 +125,7 @@ class _Placer:
             policy=inputs.profile.fill,
             sealed_layers={SESSION_LAYER, *inputs.budget.layers} - inputs.budget.flexible,
         )
+        placed = [_add_observation_reason(p, inputs.observations.get(p.memory_id)) for p in placed]
         return {**rejected, **{p.memory_id: add_artifact_reason(p, selection) for p in placed}}
 
 
@@ -258,6 +195,8 @@ def to_fill_candidate(scored: ScoredMemory, assembly_input: AssemblyInput) -> Fi
         extra = summary - found.summary_tokens
         candidate = FillCandidate(found.memory_id, layer, _rank_score(scored), summary, micro)
         return resize_long_candidate(candidate, found, extra, extra - ids + assembly_input.cut_id_tokens)
+    if found.kind in FENCED_KINDS:
+        return FillCandidate(found.memory_id, layer, scored.score, summary, micro, FENCE_GROUP, day_tokens.fence)
     if layer not in LAYERS_BY_DAY or (day := found.day) is None:
         return FillCandidate(found.memory_id, layer, _rank_score(scored), summary, micro)
     summary, micro = summary - day_tokens.prefix, micro - day_tokens.prefix
@@ -271,16 +210,23 @@ def _reject_candidates(
     focus_ids = {found.memory_id for found in focus}
     excluded = {s.found.memory_id: find_exclusion_reason(s.found, assembly_input, focus_ids=focus_ids) for s in ordered}
     # procedures do not count for the best evidence: they may be built-in
-    comparable = [s.found for s in ordered if s.found.kind != "procedure" and not excluded[s.found.memory_id]]
+    comparable = [
+        s.found
+        for s in ordered
+        if s.found.kind != "procedure"
+        and not excluded[s.found.memory_id]
+        and s.found.memory_id not in assembly_input.observations  # the result of a tool must not displace knowledge
+    ]
     best = max((found.evidence_score for found in comparable), default=0.0)
     out_of_range = _find_out_of_range(ordered, assembly_input)
     deduplicator = Deduplicator(assembly_input.identity, focus)
     rejected: dict[UUID, FillPlacement] = {}
     for s in ordered:
         reason = "outside of the requested time" if s.found.memory_id in out_of_range else None
-        if not reason and _is_too_far(s.found, assembly_input, best):
-            reason = "too far from the input"
-        reason = reason or find_floor_reason(s, assembly_input)
+        if s.found.memory_id not in assembly_input.observations:  # these were judged by rules of their own
+            if not reason and _is_too_far(s.found, assembly_input, best):
+                reason = "too far from the input"
+            reason = reason or find_floor_reason(s, assembly_input)
         if reason := excluded[s.found.memory_id] or deduplicator.find_duplicate_reason(s.found, other_reason=reason):
             rejected[s.found.memory_id] = FillPlacement(s.found.memory_id, None, 0, reason)
     rejected |= reject_surplus_passages(ordered, rejected, assembly_input.artifact_selector.policy.max_selected)
@@ -302,7 +248,7 @@ def _find_out_of_range(ordered: Sequence[ScoredMemory], assembly_input: Assembly
 
 def find_exclusion_reason(found: RetrievedMemory, assembly_input: AssemblyInput, *, focus_ids: Set[UUID]) -> str | None:
     """Return why the memory is excluded from this context, or None."""
-    if reason := find_state_reason(found):
+    if reason := _find_state_reason(found, assembly_input.observations.get(found.memory_id)):
         return reason
     if found.memory_id in focus_ids:
         return "already in Current Focus"
@@ -314,6 +260,13 @@ def find_exclusion_reason(found: RetrievedMemory, assembly_input: AssemblyInput,
     if not is_injected and found.repeats_query(assembly_input.input):
         return "repeats the input"
     return None if is_injected else _find_unwanted_reason(found, assembly_input)
+
+
+def _find_state_reason(found: RetrievedMemory, verdict: ObservationVerdict | None) -> str | None:
+    """Return why the state of the memory excludes it. A chosen observation is shown although it is quarantined."""
+    if verdict and not verdict.is_chosen:
+        return verdict.reason
+    return past_reason(found.kind, found.state) if verdict else find_state_reason(found)
 
 
 def _find_unwanted_reason(found: RetrievedMemory, assembly_input: AssemblyInput) -> str | None:
@@ -374,6 +327,10 @@ def select_focus(assembly_input: AssemblyInput, *, added_ids: Set[UUID] = frozen
             shown.append(found)
     # messages by position, then decisions by time
     return sorted(shown, key=lambda f: (f.kind == "decision", f.position or 0, f.occurred_at, f.memory_id))
+
+
+def _add_observation_reason(placed: FillPlacement, verdict: ObservationVerdict | None) -> FillPlacement:
+    return placed._replace(reason=f"{placed.reason}: {verdict.reason}") if verdict and placed.detail else placed
 
 
 def _build_notes(assembly_input: AssemblyInput) -> list[TextBlock]:

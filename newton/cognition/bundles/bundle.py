@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
-from newton.cognition.assembly.assembler import AssemblyInput
+from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.fill import NO_ROOM
 from newton.cognition.assembly.scored_candidate import LayerUsage, ScoredCandidate
 from newton.cognition.assembly.sections import IdentitySection
@@ -227,6 +227,7 @@ def _item_json(c: ScoredCandidate, *, source: str) -> "ContextItem":
         "tokens": c.tokens,
         "text": c.text,
         "source": source,
+        "trust": c.scored.found.trust,
         "told_at": c.scored.found.told_at.isoformat(),
         "valid_to": c.scored.found.valid_to.isoformat() if c.scored.found.valid_to else None,
         "contradicts": [str(memory_id) for memory_id in c.contradicted_ids],

@@ -15,6 +15,7 @@ from uuid import UUID
 from newton.cognition.assembly import (
     always_on,
     assembler,
+    assembly_input,
     candidate_sections,
     fact_labels,
     fill,
@@ -45,6 +46,7 @@ RULE_MODULES: Sequence[ModuleType] = (
     score,
     always_on,
     assembler,
+    assembly_input,
     candidate_sections,
     fact_labels,
     fill,

@@ -5,14 +5,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
-from newton.cognition.assembly.assembler import (
-    AssemblyInput,
-    AssemblyResult,
-    compose,
-    find_exclusion_reason,
-    select_focus,
-    to_fill_candidate,
-)
+from newton.cognition.assembly.assembler import compose, find_exclusion_reason, select_focus, to_fill_candidate
+from newton.cognition.assembly.assembly_input import AssemblyInput, AssemblyResult
 from newton.cognition.assembly.deduplicator import Deduplicator
 from newton.cognition.assembly.fill import FillPlacement
 from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate

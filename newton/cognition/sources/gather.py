@@ -17,6 +17,8 @@ from newton.cognition.sources.gathered_data import (
     SessionContextData,
     TaskData,
 )
+from newton.cognition.sources.observations import FoundObservation, ObservationSource
+from newton.cognition.sources.search_limits import compute_search_limits
 from newton.cognition.sources.session_artifacts import (
     DEFAULT_ARTIFACT_POLICY,
     ArtifactPolicy,
@@ -60,18 +62,6 @@ if TYPE_CHECKING:
 
     from newton.providers.embedding import Embedder, Vector
 
-DEFAULT_SEARCH_LIMITS: Mapping[Kind, SearchLimits] = {
-    "fact": SearchLimits(searched=30, kept=30),
-    "episode": SearchLimits(searched=10, kept=10),
-    "procedure": SearchLimits(searched=10, kept=10),
-    "passage": SearchLimits(searched=20, kept=20),
-    "item": SearchLimits(searched=20, kept=20),
-    "event": SearchLimits(searched=10, kept=10),
-    "decision": SearchLimits(searched=20, kept=20),
-}
-EXCHANGES_SEARCHED = 200  # results by vector, and as many by words; adjacent messages of the best are added
-TOKENS_PER_EXCHANGE = 28  # a low estimate, so that the results more than fill the context
-MIN_EXCHANGES, MAX_EXCHANGES = 40, 300
 MAX_TRIGGERED_PROCEDURES = 10
 
 T = TypeVar("T")
@@ -158,6 +148,7 @@ class ContextSources:
             )
             core = start("input embedding", self._embed_core_after_tasks(request, task), None)
             artifacts = start("session artifacts", self._read_artifacts(source_request), NO_ARTIFACTS)
+            observations = start("tool results", self._find_observations(source_request), ())
         missing = {**recall_result.result().missing, **reader.missing, **session_data.result().missing}
         gathered = GatheredSources(
             recall_result=recall_result.result(),
@@ -167,6 +158,7 @@ class ContextSources:
             input_matches=matches.result(),
             recent_events=events.result() if events else RecentEvents(),
             artifacts=artifacts.result(),
+            observations=observations.result(),
             filters=request.filters,
             time_ranges=source_request.time_ranges,
             missing=missing,
@@ -189,6 +181,26 @@ class ContextSources:
             db=self.db, embedder=self.embedder, timeout_seconds=self.timeout_seconds / 2, policy=self.artifact_policy
         )
         return await source.read(source_request.request, source_request.hidden_ids)
+
+    async def read_observations(self, request: ContextBuildRequest, *, now: datetime) -> Sequence[FoundObservation]:
+        """Read the events of the session, and those of others that match the input; none if this takes too long."""
+        source_request = SourceRequest(
+            request=request,
+            reach=GatherOptions(),
+            hidden_ids=await self._find_hidden_ids(request),
+            now=now,
+            time_ranges=find_asked_times(request.input, now=now),
+        )
+        embedder = CachingEmbedder(self.embedder, self.known_vectors) if self.embedder else None
+        finding = replace(self, embedder=embedder)._find_observations(source_request)
+        return await _SourceReader(self.timeout_seconds).read_or_default("tool results", finding, default=())
+
+    async def _find_observations(self, source_request: SourceRequest) -> Sequence[FoundObservation]:
+        request = source_request.request
+        if not request.filters.allows_kind("event"):
+            return ()
+        source = ObservationSource(db=self.db, embedder=self.embedder, timeout_seconds=self.timeout_seconds / 2)
+        return await source.read(request, source_request.hidden_ids, source_request.time_ranges)
 
     async def read_session_data(self, request: ContextBuildRequest, *, now: datetime) -> SessionContextData:
         """Read the data that needs no search: identity, censors, session state and task stack."""
@@ -378,12 +390,3 @@ async def _read_recent_events(tx: Tx, source_request: SourceRequest) -> RecentEv
 
 async def _read_session_state(tx: Tx, source_request: SourceRequest) -> SessionState:
     return await read_session_state(tx, source_request.request, now=source_request.now)
-
-
-def compute_search_limits(tokens: int) -> dict[Kind, SearchLimits]:
-    """Return the search limits of each kind.
-
-    The number of messages depends on the token budget, because each result takes time.
-    """
-    exchanges = min(max(tokens // TOKENS_PER_EXCHANGE, MIN_EXCHANGES), MAX_EXCHANGES)
-    return {"exchange": SearchLimits(EXCHANGES_SEARCHED, exchanges), **DEFAULT_SEARCH_LIMITS}

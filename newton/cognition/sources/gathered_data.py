@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from newton.cognition.request import NO_FILTERS, ContextFilters, TaskScope
+from newton.cognition.sources.observations import FoundObservation
 from newton.cognition.sources.session_artifacts import FoundArtifacts
 from newton.cognition.sources.session_state import SessionState
 from newton.dialogue.task_tree import EMPTY_STACK, TaskStack
@@ -73,8 +74,9 @@ class GatheredSources:
 
     `core_vector` is the embedding of the input without its greeting, None if it has no greeting. `procedures` were
     triggered by the input and not found by the search, `injected` the memories that a caller has put into the context
-    of the session. `task` is the current task of the session, whose memories rank higher. `time_ranges` are the times
-    that the input asks for. `missing` maps unavailable or incomplete sources to reasons.
+    of the session. `observations` are events, of this session and of others. `task` is the current task of the
+    session, whose memories rank higher. `time_ranges` are the times that the input asks for. `missing` maps unavailable
+    or incomplete sources to reasons.
     """
 
     recall_result: RecallResult
@@ -86,6 +88,7 @@ class GatheredSources:
     procedures: Sequence[RetrievedMemory] = ()
     injected: Sequence[RetrievedMemory] = ()
     artifacts: FoundArtifacts = NO_ARTIFACTS
+    observations: Sequence[FoundObservation] = ()
     filters: ContextFilters = NO_FILTERS
     task: TaskData = NO_TASK
     time_ranges: Sequence[TimeRange] = ()

@@ -186,6 +186,14 @@ DOCUMENT_COMMANDS = {
     "show": ("memory.documents:show_document", "Show a document with its passages."),
     "delete": ("memory.documents:delete_document", "Delete a document with its passages permanently."),
 }
+ARTIFACT_COMMANDS = {
+    "list": ("conversations.artifacts:list_artifacts", "List the artifacts of a session, or the versions of one."),
+    "show": ("conversations.artifacts:show_artifact", "Show lines of an artifact, or those that a search finds."),
+    "diff": ("conversations.artifacts:diff_artifact", "Compare two versions of an artifact."),
+    "save": ("conversations.artifacts:save_artifact", "Write the text of an artifact to a file."),
+    "add": ("conversations.artifacts:add_artifact", "Store a file as an artifact of a session."),
+    "delete": ("conversations.artifacts:delete_artifact", "Delete an artifact permanently."),
+}
 ITEM_COMMANDS = {
     "list": ("memory.items:list_items", "List or search items: JSON values that programs store."),
     "show": ("memory.items:show_item", "Show the value of an item."),
@@ -222,9 +230,14 @@ BENCH_COMMANDS = {
         "newton.bench.detail:run_benchmark",
         "Measure how often a context contains the sentence of a long text that answers.",
     ),
+    "artifacts": (
+        "newton.bench.artifacts:run_benchmark",
+        "Measure how often a line of a long tool output or pasted text is found again.",
+    ),
     "context": ("newton.bench.context:run_benchmark", "Measure the latency of contexts, compared with plain searches."),
     "sessions": ("newton.bench.sessions:run_benchmark", "Measure how often the context of a session is rebuilt."),
     "lifecycle": ("newton.bench.lifecycle:run_benchmark", "Measure the duration of the daily job `lifecycle`."),
+    "turns": ("newton.bench.turns:run_benchmark", "Measure the time that a daemon adds to the first token of a reply."),
     "http": ("newton.bench.http:run_benchmark", "Measure the overhead of HTTP and the load limit of a daemon."),
     "decisions": (
         "newton.bench.decisions:run_benchmark",
@@ -253,6 +266,7 @@ DEFAULT_COMMANDS = {
     "conflicts": "list",
     "decisions": "list",
     "documents": "list",
+    "artifacts": "list",
     "items": "list",
     "guard": "list",
     "hook": "run",
@@ -285,6 +299,7 @@ COMMAND_GROUPS = (
     ("identity", "The identity: lines that state who the agent is and what always applies.", IDENTITY_COMMANDS),
     ("bulk", "Change all memories that filters select, after a preview.", BULK_COMMANDS),
     ("documents", "List, show and delete ingested documents.", DOCUMENT_COMMANDS),
+    ("artifacts", "Long tool outputs, pasted texts and files of a session.", ARTIFACT_COMMANDS),
     ("items", "JSON values that programs store under a namespace and a key.", ITEM_COMMANDS),
     ("procedures", "Procedures (how something is done, in steps) and their track records.", PROCEDURE_COMMANDS),
     ("censors", "Censors: prohibitions that warn of or block a text.", CENSOR_COMMANDS),
@@ -315,7 +330,7 @@ HELP_GROUPS = {
         *("ingest", "import", "export", "erase"),
     ),
     "Decisions": ("decide", "think", "done", "review", "outcomes", "decisions", "guard", "calibration"),
-    "Conversations": ("sessions", "tasks", "working-memory"),
+    "Conversations": ("sessions", "tasks", "artifacts", "working-memory"),
     "Contexts and rules": ("bundles", "why", "replay", "diff", "frames", "profiles", "censors", "growth", "metrics"),
     "Operations": (
         "serve",

@@ -120,17 +120,6 @@ def print_new_agent(name: str) -> None:
         print_notice(f"  If the name is a typing error, `newton agents delete {name}` deletes it.")
 
 
-def print_status(text: str) -> None:
-    """Replace the current line of standard error by `text`, if standard error is a terminal."""
-    if is_interactive():
-        say(text, start="\r\x1b[K", end="", to_stderr=True, flush=True)
-
-
-def is_interactive() -> bool:
-    """Return True if standard error is a terminal."""
-    return current_terminal().shows_progress()
-
-
 def write_page(path: Path, content: str) -> None:
     """Write an HTML page to a file and print its path. Raises InputError if the file cannot be written."""
     try:

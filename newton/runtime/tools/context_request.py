@@ -48,7 +48,7 @@ class ContextCall:
         if query.as_of is not None and query.as_of > newton.scope.now():
             raise InputError(f"{query.as_of.isoformat()} is in the future.", hint="Omit as_of for the present.")
         session_id, related = await self._find_sessions(query.session)
-        sent = SentMessages(session_id=session_id, first_position=0) if session_id else None
+        sent = SentMessages(session_id=session_id, first_position=0, has_events=True) if session_id else None
         return ContextBuildRequest(
             agent_id=newton.scope.agent_id,
             input=query.input,

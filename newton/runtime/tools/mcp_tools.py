@@ -4,7 +4,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from newton.agent import context_inputs, decision_inputs, inputs, session_inputs
+from newton.agent import artifact_inputs, context_inputs, decision_inputs, inputs, session_inputs
 from newton.agent.inputs import ToolInput
 from newton.agent.loop.tools import ToolResult, parse_input
 from newton.agent.memory_inputs import ListMemoriesInput
@@ -12,7 +12,7 @@ from newton.content.yaml_models import did_you_mean
 from newton.errors import DatabaseError, NewtonError, NotFoundError
 from newton.memory.memory import Trust
 from newton.runtime.access.tokens import TokenScope
-from newton.runtime.tools import decision_tools, judgement_tools, memory_tools, session_tools
+from newton.runtime.tools import artifact_tools, decision_tools, judgement_tools, memory_tools, session_tools
 from newton.runtime.tools.tool_caller import ToolCaller
 from newton.runtime.wiring import AgentServices
 
@@ -167,6 +167,10 @@ TOOLS: Mapping[str, McpTool] = {
     "session_stats": _reader(context_inputs.SessionStatsInput, session_tools.show_stats),
     # a record of what was said is no act: it warns of what a censor forbids, and is stored
     "note_exchange": McpTool(inputs.NoteExchangeInput, "adds", session_tools.note_exchange),
+    "artifacts": _reader(artifact_inputs.SessionArtifactsInput, artifact_tools.list_artifacts),
+    "read_artifact": _reader(artifact_inputs.ReadSessionArtifactInput, artifact_tools.read_artifact),
+    "diff_artifact": _reader(artifact_inputs.DiffArtifactInput, artifact_tools.diff_artifact),
+    "save_artifact": _writer(artifact_inputs.SaveArtifactInput, artifact_tools.save_artifact, is_idempotent=True),
     "procedures": _reader(inputs.ProceduresInput, judgement_tools.show_procedures),
     "procedure_outcome": _writer(inputs.ProcedureOutcomeInput, judgement_tools.record_procedure_outcome),
     "censors": _reader(inputs.ListCensorsInput, judgement_tools.list_censors),

@@ -1,10 +1,16 @@
 """Tools on sessions and tasks."""
 
+import json
+from datetime import datetime
+
 from newton.agent import context_inputs, inputs, session_inputs
 from newton.agent.loop.tools import ToolResult
 from newton.agent.session_data.tasks import TaskService
 from newton.dialogue.messages import Message
 from newton.dialogue.task_tree import Task
+from newton.heart.events.event_store import NewEvent
+from newton.heart.events.tool_results import ToolOutcome, to_event
+from newton.ids import new_id
 from newton.memory.hygiene import count_redactions
 from newton.runtime.tools import session_info
 from newton.runtime.tools.session_views import to_brief_item_info, to_compaction_info, to_compaction_report
@@ -111,7 +117,7 @@ async def _answer(tasks: TaskService, task: Task) -> ToolResult:
 
 
 async def note_exchange(caller: ToolCaller, args: inputs.NoteExchangeInput) -> ToolResult:
-    """Store a message of the user and the reply to it, as the client reports them.
+    """Store a message of the user, the reply to it and the results of the tools, as the client reports them.
 
     The trust of the message is at most the caller's. A matching censor only warns, because the messages were sent
     already; a match with the reply is counted.
@@ -121,12 +127,20 @@ async def note_exchange(caller: ToolCaller, args: inputs.NoteExchangeInput) -> T
     said = Message(role="user", content=args.user, said_at=now, min_trust=caller.trust)
     reply = args.assistant and Message(role="assistant", content=args.assistant, said_at=now)
     messages = [said, reply] if reply else [said]
-    session = args.session or DEFAULT_SESSION
-    stored = await caller.newton.sessions(caller.origin).append(session, messages)
+    service, session = caller.newton.sessions(caller.origin), args.session or DEFAULT_SESSION
+    stored = await service.append(session, messages)
+    events = [_to_event(one, at=now) for one in args.tools]
+    recorded = await service.record_events(session, events) if events else 0
     await caller.newton.process_written(caller.origin)
     redacted = count_redactions(*(one.message.content for one in stored))
-    fields = {"session": session, "messages": len(stored), "redacted": redacted, "warning": warning}
+    counts = {"messages": len(stored), "tool_results": recorded, "redacted": redacted}
+    fields = {"session": session, **counts, "warning": warning}
     return ToolResult({name: value for name, value in fields.items() if value})
+
+
+def _to_event(run: inputs.ToolRunInput, *, at: datetime) -> NewEvent:
+    outcome = ToolOutcome(run.tool, json.dumps(run.input, ensure_ascii=False), run.output, run.is_error)
+    return NewEvent(ref=str(new_id()), event=to_event(outcome, occurred_at=at), is_tool_result=True)
 
 
 async def _check_exchange(caller: ToolCaller, args: inputs.NoteExchangeInput) -> str | None:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from newton.agent.field_types import Ref, Timestamp
 from newton.agent.inputs import RecallInput
-from newton.memory.memory import RECALLABLE_KINDS, Kind, Trust
+from newton.memory.memory import Kind, Trust
 from newton.runtime.api.auth import ReadAccess
 from newton.runtime.api.base_models import ORIGIN, ResponseModel, with_example
 
@@ -27,7 +27,6 @@ class RecallRequest(RecallInput):
         " results.",
         examples=["planning"],
     )
-    kinds: list[Kind] | None = Field(None, min_length=1, description="Search only memories of these kinds.")
     include_quarantined: bool = Field(
         default=False, description="Include quarantined memories, such as tool output and text from the web."
     )
@@ -64,7 +63,7 @@ async def recall_memories(body: RecallRequest, caller: ReadAccess) -> RecallResp
     session_id = await newton.sessions(ORIGIN).find(body.session) if body.session else None
     recalled = await newton.memories(ORIGIN).recall(
         body.query,
-        kinds=body.kinds or RECALLABLE_KINDS,
+        kinds=body.kinds,
         limit=body.limit,
         include_quarantined=body.include_quarantined,
         as_of=body.as_of,

@@ -10,8 +10,9 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field
 
 from newton.agent.field_types import Name, Strategy
+from newton.agent.loop.turn_status import ProgressEvent, TurnStatus
 from newton.content.frames import get_frame
-from newton.dialogue.compaction.progress_events import CompactionEvent, to_payload
+from newton.dialogue.compaction.progress_events import to_payload
 from newton.errors import NewtonError
 from newton.memory.hygiene import clean_ref, clean_text
 from newton.runtime.api import problems
@@ -25,10 +26,11 @@ from newton.runtime.chat_backend.view_models import TurnView
 router = APIRouter(prefix="/v1", tags=["sessions"])
 
 STREAM_RESPONSES = describe_event_stream(
-    "Server-sent events: `delta` with the next `text` of the reply, `compaction` while the conversation is compacted,"
-    " and at the end `result` or `problem`. A result has `text`, `degraded` (the reason why no model completed the"
-    " reply), `from_memory`, `failed`, `warning`, `proposals` (identity lines that wait for approval),"
-    " `context_source` and `context_reason` (how the context was built) and `context_summary`.",
+    "Server-sent events: `status` with the `stage` of a turn whose reply has not begun (`retrieving`, `waiting`,"
+    " `slow`, `retrying`) and a `text` for the user, `compaction` while the conversation is compacted, `delta` with the"
+    " next `text` of the reply, and at the end `result` or `problem`. A result has `text`, `degraded` (the reason why"
+    " no model completed the reply), `from_memory`, `failed`, `warning`, `proposals` (identity lines that wait for"
+    " approval), `context_source` and `context_reason` (how the context was built) and `context_summary`.",
     example='event: delta\ndata: {"text": "It is "}\n\nevent: delta\ndata: {"text": "Artemis."}\n\n',
 )
 
@@ -76,7 +78,7 @@ async def run_turn(session: str, body: TurnRequest, request: Request, caller: Wr
         get_frame(caller.newton.frames, body.frame)
     default = caller.newton.chat_model
     model = await caller.newton.models.select(default, body.model) if body.model else default
-    turn = TurnStream[str | TurnView | CompactionEvent]()
+    turn = TurnStream[str | TurnView | ProgressEvent]()
     turn_runner = caller.newton.turn_runner(model, origin=ORIGIN, on_event=turn.put)
     agent = LocalAgent(newton=caller.newton, turn_runner=turn_runner, origin=ORIGIN)
     private = None if body.private is None else [PrivateMessage(one.role, one.text) for one in body.private]
@@ -87,7 +89,7 @@ async def run_turn(session: str, body: TurnRequest, request: Request, caller: Wr
     return StreamingResponse(_stream(read), media_type="text/event-stream")
 
 
-async def _stream(pieces: AsyncGenerator[str | TurnView | CompactionEvent | None]) -> AsyncGenerator[str]:
+async def _stream(pieces: AsyncGenerator[str | TurnView | ProgressEvent | None]) -> AsyncGenerator[str]:
     yield ": newton\n\n"
     async with aclosing(pieces):
         try:
@@ -97,12 +99,14 @@ async def _stream(pieces: AsyncGenerator[str | TurnView | CompactionEvent | None
             yield _format_event("problem", problems.to_problem(error).model_dump())
 
 
-def _format_piece(piece: str | TurnView | CompactionEvent) -> str:
+def _format_piece(piece: str | TurnView | ProgressEvent) -> str:
     match piece:
         case str():
             return _format_event("delta", {"text": piece})
         case TurnView():
             return _format_event("result", piece.model_dump(mode="json"))
+        case TurnStatus():
+            return _format_event("status", {"stage": piece.stage, "text": piece.text})
         case _:
             return _format_event("compaction", to_payload(piece))
 

@@ -6,13 +6,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from newton.dialogue.compaction.entry_store import EntryStatus
-from newton.dialogue.compaction.progress_events import (
-    CompactionCompleted,
-    CompactionEvent,
-    CompactionFailed,
-    CompactionProgressed,
-    CompactionStarted,
-)
 from newton.dialogue.view import CompactionEntry
 from newton.memory.hygiene import clean_ref
 from newton.memory.lookup import short_id
@@ -22,18 +15,10 @@ from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.conversations.sessions import MaxTokensOption, SessionArgument
 from newton.runtime.cli.options import AgentOption, JsonOption, StrategyOption, load_settings
 from newton.runtime.cli.printing import say
+from newton.runtime.cli.progress import print_progress
 from newton.runtime.error_status import EXIT_FAILED, EXIT_OK
 
 MAX_TEXT_CHARS = 100
-
-# The effect of each compaction strategy.
-STRATEGY_MESSAGES = {
-    "mask_outputs": "old tool outputs were omitted",
-    "tool_calls": "older tool calls were summarized",
-    "threshold": "the oldest turns were summarized",
-    "goal_batch": "finished turns were summarized together",
-    "goal_merge": "older summaries were merged",
-}
 
 
 async def compact_session(
@@ -102,27 +87,6 @@ async def expand_compaction(
         say(f"{many} expanded. A model receives the messages in full again.")
     else:
         say("The compaction entry is expanded already; nothing changed.")
-
-
-def print_progress(event: CompactionEvent) -> None:
-    """Print the progress of a compaction (summarizing old messages), if standard error is a terminal."""
-    if not formatting.is_interactive():
-        return
-    match event:
-        case CompactionStarted():
-            formatting.print_status(f"Compacting the conversation: {event.current:,} of {event.max:,} tokens …")
-        case CompactionProgressed():
-            formatting.print_status(f"Compacting the conversation: {event.processed / event.total:.0%}")
-        case CompactionCompleted():
-            effect = STRATEGY_MESSAGES.get(event.strategy, "older messages were summarized")
-            full = " Nothing more can be compacted." if event.exhausted else ""
-            formatting.print_status("")
-            formatting.print_notice(
-                f"(Compacted: {effect}; {event.saved:,} tokens saved, {event.new_count:,} remain.{full})"
-            )
-        case CompactionFailed():
-            formatting.print_status("")
-            formatting.print_notice(f"(Compaction failed: {event.error.rstrip('.')}.)")
 
 
 def _nesting_depths(entries: Sequence[EntryStatus]) -> Iterator[int]:

@@ -225,7 +225,7 @@ def _check_compaction_limit(settings: Settings) -> HealthFinding:
 async def _check_compaction_model(newton: AgentServices) -> HealthFinding:
     """Let the compaction model summarize one message, and return the finding on its summary."""
     try:
-        model = newton.structured_llm(newton.settings.compaction_model)
+        model = newton.compaction().model
     except NewtonError as error:
         return HealthFinding("wrong", f"the compaction model cannot be used: {error.what}", error.hint)
     if model is None:

@@ -31,6 +31,7 @@ from newton.runtime.cli.options import (
     load_settings,
 )
 from newton.runtime.cli.printing import print_error, say
+from newton.runtime.cli.status_line import clear_status
 from newton.runtime.error_status import EXIT_FAILED, EXIT_OK, EXIT_REFUSED
 from newton.runtime.tools.context_request import ContextCall
 
@@ -187,7 +188,7 @@ def _ensure_past(moment: datetime | None, now: datetime) -> None:
 
 async def _print_answer(stream: AsyncGenerator[str | TurnView]) -> TurnView:
     answer: TurnView | None = None
-    async with aclosing(stream) as pieces:  # closing it stores the partial reply if output fails
+    async with aclosing(clear_status(stream)) as pieces:  # closing it stores the reply so far
         async for piece in pieces:
             if isinstance(piece, TurnView):
                 answer = piece
@@ -212,7 +213,7 @@ async def _print_answer(stream: AsyncGenerator[str | TurnView]) -> TurnView:
 
 
 async def _collect_answer(stream: AsyncGenerator[str | TurnView]) -> TurnView:
-    pieces = [piece async for piece in stream]
+    pieces = [piece async for piece in clear_status(stream)]
     assert isinstance(pieces[-1], TurnView)
     return pieces[-1]
 

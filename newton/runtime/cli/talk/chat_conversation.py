@@ -13,6 +13,7 @@ from newton.runtime.chat_backend.protocol import ChatBackend, PrivateMessage
 from newton.runtime.chat_backend.view_models import IdentityView, ProposalView, TurnView
 from newton.runtime.cli import formatting
 from newton.runtime.cli.printing import say
+from newton.runtime.cli.status_line import clear_status
 
 DOUBLE_PRESS_SECONDS = 0.5  # a second Ctrl-C within this time stops only the answer
 
@@ -120,7 +121,7 @@ class ChatConversation:
     async def _run_turn(self, text: str) -> None:
         private = None if self.private_messages is None else tuple(self.private_messages)
         turn = self.backend.run_turn(self.name, text, frame=self.frame, strategy=self.strategy, private=private)
-        async with aclosing(turn) as pieces:  # closing it stores the partial reply if the terminal is closed
+        async with aclosing(clear_status(turn)) as pieces:  # closing it stores the reply so far
             async for piece in pieces:
                 if isinstance(piece, TurnView):
                     self._print_hidden_identity(piece.context_summary.identity)

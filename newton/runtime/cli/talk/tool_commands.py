@@ -87,6 +87,11 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
     "/close-item": SlashCommand(
         "close_brief_item", ("item_id", "status"), "close an item of the brief: done or dropped", True
     ),
+    "/artifacts": SlashCommand("artifacts", (), "list the long outputs, pasted texts and files of this session", True),
+    "/artifact": SlashCommand("read_artifact", ("name", "search"), "read an artifact, or the lines found in it", True),
+    "/diff-artifact": SlashCommand(
+        "diff_artifact", ("name", "old", "new"), "compare two versions of an artifact", True
+    ),
     "/procedures": SlashCommand("procedures", ("name",), "list the procedures, or show one"),
     "/procedure-outcome": SlashCommand(
         "procedure_outcome", ("name", "result"), "record the outcome of the last use of a procedure"

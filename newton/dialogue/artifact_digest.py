@@ -1,0 +1,116 @@
+"""The short form of an artifact in a prompt: its name and size, head, tail, and the lines that may matter. Pure."""
+
+import heapq
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from newton.dialogue.artifact_text import content_stems, iter_stems, mask_variables
+from newton.dialogue.sentence_cues import ERROR_PATTERN
+from newton.memory.memory import TokenCounter
+from newton.memory.representations import ELLIPSIS
+
+MAX_LINE_CHARS = 300  # of a line in a digest
+HEAD_SHARE, TAIL_SHARE = 0.15, 0.2  # of the tokens of a digest; the lines that matter get the rest
+CHARS_PER_TOKEN = 3  # estimate, to choose how many lines are tried
+RARE_TEMPLATE_SHARE = 0.001  # a line of a template with at most this share of the lines is unusual
+MIN_REPEATED_SHARE = 0.5  # of lines whose template occurs again; in other texts every line is unusual
+REQUEST_WEIGHT, ERROR_WEIGHT, RARE_WEIGHT = 3.0, 1.0, 1.5
+REQUEST_CHARS = 400  # of the beginning and of the end of a pasted text, where a person writes the request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DigestInput:
+    """A text to shorten: the name and version of its artifact, its lines, and the request that it serves."""
+
+    name: str
+    version: int
+    lines: Sequence[str]
+    byte_count: int
+    request: str = ""
+
+
+def render_digest(digest: DigestInput, *, max_tokens: int, count_tokens: TokenCounter) -> str:
+    """Return the digest of an artifact in at most `max_tokens`, if its first line fits. Each line has its number."""
+    heading = (
+        f"[Artifact {digest.name}, version {digest.version}: {len(digest.lines):,} lines,"
+        f" {digest.byte_count:,} bytes, stored whole. Here are its beginning, its end, and lines that may matter."
+        f" `read_artifact` returns other lines, or those that a search finds.]"
+    )
+    left = max_tokens - count_tokens(heading + "\n")
+    total = len(digest.lines)
+    head = _take(digest, range(total), int(left * HEAD_SHARE), count_tokens)
+    tail = _take(digest, range(total - 1, len(head) - 1, -1), int(left * TAIL_SHARE), count_tokens)
+    between = range(len(head), total - len(tail))
+    used = sum(_cost(digest, index, count_tokens) for index in (*head, *tail))
+    ranked = _rank_lines(digest, between, limit=max(left, 0))
+    chosen = sorted({*head, *tail, *_take(digest, ranked, left - used, count_tokens, skips=True)})
+    return "\n".join([heading, *_render_lines(digest, chosen)])
+
+
+def find_request(text: str) -> str:
+    """Return the parts of a pasted text in which a person says what it is for: its beginning and its end."""
+    return text if len(text) <= 2 * REQUEST_CHARS else f"{text[:REQUEST_CHARS]}\n{text[-REQUEST_CHARS:]}"
+
+
+def _render_lines(digest: DigestInput, chosen: Sequence[int]) -> Iterable[str]:
+    before = -1
+    for index in chosen:
+        if index > before + 1:
+            yield ELLIPSIS.strip()
+        yield _render_line(digest, index)
+        before = index
+
+
+def _render_line(digest: DigestInput, index: int) -> str:
+    line = digest.lines[index].rstrip()
+    short = line if len(line) <= MAX_LINE_CHARS else line[:MAX_LINE_CHARS].rstrip() + ELLIPSIS
+    return f"{index + 1}| {short}"
+
+
+def _cost(digest: DigestInput, index: int, count_tokens: TokenCounter) -> int:
+    return count_tokens(_render_line(digest, index) + "\n") + 1  # the ellipsis before it
+
+
+def _take(
+    digest: DigestInput, indexes: Iterable[int], max_tokens: int, count_tokens: TokenCounter, *, skips: bool = False
+) -> list[int]:
+    """Return the first of these lines that fit into `max_tokens`; with `skips`, pass over those that do not fit."""
+    taken: list[int] = []
+    left = max_tokens
+    for index in indexes:
+        cost = _cost(digest, index, count_tokens)
+        if cost <= left:
+            taken.append(index)
+            left -= cost
+        elif not skips or left < MIN_LINE_TOKENS:
+            break
+    return taken
+
+
+MIN_LINE_TOKENS = 8
+
+
+def _rank_lines(digest: DigestInput, between: range, *, limit: int) -> list[int]:
+    """Return the lines that may matter, best first: those with words of the request, errors, and unusual lines."""
+    wanted = content_stems(digest.request)
+    templates = [mask_variables(line) for line in digest.lines]
+    counts = Counter(templates)
+    repeated = sum(count for count in counts.values() if count > 1) >= MIN_REPEATED_SHARE * len(templates)
+    rare = max(len(templates) * RARE_TEMPLATE_SHARE, 1) if repeated else 0
+    stems_of = {template: frozenset(iter_stems(template)) for template in counts}
+    frequency = Counter[str]()
+    for template, count in counts.items():
+        frequency.update(dict.fromkeys(stems_of[template] & wanted, count))
+    scores: dict[int, float] = {}
+    seen = Counter[str]()
+    for index in between:
+        line, template = digest.lines[index], templates[index]
+        found = stems_of[template] & wanted
+        score = REQUEST_WEIGHT * sum(1 / (1 + frequency[stem] / len(templates) * 100) for stem in found)
+        score += ERROR_WEIGHT if ERROR_PATTERN.search(line[:MAX_LINE_CHARS]) else 0
+        score += RARE_WEIGHT if counts[template] <= rare and line.strip() else 0
+        if score:
+            seen[template] += 1
+            scores[index] = score / seen[template]  # the first line of each template before its repetitions
+    return heapq.nsmallest(limit, scores, key=lambda index: (-scores[index], index))
