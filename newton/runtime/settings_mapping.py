@@ -13,6 +13,8 @@ from newton.heart.facts.fact_comparison import SimilarityThresholds
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.settings import Settings
 
+SUMMARY_DIVISOR = 4  # of the daily token limit
+
 
 def check_settings(settings: Settings) -> None:
     """Raise ConfigError for settings that contradict each other.
@@ -58,6 +60,11 @@ def build_turn_limits(settings: Settings) -> TokenLimits:
         window=settings.window_tokens,
         working=settings.working_set_tokens,
     )
+
+
+def summary_tokens_per_day(settings: Settings) -> int:
+    """Return the daily token limit of model calls that summarize conversations, apart from that of all other calls."""
+    return settings.llm_tokens_per_day // SUMMARY_DIVISOR
 
 
 def conversation_budget(settings: Settings) -> int:
@@ -122,4 +129,5 @@ def build_artifact_policy(settings: Settings) -> ArtifactPolicy:
         rerank_candidates=settings.rag_re_rank_top_n,
         max_selected=settings.rag_final_top_k,
         max_tokens=settings.rag_per_turn_memory_budget_tokens,
+        max_passage_tokens=settings.rag_per_turn_document_budget_tokens,
     )

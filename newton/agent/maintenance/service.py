@@ -28,10 +28,11 @@ from newton.heart.facts.judgement import judge_undecided
 from newton.heart.lifecycle import engine
 from newton.heart.lifecycle.engine import LifecycleScope
 from newton.ids import derive_model_id
-from newton.memory.outbox import DrainResult, EmbeddingOutbox
+from newton.memory.outbox import RUN_TO_THE_END, DrainControl, DrainResult, EmbeddingOutbox
 from newton.memory.transitions import PlannedTransition, list_applied_since
 
 BATCH_SIZE = 64  # items of one step; further pending items are processed in the background
+BULK_KINDS = ("passage",)  # embedded by the ingestion itself or by a job
 MODEL_BATCH_SIZE = 4  # conversations that a model extracts from while a person waits
 
 
@@ -72,15 +73,20 @@ class MaintenanceService:
     session_idle_minutes: int = 15
     sizes: SummarySizes = DEFAULT_SIZES
 
-    async def process_pending(self, limit: int | None = BATCH_SIZE) -> DrainResult:
+    async def process_pending(
+        self, limit: int | None = BATCH_SIZE, *, passages: bool = False, control: DrainControl = RUN_TO_THE_END
+    ) -> DrainResult:
         """Find entities in new memories, embed the memories, and compare new facts with known ones.
 
-        Each step processes up to `limit` items; None processes all. Returns the result of the embedding step.
+        Each step processes up to `limit` items; None processes all. Passages of documents, of which thousands may
+        wait, are embedded only with `passages`: a command that stores a fact must not wait for them. `control` observes
+        the embedding, and stops it. Returns the result of the embedding step.
         """
         await self._index_mentions(single_batch=limit is not None)
         if self.scope.embedder is None:
             return DrainResult(0, 0, stopped_by="no embedding model is set")
-        drained = await EmbeddingOutbox(self.scope.db, self.scope.embedder, self.scope.agent_id).drain(limit=limit)
+        outbox = EmbeddingOutbox(self.scope.db, self.scope.embedder, self.scope.agent_id)
+        drained = await outbox.drain(limit=limit, excluded=() if passages else BULK_KINDS, control=control)
         await self.compare_facts(limit)
         return drained
 
@@ -126,7 +132,7 @@ class MaintenanceService:
             due = await engine.run_lifecycle(self.scope.db, self.scope.write_context(), dry_run=True)
             return LifecycleReport(due, expired_contexts=0)
         started_at = self.scope.now()
-        await self.process_pending(limit=None)
+        await self.process_pending(limit=None, passages=True)
         await self.judge_conflicts()
         await self.generalize_facts()
         await self.apply_transitions()

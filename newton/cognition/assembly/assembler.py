@@ -1,15 +1,17 @@
 """Assembly of a context: reject candidates, place the rest within the budget, and render. Pure."""
 
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 from uuid import UUID
 
 from newton.cognition.assembly.artifact_selection import (
     ALREADY_SENT,
+    DOCUMENT_LAYER,
     SESSION_LAYER,
     add_artifact_reason,
     select_artifacts,
 )
-from newton.cognition.assembly.assembly_input import AssemblyInput, AssemblyResult
+from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.candidate_sections import build_candidate_sections
 from newton.cognition.assembly.deduplicator import Deduplicator
 from newton.cognition.assembly.fill import FillCandidate, FillPlacement, fill
@@ -31,6 +33,7 @@ from newton.cognition.assembly.scored_candidate import (
     reject_surplus_passages,
     resize_long_candidate,
 )
+from newton.cognition.assembly.sections import IdentitySection
 from newton.cognition.assembly.working_context import find_state_reason
 from newton.cognition.content_words import is_empty_remark
 from newton.cognition.scoring.observation_choice import ObservationVerdict
@@ -53,6 +56,17 @@ PROBABILITY_INDEX = FEATURE_NAMES.index("probability")
 
 # Kinds of verbatim text: they need no minimum evidence unless the context is adaptive.
 VERBATIM_KINDS = frozenset({"exchange", "passage"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssemblyResult:
+    """A rendered context: its text, the tokens of each layer, all candidates with verdicts, and the focus lines."""
+
+    block: TextBlock
+    identity: IdentitySection
+    focus: tuple[RetrievedMemory, ...]
+    layers: Mapping[str, LayerUsage]
+    candidates: tuple[ScoredCandidate, ...]
 
 
 def assemble(scored: Sequence[ScoredMemory], assembly_input: AssemblyInput) -> AssemblyResult:
@@ -123,7 +137,7 @@ class _Placer:
             layers=inputs.budget.layers,
             header_tokens=inputs.header_tokens,
             policy=inputs.profile.fill,
-            sealed_layers={SESSION_LAYER, *inputs.budget.layers} - inputs.budget.flexible,
+            sealed_layers={SESSION_LAYER, DOCUMENT_LAYER, *inputs.budget.layers} - inputs.budget.flexible,
         )
         placed = [_add_observation_reason(p, inputs.observations.get(p.memory_id)) for p in placed]
         return {**rejected, **{p.memory_id: add_artifact_reason(p, selection) for p in placed}}

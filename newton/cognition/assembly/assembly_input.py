@@ -1,23 +1,13 @@
-"""The input of the assembly of a context, and its result."""
+"""Everything besides the candidates that determines a context."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from newton.cognition.assembly.artifact_selection import (
-    DEFAULT_ARTIFACT_SELECTOR,
-    ArtifactSelector,
-)
+from newton.cognition.assembly.artifact_selection import DEFAULT_ARTIFACT_SELECTOR, ArtifactSelector
 from newton.cognition.assembly.budget import ContextBudget
 from newton.cognition.assembly.fact_labels import FactLabel
-from newton.cognition.assembly.render import (
-    DayTokens,
-    TextBlock,
-)
-from newton.cognition.assembly.scored_candidate import (
-    LayerUsage,
-    ScoredCandidate,
-)
+from newton.cognition.assembly.render import DayTokens, TextBlock
 from newton.cognition.assembly.sections import NO_TASKS, BriefSection, CensorSection, IdentitySection, TaskSection
 from newton.cognition.request import SentMessages
 from newton.cognition.scoring.observation_choice import ObservationVerdict
@@ -39,7 +29,8 @@ class AssemblyInput:
     on a question (None if not searched). `item_id_tokens` are the tokens of an id in a line, 0 without ids, and
     `cut_id_tokens` those in the line of a long text that is cut, which always has its id. `relation_evidence` maps
     relations to candidate facts that state them. `injected` memories were put into the session and are placed first.
-    `observations` says of events whether they are chosen, and why; other events are judged like other memories.
+    `observations` says of events whether they
+    are chosen, and why; other events are judged like other memories.
     """
 
     input: str
@@ -73,14 +64,3 @@ class AssemblyInput:
     relation_evidence: Mapping[UUID, Sequence[UUID]] = field(default_factory=dict[UUID, Sequence[UUID]])
     injected: frozenset[UUID] = frozenset()
     observations: Mapping[UUID, ObservationVerdict] = field(default_factory=dict[UUID, ObservationVerdict])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssemblyResult:
-    """A rendered context: its text, the tokens of each layer, all candidates with verdicts, and the focus lines."""
-
-    block: TextBlock
-    identity: IdentitySection
-    focus: tuple[RetrievedMemory, ...]
-    layers: Mapping[str, LayerUsage]
-    candidates: tuple[ScoredCandidate, ...]

@@ -87,7 +87,7 @@ FLEXIBLE_LAYERS: Mapping[str, int] = LayerShares().shares
 # that memory has nothing.
 EXTENSIBLE_LAYERS = frozenset({"working", "note"})
 NOTE_TOKENS = 100  # for the calibration note; taken from the flexible part
-MAX_SESSION_SHARE = 0.5  # of the flexible part, for session artifacts
+MAX_RESERVED_SHARE = 0.5  # of the flexible part, for session artifacts, and as much for passages of documents
 # Maximum shares of the total, for the caller's lines and for the brief of the session.
 RESERVED_SHARES: Mapping[str, float] = {"additional": 0.5, "brief": 0.2}
 
@@ -161,19 +161,19 @@ def allocate_budget(
     return ContextBudget(total=total, layers={**layers, **split_budget(flexible, weighted)})
 
 
-def reserve_session_artifacts(budget: ContextBudget, tokens: int) -> ContextBudget:
-    """Return the budget with `tokens` reserved for session artifacts, at most half of the flexible layers' tokens.
+def reserve_layer(budget: ContextBudget, layer: str, tokens: int) -> ContextBudget:
+    """Return the budget with `tokens` reserved for a layer, at most half of the flexible layers' tokens.
 
-    >>> budget = reserve_session_artifacts(allocate_budget(8_000), 800)
+    >>> budget = reserve_layer(allocate_budget(8_000), "session", 800)
     >>> budget.layers["session"], budget.layers["decisions"], allocate_budget(8_000).layers["decisions"]
     (800, 1699, 1966)
     """
     if tokens <= 0:
         return budget
     flexible = sum(budget.layers[name] for name in budget.flexible)
-    session = min(tokens, int(flexible * MAX_SESSION_SHARE))
-    rest = {name: budget.layers[name] * (flexible - session) // (flexible or 1) for name in budget.flexible}
-    return replace(budget, layers={**budget.layers, **rest, "session": session})
+    reserved = min(tokens, int(flexible * MAX_RESERVED_SHARE))
+    rest = {name: budget.layers[name] * (flexible - reserved) // (flexible or 1) for name in budget.flexible}
+    return replace(budget, layers={**budget.layers, **rest, layer: reserved})
 
 
 # The layers that pay for the identity and the censors after the flexible ones, in this order.

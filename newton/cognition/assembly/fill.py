@@ -1,7 +1,7 @@
 """Selection of the memories that fit into a context, and of the level of detail of each. Pure."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Literal, NamedTuple
 from uuid import UUID
 
@@ -91,11 +91,12 @@ def fill(
     grow to their whole texts; then the others enter, and grow. The order does not depend on `max_tokens`. At the
     first candidate that does not fit, that candidate is shortened or left out, and later ones fill the remaining
     tokens, as the policy allows. The first item of a layer or group is charged with the heading. `sealed_layers`
-    never exceed their own budget.
+    never exceed their own budget, and in them each candidate grows before the next one enters: a further candidate
+    changes nothing of those before it.
     """
     state = _FillState(max_tokens, policy, sealed_layers)
     verdicts: dict[UUID, FillPlacement] = {}
-    for turn in _order_turns(candidates, layers, header_tokens):
+    for turn in _order_turns(candidates, layers, header_tokens, sealed_layers):
         memory_id = turn.candidate.memory_id
         verdicts[memory_id] = state.grow(turn, verdicts[memory_id]) if turn.grows else state.place(turn)
     return [verdicts[c.memory_id] for c in sorted(candidates, key=_sort_key)]
@@ -106,7 +107,10 @@ def _sort_key(candidate: FillCandidate) -> tuple[float, UUID]:
 
 
 def _order_turns(
-    candidates: Sequence[FillCandidate], layers: Mapping[str, int], header_tokens: Mapping[str, int]
+    candidates: Sequence[FillCandidate],
+    layers: Mapping[str, int],
+    header_tokens: Mapping[str, int],
+    sealed_layers: Set[str],
 ) -> list[_LayerTurn]:
     queues: dict[str, list[FillCandidate]] = {}
     for candidate in sorted(candidates, key=_sort_key):
@@ -114,21 +118,35 @@ def _order_turns(
     turns = [
         turn
         for layer, queue in queues.items()
-        for turn in _queue_layer(queue, share=layers.get(layer, 0), header_tokens=header_tokens.get(layer, 0))
+        for turn in _queue_layer(
+            _order_by_rank(queue) if layer in sealed_layers else _order_growth(queue),
+            share=layers.get(layer, 0),
+            header_tokens=header_tokens.get(layer, 0),
+        )
     ]
     return sorted(
         turns, key=lambda turn: (not turn.candidate.is_first, turn.shares, turn.grows, _sort_key(turn.candidate))
     )
 
 
-def _queue_layer(queue: Sequence[FillCandidate], *, share: int, header_tokens: int) -> Iterator[_LayerTurn]:
+def _queue_layer(
+    queue: Iterable[tuple[FillCandidate, bool]], *, share: int, header_tokens: int
+) -> Iterator[_LayerTurn]:
     used, headings = header_tokens, set[str]()
-    for candidate, grows in _order_growth(queue):
+    for candidate, grows in queue:
         used += candidate.growth_tokens if grows else candidate.entry_tokens
         if candidate.group_heading is not None and candidate.group_heading not in headings:
             used += candidate.heading_tokens
             headings.add(candidate.group_heading)
         yield _LayerTurn(used / share if share > 0 else math.inf, candidate, header_tokens, grows)
+
+
+def _order_by_rank(queue: Sequence[FillCandidate]) -> Iterator[tuple[FillCandidate, bool]]:
+    """Yield each candidate of a layer as it enters (False) and, if it can grow, again (True)."""
+    for candidate in queue:
+        yield candidate, False
+        if candidate.growth_tokens:
+            yield candidate, True
 
 
 def _order_growth(queue: Sequence[FillCandidate]) -> Iterator[tuple[FillCandidate, bool]]:

@@ -26,6 +26,7 @@ SECTION_TITLES: Mapping[str, str] = {
     "session": "Earlier in This Session",
     "decisions": "Relevant Past Decisions",
     "facts": "Known Information",
+    "documents": "From Documents",
     "procedures": "",  # each procedure has its own header
     "episodes": "Past Experience",
     "additional": "Additional Context",

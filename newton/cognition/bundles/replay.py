@@ -7,8 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from newton.cognition.assembly.assembler import assemble, compose
-from newton.cognition.assembly.assembly_input import AssemblyResult
+from newton.cognition.assembly.assembler import AssemblyResult, assemble, compose
 from newton.cognition.assembly.fill import DetailLevel, FillPlacement
 from newton.cognition.assembly.scored_candidate import ScoredCandidate
 from newton.cognition.bundles.trace import StoredBundle, StoredCandidate, compute_checksum

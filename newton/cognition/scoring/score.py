@@ -19,7 +19,7 @@ from newton.memory.search_types import RetrievedMemory
 # Layer of each kind.
 LAYER_BY_KIND: Mapping[str, str] = {
     "fact": "facts",
-    "passage": "facts",
+    "passage": "documents",
     "item": "facts",
     "procedure": "procedures",
     "decision": "decisions",

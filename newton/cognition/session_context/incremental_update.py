@@ -5,11 +5,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
-from newton.cognition.assembly.assembler import compose, find_exclusion_reason, select_focus, to_fill_candidate
-from newton.cognition.assembly.assembly_input import AssemblyInput, AssemblyResult
+from newton.cognition.assembly.assembler import (
+    AssemblyResult,
+    compose,
+    find_exclusion_reason,
+    select_focus,
+    to_fill_candidate,
+)
+from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.deduplicator import Deduplicator
 from newton.cognition.assembly.fill import FillPlacement
-from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate
+from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate, limit_new_passages
 from newton.cognition.scoring.score import ScoredMemory
 from newton.memory.search_types import RetrievedMemory
 
@@ -91,6 +97,7 @@ def _merge_candidates(
     deduplicator = Deduplicator(assembly_input.identity, [*focus, *(c.scored.found for c in known if c.detail)])
     best_first = sorted(new_memories, key=lambda s: (-s.score, s.found.memory_id))
     new = [_place_new_memory(s, assembly_input, focus_ids, deduplicator) for s in best_first]
+    new = limit_new_passages(new, known, assembly_input.artifact_selector.policy)
     return sorted([*new, *known], key=lambda c: (-c.score, c.memory_id))
 
 

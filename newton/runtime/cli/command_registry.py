@@ -18,7 +18,7 @@ TOP_LEVEL_COMMANDS = {
     "recall": ("memory.memories:recall", "Search the memories by meaning and words."),
     "import": ("memory.import_:import_file", "Import memories, or an exported agent, from an NDJSON file."),
     "export": ("memory.export:export_agent", "Export an agent with all its data to an NDJSON file."),
-    "ingest": ("memory.ingest:ingest_documents", "Store documents (Markdown, text, HTML, PDF) as passages to search."),
+    "ingest": ("memory.ingest:ingest_documents", "Store documents (any text, Office, HTML, PDF, e-mail) as passages."),
     "list": ("memory.memory_lists:list_memories", "List the stored memories, with filters."),
     "show": ("memory.curation:show_memory", "Show one memory in full."),
     "history": ("memory.curation:show_history", "Show all state changes and edits of a memory."),

@@ -35,7 +35,7 @@ LIFECYCLE_DESCRIPTIONS: dict[LifecycleScope, str] = {
 
 async def embed_memories(newton: AgentServices) -> JobOutcome:
     """Embed all pending memories. If the embedding model is unavailable, they stay pending until the next run."""
-    drained = await newton.maintenance("job embed").process_pending(limit=None)
+    drained = await newton.maintenance("job embed").process_pending(limit=None, passages=True)
     artifacts = await embed_artifacts(newton.scope, limit=MAX_ARTIFACTS_PER_RUN)
     async with newton.scope.transaction() as tx:
         backlog = await outbox.read_backlog(tx, agent_id=newton.scope.agent_id)

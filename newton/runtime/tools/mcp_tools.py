@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from newton.agent import artifact_inputs, context_inputs, decision_inputs, inputs, session_inputs
+from newton.agent.document_inputs import DeleteDocumentInput, DocumentsInput, IngestDocumentInput
+from newton.agent.exchange_inputs import NoteExchangeInput
 from newton.agent.inputs import ToolInput
 from newton.agent.loop.tools import ToolResult, parse_input
 from newton.agent.memory_inputs import ListMemoriesInput
@@ -12,7 +14,14 @@ from newton.content.yaml_models import did_you_mean
 from newton.errors import DatabaseError, NewtonError, NotFoundError
 from newton.memory.memory import Trust
 from newton.runtime.access.tokens import TokenScope
-from newton.runtime.tools import artifact_tools, decision_tools, judgement_tools, memory_tools, session_tools
+from newton.runtime.tools import (
+    artifact_tools,
+    decision_tools,
+    document_tools,
+    judgement_tools,
+    memory_tools,
+    session_tools,
+)
 from newton.runtime.tools.tool_caller import ToolCaller
 from newton.runtime.wiring import AgentServices
 
@@ -137,6 +146,9 @@ TOOLS: Mapping[str, McpTool] = {
     "set_outcome": _writer(inputs.EpisodeOutcomeInput, memory_tools.set_outcome, is_idempotent=True),
     "entities": _reader(inputs.EntitiesInput, memory_tools.list_entities),
     "note_lesson": McpTool(context_inputs.HostLessonInput, "adds", _agent_tool("note_lesson"), is_idempotent=True),
+    "documents": _reader(DocumentsInput, document_tools.list_documents),
+    "ingest_document": _writer(IngestDocumentInput, document_tools.ingest_document, is_idempotent=True),
+    "delete_document": McpTool(DeleteDocumentInput, "destroys", document_tools.delete_document),
     "working_memory": _reader(context_inputs.WorkingMemoryInput, memory_tools.show_working_memory),
     "decide": McpTool(context_inputs.HostDecisionInput, "adds", _agent_tool("decide")),
     "preview": _reader(decision_inputs.PreviewDecisionInput, decision_tools.preview),
@@ -166,7 +178,7 @@ TOOLS: Mapping[str, McpTool] = {
     "injections": _reader(context_inputs.ListInjectionsInput, session_tools.list_injections),
     "session_stats": _reader(context_inputs.SessionStatsInput, session_tools.show_stats),
     # a record of what was said is no act: it warns of what a censor forbids, and is stored
-    "note_exchange": McpTool(inputs.NoteExchangeInput, "adds", session_tools.note_exchange),
+    "note_exchange": McpTool(NoteExchangeInput, "adds", session_tools.note_exchange),
     "artifacts": _reader(artifact_inputs.SessionArtifactsInput, artifact_tools.list_artifacts),
     "read_artifact": _reader(artifact_inputs.ReadSessionArtifactInput, artifact_tools.read_artifact),
     "diff_artifact": _reader(artifact_inputs.DiffArtifactInput, artifact_tools.diff_artifact),

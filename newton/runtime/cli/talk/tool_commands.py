@@ -9,7 +9,15 @@ from newton.errors import InputError
 from newton.runtime.tools.mcp_tools import TOOLS
 
 HELP_COLUMN = 44
-LABELS = ("memory_id", "decision_id", "bundle_id", "session", "name", "line_id")  # the first field of an item's line
+LABELS = (
+    "memory_id",
+    "document_id",
+    "decision_id",
+    "bundle_id",
+    "session",
+    "name",
+    "line_id",
+)  # the first field of an item's line
 
 
 _ARGUMENT = re.compile(r'\s*(?:"([^"]*)"|(\S+))')
@@ -51,6 +59,7 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
     ),
     "/outcome": SlashCommand("set_outcome", ("memory_id", "outcome"), "set the outcome of an episode"),
     "/entities": SlashCommand("entities", ("name",), "list known people and things, or the relations of one"),
+    "/documents": SlashCommand("documents", ("document", "first"), "list the ingested documents, or read one"),
     "/working-memory": SlashCommand(
         "working_memory", ("profile", "max_tokens"), "show the memories that this session stored, showed or read", True
     ),

@@ -8,7 +8,7 @@ from itertools import groupby
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from newton.content.sections import ParsedDocument, SectionBuilder, collapse_whitespace
+from newton.content.sections import UNKNOWN_SPAN, ParsedDocument, SectionBuilder, collapse_whitespace
 from newton.errors import InputError
 
 # Only blocks are parsed; inline text, including link addresses, stays as written.
@@ -30,35 +30,38 @@ _OWN_LINE = re.compile(r"[\s\-*+•>|#\[\d]")
 
 def parse_markdown(text: str) -> ParsedDocument:
     """Parse CommonMark with tables and front matter. Raises InputError if lists or quotes are nested too deeply."""
-    outline, title = SectionBuilder(), ""
+    outline, title, lines_before = SectionBuilder(), "", 0
     if front := _FRONT_MATTER.match(text):
-        outline.add_paragraph(front[1])
+        lines_before = front[0].count("\n")
+        outline.add_paragraph(front[1], (2, lines_before - 1))
         title = _strip_quotes(match[1]) if (match := _TITLE.search(front[1])) else ""
         text = text[front.end() :]
-    _BlockWalker(outline).walk(_BLOCKS.parse(text))
+    _BlockWalker(outline, lines_before).walk(_BLOCKS.parse(text))
     return outline.build(title=title)
 
 
 def parse_plain_text(text: str) -> ParsedDocument:
     """Parse plain text. Blank lines separate paragraphs, and a line that is underlined at full length is a heading."""
     outline, styles = SectionBuilder(), list[str]()
-    for block in _split_blocks(text):
-        lines = block
+    for first, block in _split_blocks(text):
+        lines, last = block, first + len(block) - 1
         while heading := _parse_underlined_heading(lines):
             style, title, lines = heading
             if style not in styles:
                 styles.append(style)
-            outline.add_heading(styles.index(style) + 1, title)
+            outline.add_heading(styles.index(style) + 1, title, (last - len(lines), last - len(lines)))
         if lines and not (len(lines) == 1 and _RULE.fullmatch(lines[0].strip())):
-            outline.add_paragraph("\n".join(lines) if _is_structured(lines) else collapse_whitespace(" ".join(lines)))
+            joined = "\n".join(lines) if _is_structured(lines) else collapse_whitespace(" ".join(lines))
+            outline.add_paragraph(joined, (last - len(lines) + 1, last))
     return outline.build()
 
 
 class _BlockWalker:
-    """Converts the block tokens of markdown-it to sections."""
+    """Converts the block tokens of markdown-it to sections. `lines_before` is the number of lines of front matter."""
 
-    def __init__(self, outline: SectionBuilder) -> None:
-        self._outline = outline
+    def __init__(self, outline: SectionBuilder, lines_before: int) -> None:
+        self._outline, self._lines_before = outline, lines_before
+        self._span = UNKNOWN_SPAN  # of the current block
         self._level = 0  # of the open heading
         self._marker = ""  # of a list item without text so far
         self._row: list[str] | None = None
@@ -69,6 +72,8 @@ class _BlockWalker:
                 raise InputError(
                     "the document nests lists or quotes too deeply.", hint="Use fewer levels of lists and quotes."
                 )
+            if token.map:
+                self._span = (token.map[0] + 1 + self._lines_before, token.map[1] + self._lines_before)
             self._add(token)
 
     def _add(self, token: Token) -> None:
@@ -80,12 +85,15 @@ class _BlockWalker:
             case "tr_open":
                 self._row = []
             case "tr_close":
-                self._outline.add_paragraph(" | ".join(self._row or []))
+                self._outline.add_paragraph(" | ".join(self._row or []), self._span)
                 self._row = None
             case "inline":
                 self._inline(token)
             case "fence" | "code_block":
-                self._outline.add_paragraph(token.content)
+                # the fence itself is on the lines around the code
+                fence = int(token.type == "fence")
+                span = (self._span[0] + fence, self._span[0] + fence + token.content.count("\n") - 1)
+                self._outline.add_paragraph(token.content, span)
             case "html_block":
                 self._html(token)
             case _:
@@ -93,12 +101,12 @@ class _BlockWalker:
 
     def _inline(self, token: Token) -> None:
         if self._level:
-            self._outline.add_heading(self._level, _strip_inline_markup(token.content))
+            self._outline.add_heading(self._level, _strip_inline_markup(token.content), self._span)
             self._level = 0
         elif self._row is not None:
             self._row.append(collapse_whitespace(token.content))
         else:
-            self._outline.add_paragraph(self._marker + collapse_whitespace(token.content))
+            self._outline.add_paragraph(self._marker + collapse_whitespace(token.content), self._span)
             self._marker = ""
 
     def _html(self, token: Token) -> None:
@@ -117,9 +125,9 @@ class _BlockWalker:
     def _add_text(self, level: int, parts: list[str]) -> None:
         text = collapse_whitespace(html.unescape(" ".join(parts)))
         if level:
-            self._outline.add_heading(level, text)
+            self._outline.add_heading(level, text, self._span)
         else:
-            self._outline.add_paragraph(text)
+            self._outline.add_paragraph(text, self._span)
 
 
 def _strip_inline_markup(source: str) -> str:
@@ -141,10 +149,14 @@ def _strip_quotes(value: str) -> str:
     return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
 
 
-def _split_blocks(text: str) -> Iterator[list[str]]:
-    """Return the groups of lines between blank lines."""
-    groups = groupby(text.split("\n"), key=lambda line: bool(line.strip()))
-    return ([line.rstrip() for line in lines] for has_text, lines in groups if has_text)
+def _split_blocks(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the groups of lines between blank lines, each with the number of its first line, from 1."""
+    first = 1
+    for has_text, group in groupby(text.split("\n"), key=lambda line: bool(line.strip())):
+        lines = [line.rstrip() for line in group]
+        if has_text:
+            yield first, lines
+        first += len(lines)
 
 
 def _parse_underlined_heading(lines: list[str]) -> tuple[str, str, list[str]] | None:

@@ -6,6 +6,11 @@ from collections.abc import Iterator
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from newton.content.sections import ParsedDocument, SectionBuilder, collapse_whitespace
+from newton.errors import InputError
+
+# A parser of HTML searches the open elements for most tags, so its time grows with the square of the nesting. Browsers
+# stop at 512 levels.
+MAX_DEPTH = 1_000
 
 _SKIPPED_TAGS = frozenset({"script", "style", "nav", "template", "noscript", "svg", "iframe", "head"})
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
@@ -16,20 +21,47 @@ _BLOCK_NAMES = (
 )
 _BLOCKS = frozenset(_BLOCK_NAMES.split())
 # A table row that contains any of these is page layout, not data.
+# Elements without an end, and those whose end may be left out: an unclosed one is not nested in the one before.
+_UNNESTED_NAMES = (
+    "area base br col embed hr img input link meta param source track wbr p li dt dd tr td th thead tbody tfoot option "
+    "optgroup colgroup rb rt rtc rp html head body path rect"
+)
+_UNNESTED = frozenset(_UNNESTED_NAMES.split())
+_TAG = re.compile(r"<!--.*?(?:-->|\Z)|<(script|style|textarea)\b.*?(?:</\1|\Z)|<(/?)([a-zA-Z][a-zA-Z0-9-]*)", re.DOTALL)
 _LAYOUT_SELECTOR = "table, h1, h2, h3, h4, h5, h6, pre, ul, ol"
 
 
 def read(raw: bytes) -> ParsedDocument:
     """Parse UTF-8 HTML into headings, paragraphs, list items, table rows and preformatted text, in source order.
 
-    Call it only in a subprocess with limits: some short pages expand to billions of nodes.
+    Call it only in a subprocess with limits: some short pages expand to billions of nodes. Raises InputError if
+    elements are nested deeper than MAX_DEPTH.
     """
-    page = LexborHTMLParser(raw.decode("utf-8"))
+    text = raw.decode("utf-8")
+    if measure_depth(text) > MAX_DEPTH:
+        raise InputError(
+            f"its HTML nests more than {MAX_DEPTH:,} elements in each other.", hint="Save the page as text or PDF."
+        )
+    page = LexborHTMLParser(text)
     outline = SectionBuilder()
     if page.body is not None:
         _HtmlWalker(outline).walk(page.body)
     title = page.head.css_first("title") if page.head is not None else None
     return outline.build(title=title.text() if title is not None else "")
+
+
+def measure_depth(text: str) -> int:
+    """Return the maximum number of elements that are open at the same time, in linear time.
+
+    >>> measure_depth("<div><p>a<p>b<ul><li>c</ul></div><div>"), measure_depth("<i>" * 5_000)
+    (2, 5000)
+    """
+    depth = deepest = 0
+    for tag in _TAG.finditer(text):
+        if tag[3] and tag[3].lower() not in _UNNESTED:
+            depth = max(depth - 1, 0) if tag[2] else depth + 1
+            deepest = max(deepest, depth)
+    return deepest
 
 
 class _HtmlWalker:

@@ -3,6 +3,7 @@
 import io
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 from pypdf import PdfReader
 from pypdf.errors import DependencyError, FileNotDecryptedError
@@ -26,7 +27,7 @@ def read(raw: bytes) -> ParsedDocument:
     except (FileNotDecryptedError, DependencyError):
         raise InputError("the document is encrypted.", hint="Save a copy without a password.") from None
     sections = [
-        DocumentSection(f"page {number}", paragraphs)
+        DocumentSection("", paragraphs, place=f"page {number}")
         for number, page in enumerate(pages, start=1)
         if (paragraphs := tuple(collapse_whitespace(part) for part in _BLANK_LINES.split(page) if part.strip()))
     ]
@@ -37,7 +38,18 @@ def read(raw: bytes) -> ParsedDocument:
         )
     metadata = reader.metadata.title if reader.metadata else None
     title = collapse_whitespace(_clean_text(metadata)) if isinstance(metadata, str) else ""
-    return ParsedDocument(title[:MAX_HEADING_CHARS], tuple(sections))
+    return ParsedDocument(title[:MAX_HEADING_CHARS], tuple(sections), _read_date(reader))
+
+
+def _read_date(reader: PdfReader) -> datetime | None:
+    """Return the time of the last change, or else of the creation; None if the document states none."""
+    if reader.metadata is None:
+        return None
+    try:
+        date = reader.metadata.modification_date or reader.metadata.creation_date
+    except (ValueError, TypeError):
+        return None
+    return date.replace(tzinfo=UTC) if date and not date.tzinfo else date
 
 
 def _iter_page_texts(reader: PdfReader) -> Iterator[str]:
