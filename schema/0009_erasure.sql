@@ -637,9 +637,10 @@ $$;
 revoke execute on procedure memory.delete_inactive_embeddings(uuid) from public;
 grant execute on procedure memory.delete_inactive_embeddings(uuid) to newton_app;
 
--- Redacts texts about somebody outside of memories: task goals, document titles, items, artifacts, bundles (which contain
--- their input), texts of prompts and, where they match the pattern, names of sessions and checkpoints, labels of responses
--- and the reasons in memory.forgotten. Of the agent in scope; only ids listed in memory.forgotten.
+-- Redacts texts about somebody outside of memories: task goals, document titles, items, artifacts, texts in the contexts of
+-- sessions, bundles (which contain their input), texts of prompts and, where they match the pattern, names of sessions and
+-- checkpoints, labels of responses and the reasons in memory.forgotten. Of the agent in scope; only ids listed in
+-- memory.forgotten.
 create procedure memory.redact_references(target_agent uuid, ids uuid[], pattern text)
 language plpgsql
 security definer
@@ -655,6 +656,7 @@ begin
 
     call cognition.delete_bundles_by_id(scoped_agent, redacted_ids);
     call cognition.delete_prompt_texts(scoped_agent, redacted_ids);
+    delete from dialogue.context_injections where agent_id = scoped_agent and injection_id = any(redacted_ids);
     delete from dialogue.artifact_versions where agent_id = scoped_agent and artifact_id = any(redacted_ids);
     update dialogue.tasks set goal = '[forgotten]' where agent_id = scoped_agent and task_id = any(redacted_ids);
     update dialogue.task_transitions set text = '[forgotten]'

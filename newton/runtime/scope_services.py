@@ -24,7 +24,7 @@ from newton.agent.services.memories import MemoryService
 from newton.agent.services.procedures import ProcedureService
 from newton.agent.services.responses import ResponseService
 from newton.agent.services.sessions import BriefService
-from newton.agent.services.tasks import TaskService
+from newton.agent.session_data.tasks import TaskService
 from newton.cognition.metrics.service import MetricsService
 from newton.runtime.hint_names import ORIGIN_INTERFACES, rename_commands
 

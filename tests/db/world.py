@@ -33,6 +33,7 @@ from newton.content.skills import SkillFile
 from newton.db.pool import Database, Tx
 from newton.dialogue import (
     branches,
+    context_injections,
     leases,
     log,
     long_messages,
@@ -227,6 +228,7 @@ async def conversing(tx: Tx, session_id: UUID, ctx: WriteContext) -> None:
     made = await branches.inject(tx, excerpt, session_id=session_id, ctx=ctx)
     await branches.eject(tx, made.injection_id, session_id=session_id, ctx=ctx)
     await branches.inject(tx, excerpt, session_id=session_id, ctx=ctx)
+    await context_injections.add_text(tx, "The tea is at five.", session_id=session_id, ctx=ctx, max_tokens=100)
 
 
 def served(bundle: Bundle, session_id: UUID) -> TurnRecord:

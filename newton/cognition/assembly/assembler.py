@@ -58,7 +58,8 @@ class AssemblyResult:
 
 def assemble(scored: Sequence[ScoredMemory], assembly_input: AssemblyInput) -> AssemblyResult:
     """Select memories for a context, best score first, within the budget, and render it."""
-    ordered = sorted(scored, key=lambda s: (-_rank_score(s), s.found.memory_id))
+    injected = assembly_input.injected
+    ordered = sorted(scored, key=lambda s: (s.found.memory_id not in injected, -_rank_score(s), s.found.memory_id))
     focus = select_focus(assembly_input)
     fixed = render(_build_fixed_sections(assembly_input, focus), header_tokens=assembly_input.header_tokens)
     rejected = _reject_candidates([s for s in ordered if s.layer != SESSION_LAYER], assembly_input, focus=focus)
@@ -115,7 +116,10 @@ class _Placer:
         ranks = {memory_id: -float(rank) for rank, memory_id in enumerate(selection.selected)}
         candidates = [to_fill_candidate(s, inputs) for s in self._ordered if s.found.memory_id not in rejected]
         placed = fill(
-            [c._replace(score=ranks.get(c.memory_id, c.score)) for c in candidates],
+            [
+                c._replace(score=ranks.get(c.memory_id, c.score), is_first=c.memory_id in inputs.injected)
+                for c in candidates
+            ],
             max_tokens=self._max_tokens,
             layers=inputs.budget.layers,
             header_tokens=inputs.header_tokens,
@@ -238,7 +242,8 @@ def _find_out_of_range(ordered: Sequence[ScoredMemory], assembly_input: Assembly
     """
     if not assembly_input.is_adaptive or not asks_for_whole_range(assembly_input.input, assembly_input.time_ranges):
         return frozenset()
-    dated = [s for s in ordered if s.found.kind in DATED_KINDS]
+    injected = assembly_input.injected
+    dated = [s for s in ordered if s.found.kind in DATED_KINDS and s.found.memory_id not in injected]
     outside = {s.found.memory_id for s in dated if not s.features[TIMELY_INDEX]}
     return outside if len(outside) < len(dated) else frozenset()
 

@@ -28,8 +28,9 @@ class AssemblyInput:
     pending decisions that are not candidates; `extra` are lines of the caller. `time_ranges` are the times that the
     input asks for. `empty_range_note` says that memory has nothing from them, `nothing_known_note` that it has nothing
     on a question (None if not searched). `item_id_tokens` are the tokens of an id in a line, 0 without ids, and
-    `cut_id_tokens` those in the line of a long text that is cut, which always has its id.
-    `relation_evidence` maps relations to candidate facts that state them. `observations` says of events whether they
+    `cut_id_tokens` those in the line of a long text that is cut, which always has its id. `relation_evidence` maps
+    relations to candidate facts that state them. `injected` memories were put into the session and are placed first.
+    `observations` says of events whether they
     are chosen, and why; other events are judged like other memories.
     """
 
@@ -62,4 +63,5 @@ class AssemblyInput:
     cut_id_tokens: int = 0
     fact_labels: Mapping[UUID, FactLabel] = field(default_factory=dict[UUID, FactLabel])
     relation_evidence: Mapping[UUID, Sequence[UUID]] = field(default_factory=dict[UUID, Sequence[UUID]])
+    injected: frozenset[UUID] = frozenset()
     observations: Mapping[UUID, ObservationVerdict] = field(default_factory=dict[UUID, ObservationVerdict])

@@ -37,9 +37,8 @@ def find_exclusion_reason(found: RetrievedMemory, assembly_input: AssemblyInput,
         return "already in Tasks"
     if assembly_input.sent_messages and assembly_input.sent_messages.contains(found):
         return ALREADY_SENT
-    if found.repeats_query(assembly_input.input):
-        return "repeats the input"
-    return _find_unwanted_reason(found, assembly_input)
+    is_injected = found.memory_id in assembly_input.injected
+    return None if is_injected else _find_unwanted_reason(found, assembly_input)
 
 
 def _find_state_reason(found: RetrievedMemory, verdict: ObservationVerdict | None) -> str | None:
@@ -50,6 +49,8 @@ def _find_state_reason(found: RetrievedMemory, verdict: ObservationVerdict | Non
 
 
 def _find_unwanted_reason(found: RetrievedMemory, assembly_input: AssemblyInput) -> str | None:
+    if found.repeats_query(assembly_input.input):
+        return "repeats the input"
     if found.outcome == "failure" and not assembly_input.profile.reach.failures:
         return "its outcome is failure, which the profile excludes"
     fills = not assembly_input.relevance_floor.minimum  # any memory that fits is asked for

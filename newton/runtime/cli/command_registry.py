@@ -163,14 +163,17 @@ SESSION_COMMANDS = {
         "Name the end of a session as a checkpoint, or list the checkpoints.",
     ),
     "branch": ("conversations.sessions:branch_session", "Create a session that continues from an existing one."),
-    "inject": ("conversations.sessions:inject_messages", "Show messages of one session in another."),
+    "inject": (
+        "conversations.session_contents:inject_into_session",
+        "Put a memory, a text or messages of another session into a session.",
+    ),
     "eject": (
-        "conversations.sessions:eject_messages",
-        "Remove injected messages from a session, or list the injections.",
+        "conversations.session_contents:eject_from_session",
+        "Take out what was put into a session, or list it.",
     ),
     "stats": (
-        "conversations.compaction:show_compaction_stats",
-        "Show how often each compaction strategy ran and what it saved.",
+        "conversations.session_contents:show_stats",
+        "Show the tokens of a session by part, its compactions and its latest context.",
     ),
 }
 BULK_COMMANDS = {

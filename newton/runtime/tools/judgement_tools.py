@@ -78,7 +78,10 @@ async def propose_identity(caller: ToolCaller, args: inputs.ProposeIdentityInput
 
 
 async def list_bundles(caller: ToolCaller, args: inputs.ListBundlesInput) -> ToolResult:
-    found = [BundleInfo.from_source(one) for one in await caller.newton.bundles().list_recent(args.limit)]
+    found = [
+        BundleInfo.from_source(one)
+        for one in await caller.newton.bundles().list_recent(args.limit, session=args.session)
+    ]
     return ToolResult({"items": [one.model_dump(mode="json") for one in found]})
 
 

@@ -26,6 +26,7 @@ CommandRunner = Callable[["ChatConversation", str], Awaitable[None]]
 class ChatConversation:
     """A running conversation: its session, chosen frame (kind of input), last turn and pending proposals.
 
+    `strategy` is the compaction preset or list of strategies for its turns; None means the setting.
     `run_command` runs an input that begins with "/".
     `private_messages` are the messages since /private was entered; None if messages are stored. With `debug`, what the
     model is sent is printed before each answer.
@@ -37,6 +38,7 @@ class ChatConversation:
     name: str
     frame: str | None = None
     debug: bool = False
+    strategy: str | None = None
     last_turn: TurnView | None = None
     private_messages: list[PrivateMessage] | None = None
     proposals: Sequence[ProposalView] = ()
@@ -121,7 +123,9 @@ class ChatConversation:
 
     async def _run_turn(self, text: str) -> None:
         private = None if self.private_messages is None else tuple(self.private_messages)
-        turn = self.backend.run_turn(self.name, text, frame=self.frame, include_context=self.debug, private=private)
+        turn = self.backend.run_turn(
+            self.name, text, frame=self.frame, strategy=self.strategy, include_context=self.debug, private=private
+        )
         async with aclosing(clear_status(turn)) as pieces:  # closing it stores the reply so far
             async for piece in pieces:
                 if isinstance(piece, DebugLines):
