@@ -21,7 +21,6 @@ SHOWN_TOGETHER = "shown in one item with a fact that it contradicts"
 NO_PASSAGE_ROOM = "no room for another passage of a document"
 REPEATS_FACT = "repeats a fact of the context"
 
-LIKE_QUESTION_MIN_COSINE = 0.6
 
 
 class ScoredCandidate(NamedTuple):
