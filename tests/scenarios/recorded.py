@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from newton.agent.compaction.background import BackgroundCompactions
 from newton.agent.loop.completion import TokenLimits
 from newton.agent.loop.turn import TurnInput, TurnRunner
 from newton.agent.loop.turn_types import CallerOptions
@@ -79,13 +80,15 @@ class Recorded:
     folder: Path
     model: Witness = field(default_factory=Witness)
     window: int = 24_000
+    background: BackgroundCompactions = field(default_factory=BackgroundCompactions)
     taken: list[tuple[UUID, int]] = field(default_factory=list[tuple[UUID, int]])
 
     @property
     def turns(self) -> TurnRunner:
         runner = able(self.mind, self.model, ChainHeadFiles(self.folder, "here"))
+        compaction = replace(runner.compaction, background=self.background)
         limits = TokenLimits(context=800, conversation=1_200, reply=100, per_day=10**9, window=self.window)
-        return replace(runner, limits=limits)
+        return replace(runner, limits=limits, compaction=compaction)
 
     @property
     def sessions(self) -> SessionService:
@@ -102,6 +105,7 @@ class Recorded:
         before = len(self.model.sent)
         async for _ in self.turns.run(TurnInput(session_id=session_id, text=text, **fields)):
             pass
+        await self.background.cancel()
         self.taken += [(session_id, number) for number in range(before, len(self.model.sent))]
 
     async def reproduced(self) -> list[PromptReproduction]:

@@ -48,7 +48,7 @@ async def forget_matching(mind: Mind, pattern: str) -> None:
 
 async def test_each_prompt_is_reproduced_byte_for_byte_whatever_is_done_later(recorded: Recorded) -> None:
     # the record of a prompt (a); S003 ADR-0043: a snapshot of the exact payload, never overwritten
-    await live(recorded, 40)
+    await live(recorded, 30)
     assert await recorded.differences() == []
     shown = await recorded.reproduced()
     kinds = {one.status for prompt in shown for one in prompt.log}
