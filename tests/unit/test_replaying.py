@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from newton.cognition.assembly import assembler as assembling
 from newton.cognition.assembly import candidate_sections
-from newton.cognition.assembly.assembler import AssemblyInput, assemble
+from newton.cognition.assembly.assembler import assemble
+from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.budget import allocate_budget
 from newton.cognition.assembly.fill import NO_ROOM, FillCandidate, FillPlacement
 from newton.cognition.assembly.order import arrange
