@@ -275,7 +275,7 @@ async def test_a_daemon_that_is_told_to_stop_keeps_what_was_said_until_then(home
             assert (failed.value.status_code, failed.value.code) == (503, "daemon_stopped")
             # a stream that has begun ends with an event, and no chunk says that the reply is complete
             with pytest.raises(openai.APIError, match="shutting down"):
-                while (chunk := await anext(stream)).choices[0].finish_reason is None:
+                while (await anext(stream)).choices[0].finish_reason is None:
                     pass
         with pytest.raises(ApiError, check=has_code("daemon_stopped")):
             await anext(steps)
