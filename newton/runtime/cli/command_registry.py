@@ -224,7 +224,7 @@ BENCH_COMMANDS = {
         "Measure how often a context contains the sentence of a long text that answers.",
     ),
     "artifacts": (
-        "newton.bench.artifacts.benchmark:run_benchmark",
+        "newton.bench.artifacts:run_benchmark",
         "Measure how often a line of a long tool output or pasted text is found again.",
     ),
     "context": ("newton.bench.context:run_benchmark", "Measure the latency of contexts, compared with plain searches."),

@@ -1,1 +1,0 @@
-"""Benchmark of artifacts: whether a line of a long text is found again."""
