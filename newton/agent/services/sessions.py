@@ -11,6 +11,8 @@ from uuid import UUID
 from newton.agent.compaction.service import CompactionService
 from newton.agent.events import publish
 from newton.agent.scope import AgentScope
+from newton.agent.services.event_hooks import EventHooks
+from newton.brain.hook_runner import NO_HOOKS, HookRunner
 from newton.db.pool import Tx
 from newton.dialogue import branches, log, session_close, sessions
 from newton.dialogue.branches import BranchSummary, SessionCheckpoint, SessionExcerpt
@@ -63,6 +65,7 @@ class SessionService:
     scope: AgentScope
     compaction: CompactionService
     conversation_tokens: int
+    hooks: HookRunner = NO_HOOKS
 
     async def list_sessions(self) -> Sequence[BranchSummary]:
         """Return all sessions, least recently used first."""
@@ -82,27 +85,39 @@ class SessionService:
 
     async def begin(self, ref: str | None) -> UUID:
         """Return the id of the session named `ref`, and create it if needed. Without a name, create a new session."""
+        is_new = self.hooks.has_hooks("session_start") and (ref is None or not await self.exists(ref))
         async with self.scope.write() as (tx, ctx):
-            return await get_or_create_session(tx, ref or str(new_id()), agent_id=ctx.agent_id, now=ctx.now)
+            session_id = await get_or_create_session(tx, ref or str(new_id()), agent_id=ctx.agent_id, now=ctx.now)
+        if is_new:
+            await self._event_hooks.run_for_session("session_start", session_id)
+        return session_id
 
     async def close(self, session_id: UUID) -> None:
         """Close a session: its new messages become an episode."""
         async with self.scope.write("agent") as (tx, ctx):
             episodes = await session_close.close_session(tx, session_id=session_id, ctx=ctx)
             self._publish("closed", session_id, episodes=episodes)
+        await self._event_hooks.run_for_session("session_end", session_id)
 
     async def record_events(self, ref: str, events: Sequence[NewEvent]) -> int:
         """Store the events that are not stored yet; return their number. The session is created if needed.
 
-        The `ref` of an event is unique in its session. Raises ConflictError for a known ref with other content.
+        The `ref` of an event is unique in its session. The hooks of the pack may drop events before, and extract
+        relations after. Raises ConflictError for a known ref with other content.
         """
+        kept = await self._event_hooks.run_before_record(events)
         async with self.scope.write("agent") as (tx, ctx):
             session_id = await get_or_create_session(tx, ref, agent_id=ctx.agent_id, now=ctx.now)
-            own = [replace(one, ref=f"{session_id} {one.ref}", session_id=session_id) for one in events]
+            own = [replace(one, ref=f"{session_id} {one.ref}", session_id=session_id) for one in kept]
             recorded = await event_store.record_events(tx, own, ctx=ctx)
             if recorded:
                 self._publish("events_recorded", session_id, events=recorded)
-            return recorded
+        await self._event_hooks.run_after_record(own)
+        return recorded
+
+    @property
+    def _event_hooks(self) -> EventHooks:
+        return EventHooks(scope=self.scope, hooks=self.hooks)
 
     async def append(self, ref: str, lines: Sequence[Message]) -> Sequence[StoredMessage]:
         """Store the messages that are not stored yet; return them. The session is created if needed.
