@@ -8,7 +8,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from pydantic import ValidationError
 
@@ -22,6 +22,9 @@ from newton.content.pack_hooks import (
     check_effect,
 )
 from newton.errors import ConfigError, InputError
+
+if TYPE_CHECKING:
+    from newton.client.context import HookRun
 
 MAX_THREADS = 4  # of functions; a function that does not end occupies one
 INSTANT_MS, FAST_MS = 10, 100
@@ -42,7 +45,7 @@ class HookResult(NamedTuple):
     effect: HookEffect = NO_EFFECT
     problem: str | None = None
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> "HookRun":
         effect = self.effect.model_dump(mode="json", include=set(self.effect.names))
         return {
             "name": self.name,
@@ -62,33 +65,33 @@ class HookRunner:
     _running: dict[str, "Future[object]"] = field(default_factory=dict[str, "Future[object]"])
 
     def has_hooks(self, point: HookPoint) -> bool:
-        return any(hook.on == point for hook in self.hooks)
+        return any(hook.at == point for hook in self.hooks)
 
     async def run(self, point: HookPoint, values: Mapping[str, object]) -> tuple[HookResult, ...]:
         """Run the hooks of a point, one after another, with frozen values. Never raises because of a hook."""
         frozen = freeze(values)
         event_type = values.get("type")
-        wanted = [hook for hook in self.hooks if hook.on == point and (not hook.types or event_type in hook.types)]
+        wanted = [hook for hook in self.hooks if hook.at == point and (not hook.types or event_type in hook.types)]
         return tuple([await self._run_hook(hook, frozen) for hook in wanted])
 
     async def _run_hook(self, hook: PackHook, values: Mapping[str, Any]) -> HookResult:
         started = monotonic_ms()
         try:
             effect = self._evaluate(hook, values) if hook.rule else await self._call(hook, values)
-            check_effect(effect, hook.on)
+            check_effect(effect, hook.at)
         except TimeoutError:
-            return HookResult(hook.name, hook.on, "late", problem=f"no result within {hook.timeout_ms} ms")
+            return HookResult(hook.name, hook.at, "late", problem=f"no result within {hook.timeout_ms} ms")
         except ValidationError as error:
             problem = f"its result is invalid: {error.errors()[0]['msg']}"
         except Exception as error:  # noqa: BLE001 (the code of others may raise anything, and must not break a turn)
             problem = f"{type(error).__name__}: {error}"[:200]
         else:
-            return HookResult(hook.name, hook.on, _classify(monotonic_ms() - started), effect)
-        return HookResult(hook.name, hook.on, _classify(monotonic_ms() - started), problem=problem)
+            return HookResult(hook.name, hook.at, _classify(monotonic_ms() - started), effect)
+        return HookResult(hook.name, hook.at, _classify(monotonic_ms() - started), problem=problem)
 
     def _evaluate(self, hook: PackHook, values: Mapping[str, Any]) -> HookEffect:
-        holds: object = _compile(hook.rule or "", hook.on).execute(
-            {name: values[name] for name in HOOK_VALUES[hook.on]}
+        holds: object = _compile(hook.rule or "", hook.at).execute(
+            {name: values[name] for name in HOOK_VALUES[hook.at]}
         )
         if not isinstance(holds, bool):
             raise TypeError("the rule is neither true nor false")
@@ -101,7 +104,7 @@ class HookRunner:
         future = _threads().submit(self.functions[hook.name], values)
         self._running[hook.name] = future
         returned = await asyncio.wait_for(asyncio.wrap_future(future), hook.timeout_ms / 1_000)
-        return NO_EFFECT if returned is None else HookEffect.model_validate(returned)
+        return NO_EFFECT if returned is None else HookEffect.model_validate(returned, strict=False)
 
 
 NO_HOOKS = HookRunner()
@@ -133,7 +136,7 @@ def load_hooks(hooks: Sequence[PackHook]) -> HookRunner:
 
 def _check_rule(hook: PackHook) -> None:
     try:
-        _compile(hook.rule or "", hook.on)
+        _compile(hook.rule or "", hook.at)
     except InputError as error:
         raise ConfigError(f"The rule of the hook {hook.name!r} is invalid: {error.what}", hint=error.hint) from None
 

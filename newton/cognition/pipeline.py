@@ -9,7 +9,8 @@ from newton.brain.hook_runner import NO_HOOKS, HookRunner
 from newton.clock import Clock, monotonic_ms
 from newton.cognition.assembly.always_on import AlwaysOnSections, list_applicable, select_always_on
 from newton.cognition.assembly.artifact_selection import ArtifactSelector
-from newton.cognition.assembly.assembler import AssemblyInput, AssemblyResult, assemble
+from newton.cognition.assembly.assembler import AssemblyResult, assemble
+from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.budget import (
     ContextBudget,
     allocate_budget,
@@ -190,11 +191,7 @@ class ContextBuilder:
             frame_choice = await self._break_tie(request, choice)
         plan = self._create_plan(request, frame_choice, now, gathered)
         candidate_set = collect_candidates(
-            gathered,
-            request,
-            reach=plan.profile.reach,
-            frame=plan.frame.name,
-            relevance_model=self.relevance_model,
+            gathered, request, reach=plan.profile.reach, frame=plan.frame.name, relevance_model=self.relevance_model
         )
         inputs = self._create_assembly_input(request, gathered, plan, candidate_set)
         score = create_scorer(frame=plan.frame, profile=plan.profile, now=plan.now, signals=candidate_set.signals)
@@ -256,10 +253,7 @@ class ContextBuilder:
     def _select_always_on(
         self, request: ContextBuildRequest, gathered: GatheredSources, frame: Frame
     ) -> AlwaysOnSections:
-        """Return the identity and the censors of the context.
-
-        The triggers of all censors are matched in the process, without a database query.
-        """
+        """Return the identity and the censors of the context. Triggers are matched without a database query."""
         identity, in_force = gathered.always_on.identity, gathered.always_on.censors
         matching = find_matching(in_force, request.input, gathered.recall_result.query.vector)
         triggered = {one.memory_id for one in matching}

@@ -65,7 +65,7 @@ class PackHook(StrictModel):
     """A rule with its effect, or a function that returns the effect."""
 
     name: HookName
-    on: HookPoint = Field(description="The point at which the hook runs.")
+    at: HookPoint = Field(description="The point at which the hook runs.")
     types: tuple[str, ...] = Field(default=(), description="The types of events; empty for all.")
     rule: str | None = Field(default=None, description="A CEL expression: if it is true, the effect takes place.")
     effect: HookEffect | None = Field(default=None, description="The effect of the rule.")
@@ -80,9 +80,9 @@ class PackHook(StrictModel):
             raise ValueError("needs either a `rule` or an `entry_point`")
         if (self.rule is None) != (self.effect is None):
             raise ValueError("needs an `effect` exactly if it has a `rule`")
-        if self.types and self.on not in ("before_record", "after_record"):
+        if self.types and self.at not in ("before_record", "after_record"):
             raise ValueError("has `types`, which only hooks of events can have")
-        check_effect(self.effect, self.on)
+        check_effect(self.effect, self.at)
         return self
 
 

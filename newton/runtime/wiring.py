@@ -118,6 +118,7 @@ class AgentServices(ScopeServices):
             working_set_idle_days=self.settings.working_set_idle_days,
             session_idle_minutes=self.settings.session_idle_minutes,
             sizes=options.build_summary_sizes(self.settings),
+            hooks=self.hooks,
         )
 
     @property
@@ -160,7 +161,7 @@ class AgentServices(ScopeServices):
             self.models,
             self.scope,
             model=self.settings.compaction_model or self.default_model,
-            tokens_per_day=self.settings.summary_tokens_per_day,
+            tokens_per_day=options.summary_tokens_per_day(self.settings),
             is_for_summaries=True,
         )
         return CompactionService(

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.assembly.assembler import AssemblyInput, AssemblyResult, assemble
+from newton.cognition.assembly.assembler import AssemblyResult, assemble
+from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.budget import allocate_budget, reserve_layer
 from newton.cognition.assembly.fact_labels import count_label_tokens, format_day, is_short_lived, label_facts
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_header_tokens

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from newton.cognition.assembly import assembler as assembling
 from newton.cognition.assembly import candidate_sections
-from newton.cognition.assembly.assembler import AssemblyInput, assemble
+from newton.cognition.assembly.assembler import assemble
+from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.budget import allocate_budget, reserve_layer
 from newton.cognition.assembly.fill import NO_ROOM, FillCandidate, FillPlacement
 from newton.cognition.assembly.order import arrange
@@ -89,11 +90,9 @@ def settled(
 ) -> AssemblyInput:
     return AssemblyInput(
         input="What is it?",
-        budget=reserve_layer(allocate_budget(tokens), "documents", tokens),
+        budget=reserve_layer(allocate_budget(tokens), "documents", 1_000),
         profile=PROFILES[profile],
-        identity=IdentitySection(
-            3, (IdentityTenet(tenet_id=new_id(), part="value", text="Honest before kind", tokens=5),)
-        ),
+        identity=IdentitySection(3, (IdentityTenet(tenet_id=new_id(), part="value", text="Be honest", tokens=5),)),
         min_evidence=0.0,
         is_adaptive=False,
         frame_section=TextBlock("## Current Approach: debug\n", 6),

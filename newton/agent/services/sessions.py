@@ -9,9 +9,9 @@ from typing import NamedTuple
 from uuid import UUID
 
 from newton.agent.compaction.service import CompactionService
+from newton.agent.event_hooks import EventHooks
 from newton.agent.events import publish
 from newton.agent.scope import AgentScope
-from newton.agent.services.event_hooks import EventHooks
 from newton.brain.hook_runner import NO_HOOKS, HookRunner
 from newton.db.pool import Tx
 from newton.dialogue import branches, log, session_close, sessions
@@ -85,12 +85,9 @@ class SessionService:
 
     async def begin(self, ref: str | None) -> UUID:
         """Return the id of the session named `ref`, and create it if needed. Without a name, create a new session."""
-        is_new = self.hooks.has_hooks("session_start") and (ref is None or not await self.exists(ref))
-        async with self.scope.write() as (tx, ctx):
-            session_id = await get_or_create_session(tx, ref or str(new_id()), agent_id=ctx.agent_id, now=ctx.now)
-        if is_new:
-            await self._event_hooks.run_for_session("session_start", session_id)
-        return session_id
+        name = ref or str(new_id())
+        async with self._new_session_hooks(name), self.scope.write() as (tx, ctx):
+            return await get_or_create_session(tx, name, agent_id=ctx.agent_id, now=ctx.now)
 
     async def close(self, session_id: UUID) -> None:
         """Close a session: its new messages become an episode."""
@@ -106,7 +103,7 @@ class SessionService:
         relations after. Raises ConflictError for a known ref with other content.
         """
         kept = await self._event_hooks.run_before_record(events)
-        async with self.scope.write("agent") as (tx, ctx):
+        async with self._new_session_hooks(ref), self.scope.write("agent") as (tx, ctx):
             session_id = await get_or_create_session(tx, ref, agent_id=ctx.agent_id, now=ctx.now)
             own = [replace(one, ref=f"{session_id} {one.ref}", session_id=session_id) for one in kept]
             recorded = await event_store.record_events(tx, own, ctx=ctx)
@@ -114,6 +111,14 @@ class SessionService:
                 self._publish("events_recorded", session_id, events=recorded)
         await self._event_hooks.run_after_record(own)
         return recorded
+
+    @asynccontextmanager
+    async def _new_session_hooks(self, ref: str) -> AsyncGenerator[None]:
+        """Run the hooks of the beginning of a session after the block, if the block creates the session."""
+        is_new = self.hooks.has_hooks("session_start") and not await self.exists(ref)
+        yield
+        if is_new and (session_id := await self.find(ref)):
+            await self._event_hooks.run_for_session("session_start", session_id)
 
     @property
     def _event_hooks(self) -> EventHooks:
@@ -124,7 +129,7 @@ class SessionService:
 
         Identical messages without a ref are numbered, so a repeated call stores nothing. Raises as `sessions.append`.
         """
-        async with self.scope.write() as (tx, ctx):
+        async with self._new_session_hooks(ref), self.scope.write() as (tx, ctx):
             session_id = await get_or_create_session(tx, ref, agent_id=ctx.agent_id, now=ctx.now)
             stored = await sessions.append(tx, number_duplicates(lines), session_id=session_id, ctx=ctx)
             if stored:
