@@ -19,6 +19,7 @@ from newton.agent.services.fact_intake import FactIntake
 from newton.agent.services.sessions import SessionService
 from newton.agent.services.working_memory import WorkingMemory, find_active_session
 from newton.brain.chain_heads import ChainHeadFiles
+from newton.brain.hook_runner import NO_HOOKS, HookRunner
 from newton.cognition.pipeline import ContextBuilder
 from newton.content.frames import Frame
 from newton.content.profiles import Profile
@@ -60,6 +61,7 @@ class AgentServices(ScopeServices):
     frames: dict[str, Frame]
     profiles: dict[str, Profile]
     context_builder: ContextBuilder
+    hooks: HookRunner = NO_HOOKS
     skills: Mapping[str, SkillFile] = field(default_factory=dict[str, SkillFile])
     configured_embedder: "Embedder | None" = None
     compactions: BackgroundCompactions = field(default_factory=BackgroundCompactions)
@@ -116,6 +118,7 @@ class AgentServices(ScopeServices):
             working_set_idle_days=self.settings.working_set_idle_days,
             session_idle_minutes=self.settings.session_idle_minutes,
             sizes=options.build_summary_sizes(self.settings),
+            hooks=self.hooks,
         )
 
     @property
@@ -173,7 +176,9 @@ class AgentServices(ScopeServices):
 
     def sessions(self, origin: str, on_event: ProgressCallback = ignore_progress) -> SessionService:
         budget, compaction = options.conversation_budget(self.settings), self.compaction(on_event)
-        return SessionService(scope=self.scope.at(origin), compaction=compaction, conversation_tokens=budget)
+        return SessionService(
+            scope=self.scope.at(origin), compaction=compaction, conversation_tokens=budget, hooks=self.hooks
+        )
 
     def toolset(self, origin: str) -> AgentToolset:
         return AgentToolset(

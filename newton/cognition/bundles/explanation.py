@@ -152,6 +152,7 @@ class BundleExplanation:
             "profile": trace.assembly_input.profile.model_dump(mode="json"),
             "layers": {name: layer.as_json() for name, layer in trace.layers.items()},
             "missing": dict(trace.missing),
+            "hooks": [result.as_json() for result in trace.hooks],
             "candidates": [item.as_json() for item in self.items],
             "missed": {layer: str(item.stored_candidate.memory_id) for layer, item in self.near_misses.items()},
         }
