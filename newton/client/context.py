@@ -71,6 +71,16 @@ class ContextItem(DroppedCandidate):
     features: dict[str, float]
 
 
+class HookRun(TypedDict):
+    """The run of a hook of the pack. `duration` is instant, fast, slow or late; `problem` is why it has no effect."""
+
+    name: str
+    point: str
+    duration: str
+    effect: dict[str, Any]
+    problem: str | None
+
+
 class ContextResponse(TypedDict):
     """A context, with the reason why each memory considered was selected or dropped.
 
@@ -97,6 +107,7 @@ class ContextResponse(TypedDict):
     missing: dict[str, str]
     update: dict[str, Any] | None
     timings_ms: dict[str, float]
+    hooks: list[HookRun]
     considered: dict[str, int]
     items: list[ContextItem]
     dropped: list[DroppedCandidate]

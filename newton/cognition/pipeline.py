@@ -1,10 +1,11 @@
 """Pipeline that builds a context: gather memories, select a frame, budget, score, place, render, store the bundle."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
+from newton.brain.hook_runner import NO_HOOKS, HookRunner
 from newton.clock import Clock, monotonic_ms
 from newton.cognition.assembly.always_on import AlwaysOnSections, list_applicable, select_always_on
 from newton.cognition.assembly.artifact_selection import ArtifactSelector
@@ -31,6 +32,7 @@ from newton.cognition.assembly.sections import (
 )
 from newton.cognition.assembly.working_context import rank_focus
 from newton.cognition.bundles import bundle_store
+from newton.cognition.bundles.assembly_hooks import apply_hook_effects, run_after_assembly, run_before_assembly
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.cache import DEFAULT_COVERAGE_THRESHOLDS, CachedContext, ContextCache, CoverageThresholds
 from newton.cognition.frames import selection
@@ -120,6 +122,7 @@ class ContextBuilder:
     artifact_policy: ArtifactPolicy = DEFAULT_ARTIFACT_POLICY
     web: WebSource | None = None
     relevance_model: RelevanceModel = field(default_factory=load_relevance_model)
+    hooks: HookRunner = NO_HOOKS
 
     async def build(self, request: ContextBuildRequest) -> Bundle:
         """Build the best context for the input within its tokens, and store it unless the request is private.
@@ -182,6 +185,8 @@ class ContextBuilder:
         self, request: ContextBuildRequest, sources: ContextSources, frame_choice: FrameChoice | None
     ) -> CachedContext:
         timer, now = StageTimer(), request.as_of or self.clock.now()
+        hooks_before = await run_before_assembly(self.hooks, request)
+        request = apply_hook_effects(request, hooks_before, self.frames)
         gathered = await sources.gather(request, reach=self._find_widest_reach(request), now=now)
         timer.end_stage("recall")
         vector = gathered.recall_result.query.vector if gathered.core_vector is None else gathered.core_vector
@@ -199,6 +204,7 @@ class ContextBuilder:
         missing = {**gathered.missing, **_describe_omissions(plan.extra, inputs.tasks, inputs.brief)}
         assembled = AssembledContext(plan, inputs, assembly, missing)
         bundle = self._create_bundle(request, assembled, candidate_set, timings_ms=timer.stages)
+        bundle = replace(bundle, hooks=(*hooks_before, *await run_after_assembly(self.hooks, bundle)))
         return CachedContext(
             bundle=bundle,
             built_bundle_id=bundle.bundle_id,

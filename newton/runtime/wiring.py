@@ -23,6 +23,7 @@ from newton.agent.session_data.injections import InjectionService
 from newton.agent.session_data.session_stats import SessionStatsService
 from newton.agent.session_data.session_use import SessionUseRecorder
 from newton.brain.chain_heads import ChainHeadFiles
+from newton.brain.hook_runner import NO_HOOKS, HookRunner
 from newton.cognition.pipeline import ContextBuilder
 from newton.content.frames import Frame
 from newton.content.profiles import Profile
@@ -66,6 +67,7 @@ class AgentServices(ScopeServices):
     frames: dict[str, Frame]
     profiles: dict[str, Profile]
     context_builder: ContextBuilder
+    hooks: HookRunner = NO_HOOKS
     skills: Mapping[str, SkillFile] = field(default_factory=dict[str, SkillFile])
     configured_embedder: "Embedder | None" = None
     compactions: BackgroundCompactions = field(default_factory=BackgroundCompactions)
@@ -125,6 +127,7 @@ class AgentServices(ScopeServices):
             working_set_idle_days=self.settings.working_set_idle_days,
             session_idle_minutes=self.settings.session_idle_minutes,
             sizes=options.build_summary_sizes(self.settings),
+            hooks=self.hooks,
         )
 
     @property
@@ -187,6 +190,7 @@ class AgentServices(ScopeServices):
             compaction=compaction,
             conversation_tokens=budget,
             working_set_tokens=self.settings.working_set_tokens,
+            hooks=self.hooks,
         )
 
     def injections(self, origin: str, trust: Trust | None = None) -> InjectionService:

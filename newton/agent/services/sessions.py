@@ -9,8 +9,10 @@ from typing import Literal, NamedTuple
 from uuid import UUID
 
 from newton.agent.compaction.service import CompactionService
+from newton.agent.event_hooks import EventHooks
 from newton.agent.events import publish
 from newton.agent.scope import AgentScope
+from newton.brain.hook_runner import NO_HOOKS, HookRunner
 from newton.cognition.working_set import working_set_store
 from newton.cognition.working_set.working_set_store import SessionScope
 from newton.db.pool import Tx
@@ -86,6 +88,7 @@ class SessionService:
     compaction: CompactionService
     conversation_tokens: int
     working_set_tokens: int
+    hooks: HookRunner = NO_HOOKS
 
     async def list_sessions(self) -> Sequence[BranchSummary]:
         """Return all sessions, least recently used first."""
@@ -105,34 +108,51 @@ class SessionService:
 
     async def begin(self, ref: str | None) -> UUID:
         """Return the id of the session named `ref`, and create it if needed. Without a name, create a new session."""
-        async with self.scope.write() as (tx, ctx):
-            return await get_or_create_session(tx, ref or str(new_id()), agent_id=ctx.agent_id, now=ctx.now)
+        name = ref or str(new_id())
+        async with self._new_session_hooks(name), self.scope.write() as (tx, ctx):
+            return await get_or_create_session(tx, name, agent_id=ctx.agent_id, now=ctx.now)
 
     async def close(self, session_id: UUID) -> None:
         """Close a session: its new messages become an episode."""
         async with self.scope.write("agent") as (tx, ctx):
             episodes = await session_close.close_session(tx, session_id=session_id, ctx=ctx)
             self._publish("closed", session_id, episodes=episodes)
+        await self._event_hooks.run_for_session("session_end", session_id)
 
     async def record_events(self, ref: str, events: Sequence[NewEvent]) -> int:
         """Store the events that are not stored yet; return their number. The session is created if needed.
 
-        The `ref` of an event is unique in its session. Raises ConflictError for a known ref with other content.
+        The `ref` of an event is unique in its session. The hooks of the pack may drop events before, and extract
+        relations after. Raises ConflictError for a known ref with other content.
         """
-        async with self.scope.write("agent") as (tx, ctx):
+        kept = await self._event_hooks.run_before_record(events)
+        async with self._new_session_hooks(ref), self.scope.write("agent") as (tx, ctx):
             session_id = await get_or_create_session(tx, ref, agent_id=ctx.agent_id, now=ctx.now)
-            own = [replace(one, ref=f"{session_id} {one.ref}", session_id=session_id) for one in events]
+            own = [replace(one, ref=f"{session_id} {one.ref}", session_id=session_id) for one in kept]
             recorded = await event_store.record_events(tx, own, ctx=ctx)
             if recorded:
                 self._publish("events_recorded", session_id, events=recorded)
-            return recorded
+        await self._event_hooks.run_after_record(own)
+        return recorded
+
+    @asynccontextmanager
+    async def _new_session_hooks(self, ref: str) -> AsyncGenerator[None]:
+        """Run the hooks of the beginning of a session after the block, if the block creates the session."""
+        is_new = self.hooks.has_hooks("session_start") and not await self.exists(ref)
+        yield
+        if is_new and (session_id := await self.find(ref)):
+            await self._event_hooks.run_for_session("session_start", session_id)
+
+    @property
+    def _event_hooks(self) -> EventHooks:
+        return EventHooks(scope=self.scope, hooks=self.hooks)
 
     async def append(self, ref: str, lines: Sequence[Message]) -> Sequence[StoredMessage]:
         """Store the messages that are not stored yet; return them. The session is created if needed.
 
         Identical messages without a ref are numbered, so a repeated call stores nothing. Raises as `sessions.append`.
         """
-        async with self.scope.write() as (tx, ctx):
+        async with self._new_session_hooks(ref), self.scope.write() as (tx, ctx):
             session_id = await get_or_create_session(tx, ref, agent_id=ctx.agent_id, now=ctx.now)
             stored = await sessions.append(tx, number_duplicates(lines), session_id=session_id, ctx=ctx)
             if stored:

@@ -22,7 +22,6 @@ NO_PASSAGE_ROOM = "no room for another passage of a document"
 REPEATS_FACT = "repeats a fact of the context"
 
 
-
 class ScoredCandidate(NamedTuple):
     """A memory that was considered for a context, with score, placement and, for a fact, its label."""
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
+from newton.brain.hook_runner import HookResult
 from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.fill import NO_ROOM
 from newton.cognition.assembly.scored_candidate import LayerUsage, ScoredCandidate
@@ -61,7 +62,7 @@ class Bundle:
     `focus` are the memories in the section Current Focus, `recent_ids` the candidates from recent events. `as_of` is
     the past moment that the caller asked for, None for the present. `frame_edition` is the version hash of the frame.
     `missing` maps unavailable sources to reasons. `update` describes an incremental update, None if the context was
-    built anew.
+    built anew. `hooks` are the runs of the hooks of the pack.
     """
 
     bundle_id: UUID
@@ -86,6 +87,7 @@ class Bundle:
     missing: Mapping[str, str]
     timings_ms: Mapping[str, float]
     update: ContextUpdate | None = None
+    hooks: tuple[HookResult, ...] = ()
 
     @property
     def items(self) -> tuple[ScoredCandidate, ...]:
@@ -169,6 +171,7 @@ class Bundle:
             "missing": dict(self.missing),
             "update": self.update.as_json() if self.update else None,
             "timings_ms": {name: round(ms, 3) for name, ms in self.timings_ms.items()},
+            "hooks": [result.as_json() for result in self.hooks],
             "considered": dict(sorted(Counter(c.kind for c in self.candidates).items())),
             "items": [_item_json(c, source=self.find_source(c)) for c in self.items],
             "dropped": [

@@ -162,6 +162,7 @@ class BundleExplanation:
                 trace.filters, trace.assembly_input, (one.features for one in self.items if one.stored_candidate.detail)
             ),
             "missing": dict(trace.missing),
+            "hooks": [result.as_json() for result in trace.hooks],
             "candidates": [item.as_json() for item in self.items],
             "missed": {layer: str(item.stored_candidate.memory_id) for layer, item in self.near_misses.items()},
         }
