@@ -143,12 +143,11 @@ class Settings(BaseModel):
         description="Answer OpenAI clients with quotes of memory, after a sentence that says so, when no model answers."
         " If false, they get an error.",
     )
-    llm_tokens_per_day: int = Field(2_000_000, ge=0, description="Maximum tokens of model calls per agent and UTC day.")
-    summary_tokens_per_day: int = Field(
-        500_000,
+    llm_tokens_per_day: int = Field(
+        2_000_000,
         ge=0,
-        description="Maximum tokens of model calls that summarize conversations, per agent and UTC day. They do not"
-        " count for llm_tokens_per_day.",
+        description="Maximum tokens of model calls per agent and UTC day. Summaries of conversations are not counted;"
+        " they may use a quarter as many.",
     )
     max_output_tokens: int | None = Field(
         None,

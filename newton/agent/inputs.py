@@ -5,18 +5,16 @@ set, such as times and references.
 """
 
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field
 
 from newton.agent.field_types import CleanText, MessageContent, Name, Ref
 from newton.brain.outcomes import Verdict
 from newton.cognition.request import MAX_CONTEXT_TOKENS
 from newton.heart.censors import CensorAction, MatchMode
-from newton.heart.events.tool_results import cut_output
 from newton.heart.facts.conflicts import Settlement
 from newton.heart.identity.tenets import IdentityPart
-from newton.memory.hygiene import MAX_MESSAGE_CHARACTERS
 from newton.memory.lookup import MAX_PAGE_CHARS, PAGE_CHARS
 from newton.memory.memory import Kind
 
@@ -175,28 +173,6 @@ class EpisodeOutcomeInput(ToolInput):
 
     memory_id: str = Field(description="The id of the episode, as a result shows it, or the last characters of the id.")
     outcome: Verdict = Field(description="How the episode ended: success, partial or failure.")
-
-
-class ToolRunInput(ToolInput):
-    """A tool that you ran, and what it returned."""
-
-    tool: Name = Field(description="The name of the tool, such as bash or read_file.")
-    input: dict[str, JsonValue] = Field({}, description='What you gave to it, such as {"command": "make test"}.')
-    output: Annotated[str, AfterValidator(cut_output)] = Field(
-        "", max_length=MAX_MESSAGE_CHARACTERS, description="What it returned, verbatim."
-    )
-    is_error: bool = Field(default=False, description="Whether the call failed.")
-
-
-class NoteExchangeInput(ToolInput):
-    """Store what was said: the user's message and your reply, verbatim. Both become messages of a session. When the
-    session is idle, it becomes an episode, and facts are extracted from what the user said. Add the tools that you ran
-    for the reply: later contexts show their results as data, such as the last error."""
-
-    user: MessageContent = Field(description="The message of the user, in their words.", min_length=1)
-    assistant: MessageContent | None = Field(None, description="Your reply.", min_length=1)
-    tools: list[ToolRunInput] = Field([], max_length=100, description="The tools that you ran, in this order.")
-    session: Ref = Field("mcp", description="The name of the conversation. Use the same name for all of its messages.")
 
 
 class PushTaskInput(ToolInput):

@@ -66,7 +66,8 @@ class TurnMeasurement:
         times: dict[bool, StreamTimes] = {}
         for is_direct in (True, False) if number % 2 else (False, True):
             client, messages = (self.direct, [*earlier, asked]) if is_direct else (self.through, [asked])
-            times[is_direct] = await _time_stream(client, messages, session=branch)
+            body = {"model": MODEL if is_direct else "newton", "messages": messages, "stream": True}
+            times[is_direct] = await _time_stream(client, body, session=branch)
         return times[True], times[False]
 
     @property
@@ -161,10 +162,7 @@ def _client(base_url: str, token: str) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(base_url=base_url, headers=headers, timeout=60, trust_env=False, verify=False)
 
 
-async def _time_stream(
-    client: httpx2.AsyncClient, messages: Sequence[Mapping[str, str]], *, session: str
-) -> StreamTimes:
-    body = {"model": MODEL, "messages": messages, "stream": True}
+async def _time_stream(client: httpx2.AsyncClient, body: Mapping[str, object], *, session: str) -> StreamTimes:
     first_byte = first_token = 0.0
     started = monotonic_ms()
     request = client.stream("POST", "/chat/completions", json=body, headers={"X-Newton-Session": session})

@@ -16,8 +16,8 @@ from newton.dialogue import log, session_summary
 from newton.dialogue.messages import TRUST_OF_ROLE, Message, StoredMessage, describe_call
 from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes, summarize
 from newton.memory import store
+from newton.memory.hygiene import remove_prompt_marks
 from newton.memory.memory import NewMemory, Trust, WriteContext, digest, lowest_trust
-from newton.memory.prompt_marks import remove_prompt_marks
 from newton.memory.representations import SUMMARY_TOKENS, make_short_forms, one_line, to_bullet
 from newton.memory.transitions import PlannedTransition, apply_transitions
 from newton.providers.chat import ToolCall

@@ -11,14 +11,13 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue import log
-from newton.dialogue.artifact_digest import DigestInput, render_digest
-from newton.dialogue.artifact_recorder import ArtifactRecorder
+from newton.dialogue.artifact_storage.artifact_digest import DigestInput, render_digest
+from newton.dialogue.artifact_storage.artifact_recorder import ArtifactRecorder
 from newton.dialogue.artifacts import ArtifactWriter
 from newton.dialogue.brief import brief_store
 from newton.dialogue.compaction import entry_store
 from newton.dialogue.compaction.extractive_summary import RULES_VERSION, truncate_middle
-from newton.dialogue.messages import Message, StoredMessage, dump_calls, shorten_calls, to_memory
-from newton.dialogue.observations import to_observations
+from newton.dialogue.messages import Message, StoredMessage, dump_calls, shorten_calls, to_memory, to_observations
 from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
 from newton.dialogue.view import CompactionEntry
 from newton.errors import ConflictError, InputError, NotFoundError

@@ -13,6 +13,8 @@ from newton.heart.facts.fact_comparison import SimilarityThresholds
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.settings import Settings
 
+SUMMARY_DIVISOR = 4  # of the daily token limit
+
 
 def check_settings(settings: Settings) -> None:
     """Raise ConfigError for settings that contradict each other.
@@ -58,6 +60,11 @@ def build_turn_limits(settings: Settings) -> TokenLimits:
         window=settings.window_tokens,
         working=settings.working_set_tokens,
     )
+
+
+def summary_tokens_per_day(settings: Settings) -> int:
+    """Return the daily token limit of model calls that summarize conversations, apart from that of all other calls."""
+    return settings.llm_tokens_per_day // SUMMARY_DIVISOR
 
 
 def conversation_budget(settings: Settings) -> int:

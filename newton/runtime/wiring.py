@@ -157,7 +157,7 @@ class AgentServices(ScopeServices):
             self.models,
             self.scope,
             model=self.settings.compaction_model or self.default_model,
-            tokens_per_day=self.settings.summary_tokens_per_day,
+            tokens_per_day=options.summary_tokens_per_day(self.settings),
             is_for_summaries=True,
         )
         return CompactionService(

@@ -150,7 +150,7 @@ async def test_everything_else_goes_on_while_it_runs(mind: Mind) -> None:
     model = Waiting()
     talking = Talking(mind, "threshold(share=0.1)", chosen={"model": model})
     await talking.says(*[line for n in range(10) for line in turn(n)])
-    running = asyncio.create_task(talking.asks(most=2_000))
+    running = asyncio.create_task(talking.compacting.compact(await mind.session(), max_tokens=2_000))
     async with asyncio.timeout(60):
         await model.asked.wait()
         assert [type(event) for event in talking.told] == [CompactionStarted]
@@ -171,7 +171,7 @@ async def test_a_run_that_is_stopped_changes_nothing_and_lets_go(mind: Mind) -> 
     model = Waiting()
     talking = Talking(mind, "threshold(share=0.1)", chosen={"model": model})
     await talking.says(*[line for n in range(10) for line in turn(n)])
-    running = asyncio.create_task(talking.asks(most=2_000))
+    running = asyncio.create_task(talking.compacting.compact(await mind.session(), max_tokens=2_000))
     async with asyncio.timeout(60):
         await model.asked.wait()
     running.cancel()
@@ -217,7 +217,7 @@ async def test_a_failure_is_told_and_changes_nothing(mind: Mind) -> None:
     model = Waiting()
     talking = Talking(mind, "threshold(share=0.1)", chosen={"model": model})
     await talking.says(*[line for n in range(10) for line in turn(n)])
-    running = asyncio.create_task(talking.asks(most=2_000))
+    running = asyncio.create_task(talking.compacting.compact(await mind.session(), max_tokens=2_000))
     async with asyncio.timeout(60):
         await model.asked.wait()
         async with mind.db.transaction(mind.agent_id) as tx:

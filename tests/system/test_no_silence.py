@@ -183,3 +183,12 @@ async def test_a_turn_says_what_it_waits_for(db: Database, tmp_path: Path) -> No
         stages = [json.loads(line.removeprefix("data: ")).get("stage") for line in heard if line.startswith("data: ")]
         assert [stage for stage in stages if stage] == ["retrieving", "waiting"]
         assert "event: compaction" in heard[: heard.index("event: delta")]
+
+
+async def test_a_stream_that_fails_before_it_begins_has_a_status(db: Database, tmp_path: Path) -> None:
+    # R8
+    async with served(db, tmp_path, embedding_provider="none") as api, api.http() as http:
+        answer = await http.request(**asks("And now?", stream=True))
+    begun = answer.headers["content-type"].startswith("text/event-stream")  # on a machine that is very busy
+    assert begun or answer.status_code == 503
+    assert "No model is set" in answer.text and '"finish_reason": "stop"' not in answer.text

@@ -258,20 +258,26 @@ async def test_a_daemon_that_is_told_to_stop_keeps_what_was_said_until_then(home
         Client(talk.daemon.url, token=talk.daemon.token) as client,
         aclosing(client.run_turn("ended", "Which ferry?")) as steps,
     ):
-        talk.plays(begins, begins)
-        assert (await anext(steps)).data == {"text": "It is Artemis"}
-        async with talk.client(**{"X-Newton-Session": "as well"}) as other:
-            create: Any = other.chat.completions.create
-            answered = asyncio.create_task(create(model="newton", messages=[user("Which ferry?")]))
+        talk.plays(begins, begins, begins)
+        assert (await anext(step async for step in steps if step.type == "delta")).data == {"text": "It is Artemis"}
+        async with talk.client() as other:
+            create: Any = partial(other.chat.completions.create, model="newton", messages=[user("Which ferry?")])
+            answered = asyncio.create_task(create(extra_headers={"X-Newton-Session": "as well"}))
+            stream = aiter(await create(extra_headers={"X-Newton-Session": "streamed"}, stream=True))
 
             async def asked() -> bool:
-                return len(talk.behind.asked) == 2
+                return len(talk.behind.asked) == 3
 
             await until(asked)
             assert await asyncio.to_thread(talk.daemon.stopped) == 0
-            with pytest.raises(openai.APIError):
+            with pytest.raises(openai.InternalServerError) as failed:
                 await answered
+            assert (failed.value.status_code, failed.value.code) == (503, "daemon_stopped")
+            # a stream that has begun ends with an event, and no chunk says that the reply is complete
+            with pytest.raises(openai.APIError, match="shutting down"):
+                while (await anext(stream)).choices[0].finish_reason is None:
+                    pass
         with pytest.raises(ApiError, check=has_code("daemon_stopped")):
             await anext(steps)
-        for session in ("ended", "as well"):
+        for session in ("ended", "as well", "streamed"):
             assert await talk.lines(session) == {session: ["Which ferry?", "It is Artemis"]}

@@ -84,12 +84,9 @@ async def test_a_failure_is_an_error_that_the_client_shows(
         await said(talk, user(KNOWN), session=named())
     assert failed.value.code == code and failed.value.message
     assert failed.value.status_code == (503 if kind is openai.InternalServerError else failed.value.status_code)
-    # so it is in a stream that has not begun
-    talk.plays(*[response] * 2)
-    with pytest.raises(kind) as at_once:
-        await said(talk, user(KNOWN), session=named(), stream=True)
-    assert at_once.value.body == failed.value.body
-    # one that has begun says it in an event
+    talk.plays(says(["Well."]))
+    await said(talk, user(KNOWN), session=named())
+    # a stream that has begun says it in an event
     begun = asyncio.Event()
 
     async def fails_late(wire: Wire) -> None:
@@ -133,14 +130,10 @@ async def test_without_a_model_a_request_has_an_error_status_and_is_stored(home:
     # R8
     session = named()
     async with talking(home, behind, OPENAI_BASE_URL="") as talk:
-        for stream in (False, True):  # a stream has not begun before it is known that there is no model
-            with pytest.raises(openai.InternalServerError, match="No model is set") as failed:
-                await said(talk, user(f"Is it {stream}?"), session=session, stream=stream)
-            assert failed.value.status_code == 503
-        assert [text for texts in (await talk.lines(session)).values() for text in texts] == [
-            "Is it False?",
-            "Is it True?",
-        ]
+        with pytest.raises(openai.InternalServerError, match="No model is set") as failed:
+            await said(talk, user("Is it kept?"), session=session)
+        assert (failed.value.status_code, failed.value.code) == (503, "provider_error")
+        assert await talk.lines(session) == {session: ["Is it kept?"]}
 
 
 @pytest.mark.parametrize("options", [{"response_format": FORMAT}, {"tools": [WEATHER]}, {"n": 2}])

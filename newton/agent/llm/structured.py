@@ -55,10 +55,9 @@ class StructuredLLM:
                 tx, agent_id=self.scope.agent_id, now=self.scope.now(), of_summaries=self.is_for_summaries
             )
         if used + self.scope.count_tokens(prompt) + max_tokens > self.tokens_per_day:
-            setting = "NEWTON_SUMMARY_TOKENS_PER_DAY" if self.is_for_summaries else "NEWTON_LLM_TOKENS_PER_DAY"
             raise TokenQuotaError(
                 f"This call needs more model tokens than are left of today's {self.tokens_per_day:,}.",
-                hint=f"Raise {setting}, or wait until tomorrow.",
+                hint="Raise NEWTON_LLM_TOKENS_PER_DAY, or wait until tomorrow.",
             )
         received, reply, failed, messages = list[str](), None, False, [ChatMessage("user", prompt)]
         try:

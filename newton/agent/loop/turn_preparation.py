@@ -138,13 +138,7 @@ class TurnPreparer:
         """Build the context and, unless a censor or a limit forbids a model call, the request to the model."""
         if check.blocks:
             return await self._prepare_without_model(turn, CENSOR_MESSAGE)
-        chat = ChatService(
-            scope=self.scope,
-            model=self.model,
-            limits=self.limit_reply(turn.options),
-            purpose=turn.private.purpose if turn.private else "turn",
-            on_event=self.on_event,
-        )
+        chat = self._create_chat(turn)
         count_tokens, session_id = self.scope.count_tokens, turn.input.session_id
         if reason := await chat.get_refusal_reason(count_tokens(turn.recorded.text)):
             return await self._prepare_without_model(turn, reason)
@@ -180,6 +174,15 @@ class TurnPreparer:
             exempt_censors=check.explained,
         )
         return PreparedTurn(context=context, tool_loop=tool_loop, view=full_view, budget=budget)
+
+    def _create_chat(self, turn: RunningTurn) -> ChatService:
+        return ChatService(
+            scope=self.scope,
+            model=self.model,
+            limits=self.limit_reply(turn.options),
+            purpose=turn.private.purpose if turn.private else "turn",
+            on_event=self.on_event,
+        )
 
     async def _load_view(self, turn: RunningTurn, *, max_tokens: int) -> Sequence[ViewMessage]:
         """Return the conversation of the turn; for a private turn, the stored messages of its session come first."""

@@ -1,28 +1,24 @@
 """Assembly of a context: reject candidates, place the rest within the budget, and render. Pure."""
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from uuid import UUID
 
 from newton.cognition.assembly.artifact_selection import (
     ALREADY_SENT,
-    DEFAULT_ARTIFACT_SELECTOR,
     DOCUMENT_LAYER,
     SESSION_LAYER,
-    ArtifactSelector,
     add_artifact_reason,
     select_artifacts,
 )
-from newton.cognition.assembly.budget import ContextBudget
+from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.candidate_sections import build_candidate_sections
 from newton.cognition.assembly.deduplicator import Deduplicator
-from newton.cognition.assembly.fact_labels import FactLabel
 from newton.cognition.assembly.fill import FillCandidate, FillPlacement, fill
 from newton.cognition.assembly.render import (
     FENCE_GROUP,
     FENCED_KINDS,
     LAYERS_BY_DAY,
-    DayTokens,
     TextBlock,
     render,
     render_memory,
@@ -36,18 +32,15 @@ from newton.cognition.assembly.scored_candidate import (
     reject_surplus_passages,
     resize_long_candidate,
 )
-from newton.cognition.assembly.sections import NO_TASKS, BriefSection, CensorSection, IdentitySection, TaskSection
+from newton.cognition.assembly.sections import IdentitySection
 from newton.cognition.assembly.working_context import find_state_reason
 from newton.cognition.content_words import extract_content_words, is_empty_remark
-from newton.cognition.request import SentMessages
 from newton.cognition.scoring.observation_choice import ObservationVerdict
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.cognition.sources.signals import asks_for_whole_range
-from newton.content.profiles import Profile
 from newton.memory.memory import past_reason
 from newton.memory.question_detection import contains_question
 from newton.memory.search_types import RetrievedMemory
-from newton.memory.time_expressions import TimeRange
 from newton.memory.time_search import DATED_KINDS
 
 INEFFECTIVE_PENALTY = 10.0  # more than any score
@@ -63,54 +56,6 @@ PROBABILITY_INDEX = FEATURE_NAMES.index("probability")
 
 # Kinds of verbatim text: they need no minimum evidence unless the context is adaptive.
 VERBATIM_KINDS = frozenset({"exchange", "passage"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssemblyInput:
-    """Everything besides the candidates that determines a context. It is stored with the bundle for replay.
-
-    Minimums: `min_evidence` applies to derived memories; `relevance_floor` is the minimum probability of being
-    relevant, 0 to use the whole budget, and does not apply to messages of `session_id`. `is_adaptive` leaves out weak
-    matches. `triggered` are procedures that the input asks for; `unranked` are memories found without a search, which
-    need no evidence. Lines: `focus` are the session's messages that are not sent, best first; `open_decisions` are
-    pending decisions that are not candidates; `extra` are lines of the caller. `time_ranges` are the times that the
-    input asks for. `empty_range_note` says that memory has nothing from them, `nothing_known_note` that it has nothing
-    on a question (None if not searched). `item_id_tokens` are the tokens of an id in a line, 0 without ids, and
-    `cut_id_tokens` those in the line of a long text that is cut, which always has its id.
-    `relation_evidence` maps relations to candidate facts that state them. `observations` says of events whether they
-    are chosen, and why; other events are judged like other memories.
-    """
-
-    input: str
-    budget: ContextBudget
-    profile: Profile
-    identity: IdentitySection
-    min_evidence: float
-    is_adaptive: bool
-    frame_section: TextBlock
-    censors: CensorSection
-    focus: Sequence[RetrievedMemory]
-    open_decisions: Sequence[RetrievedMemory]
-    calibration_note: TextBlock | None
-    triggered: frozenset[UUID]
-    unranked: frozenset[UUID]
-    sent_messages: SentMessages | None
-    extra: Sequence[TextBlock]
-    header_tokens: Mapping[str, int]
-    day_tokens: DayTokens
-    relevance_floor: float = 0.0
-    session_id: UUID | None = None
-    artifact_selector: ArtifactSelector = DEFAULT_ARTIFACT_SELECTOR
-    time_ranges: Sequence[TimeRange] = ()
-    tasks: TaskSection = NO_TASKS
-    brief: BriefSection = field(default_factory=BriefSection)
-    empty_range_note: TextBlock | None = None
-    nothing_known_note: TextBlock | None = None
-    item_id_tokens: int = 0
-    cut_id_tokens: int = 0
-    fact_labels: Mapping[UUID, FactLabel] = field(default_factory=dict[UUID, FactLabel])
-    relation_evidence: Mapping[UUID, Sequence[UUID]] = field(default_factory=dict[UUID, Sequence[UUID]])
-    observations: Mapping[UUID, ObservationVerdict] = field(default_factory=dict[UUID, ObservationVerdict])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

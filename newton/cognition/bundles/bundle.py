@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
-from newton.cognition.assembly.assembler import AssemblyInput
+from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.fill import NO_ROOM
 from newton.cognition.assembly.scored_candidate import LayerUsage, ScoredCandidate
 from newton.cognition.assembly.sections import IdentitySection

@@ -55,14 +55,14 @@ _ASKS_PAST = re.compile(
 
 
 class ObservationVerdict(NamedTuple):
-    """Whether an observation is chosen for the context, and why."""
+    """The choice of an observation for a context, or its rejection, and the reason."""
 
     is_chosen: bool
     reason: str
 
 
 class _InputCues(NamedTuple):
-    """What an input asks for: the repair of something, a failure, or any result of a tool."""
+    """The request of an input: the repair of something, a failure, or any result of a tool."""
 
     is_fix: bool
     asks_failure: bool

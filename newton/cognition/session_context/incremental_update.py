@@ -6,13 +6,13 @@ from typing import NamedTuple
 from uuid import UUID
 
 from newton.cognition.assembly.assembler import (
-    AssemblyInput,
     AssemblyResult,
     compose,
     find_exclusion_reason,
     select_focus,
     to_fill_candidate,
 )
+from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.deduplicator import Deduplicator
 from newton.cognition.assembly.fill import FillPlacement
 from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate, limit_new_passages

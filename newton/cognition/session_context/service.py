@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from newton.clock import monotonic_ms
-from newton.cognition.assembly.assembler import AssemblyInput
+from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.fact_labels import count_label_tokens, label_facts
 from newton.cognition.bundles import bundle_store
 from newton.cognition.bundles.bundle import Bundle, ContextUpdate, RefreshMethod
@@ -315,7 +315,7 @@ def _create_refresh_input(cached: CachedContext, request: ContextBuildRequest, s
         used_tokens=cached.bundle.tokens,
         stale_reasons=[
             *state.changes.stale_reasons,
-            *_list_changed_sections(cached.session_data, state.session_data),
+            *staleness.list_changed_sections(cached.session_data, state.session_data),
             *_list_outdated_labels(cached.bundle, state),
         ],
         added_count=len(state.lines) + len(state.new_matches.additions) + len(state.observations),
@@ -344,20 +344,6 @@ def _append_input(topic: TopicInputs, request: ContextBuildRequest, state: _Curr
     return topic.append(request.input, state.cue.vector, pending_frame=suggested)
 
 
-def _list_changed_sections(before: SessionContextData, now: SessionContextData) -> list[str]:
-    """Return a text for each changed section, of those that need no search, such as the identity."""
-    old, new = before.session_state, now.session_state
-    pairs = {
-        "identity": (before.always_on.identity, now.always_on.identity),
-        "censors": (before.always_on.censors, now.always_on.censors),
-        "calibration note": (old.calibration_note, new.calibration_note),
-        "tasks": (before.task_stack, now.task_stack),
-        "brief of the session": (old.brief, new.brief),
-        "open decisions": (_index_texts(old.open_decisions), _index_texts(new.open_decisions)),
-    }
-    return [f"the {name} changed" for name, (was, is_now) in pairs.items() if was != is_now]
-
-
 def _list_outdated_labels(bundle: Bundle, state: _CurrentState) -> list[str]:
     """Return why labels of facts are out of date. Labels depend on the day and on contradicting facts."""
     has_facts = any(c.kind == "fact" for c in bundle.items)
@@ -365,10 +351,6 @@ def _list_outdated_labels(bundle: Bundle, state: _CurrentState) -> list[str]:
     reasons = ["the labels of its facts were made on another day"] if has_facts and not is_same_day else []
     is_contested = any(found.contradicted_ids for found in state.new_matches.memories)
     return [*reasons, "a new fact contradicts another one"] if is_contested else reasons
-
-
-def _index_texts(memories: Sequence[RetrievedMemory]) -> Mapping[UUID, str]:
-    return {found.memory_id: found.summary for found in memories}
 
 
 def _find_overflow_reason(cached: CachedContext, request: ContextBuildRequest, state: _CurrentState) -> str | None:

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from newton.cognition.bundles.cache import CachedContext
 from newton.cognition.session_context.incremental_update import NEW_MEMORY_SCORE
+from newton.cognition.sources.gathered_data import SessionContextData
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.heart import procedures
@@ -162,3 +163,21 @@ async def _load_memories(tx: Tx, cached: CachedContext, cosines: Mapping[UUID, f
         return ()
     found = await fetch_memories(tx, list(cosines), agent_id=cached.bundle.agent_id, moment=None)
     return [f._replace(similarity=cosines[f.memory_id], relevance=max(cosines[f.memory_id], 0.0)) for f in found]
+
+
+def list_changed_sections(before: SessionContextData, now: SessionContextData) -> list[str]:
+    """Return a text for each changed section, of those that need no search, such as the identity."""
+    old, new = before.session_state, now.session_state
+    pairs = {
+        "identity": (before.always_on.identity, now.always_on.identity),
+        "censors": (before.always_on.censors, now.always_on.censors),
+        "calibration note": (old.calibration_note, new.calibration_note),
+        "tasks": (before.task_stack, now.task_stack),
+        "brief of the session": (old.brief, new.brief),
+        "open decisions": (_index_texts(old.open_decisions), _index_texts(new.open_decisions)),
+    }
+    return [f"the {name} changed" for name, (was, is_now) in pairs.items() if was != is_now]
+
+
+def _index_texts(memories: Sequence[RetrievedMemory]) -> Mapping[UUID, str]:
+    return {found.memory_id: found.summary for found in memories}

@@ -149,13 +149,18 @@ found as materialized (
     (
         select m.memory_id
         from unnest($10::timestamptz[], $11::timestamptz[]) as r (starts_at, ends_at)
-        join memory.memories as m
-            on m.agent_id = $1
-            and m.kind = 'event'
-            and m.occurred_at >= coalesce(r.starts_at, '-infinity')
-            and m.occurred_at < coalesce(r.ends_at, 'infinity')
-        order by m.occurred_at desc, m.memory_id desc
-        limit $9
+        -- lateral, because for a join the planner would read all events first, also without a range
+        cross join lateral (
+            select memory_id
+            from memory.memories
+            where
+                agent_id = $1
+                and kind = 'event'
+                and occurred_at >= coalesce(r.starts_at, '-infinity')
+                and occurred_at < coalesce(r.ends_at, 'infinity')
+            order by occurred_at desc, memory_id desc
+            limit $9
+        ) as m
     )
 ),
 known as materialized (

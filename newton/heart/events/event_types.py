@@ -8,9 +8,8 @@ from datetime import datetime
 from typing import cast
 
 from newton.errors import InputError
-from newton.memory.hygiene import redact_secrets
+from newton.memory.hygiene import redact_secrets, remove_prompt_marks
 from newton.memory.memory import Outcome
-from newton.memory.prompt_marks import remove_prompt_marks
 from newton.memory.representations import ELLIPSIS, one_line
 
 Json = str | int | float | bool | None | Sequence["Json"] | Mapping[str, "Json"]

@@ -143,6 +143,7 @@ MISSING_SOURCE_EFFECTS = {
     "events": "the context has no recent events",
     "input embedding": "the frame was selected by the whole input",
     "session artifacts": "the context has no artifacts of the session",
+    "tool results": "the context has no results of tools",
     "web search": "the web was not searched",
     "censors by meaning": "censors were matched by words only",
     "procedures": "a requested procedure may be missing",

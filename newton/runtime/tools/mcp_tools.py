@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 from newton.agent import artifact_inputs, decision_inputs, inputs, session_inputs
 from newton.agent.document_inputs import DeleteDocumentInput, DocumentsInput, IngestDocumentInput
+from newton.agent.exchange_inputs import NoteExchangeInput
 from newton.agent.inputs import ToolInput
 from newton.agent.loop.tools import ToolResult, parse_input
 from newton.agent.memory_inputs import ListMemoriesInput
@@ -152,7 +153,7 @@ TOOLS: Mapping[str, McpTool] = {
     "brief": _reader(session_inputs.ShowBriefInput, session_tools.show_brief),
     "close_brief_item": _writer(session_inputs.CloseBriefItemInput, session_tools.close_brief_item),
     # a record of what was said is no act: it warns of what a censor forbids, and is stored
-    "note_exchange": McpTool(inputs.NoteExchangeInput, "adds", session_tools.note_exchange),
+    "note_exchange": McpTool(NoteExchangeInput, "adds", session_tools.note_exchange),
     "artifacts": _reader(artifact_inputs.SessionArtifactsInput, artifact_tools.list_artifacts),
     "read_artifact": _reader(artifact_inputs.ReadSessionArtifactInput, artifact_tools.read_artifact),
     "diff_artifact": _reader(artifact_inputs.DiffArtifactInput, artifact_tools.diff_artifact),

@@ -4,6 +4,7 @@ import json
 from datetime import datetime
 
 from newton.agent import inputs, session_inputs
+from newton.agent.exchange_inputs import NoteExchangeInput, ToolRunInput
 from newton.agent.loop.tools import ToolResult
 from newton.agent.services.tasks import TaskService
 from newton.dialogue.messages import Message
@@ -101,7 +102,7 @@ async def _answer(tasks: TaskService, task: Task) -> ToolResult:
     return ToolResult(to_task_change(task, await tasks.tree()).model_dump(mode="json"))
 
 
-async def note_exchange(caller: ToolCaller, args: inputs.NoteExchangeInput) -> ToolResult:
+async def note_exchange(caller: ToolCaller, args: NoteExchangeInput) -> ToolResult:
     """Store a message of the user, the reply to it and the results of the tools, as the client reports them.
 
     The trust of the message is at most the caller's. A matching censor only warns, because the messages were sent
@@ -123,12 +124,12 @@ async def note_exchange(caller: ToolCaller, args: inputs.NoteExchangeInput) -> T
     return ToolResult({name: value for name, value in fields.items() if value})
 
 
-def _to_event(run: inputs.ToolRunInput, *, at: datetime) -> NewEvent:
+def _to_event(run: ToolRunInput, *, at: datetime) -> NewEvent:
     outcome = ToolOutcome(run.tool, json.dumps(run.input, ensure_ascii=False), run.output, run.is_error)
     return NewEvent(ref=str(new_id()), event=to_event(outcome, occurred_at=at), is_tool_result=True)
 
 
-async def _check_exchange(caller: ToolCaller, args: inputs.NoteExchangeInput) -> str | None:
+async def _check_exchange(caller: ToolCaller, args: NoteExchangeInput) -> str | None:
     """Return the warning of a censor that matches the reply or the user's message; None if none matches."""
     gate = caller.newton.action_gate(caller.origin)
     checks = [await gate.check(args.assistant, "action")] if args.assistant else []
