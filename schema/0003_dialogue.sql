@@ -362,6 +362,24 @@ create table dialogue.leases (
 call runtime.isolate('dialogue.leases');
 grant select, insert, update (holder, expires_at) on dialogue.leases to newton_app;
 
+-- Readings in full of a message that an entry replaces: signs that the entry left out too much.
+create table dialogue.entry_rereads (
+    agent_id uuid not null,
+    session_id uuid not null,
+    entry_id uuid not null,
+    position integer not null check (position >= 0),
+    read_at timestamptz not null,
+    origin text not null check (origin <> ''),
+    primary key (agent_id, session_id, entry_id, position),
+    foreign key (agent_id, session_id, entry_id)
+        references dialogue.compaction_entries (agent_id, session_id, entry_id) on delete cascade
+);
+
+comment on column dialogue.entry_rereads.position is 'The message that was read.';
+
+call runtime.isolate('dialogue.entry_rereads');
+grant select, insert on dialogue.entry_rereads to newton_app;
+
 -- The brief of a session: goals, deadlines, rules, constraints and open items, word for word as they were said. They are
 -- kept apart from the messages and their summaries, so that no summary can lose or change them.
 create table dialogue.brief_items (
@@ -425,10 +443,14 @@ create table dialogue.compaction_runs (
     duration_ms real not null check (duration_ms >= 0),
     tokens_before integer not null,
     tokens_after integer not null,
+    tokens_spent integer not null check (tokens_spent >= 0),
     error text check (error <> ''),
     primary key (agent_id, session_id, run_id),
     foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id)
 );
+
+comment on column dialogue.compaction_runs.tokens_spent is
+'Tokens of the prompts and answers of the model in this run, by the local token counter; 0 without a model.';
 
 call runtime.isolate('dialogue.compaction_runs');
 grant select, insert on dialogue.compaction_runs to newton_app;

@@ -38,6 +38,12 @@ class CompactSessionInput(ToolInput):
     )
 
 
+class CompactionStatsInput(ToolInput):
+    """Show the compactions of a conversation by strategy: runs, tokens saved and spent, durations, and wrong cuts."""
+
+    session: Ref = Field(description="The name of the conversation.")
+
+
 class ListCompactionsInput(ToolInput):
     """List the compactions of a conversation: texts that a model receives in place of older messages."""
 

@@ -20,6 +20,7 @@ APPEND_ONLY = {
     "dialogue.injection_removals",
     "dialogue.compaction_runs",
     "dialogue.brief_items",
+    "dialogue.entry_rereads",
     "dialogue.brief_closings",
     "dialogue.task_transitions",
     "heart.events",

@@ -213,6 +213,10 @@ async def conversing(tx: Tx, session_id: UUID, ctx: WriteContext) -> None:
     of: dict[str, UUID] = {"agent_id": ctx.agent_id, "session_id": session_id}
     made = entry(0, 1, before=100)
     assert await entry_store.save_if_unchanged(tx, [made], sources=await log.load_sources(tx, **of), **of)
+    read_again = await tx.fetchval(
+        "select memory_id from memory.memories where thread_id = $1 and kind = 'exchange' and position = 0", session_id
+    )
+    await entry_store.record_rereads(tx, [read_again], ctx=ctx)
     await entry_store.restore(tx, made.entry_id, session_id=session_id, ctx=ctx)
     assert await leases.acquire(tx, made.entry_id, "turn", seconds=60, **of)
     await entry_store.record_run(tx, CompactionRun("threshold", NOON, 1.5, 100, 10), **of)

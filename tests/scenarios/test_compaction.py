@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from newton.dialogue.compaction.adaptation import MAX_FACTOR, MIN_ENTRIES
 from newton.dialogue.compaction.progress_events import (
     EVENT_NAMES,
     CompactionCompleted,
@@ -366,3 +367,21 @@ async def test_what_keeps_a_session_above_its_limit_is_named(mind: Mind) -> None
     assert outcome.obstacles[0].reason == "the current turn is never compacted"
     assert outcome.obstacles[0].tokens > 2_000
     assert sum(obstacle.tokens for obstacle in outcome.obstacles) == outcome.after.tokens
+
+
+async def test_wrong_cuts_are_counted_and_make_a_strategy_wait(mind: Mind) -> None:
+    # S003-F3, S003-20: a restored entry and a message that is read in full again are wrong cuts
+    talking = Talking(mind, "threshold(recent=2, target=0.1)")
+    await talking.turns([turn(n, work=1) for n in range(40)], most=3_000)
+    before = {one.strategy: one for one in await talking.doors.get_compaction_stats("s1")}["threshold"]
+    assert (before.restored, before.reread, before.factor) == (0, 0, 1.0) and before.entries >= MIN_ENTRIES
+    entries = [one.entry for one in await talking.doors.list_entries("s1")]
+    for entry in entries[:3]:
+        await talking.doors.restore("s1", str(entry.entry_id))
+    async with mind.scope.transaction() as tx:
+        positions = [entry.first for entry in entries[3:6]]
+        query = "select memory_id from memory.memories where kind = 'exchange' and position = any($1)"
+        read = [row[0] for row in await tx.fetch(query, positions)]
+    await mind.verbs.record_access(read)
+    after = {one.strategy: one for one in await talking.doors.get_compaction_stats("s1")}["threshold"]
+    assert (after.restored, after.reread) == (3, 3) and 1 < after.factor <= MAX_FACTOR

@@ -15,6 +15,7 @@ from newton.dialogue import leases, log, tasks
 from newton.dialogue.brief import brief_store
 from newton.dialogue.brief.brief_items import BriefDraft
 from newton.dialogue.compaction import entry_store, extractive_summary, llm_summary, progress_events
+from newton.dialogue.compaction.adaptation import adapt_preset
 from newton.dialogue.compaction.brief_filter import remove_brief_items
 from newton.dialogue.compaction.entry_store import CompactionRun
 from newton.dialogue.compaction.obstacles import CompactionObstacle, list_obstacles
@@ -81,7 +82,8 @@ class _CompactionState:
 class CompactionService:
     """Compaction for one agent. Without a model, or if the model fails, summaries are extracted from the text.
 
-    `background` runs the compactions that no turn waits for.
+    `background` runs the compactions that no turn waits for. The strategies in `without_model` use no model, because it
+    cost more tokens than it saved. `configured` is the preset of the settings if `preset` is adapted to feedback.
     """
 
     scope: AgentScope
@@ -91,6 +93,8 @@ class CompactionService:
     on_event: Callable[[CompactionEvent], None] = ignore_progress
     breaker: CircuitBreaker = field(default_factory=create_breaker)
     new_budget: Callable[[], CallBudget] = CallBudget
+    configured: CompactionPreset | None = None
+    without_model: frozenset[str] = frozenset()
     background: BackgroundCompactions = field(default_factory=BackgroundCompactions)
 
     def with_strategy(self, strategy: str | None) -> "CompactionService":
@@ -113,11 +117,12 @@ class CompactionService:
         loaded = await self._fold_tasks(session_id)
         if not self._is_due(loaded.view, max_tokens, loaded.pinned):
             return loaded.view
+        service = await self._adapt(max_tokens)
         relay = _EventRelay(self.on_event)
-        compact = partial(replace(self, on_event=relay).compact, session_id, max_tokens=max_tokens)
+        compact = partial(replace(service, on_event=relay).compact, session_id, max_tokens=max_tokens)
         await self.background.start(key, compact).wait(seconds=TURN_SECONDS)
         relay.on_event = ignore_progress
-        return await self.preview(session_id, max_tokens=max_tokens)
+        return await service.preview(session_id, max_tokens=max_tokens)
 
     def compact_ahead(self, session_id: UUID, view: Sequence[ViewMessage], *, new_tokens: int, max_tokens: int) -> None:
         """Compact a session in the background after a turn, before the next turn needs it.
@@ -145,6 +150,9 @@ class CompactionService:
         loaded = await self._fold_tasks(session_id)
         if not self._is_due(loaded.view, max_tokens, loaded.pinned):
             return loaded.view
+        service = await self._adapt(max_tokens)
+        if not service._is_due(loaded.view, max_tokens, loaded.pinned):
+            return loaded.view
         async with self.scope.transaction() as tx:
             if not await leases.acquire(tx, holder, "compaction", **key, seconds=LEASE_SECONDS):
                 return loaded.view
@@ -152,7 +160,7 @@ class CompactionService:
             session_id=session_id, max_tokens=max_tokens, holder=holder, loaded=loaded, budget=self.new_budget()
         )
         try:
-            await self._run_strategies(state)
+            await service._run_strategies(state)
         finally:
             async with self.scope.transaction() as tx:
                 await leases.release(tx, holder, "compaction", **key)
@@ -168,6 +176,15 @@ class CompactionService:
         loaded = await self._load(session_id)
         return list_obstacles(self._view_state(loaded, max_tokens))
 
+    async def _adapt(self, max_tokens: int) -> "CompactionService":
+        """Return the service with the configured strategies adapted to the feedback on their cuts."""
+        configured = self.configured or self.preset
+        async with self.scope.transaction() as tx:
+            feedback = await entry_store.list_feedback(tx, agent_id=self.scope.agent_id)
+        without_model = frozenset(one.strategy for one in feedback if not one.is_model_worthwhile)
+        preset = adapt_preset(configured, feedback, max_tokens=max_tokens)
+        return replace(self, preset=preset, configured=configured, without_model=without_model)
+
     async def _fold_tasks(self, session_id: UUID) -> LoadedView:
         async with self.scope.write() as (tx, ctx):
             return await tasks.fold_ended_tasks(tx, **self._key(session_id), now=ctx.now, count_tokens=ctx.count_tokens)
@@ -179,9 +196,9 @@ class CompactionService:
 
     async def preview(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
         """Return the messages that `compact` would return without a model. Stores nothing."""
-        service, budget = replace(self, model=None), CallBudget(calls=0)
+        service, budget = replace(await self._adapt(max_tokens), model=None), CallBudget(calls=0)
         loaded = await self._load(session_id)
-        for strategy in self.preset.strategies:
+        for strategy in service.preset.strategies:
             for _ in range(MAX_ROUNDS):
                 state = self._view_state(loaded, max_tokens)
                 blocks = [block for block in strategy.plan(state) if refusal_reason(block, state) is None]
@@ -201,7 +218,7 @@ class CompactionService:
     async def _run_strategy(
         self, strategy: CompactionStrategy, blocks: Sequence[CompactionBlock], state: _CompactionState
     ) -> bool:
-        started, before = monotonic_ms(), count_view_tokens(state.loaded.view)
+        started, before, spent = monotonic_ms(), count_view_tokens(state.loaded.view), state.budget.spent
         room = self._view_state(state.loaded, state.max_tokens).max_tokens
         self.on_event(
             progress_events.CompactionStarted(strategy=strategy.name, current=before, max=room, time=self.scope.now())
@@ -218,7 +235,8 @@ class CompactionService:
             exhausted = is_full and not strategy.plan(self._view_state(state.loaded, state.max_tokens))
         elif reason is None:
             reason = "no summary is shorter than the messages that it would replace"
-        run = CompactionRun(strategy.name, self.scope.now(), monotonic_ms() - started, before, after, reason)
+        duration_ms, spent = monotonic_ms() - started, state.budget.spent - spent
+        run = CompactionRun(strategy.name, self.scope.now(), duration_ms, before, after, spent, reason)
         await self._record_run(run, state.session_id, exhausted=exhausted)
         return reason is None
 
@@ -227,7 +245,7 @@ class CompactionService:
     ) -> None:
         """Summarize the blocks and store the summaries. Raises ConflictError if the session was changed meanwhile."""
         view_state, unsaved, saved = self._view_state(state.loaded, state.max_tokens), list[CompactionEntry](), 0
-        selected = state.budget.select_blocks(blocks)
+        selected = set[int]() if strategy.name in self.without_model else state.budget.select_blocks(blocks)
         for number, block in enumerate(blocks, start=1):
             budget, entry = state.budget if block.first in selected else CallBudget(calls=0), None
             if refusal_reason(block, view_state) is None:

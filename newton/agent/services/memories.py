@@ -7,6 +7,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from newton.agent.scope import AgentScope
+from newton.dialogue.compaction import entry_store
 from newton.errors import InputError
 from newton.heart import episodes
 from newton.heart.entities.subject_rank import demote_other_subjects
@@ -144,8 +145,10 @@ class MemoryService:
         return replace(recalled, memories=memories)
 
     async def record_access(self, memory_ids: Sequence[UUID]) -> None:
+        """Record that memories were read in full, also for the compaction entries that replace them."""
         async with self.scope.write() as (tx, ctx):
             await store.record_access(tx, memory_ids, agent_id=ctx.agent_id, now=ctx.now)
+            await entry_store.record_rereads(tx, memory_ids, ctx=ctx)
 
     def _publish(self, result: RememberResult, kind: Kind) -> RememberResult:
         payload = {"memory_id": str(result.memory_id), "kind": kind, "status": result.status}

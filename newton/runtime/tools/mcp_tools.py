@@ -174,6 +174,7 @@ TOOLS: Mapping[str, McpTool] = {
     "prompt": _reader(session_inputs.ShowPromptInput, session_tools.show_prompt),
     "compact": _writer(session_inputs.CompactSessionInput, session_tools.compact_session, is_idempotent=True),
     "compactions": _reader(session_inputs.ListCompactionsInput, session_tools.list_compactions),
+    "compaction_stats": _reader(session_inputs.CompactionStatsInput, session_tools.show_compaction_stats),
     "restore_compaction": _writer(session_inputs.RestoreCompactionInput, session_tools.restore, is_idempotent=True),
     "brief": _reader(session_inputs.ShowBriefInput, session_tools.show_brief),
     "close_brief_item": _writer(session_inputs.CloseBriefItemInput, session_tools.close_brief_item),

@@ -15,7 +15,12 @@ from newton.ids import new_id
 from newton.memory.hygiene import count_redactions
 from newton.runtime.tools import session_info
 from newton.runtime.tools.prompt_views import to_turn_prompts_info
-from newton.runtime.tools.session_views import to_brief_item_info, to_compaction_info, to_compaction_report
+from newton.runtime.tools.session_views import (
+    CompactionStatsInfo,
+    to_brief_item_info,
+    to_compaction_info,
+    to_compaction_report,
+)
 from newton.runtime.tools.tool_caller import ToolCaller
 from newton.runtime.tools.views import to_message_info, to_session_info, to_task_change, to_task_infos
 
@@ -47,6 +52,11 @@ async def compact_session(caller: ToolCaller, args: session_inputs.CompactSessio
 async def list_compactions(caller: ToolCaller, args: session_inputs.ListCompactionsInput) -> ToolResult:
     entries = await caller.newton.sessions(caller.origin).list_entries(args.session)
     return ToolResult({"items": [to_compaction_info(one).model_dump(mode="json") for one in entries]})
+
+
+async def show_compaction_stats(caller: ToolCaller, args: session_inputs.CompactionStatsInput) -> ToolResult:
+    stats = await caller.newton.sessions(caller.origin).get_compaction_stats(args.session)
+    return ToolResult({"items": [CompactionStatsInfo.from_source(one).model_dump(mode="json") for one in stats]})
 
 
 async def restore(caller: ToolCaller, args: session_inputs.RestoreCompactionInput) -> ToolResult:

@@ -64,6 +64,28 @@ def to_brief_item_info(item: BriefItem) -> BriefItemInfo:
     return BriefItemInfo.from_source(item)
 
 
+class CompactionStatsInfo(ViewModel):
+    """The compactions of one strategy: runs, tokens saved and spent on a model, durations, and wrong cuts.
+
+    Of its `entries`, `restored` were undone and of `reread` a message was read in full again. `factor` is by how much
+    the strategy spares more turns because of that.
+    """
+
+    strategy: str
+    runs: int
+    failed: int
+    saved: int
+    spent: int
+    mean_ms: float
+    most_ms: float
+    sessions: int
+    last_at: datetime
+    entries: int
+    restored: int
+    reread: int
+    factor: float
+
+
 def to_compaction_report(outcome: CompactionOutcome) -> CompactionReport:
     return CompactionReport(
         tokens_before=outcome.before.tokens,

@@ -27,6 +27,7 @@ from newton.runtime.tools.session_views import (
     BriefItemInfo,
     CompactionInfo,
     CompactionReport,
+    CompactionStatsInfo,
     to_brief_item_info,
     to_compaction_info,
     to_compaction_report,
@@ -217,6 +218,13 @@ async def compact_session(session: str, body: CompactRequest, caller: WriteAcces
     service = caller.newton.sessions(ORIGIN)
     outcome = await service.compact(session, max_tokens=body.max_tokens, strategy=body.strategy)
     return CompactResponse(**dict(to_compaction_report(outcome)), log_tokens=outcome.after.logged)
+
+
+@router.get("/{session:path}/compaction-stats")
+async def get_compaction_stats(session: str, caller: ReadAccess) -> ItemList[CompactionStatsInfo]:
+    """Return the compactions of a session by strategy: runs, tokens saved and spent, durations, and wrong cuts."""
+    stats = await caller.newton.sessions(ORIGIN).get_compaction_stats(session)
+    return ItemList(items=[CompactionStatsInfo.from_source(one) for one in stats])
 
 
 @router.get("/{session:path}/compactions")

@@ -89,6 +89,9 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
         "compact", ("max_tokens",), "summarize older messages of this session, down to a number of tokens", True
     ),
     "/compactions": SlashCommand("compactions", (), "list the compactions of this session", True),
+    "/compaction-stats": SlashCommand(
+        "compaction_stats", (), "show what the compactions of this session saved, spent and cut wrongly", True
+    ),
     "/restore": SlashCommand(
         "restore_compaction", ("compaction_id",), "show the messages of a compaction in full again", True
     ),
