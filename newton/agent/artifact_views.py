@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from newton.agent.services.artifacts import ArtifactLines, ArtifactPage
-from newton.dialogue.artifact_store import ArtifactVersion
+from newton.agent.inventory.artifacts import ArtifactLines, ArtifactPage
+from newton.dialogue.artifact_storage.artifact_store import ArtifactVersion
 from newton.memory.memory import Trust, lowest_trust
 
 UNTRUSTED_TIERS: frozenset[Trust] = frozenset({"tool", "web"})

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from newton.agent.maintenance.artifact_vectors import embed_artifacts
-from newton.bench.artifact_trials import ArtifactTrial, generate_trials
 from newton.bench.environment import open_environment
 from newton.bench.run_metadata import RunStart, collect_run_metadata
 from newton.bench.scoring import mean, p50_and_p95
+from newton.bench.trials.artifact_trials import ArtifactTrial, generate_trials
 from newton.clock import monotonic_ms
 from newton.dialogue.messages import Message
 from newton.providers.chat import ToolCall

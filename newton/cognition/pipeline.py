@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from newton.clock import Clock, monotonic_ms
 from newton.cognition.assembly.always_on import AlwaysOnSections, list_applicable, select_always_on
-from newton.cognition.assembly.artifact_selection import DOCUMENT_LAYER, SESSION_LAYER, ArtifactSelector
+from newton.cognition.assembly.artifact_selection import ArtifactSelector
 from newton.cognition.assembly.assembler import AssemblyResult, assemble
 from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.budget import (
@@ -15,7 +15,6 @@ from newton.cognition.assembly.budget import (
     allocate_budget,
     estimate_complexity,
     reserve_always_on,
-    reserve_layer,
 )
 from newton.cognition.assembly.fact_labels import count_label_tokens, label_facts
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_item_id_tokens, render_frame_section
@@ -238,21 +237,12 @@ class ContextBuilder:
             frame_choice=frame_choice,
             frame=frame,
             profile=profile,
-            budget=self._reserve_found(budget, gathered, request),
+            budget=self._create_artifact_selector(gathered).reserve_layers(
+                budget, gathered.artifacts.found, gathered.recall_result.memories, request.sent_messages
+            ),
             extra=fit_extra_lines(extra_lines, max_tokens=budget.layers.get("additional", 0) - extra_header),
             always_on=always_on,
         )
-
-    def _reserve_found(
-        self, budget: ContextBudget, gathered: GatheredSources, request: ContextBuildRequest
-    ) -> ContextBudget:
-        """Return the budget with the tokens of session artifacts and of passages of documents, if any were found."""
-        selector = self._create_artifact_selector(gathered)
-        artifacts = selector.reserve_tokens(gathered.artifacts.found, request.sent_messages)
-        has_passages = any(found.kind == "passage" for found in gathered.recall_result.memories)
-        policy = self.artifact_policy
-        documents = policy.max_passage_tokens if has_passages and policy.max_selected else 0
-        return reserve_layer(reserve_layer(budget, SESSION_LAYER, artifacts), DOCUMENT_LAYER, documents)
 
     def _select_always_on(
         self, request: ContextBuildRequest, gathered: GatheredSources, frame: Frame

@@ -11,8 +11,8 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue import log
-from newton.dialogue.artifact_digest import DigestInput, render_digest
-from newton.dialogue.artifact_recorder import ArtifactRecorder
+from newton.dialogue.artifact_storage.artifact_digest import DigestInput, render_digest
+from newton.dialogue.artifact_storage.artifact_recorder import ArtifactRecorder
 from newton.dialogue.artifacts import ArtifactWriter
 from newton.dialogue.compaction import entry_store
 from newton.dialogue.compaction.extractive_summary import RULES_VERSION, truncate_middle

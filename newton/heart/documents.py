@@ -1,8 +1,8 @@
 """Documents, whose text is stored as passages. Another ingestion of a document replaces only changed passages."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -134,24 +134,10 @@ async def replace_passages(
     if row and row["content_hash"] == content_hash and not trusted:
         return IngestResult(0, len(chunks), 0)
     document_id = row["document_id"] if row else new_id()
-    await SQL["upsert_document"].execute(
-        tx,
-        agent_id=agent_id,
-        document_id=document_id,
-        ref=source.ref,
-        title=source.title,
-        format=source.format,
-        content_hash=content_hash,
-        source_hash=source.source_hash,
-        passages=len(chunks),
-        dated_at=source.dated_at,
-        now=ctx.now,
-    )
+    fields = {**asdict(source), "content_hash": content_hash, "passages": len(chunks), "now": ctx.now}
+    await SQL["upsert_document"].execute(tx, agent_id=agent_id, document_id=document_id, **fields)
     rows = await SQL["list_passages"].fetch_all(tx, agent_id=agent_id, document_id=document_id)
-    known = {
-        row["content_hash"]: _StoredPassage(row["memory_id"], row["state"], row["quarantined"], row["location"])
-        for row in rows
-    }
+    known = {row[0]: _StoredPassage(*row[1:]) for row in rows}
     new = {
         position: _to_new_memory(source, chunk, passage_hash, ctx=ctx)
         for position, (chunk, passage_hash) in enumerate(zip(chunks, hashes, strict=True))
@@ -168,17 +154,8 @@ async def replace_passages(
         locations=[chunks[position].location for position in new],
     )
     kept = {known[h].memory_id: position for position, h in enumerate(hashes) if h in known}
-    await SQL["reorder_passages"].execute(
-        tx,
-        agent_id=agent_id,
-        memory_ids=list(kept),
-        positions=list(kept.values()),
-        locations=[chunks[position].location for position in kept.values()],
-    )
-    stored = [known.get(passage_hash) for passage_hash in hashes]
-    moved = [(p.memory_id, c) for p, c in zip(stored, chunks, strict=True) if p and p.location != c.location]
-    if updates := [MemoryUpdate(memory_id=i, forms=_make_forms(source, chunk, ctx)) for i, chunk in moved]:
-        await store.update_memories(tx, updates, ctx=ctx)
+    locations = {passage.memory_id: passage.location for passage in known.values()}
+    await _move_passages(tx, source, {i: (n, chunks[n]) for i, n in kept.items()}, locations, ctx=ctx)
     changed = await apply_transitions(tx, _plan_transitions(known.values(), kept.keys()), ctx=ctx)
     if trusted:
         await apply_transitions(tx, _plan_releases(known.values(), kept.keys()), ctx=ctx)
@@ -188,6 +165,27 @@ async def replace_passages(
 async def list_documents(tx: Tx, *, agent_id: UUID) -> list[DocumentSummary]:
     """Return every document, sorted by `ref`."""
     return [DocumentSummary(**row) for row in await SQL["list_documents"].fetch_all(tx, agent_id=agent_id)]
+
+
+async def _move_passages(
+    tx: Tx,
+    source: DocumentSource,
+    kept: Mapping[UUID, tuple[int, TextChunk]],
+    locations: Mapping[UUID, str],
+    *,
+    ctx: WriteContext,
+) -> None:
+    """Store the positions of kept passages, and the label of each one whose location has changed."""
+    await SQL["reorder_passages"].execute(
+        tx,
+        agent_id=ctx.agent_id,
+        memory_ids=list(kept),
+        positions=[position for position, _ in kept.values()],
+        locations=[chunk.location for _, chunk in kept.values()],
+    )
+    moved = {memory_id: chunk for memory_id, (_, chunk) in kept.items() if chunk.location != locations[memory_id]}
+    if updates := [MemoryUpdate(memory_id=i, forms=_make_forms(source, chunk, ctx)) for i, chunk in moved.items()]:
+        await store.update_memories(tx, updates, ctx=ctx)
 
 
 async def find_document_id(tx: Tx, ref: str, *, agent_id: UUID) -> UUID:

@@ -38,7 +38,7 @@ source_hash = excluded.source_hash, passage_count = excluded.passage_count, date
 ingested_at = excluded.ingested_at;
 
 -- name: list_passages(agent_id, document_id)
-select m.memory_id, m.content_hash, m.state, m.quarantined, p.location
+select m.content_hash, m.memory_id, m.state, m.quarantined, p.location
 from heart.passages as p
 join memory.memories as m on m.agent_id = $1 and m.memory_id = p.memory_id
 where p.agent_id = $1 and p.document_id = $2;

@@ -8,14 +8,15 @@ from uuid import UUID
 
 import pytest
 
+from newton.agent.inventory.artifacts import ArtifactPage, ArtifactReadQuery, ArtifactService
 from newton.agent.maintenance.artifact_vectors import embed_artifacts
-from newton.agent.services.artifacts import ArtifactPage, ArtifactQuery, ArtifactService
 from newton.agent.services.erasure import ErasureService
 from newton.db.pool import Database, Tx
-from newton.dialogue import artifact_store, branches, log, sessions
-from newton.dialogue.artifact_recorder import OUTPUT_TOKENS
-from newton.dialogue.artifact_store import ArtifactVersion, NewArtifact
-from newton.dialogue.artifact_text import CHUNK_LINES
+from newton.dialogue import branches, log, sessions
+from newton.dialogue.artifact_storage import artifact_store
+from newton.dialogue.artifact_storage.artifact_recorder import OUTPUT_TOKENS
+from newton.dialogue.artifact_storage.artifact_store import ArtifactVersion, NewArtifact
+from newton.dialogue.artifact_storage.artifact_text import CHUNK_LINES
 from newton.dialogue.messages import Message
 from newton.dialogue.sessions import TRIM_TOOL_TOKENS
 from newton.errors import InputError, NotFoundError
@@ -108,14 +109,14 @@ async def test_lines_are_read_again_by_their_numbers_page_by_page(db: Database, 
     lines = log_lines()
     session_id = await run_tool(db, agent, "\n".join(lines))
     artifacts, name = service(db, agent), (await only(db, agent, session_id)).name
-    page = await artifacts.read(session_id, ArtifactQuery(name=name, lines="3200-3230"))
+    page = await artifacts.read(session_id, ArtifactReadQuery(name=name, lines="3200-3230"))
     assert (shown(page), page.next_lines) == (lines[3_199:3_230], None)
-    last = await artifacts.read(session_id, ArtifactQuery(name=name, lines="-5"))
+    last = await artifacts.read(session_id, ArtifactReadQuery(name=name, lines="-5"))
     assert shown(last) == lines[-5:]
     read: list[str] = []
     following: str | None = "1-"
     while following:
-        page = await artifacts.read(session_id, ArtifactQuery(name=name, lines=following))
+        page = await artifacts.read(session_id, ArtifactReadQuery(name=name, lines=following))
         read += shown(page)
         following = page.next_lines
     assert read == lines
@@ -129,7 +130,7 @@ async def test_fifty_lines_of_a_hundred_thousand_read_two_chunks(db: Database, a
         table = NewArtifact(name="t", kind="upload", media_type="text/plain", trust="user", text="\n".join(lines))
         await artifact_store.add(tx, [table], session_id=session_id, ctx=teller(agent))
     kept = await only(db, agent, session_id)
-    page = await service(db, agent).read(session_id, ArtifactQuery(name="t", lines="70000-70049"))
+    page = await service(db, agent).read(session_id, ArtifactReadQuery(name="t", lines="70000-70049"))
     assert shown(page) == lines[69_999:70_049]
     async with db.transaction(agent) as tx:
         chunks = await tx.fetchval("select count(*) from dialogue.artifact_chunks")
@@ -151,11 +152,11 @@ async def test_a_search_finds_a_line_by_any_form_of_its_words_and_parts_of_ident
     session_id = await run_tool(db, agent, "\n".join(lines))
     artifacts = service(db, agent)
     for search, line in (("binding port", WANTED), ("uploads maximum", lines[99]), ("rotating sessions", lines[4_999])):
-        page = await artifacts.read(session_id, ArtifactQuery(search=search))
+        page = await artifacts.read(session_id, ArtifactReadQuery(search=search))
         assert line in shown(page), search
         (passage,) = [one for one in page.passages if line in one.lines]
         assert passage.lines[passage.found_lines[0] - passage.first_line] == line
-    nothing = await artifacts.read(session_id, ArtifactQuery(search="zeppelin"))
+    nothing = await artifacts.read(session_id, ArtifactReadQuery(search="zeppelin"))
     assert shown(nothing) == []
 
 
@@ -166,7 +167,7 @@ async def test_a_search_is_paged_and_the_header_of_a_table_comes_with_each_page(
     artifacts, seen = service(db, agent), set[str]()
     offset: int | None = 0
     while offset is not None:
-        page = await artifacts.read(session_id, ArtifactQuery(search="Turku", offset=offset))
+        page = await artifacts.read(session_id, ArtifactReadQuery(search="Turku", offset=offset))
         assert shown(page)[0] == rows[0]
         assert offset == 0 or set(shown(page)[1:]).isdisjoint(seen)
         seen |= set(shown(page)[1:])
@@ -202,13 +203,13 @@ async def test_an_equal_text_is_one_version_and_a_changed_one_is_the_next(db: Da
     assert [(one.name, one.version) for one in versions] == [("bash-pytest--q.out", 2), ("bash-pytest--q.out", 1)]
     diff = await artifacts.diff(session_id, "bash-pytest--q.out")
     assert f"+{WANTED}" in diff
-    assert shown(await artifacts.read(session_id, ArtifactQuery(name=versions[0].name, version=1, lines="5"))) == [
+    assert shown(await artifacts.read(session_id, ArtifactReadQuery(name=versions[0].name, version=1, lines="5"))) == [
         first[4]
     ]
     with pytest.raises(NotFoundError, match="no version 3"):
-        await artifacts.read(session_id, ArtifactQuery(name=versions[0].name, version=3))
+        await artifacts.read(session_id, ArtifactReadQuery(name=versions[0].name, version=3))
     with pytest.raises(NotFoundError) as error:
-        await artifacts.read(session_id, ArtifactQuery(name="bash-pytest.out"))
+        await artifacts.read(session_id, ArtifactReadQuery(name="bash-pytest.out"))
     assert "bash-pytest--q.out" in error.value.hint
 
 
@@ -306,7 +307,7 @@ async def test_of_a_binary_only_the_reference_is_kept(db: Database, agent: UUID)
     assert (added.artifact.line_count, added.artifact.byte_count) == (0, 70_000)
     session_id = await artifacts.find_session("s1")
     with pytest.raises(InputError, match=r"'plan.png' is a binary \(image/png, 70,000 bytes\)"):
-        await artifacts.read(session_id, ArtifactQuery(name="plan.png"))
+        await artifacts.read(session_id, ArtifactReadQuery(name="plan.png"))
 
 
 async def test_limits_name_the_size_and_the_remedy(db: Database, agent: UUID) -> None:
@@ -318,7 +319,7 @@ async def test_limits_name_the_size_and_the_remedy(db: Database, agent: UUID) ->
     session_id = await artifacts.find_session("s1")
     for lines, message in (("5-9", "has only 2 lines"), ("2-1", "ends before"), ("all", "no range of lines")):
         with pytest.raises(InputError, match=message):
-            await artifacts.read(session_id, ArtifactQuery(name="a.txt", lines=lines))
+            await artifacts.read(session_id, ArtifactReadQuery(name="a.txt", lines=lines))
     with pytest.raises(InputError, match="only one version"):
         await artifacts.diff(session_id, "a.txt")
 

@@ -27,7 +27,6 @@ from newton.content.profiles import load_profiles
 from newton.content.skills import SkillFile
 from newton.db.pool import Database, Tx
 from newton.dialogue import (
-    artifact_store,
     branches,
     leases,
     log,
@@ -37,7 +36,8 @@ from newton.dialogue import (
     sessions,
     tasks,
 )
-from newton.dialogue.artifact_store import NewArtifact
+from newton.dialogue.artifact_storage import artifact_store
+from newton.dialogue.artifact_storage.artifact_store import NewArtifact
 from newton.dialogue.artifacts import ArtifactWriter
 from newton.dialogue.branches import SessionExcerpt
 from newton.dialogue.compaction import entry_store

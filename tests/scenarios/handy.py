@@ -4,9 +4,9 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
+from newton.agent.inventory.artifacts import ArtifactService
 from newton.agent.loop.tools import AgentToolset
 from newton.agent.loop.turn import TurnRunner
-from newton.agent.services.artifacts import ArtifactService
 from newton.agent.services.curation import CurationService
 from newton.agent.services.decisions import DecisionService
 from newton.agent.services.guardrails import GuardrailService, load_file_guardrails

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from newton.cognition.assembly.assembler import AssemblyResult, assemble
 from newton.cognition.assembly.assembly_input import AssemblyInput
-from newton.cognition.assembly.budget import allocate_budget
+from newton.cognition.assembly.budget import allocate_budget, reserve_layer
 from newton.cognition.assembly.render import (
     FENCE_BEGIN,
     FENCE_END,
@@ -47,7 +47,7 @@ def told(*best_first: RetrievedMemory, budget: int = 8_000, order: str = "best_f
     scored = [ScoredMemory(f, (1.0,) * len(FEATURE_NAMES), 1 - n / 100) for n, f in enumerate(best_first)]
     setting = AssemblyInput(
         input="?",
-        budget=allocate_budget(budget),
+        budget=reserve_layer(allocate_budget(budget), "documents", 1_000),
         profile=PROFILE.model_copy(update={"order": order}),
         identity=IdentitySection(),
         min_evidence=0.0,
@@ -110,7 +110,7 @@ def test_what_spans_a_day_stands_before_its_lines_and_what_tools_did_behind_all_
 
 def test_other_sections_keep_their_dates() -> None:
     shown = told(found(1, "Water boils at 100.", kind="passage"))
-    assert lines(shown) == ["## Known Information", "- [2026-05-08] Water boils at 100."]
+    assert lines(shown) == ["## From Documents", "- [2026-05-08] Water boils at 100."]
 
 
 SAID = st.lists(

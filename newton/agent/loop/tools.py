@@ -15,9 +15,9 @@ from pydantic import ValidationError
 from newton.agent import artifact_inputs, decision_inputs, inputs
 from newton.agent.artifact_views import describe_page, describe_version, find_lowest_trust
 from newton.agent.inputs import ToolInput
+from newton.agent.inventory.artifacts import ArtifactReadQuery, ArtifactService
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.maintenance.service import MaintenanceService
-from newton.agent.services.artifacts import ArtifactQuery, ArtifactService
 from newton.agent.services.curation import CurationService
 from newton.agent.services.decisions import DecisionPreview, DecisionService
 from newton.agent.services.identity import IdentityService
@@ -204,7 +204,7 @@ async def read_artifact(toolset: AgentToolset, args: artifact_inputs.ReadArtifac
     if args.name is None and args.search is None:
         listed = await toolset.artifacts.list_latest(toolset.session_id)
         return ToolResult({"items": list(map(describe_version, listed))}, find_lowest_trust(listed))
-    query = ArtifactQuery(**args.model_dump(include=set(artifact_inputs.ReadArtifactInput.model_fields)))
+    query = ArtifactReadQuery(**args.model_dump(include=set(artifact_inputs.ReadArtifactInput.model_fields)))
     page = await toolset.artifacts.read(toolset.session_id, query)
     return ToolResult(describe_page(page), find_lowest_trust([one.artifact for one in page.passages]))
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from newton.client.context import LayerTokens
 
 SHOWN_TOGETHER = "shown in one item with a fact that it contradicts"
+NO_PASSAGE_ROOM = "no room for another passage of a document"
 REPEATS_FACT = "repeats a fact of the context"
 
 
@@ -168,12 +169,12 @@ def limit_new_passages(
     shown = [c for c in known if c.kind == "passage" and c.detail]
     count, tokens, limited = len(shown), sum(c.tokens for c in shown), list[ScoredCandidate]()
     for c in new:
-        if c.kind == "passage" and c.detail:
-            if count >= policy.max_selected or tokens + c.tokens > policy.max_passage_tokens:
-                c = c._replace(placement=FillPlacement(c.memory_id, None, 0, "no room for another passage"))  # noqa: PLW2901
-            else:
-                count, tokens = count + 1, tokens + c.tokens
-        limited.append(c)
+        is_passage = c.kind == "passage" and c.detail is not None
+        is_surplus = count >= policy.max_selected or tokens + c.tokens > policy.max_passage_tokens
+        placement = FillPlacement(c.memory_id, None, 0, NO_PASSAGE_ROOM) if is_passage and is_surplus else c.placement
+        limited.append(c._replace(placement=placement))
+        if is_passage and not is_surplus:
+            count, tokens = count + 1, tokens + c.tokens
     return limited
 
 

@@ -21,7 +21,6 @@ from newton.runtime.api.middleware.request_log import RequestLogMiddleware
 from newton.runtime.api.prometheus import PrometheusMetrics
 from newton.runtime.api.routes import (
     agents,
-    artifacts,
     bundles,
     censors,
     conflicts,
@@ -42,7 +41,7 @@ from newton.runtime.api.routes import (
     transfer,
     turns,
 )
-from newton.runtime.api.routes.inventory import documents, entities, memory_list, tokens
+from newton.runtime.api.routes.inventory import artifacts, documents, entities, memory_list, tokens
 from newton.runtime.api.routes.openai import chat_completions, embeddings, models, responses
 
 ROUTE_MODULES = (

@@ -7,9 +7,9 @@ from pydantic import Field
 
 from newton.agent import artifact_inputs
 from newton.agent.artifact_views import describe_version, find_lowest_trust
+from newton.agent.inventory.artifacts import ArtifactLines, ArtifactPage
 from newton.agent.loop.tools import ToolResult
-from newton.agent.services.artifacts import ArtifactLines, ArtifactPage
-from newton.dialogue.artifact_store import ArtifactKind, ArtifactVersion
+from newton.dialogue.artifact_storage.artifact_store import ArtifactKind, ArtifactVersion
 from newton.memory.memory import PERSON_TIERS, Trust, lowest_trust
 from newton.runtime.tools.tool_caller import ToolCaller
 from newton.runtime.tools.views import ViewModel
@@ -32,7 +32,7 @@ class ArtifactInfo(ViewModel):
     created_at: datetime
 
 
-class ArtifactPassage(ViewModel):
+class ArtifactPassageInfo(ViewModel):
     """Consecutive lines of an artifact from `first_line` on. `found_lines` are the numbers of the found ones."""
 
     name: str
@@ -46,7 +46,7 @@ class ArtifactPassage(ViewModel):
 class ArtifactPageResponse(ViewModel):
     """Lines of artifacts. `next_lines` or `next_offset` is the parameter of the next page; null on the last page."""
 
-    passages: list[ArtifactPassage]
+    passages: list[ArtifactPassageInfo]
     next_lines: str | None
     next_offset: int | None
     missing: str | None = Field(description="Why the search was by words only.")
@@ -69,8 +69,8 @@ def to_page_response(page: ArtifactPage) -> ArtifactPageResponse:
     return ArtifactPageResponse.from_source(page, passages=list(map(_to_passage, page.passages)))
 
 
-def _to_passage(lines: ArtifactLines) -> ArtifactPassage:
-    return ArtifactPassage(
+def _to_passage(lines: ArtifactLines) -> ArtifactPassageInfo:
+    return ArtifactPassageInfo(
         name=lines.artifact.name,
         version=lines.artifact.version,
         first_line=lines.first_line,

@@ -9,9 +9,9 @@ from cyclopts import Parameter
 
 from newton.agent.artifact_inputs import MAX_UPLOAD_CHARS
 from newton.agent.artifact_views import render_page
-from newton.agent.services.artifacts import ArtifactQuery
-from newton.dialogue.artifact_store import ArtifactVersion
-from newton.dialogue.artifact_text import is_binary
+from newton.agent.inventory.artifacts import ArtifactReadQuery
+from newton.dialogue.artifact_storage.artifact_store import ArtifactVersion
+from newton.dialogue.artifact_storage.artifact_text import is_binary
 from newton.errors import ConflictError, InputError
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
@@ -79,7 +79,7 @@ async def show_artifact(
 
     Example: newton artifacts show pytest.out --search "rounding VAT" --session planning
     """
-    query = ArtifactQuery(name=name, lines=lines, search=search, version=version, offset=offset)
+    query = ArtifactReadQuery(name=name, lines=lines, search=search, version=version, offset=offset)
     async with open_agent(load_settings(agent)) as newton:
         service = newton.artifacts("cli")
         page = await service.read(await service.find_session(check_session_name(session)), query)

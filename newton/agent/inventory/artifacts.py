@@ -12,10 +12,11 @@ from newton.agent.scope import AgentScope
 from newton.agent.services.sessions import get_or_create_session
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.dialogue import artifact_store, log, sessions
-from newton.dialogue.artifact_search import group_lines, rank_lines
-from newton.dialogue.artifact_store import ArtifactVersion, LineSpan, NewArtifact, SimilarLine
-from newton.dialogue.artifact_text import guess_media_type, parse_line_range
+from newton.dialogue import log, sessions
+from newton.dialogue.artifact_storage import artifact_store
+from newton.dialogue.artifact_storage.artifact_search import group_lines, rank_lines
+from newton.dialogue.artifact_storage.artifact_store import ArtifactVersion, LineSpan, NewArtifact, SimilarLine
+from newton.dialogue.artifact_storage.artifact_text import guess_media_type, parse_line_range
 from newton.errors import InputError, NotFoundError, ProviderError
 from newton.ids import derive_model_id
 from newton.memory import hygiene
@@ -26,7 +27,7 @@ from newton.memory.representations import ELLIPSIS
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector
 
-SQL = load("newton.agent.services", "artifacts.sql")
+SQL = load("newton.agent.inventory", "artifacts.sql")
 
 PAGE_CHARS, PAGE_LINES = 8_000, 400  # of one page
 MAX_FOUND_CHARS = 600  # of a line in the result of a search; `lines` reads all of it
@@ -73,7 +74,7 @@ class ArtifactPage(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArtifactQuery:
+class ArtifactReadQuery:
     """What to read of the artifacts of a session: `lines`, the lines that a `search` finds, or the beginning."""
 
     name: str | None = None
@@ -122,7 +123,7 @@ class ArtifactService:
         async with self.scope.transaction() as tx:
             return await self._get(tx, session_id, name, version)
 
-    async def read(self, session_id: UUID, query: ArtifactQuery) -> ArtifactPage:
+    async def read(self, session_id: UUID, query: ArtifactReadQuery) -> ArtifactPage:
         """Return a page of lines. Raises NotFoundError for an unknown artifact, and InputError for a wrong range."""
         if query.search:
             return await self._search(session_id, query, query.search)
@@ -240,7 +241,7 @@ class ArtifactService:
         pairs = zip(spans, found, strict=True)
         return [ArtifactLines(by_id[span.artifact_id], span.first, lines, span.found) for span, lines in pairs]
 
-    async def _search(self, session_id: UUID, query: ArtifactQuery, search: str) -> ArtifactPage:
+    async def _search(self, session_id: UUID, query: ArtifactReadQuery, search: str) -> ArtifactPage:
         vector, model_id, missing = await self._embed(search)
         async with self.scope.transaction() as tx:
             if query.name is None:

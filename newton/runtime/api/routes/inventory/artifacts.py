@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from newton.agent.artifact_inputs import ReadSessionArtifactInput
 from newton.agent.field_types import CleanText, Name, Ref
-from newton.agent.services.artifacts import AddedArtifact, ArtifactQuery, ArtifactService
+from newton.agent.inventory.artifacts import AddedArtifact, ArtifactReadQuery, ArtifactService
 from newton.errors import InputError
 from newton.runtime.api.auth import ReadAccess
 from newton.runtime.api.base_models import ORIGIN, ItemList, RequestModel, ResponseModel, with_example
@@ -97,7 +97,7 @@ async def read_artifact(caller: ReadAccess, query: Annotated[ReadArtifactQuery, 
     """Read lines of an artifact, or the lines that a search finds in one artifact or in all of the session."""
     service = caller.newton.artifacts(ORIGIN)
     session_id = await service.find_session(query.session)
-    return to_page_response(await service.read(session_id, ArtifactQuery(**query.model_dump(exclude={"session"}))))
+    return to_page_response(await service.read(session_id, ArtifactReadQuery(**query.model_dump(exclude={"session"}))))
 
 
 @router.get("/text")

@@ -40,7 +40,7 @@ class LongText:
 def generate_long_texts(count: int, *, seed: int) -> list[LongText]:
     """Generate `count` texts, documents and facts in turn, each about a place of its own."""
     material: Mapping[str, Any] = yaml.safe_load(
-        files("newton.bench").joinpath("long_texts.yaml").read_text(encoding="utf-8")
+        files("newton.bench.trials").joinpath("long_texts.yaml").read_text(encoding="utf-8")
     )
     rng = random.Random(seed)
     places = [f"{first} {last}" for first in material["place_first"] for last in material["place_last"]]

@@ -36,7 +36,7 @@ class ArtifactTrial:
 def generate_trials(*, seed: int = SEED) -> list[ArtifactTrial]:
     """Generate the 60 trials, twelve of each kind."""
     material: Mapping[TrialKind, Sequence[Mapping[str, Any]]] = yaml.safe_load(
-        files("newton.bench").joinpath("artifact_trials.yaml").read_text(encoding="utf-8")
+        files("newton.bench.trials").joinpath("artifact_trials.yaml").read_text(encoding="utf-8")
     )
     rng = random.Random(seed)
     return [_generate_trial(rng, kind, entry) for kind, entries in material.items() for entry in entries]

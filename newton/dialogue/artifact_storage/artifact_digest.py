@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from newton.dialogue.artifact_text import content_stems, iter_stems, mask_variables
+from newton.dialogue.artifact_storage.artifact_text import content_stems, iter_stems, mask_variables
 from newton.dialogue.sentence_cues import ERROR_PATTERN
 from newton.memory.memory import TokenCounter
 from newton.memory.representations import ELLIPSIS

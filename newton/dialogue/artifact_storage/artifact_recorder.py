@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from newton.db.pool import Tx
-from newton.dialogue import artifact_store
-from newton.dialogue.artifact_digest import DigestInput, find_request
-from newton.dialogue.artifact_store import ArtifactKind, NewArtifact
-from newton.dialogue.artifact_text import guess_media_type, list_lines, make_name
+from newton.dialogue.artifact_storage import artifact_store
+from newton.dialogue.artifact_storage.artifact_digest import DigestInput, find_request
+from newton.dialogue.artifact_storage.artifact_store import ArtifactKind, NewArtifact
+from newton.dialogue.artifact_storage.artifact_text import guess_media_type, list_lines, make_name
+from newton.dialogue.artifact_storage.written_files import WrittenFile, apply_edit, find_code_blocks, find_written_file
 from newton.dialogue.messages import Message, StoredMessage, describe_call
-from newton.dialogue.written_files import WrittenFile, apply_edit, find_code_blocks, find_written_file
 from newton.memory.hygiene import redact_secrets
 from newton.memory.memory import WriteContext
 from newton.providers.chat import ToolCall

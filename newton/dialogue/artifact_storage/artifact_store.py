@@ -11,14 +11,21 @@ from pgvector import HalfVector
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.dialogue.artifact_text import CHUNK_LINES, ArtifactChunk, count_lines, hash_text, join_chunks, split_chunks
+from newton.dialogue.artifact_storage.artifact_text import (
+    CHUNK_LINES,
+    ArtifactChunk,
+    count_lines,
+    hash_text,
+    join_chunks,
+    split_chunks,
+)
 from newton.ids import new_id
 from newton.memory.memory import Trust, WriteContext
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector
 
-SQL = load("newton.dialogue", "artifact_store.sql")
+SQL = load("newton.dialogue.artifact_storage", "artifact_store.sql")
 
 ArtifactKind = Literal["output", "paste", "file", "upload", "attachment"]
 

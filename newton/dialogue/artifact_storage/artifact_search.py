@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
-from newton.dialogue.artifact_store import LineMatch, LineSpan, SimilarLine
+from newton.dialogue.artifact_storage.artifact_store import LineMatch, LineSpan, SimilarLine
 
 CONTEXT_LINES = 1  # shown before and after a found line
 NEIGHBOUR_WEIGHT = 0.5  # of a word in the line before or after
