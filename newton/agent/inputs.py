@@ -357,22 +357,6 @@ class ExplainInput(ToolInput):
     )
 
 
-class ListSessionsInput(ToolInput):
-    """List the sessions, last used first, each with the count of its messages and, for a branch, where it begins."""
-
-    limit: int = Field(20, ge=1, le=100, description="Maximum number of sessions.")
-
-
-class ReadMessagesInput(ToolInput):
-    """Read messages of a session verbatim, in the order in which they were said, from a given position on."""
-
-    session: Ref = Field(description="The name of the session.")
-    first: int = Field(
-        0, ge=0, le=1_000_000_000, description="The position of the first message to return, counted from 0."
-    )
-    limit: int = Field(20, ge=1, le=100, description="Maximum number of messages.")
-
-
 class EntitiesInput(ToolInput):
     """List the people and things that are mentioned most. With a name, list the relations of that person or thing."""
 

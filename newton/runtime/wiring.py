@@ -12,6 +12,7 @@ from newton.agent.loop.tools import AgentToolset
 from newton.agent.loop.turn import TurnRunner
 from newton.agent.loop.turn_status import ProgressCallback
 from newton.agent.maintenance.service import MaintenanceService
+from newton.agent.prompt_records.service import PromptService
 from newton.agent.services.bundles import BundleService
 from newton.agent.services.censors import CensorService
 from newton.agent.services.decisions import DecisionService
@@ -98,6 +99,9 @@ class AgentServices(ScopeServices):
 
     def bundles(self) -> BundleService:
         return BundleService(scope=self.scope, frames=self.frames, profiles=self.profiles)
+
+    def prompts(self) -> PromptService:
+        return PromptService(scope=self.scope)
 
     def profile_fitter(self) -> "ProfileFitter":
         module = import_module("newton.agent.maintenance.profile_fitting")

@@ -112,11 +112,9 @@ def test_the_roles_names_and_trust_are_those_of_the_speakers(agent: Agent) -> No
     assert [(one["role"], one["name"]) for one in agent.messages()] == [("user", None), ("assistant", "Claude Code")]
     (prompt, *_) = agent.memories("exchange", "staging server heron")
     assert prompt["trust"] == "user"
-    assert agent.memories("event", "ECONNREFUSED")[0]["trust"] == "tool"
-    # S001-28: the program itself has it already
-    (asked, shown) = ("Why does npm test fail?", "ran npm test · exit 1 · Exit code 1 Error: connect ECONNREFUSED")
-    assert shown not in agent.given(CLAUDE, "UserPromptSubmit", prompt=asked)
-    assert shown in agent.elsewhere("blog").given(CODEX, "UserPromptSubmit", prompt=asked)
+    asked, shown = "Why does npm test fail?", "ran npm test · exit 1 · Exit code 1 Error: connect ECONNREFUSED"
+    given = [one.given(CLAUDE, "UserPromptSubmit", prompt=asked) for one in (agent, agent.elsewhere("blog"))]
+    assert [shown in text for text in given] == [False, True]  # S001-28: the program itself has it already
 
 
 def test_nothing_is_stored_twice_when_hooks_fire_again(agent: Agent) -> None:

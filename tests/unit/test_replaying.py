@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from newton.cognition.assembly import assembler as assembling
 from newton.cognition.assembly import candidate_sections
-from newton.cognition.assembly.assembler import assemble
 from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.budget import allocate_budget, reserve_layer
 from newton.cognition.assembly.fill import NO_ROOM, FillCandidate, FillPlacement
@@ -114,7 +113,7 @@ def bundle(
 ) -> Bundle:
     frame, setting = FRAMES["debug"], settled(candidates, focus, tokens=tokens, profile=profile)
     score = create_scorer(frame=frame, profile=setting.profile, now=NOON)
-    made = assemble([score(f) for f in candidates], setting)
+    made = assembling.assemble([score(f) for f in candidates], setting)
     return Bundle(
         bundle_id=new_id(),
         agent_id=ANA,

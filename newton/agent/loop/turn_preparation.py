@@ -15,13 +15,14 @@ from newton.agent.loop.prompt import (
     drop_own_tool_calls,
     find_sent_messages,
     select_dialogue,
-    to_chat_messages,
+    to_prompt_messages,
 )
 from newton.agent.loop.tool_loop import OWN_CALL_PREFIX, ToolLoop
 from newton.agent.loop.tools import EXPAND_TOOL, AgentToolset, list_tools
 from newton.agent.loop.turn_recorder import PrivateRecorder, RecordedInput, TurnRecorder
 from newton.agent.loop.turn_status import RETRIEVING, ProgressCallback
 from newton.agent.loop.turn_types import CENSOR_MESSAGE, CallerOptions, PrivateConversation, TurnInput
+from newton.agent.prompt_records.spans import PromptOrigin
 from newton.agent.scope import AgentScope
 from newton.cognition.pipeline import ContextBuilder
 from newton.cognition.request import ContextBuildRequest, SentMessages
@@ -145,7 +146,8 @@ class TurnPreparer:
         self.on_event(RETRIEVING)
         budget = await chat.get_budget()
         full_view = await self._load_view(turn, max_tokens=budget.conversation)
-        before, after_input = self._split_view(turn, full_view, budget)
+        dialogue = self._filter_roles(turn, full_view)
+        before, after_input = self._split_view(turn, dialogue, budget)
         view = full_view if turn.input.already_stored else _select_before_input(full_view, turn.recorded)
         prompt = self._build_prompt(turn, after_input, budget)
         conversation = budget.fit_conversation(
@@ -154,7 +156,8 @@ class TurnPreparer:
         messages = [*conversation, *after_input]
         end = max((item.last for item in view), default=-1)
         context = await self._build_context(turn, prompt, budget, self._find_sent(turn, messages, end=end))
-        prompt = replace(prompt, context=context.bundle.text if context else "", view=conversation)
+        origin = _find_origin(turn, full_view, dialogue, context)
+        prompt = replace(prompt, context=context.bundle.text if context else "", view=conversation, origin=origin)
         request = prompt.build(budget.usable, count_tokens=count_tokens)
         model_tokens = budget.calibration.to_model_tokens(request.tokens, len(request.messages))
         if reason := await chat.get_refusal_reason(model_tokens):
@@ -215,17 +218,12 @@ class TurnPreparer:
         return replace(self.limits, reply=options.max_reply_tokens or self.limits.reply)
 
     def _split_view(
-        self, turn: RunningTurn, view: Sequence[ViewMessage], budget: PromptBudget
+        self, turn: RunningTurn, dialogue: Sequence[ViewMessage], budget: PromptBudget
     ) -> tuple[list[ViewMessage], list[ViewMessage]]:
         """Split the conversation into the messages before the input and those after it.
 
         The messages after it, such as tool results, are shortened to half the window.
         """
-        dialogue = (
-            drop_own_tool_calls(view, own_prefix=OWN_CALL_PREFIX, count_tokens=self.scope.count_tokens)
-            if turn.input.caller_options
-            else select_dialogue(view, count_tokens=self.scope.count_tokens)
-        )
         dialogue = add_attachment_tokens(dialogue, turn.options.attachments)
         if not turn.input.already_stored:
             return _select_before_input(dialogue, turn.recorded), []
@@ -237,6 +235,12 @@ class TurnPreparer:
             overhead=budget.overhead_per_message,
         )
         return dialogue[:index], [item for item in after if not item.is_input]
+
+    def _filter_roles(self, turn: RunningTurn, view: Sequence[ViewMessage]) -> list[ViewMessage]:
+        """Return the messages that this kind of turn sends: an API caller gets its tool calls and results as well."""
+        if turn.input.caller_options:
+            return drop_own_tool_calls(view, own_prefix=OWN_CALL_PREFIX, count_tokens=self.scope.count_tokens)
+        return select_dialogue(view, count_tokens=self.scope.count_tokens)
 
     def _build_prompt(
         self, turn: RunningTurn, after_input: Sequence[ViewMessage], budget: PromptBudget
@@ -258,7 +262,7 @@ class TurnPreparer:
             text_tokens=count_tokens(turn.recorded.text),
             overhead_per_message=budget.overhead_per_message,
             instructions=turn.options.instructions,
-            tool_messages=to_chat_messages(after_input),
+            tool_messages=to_prompt_messages(after_input),
             options=options,
             attachments=turn.options.attachments,
             input_parts=turn.options.input_parts,
@@ -315,3 +319,27 @@ def _offers_expand(options: RequestOptions) -> bool:
 
 def _select_before_input(view: Sequence[ViewMessage], recorded: RecordedInput) -> list[ViewMessage]:
     return [item for item in view if recorded.position is None or item.first < recorded.position]
+
+
+def _find_origin(
+    turn: RunningTurn, view: Sequence[ViewMessage], dialogue: Sequence[ViewMessage], context: SessionContext | None
+) -> PromptOrigin | None:
+    """Return the place of the prompt for its record; None for a private turn, which is not recorded.
+
+    `dialogue` are the messages of `view` that this kind of turn sends.
+    """
+    if (session_id := turn.input.session_id) is None:
+        return None
+    position = turn.recorded.position
+    if position is None:
+        end = view[-1].last if view else 0
+        position = next((item.first for item in reversed(view) if item.is_input), end)
+    sent = {item.first for item in dialogue}
+    dropped = [item for item in view if item.first not in sent]
+    return PromptOrigin(
+        session_id=session_id,
+        input_position=position,
+        loaded=view,
+        filtered=frozenset(place for item in dropped for place in range(item.first, item.last + 1)),
+        bundle_id=context.bundle.bundle_id if context else None,
+    )

@@ -102,6 +102,14 @@ class SyncAgentOperations(SyncArtifactOperations):
         """
         return self.get("/v1/working-memory", {**fields, **({"session": session} if session else {})})
 
+    def prompt(self, turn: str = "latest", *, session: str | None = None) -> JsonDict:
+        """Return what the model received in each call of a turn, and what of the conversation was left out.
+
+        `turn` is `latest`, `previous`, the position of one of its messages, or the id of a prompt. Without a `session`,
+        it is in the session of the latest prompt.
+        """
+        return self.get(f"/v1/prompts/{turn}", {"session": session} if session else {})
+
     def bundles(self, **fields: str | int) -> list[JsonDict]:
         """Return one page of the stored contexts, newest first."""
         return self.get_items("/v1/bundles", **fields)

@@ -41,11 +41,11 @@ from newton.runtime.api.routes import (
     transfer,
     turns,
 )
-from newton.runtime.api.routes.inventory import artifacts, documents, entities, memory_list, tokens
+from newton.runtime.api.routes.inventory import artifacts, documents, entities, memory_list, prompts, tokens
 from newton.runtime.api.routes.openai import chat_completions, embeddings, models, responses
 
 ROUTE_MODULES = (
-    *(health, agents, tokens, context, bundles, memory_list, memories, recall, entities, documents, items),
+    *(health, agents, tokens, context, bundles, prompts, memory_list, memories, recall, entities, documents, items),
     *(turns, sessions, artifacts, identity, tasks),
     *(conflicts, decisions, guardrails, censors, procedures, reports, transfer, jobs, events),
     *(models, chat_completions, responses, embeddings),

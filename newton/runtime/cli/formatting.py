@@ -113,6 +113,12 @@ def print_notice(text: str) -> None:
     say(text, to_stderr=True)
 
 
+def print_debug_lines(lines: Sequence[str]) -> None:
+    """Print the debug lines of a turn on standard error."""
+    for line in lines:
+        print_notice(line)
+
+
 def print_new_agent(name: str) -> None:
     """Print that the agent `name` was created, unless it is the default agent."""
     if name != DEFAULT_AGENT:

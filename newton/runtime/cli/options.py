@@ -19,6 +19,17 @@ PERSON = "the user"  # the author of what a command changes
 
 AgentOption = Annotated[str | None, Parameter("--agent", help="Name of the agent to use. Agents share no data.")]
 JsonOption = Annotated[bool, Parameter("--json", negative=(), help="Print the result as JSON.")]
+DebugOption = Annotated[
+    bool,
+    Parameter(
+        "--debug",
+        negative=(),
+        help="Before the answer, print what the model is sent on standard error, as comment lines: the frame"
+        " (FRAME_DEBUG), the tasks (TASK_DEBUG), the items of the context, which are passages (RAG_DEBUG), web results"
+        " (SEARCH_DEBUG) and other memories (MEMORY_DEBUG), each with layer, tokens, score and first words, and how the"
+        " conversation was shortened (COMPACTION_DEBUG). `newton prompt` shows the whole prompt.",
+    ),
+]
 FrameOption = Annotated[
     str | None,
     Parameter("--frame", help="Frame (kind of input, such as debug) to use; if omitted, the input selects it."),

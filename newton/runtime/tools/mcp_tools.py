@@ -4,7 +4,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
-from newton.agent import artifact_inputs, decision_inputs, inputs
+from newton.agent import artifact_inputs, decision_inputs, inputs, session_inputs
 from newton.agent.document_inputs import DeleteDocumentInput, DocumentsInput, IngestDocumentInput
 from newton.agent.exchange_inputs import NoteExchangeInput
 from newton.agent.inputs import ToolInput
@@ -144,8 +144,9 @@ TOOLS: Mapping[str, McpTool] = {
     "fail_task": _writer(inputs.FailTaskInput, session_tools.fail_task),
     "resume_task": _writer(inputs.ResumeTaskInput, session_tools.resume_task, is_idempotent=True),
     "pop_task": _writer(inputs.PopSessionTaskInput, session_tools.pop_task),
-    "sessions": _reader(inputs.ListSessionsInput, session_tools.list_sessions),
-    "messages": _reader(inputs.ReadMessagesInput, session_tools.read_messages),
+    "sessions": _reader(session_inputs.ListSessionsInput, session_tools.list_sessions),
+    "messages": _reader(session_inputs.ReadMessagesInput, session_tools.read_messages),
+    "prompt": _reader(session_inputs.ShowPromptInput, session_tools.show_prompt),
     # a record of what was said is no act: it warns of what a censor forbids, and is stored
     "note_exchange": McpTool(NoteExchangeInput, "adds", session_tools.note_exchange),
     "artifacts": _reader(artifact_inputs.SessionArtifactsInput, artifact_tools.list_artifacts),

@@ -3,7 +3,7 @@
 import json
 from datetime import datetime
 
-from newton.agent import inputs
+from newton.agent import inputs, session_inputs
 from newton.agent.exchange_inputs import NoteExchangeInput, ToolRunInput
 from newton.agent.loop.tools import ToolResult
 from newton.agent.services.tasks import TaskService
@@ -13,20 +13,26 @@ from newton.heart.events.event_store import NewEvent
 from newton.heart.events.tool_results import ToolOutcome, to_event
 from newton.ids import new_id
 from newton.memory.hygiene import count_redactions
+from newton.runtime.tools.prompt_views import to_turn_prompts_info
 from newton.runtime.tools.tool_caller import ToolCaller
 from newton.runtime.tools.views import to_message_info, to_session_info, to_task_change, to_task_infos
 
 
-async def list_sessions(caller: ToolCaller, args: inputs.ListSessionsInput) -> ToolResult:
+async def list_sessions(caller: ToolCaller, args: session_inputs.ListSessionsInput) -> ToolResult:
     branches = await caller.newton.sessions(caller.origin).list_sessions()
     latest = list(reversed(branches))[: args.limit]
     return ToolResult({"items": [to_session_info(one).model_dump(mode="json") for one in latest]})
 
 
-async def read_messages(caller: ToolCaller, args: inputs.ReadMessagesInput) -> ToolResult:
+async def read_messages(caller: ToolCaller, args: session_inputs.ReadMessagesInput) -> ToolResult:
     service, last = caller.newton.sessions(caller.origin), args.first + args.limit - 1
     stored = await service.read_log(args.session, first=args.first, last=last)
     return ToolResult({"items": [to_message_info(one).model_dump(mode="json") for one in stored]})
+
+
+async def show_prompt(caller: ToolCaller, args: session_inputs.ShowPromptInput) -> ToolResult:
+    shown = await caller.newton.prompts().show(args.turn, session=args.session)
+    return ToolResult(to_turn_prompts_info(shown).model_dump(mode="json"))
 
 
 async def list_tasks(caller: ToolCaller, args: inputs.ListTasksInput) -> ToolResult:

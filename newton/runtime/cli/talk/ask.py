@@ -12,12 +12,14 @@ from newton.errors import InputError, ProviderError
 from newton.ids import new_id
 from newton.memory.hygiene import clean_text
 from newton.memory.lookup import short_id
+from newton.runtime.chat_backend.protocol import DebugLines
 from newton.runtime.chat_backend.view_models import TurnView, to_context_view
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.connection import DaemonOption, TokenFileOption, open_chat_backend
 from newton.runtime.cli.options import (
     AgentOption,
+    DebugOption,
     EndTime,
     FrameOption,
     JsonOption,
@@ -42,15 +44,7 @@ async def ask(
     private: Annotated[
         bool, Parameter(negative=(), help="Store nothing of the question and the answer. Memory is still used.")
     ] = False,
-    debug: Annotated[
-        bool,
-        Parameter(
-            negative=(),
-            help="Print the items of the context on standard error, as comment lines of an event stream:"
-            " passages (RAG_DEBUG), web results (SEARCH_DEBUG), other memories (MEMORY_DEBUG), each with layer, tokens,"
-            " score and first words. `newton why ID` explains an item.",
-        ),
-    ] = False,
+    debug: DebugOption = False,
     agent: AgentOption = None,
     daemon: DaemonOption = None,
     token_file: TokenFileOption = None,
@@ -73,11 +67,9 @@ async def ask(
         turn = backend.run_turn(
             session or str(new_id()), text, frame=frame, include_context=json or debug, private=() if private else None
         )
-        answer = await (_collect_answer(turn) if json else _print_answer(turn))
+        answer = await (_collect_answer if json else _print_answer)(_print_debug_lines(turn, debug=debug))
         await backend.learn()
         await backend.process_pending()
-    for line in answer.debug_lines if debug else ():
-        formatting.print_notice(line)
     if json:
         formatting.print_json(_answer_to_json(answer))
     return _exit_status(answer, json=json)
@@ -178,9 +170,21 @@ def _ensure_past(moment: datetime | None, now: datetime) -> None:
         raise InputError(f"{moment:%Y-%m-%d %H:%M} is in the future.", hint="Omit --as-of for the present.")
 
 
+async def _print_debug_lines(
+    stream: AsyncGenerator[str | DebugLines | TurnView], *, debug: bool
+) -> AsyncGenerator[str | TurnView]:
+    """Yield the pieces of the reply and its result; print the debug lines before them, if `debug`."""
+    async with aclosing(clear_status(stream)) as pieces:  # closing it stores the reply so far
+        async for piece in pieces:
+            if not isinstance(piece, DebugLines):
+                yield piece
+            elif debug:
+                formatting.print_debug_lines(piece.lines)
+
+
 async def _print_answer(stream: AsyncGenerator[str | TurnView]) -> TurnView:
     answer: TurnView | None = None
-    async with aclosing(clear_status(stream)) as pieces:  # closing it stores the reply so far
+    async with aclosing(stream) as pieces:
         async for piece in pieces:
             if isinstance(piece, TurnView):
                 answer = piece
@@ -205,7 +209,7 @@ async def _print_answer(stream: AsyncGenerator[str | TurnView]) -> TurnView:
 
 
 async def _collect_answer(stream: AsyncGenerator[str | TurnView]) -> TurnView:
-    pieces = [piece async for piece in clear_status(stream)]
+    pieces = [piece async for piece in stream]
     assert isinstance(pieces[-1], TurnView)
     return pieces[-1]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from newton.client import ApiError
 from newton.errors import InputError, NewtonError
-from newton.runtime.chat_backend.protocol import ChatBackend, PrivateMessage
+from newton.runtime.chat_backend.protocol import ChatBackend, DebugLines, PrivateMessage
 from newton.runtime.chat_backend.view_models import IdentityView, ProposalView, TurnView
 from newton.runtime.cli import formatting
 from newton.runtime.cli.printing import say
@@ -26,7 +26,8 @@ class ChatConversation:
     """A running conversation: its session, chosen frame (kind of input), last turn and pending proposals.
 
     `run_command` runs an input that begins with "/".
-    `private_messages` are the messages since /private was entered; None if messages are stored.
+    `private_messages` are the messages since /private was entered; None if messages are stored. With `debug`, what the
+    model is sent is printed before each answer.
     """
 
     backend: ChatBackend
@@ -34,6 +35,7 @@ class ChatConversation:
     run_command: "CommandRunner"
     name: str
     frame: str | None = None
+    debug: bool = False
     last_turn: TurnView | None = None
     private_messages: list[PrivateMessage] | None = None
     proposals: Sequence[ProposalView] = ()
@@ -118,10 +120,12 @@ class ChatConversation:
 
     async def _run_turn(self, text: str) -> None:
         private = None if self.private_messages is None else tuple(self.private_messages)
-        turn = self.backend.run_turn(self.name, text, frame=self.frame, private=private)
+        turn = self.backend.run_turn(self.name, text, frame=self.frame, include_context=self.debug, private=private)
         async with aclosing(clear_status(turn)) as pieces:  # closing it stores the reply so far
             async for piece in pieces:
-                if isinstance(piece, TurnView):
+                if isinstance(piece, DebugLines):
+                    formatting.print_debug_lines(piece.lines)
+                elif isinstance(piece, TurnView):
                     self._print_hidden_identity(piece.context_summary.identity)
                     self.last_turn, self.proposals = piece, piece.proposals or self.proposals
                     if self.private_messages is not None:

@@ -6,15 +6,18 @@ from newton.errors import InputError
 from newton.memory.hygiene import clean_ref
 from newton.runtime.chat_backend.view_models import ProposalView
 from newton.runtime.cli import formatting
+from newton.runtime.cli.conversations.prompts import format_turn_prompts
 from newton.runtime.cli.conversations.sessions import format_checkpoints
 from newton.runtime.cli.conversations.tasks import run_task_command
 from newton.runtime.cli.printing import say
 from newton.runtime.cli.talk.chat_conversation import ChatConversation
 from newton.runtime.cli.talk.tool_commands import find_command, format_help, format_result, parse_arguments
+from newton.runtime.tools.prompt_views import TurnPromptsInfo
 
 HELP_TEXT = """\
 /context          show the context of the last answer, by layer, with scores
 /why NUMBER       explain an item of /context; /why TEXT finds a memory by its text, selected or not
+/prompt [TURN]    show exactly what the model received in the last turn, or in that of a message position
 /frame            show the frame of the last answer, its confidence and the reason
 /frame NAME       use this frame for the next inputs; /frame auto selects one for each input again
 /model            list the chat models; /model NAME uses this one for the next inputs
@@ -64,6 +67,13 @@ async def explain_item(conversation: ChatConversation, item: str) -> None:
         raise InputError(what, hint="/context lists the items of the context of the last answer.")
     bundle_id = last_turn.context_summary.bundle_id
     say(formatting.format_candidate_explanation(await conversation.backend.explain_memory(bundle_id, item)))
+
+
+async def show_prompt(conversation: ChatConversation, turn: str) -> None:
+    """Print what the model received in a turn of this session: the last one, or that of a message position."""
+    arguments = {"session": conversation.name, **({"turn": turn} if turn else {})}
+    shown = await conversation.backend.call_tool("prompt", arguments)
+    say(format_turn_prompts(TurnPromptsInfo.model_validate(shown)))
 
 
 async def set_frame(conversation: ChatConversation, name: str) -> None:
@@ -182,6 +192,7 @@ BUILTIN_COMMANDS: Mapping[str, Callable[[ChatConversation, str], Awaitable[None]
     "/help": print_help,
     "/context": print_context,
     "/why": explain_item,
+    "/prompt": show_prompt,
     "/frame": set_frame,
     "/model": select_model,
     "/remember": remember,

@@ -1,5 +1,6 @@
 """The endpoint of chat completions in OpenAI's format, with memory."""
 
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Request, Response
@@ -41,7 +42,11 @@ async def create_chat_completion(
     ] = None,
     debug: Annotated[
         bool | None,
-        Header(alias="X-Newton-Debug", description="List the memories in the context as comment lines of the stream."),
+        Header(
+            alias="X-Newton-Debug",
+            description="Say in comment lines before the reply what the model is sent: the frame, the tasks, the"
+            " memories in the context, and how the conversation was shortened. For streams only.",
+        ),
     ] = None,
     remember: RememberHeader = None,
 ) -> Response:
@@ -53,5 +58,7 @@ async def create_chat_completion(
     else:
         history = await match_history(body, target, request, session=session)
         turn_input = to_turn_input(body, mark_feedback(history, request.app.state.agents.ui_tasks))
-    writer = ResponseWriter(body, created_at=newton.scope.now(), debug=bool(debug))
+    writer = ResponseWriter(body, created_at=newton.scope.now())
+    if debug:
+        turn_input = replace(turn_input, on_debug=writer.add_debug_lines)
     return await respond(writer, turn_input, target, request, is_streamed=bool(body.stream))
