@@ -13,7 +13,7 @@ from newton.clock import monotonic_ms
 from newton.db.pool import in_transaction
 from newton.dialogue import leases, log, tasks
 from newton.dialogue.brief import brief_store
-from newton.dialogue.brief.brief_items import BriefDraft
+from newton.dialogue.brief.brief_items import BriefDraft, BriefItem
 from newton.dialogue.compaction import entry_store, extractive_summary, llm_summary, progress_events
 from newton.dialogue.compaction.adaptation import adapt_preset, list_without_model
 from newton.dialogue.compaction.brief_filter import remove_brief_items
@@ -321,13 +321,8 @@ class CompactionService:
             self.on_event(progress_events.CompactionFailed(strategy=strategy.name, error=error, time=self.scope.now()))
         if output and self.model:
             summary, model_name = merge_summaries(output, summary), self.model.name
-        async with self.scope.write("agent") as (tx, ctx):
-            proposals = [BriefDraft(one.kind, one.quote) for one in output.brief] if output else []
-            await brief_store.add_proposals(
-                tx, proposals, first=block.first, last=block.last, session_id=session_id, ctx=ctx
-            )
-            brief = await brief_store.list_items(tx, agent_id=ctx.agent_id, session_id=session_id)
-        remove_brief_items(summary, brief)
+        proposals = [BriefDraft(one.kind, one.quote) for one in output.brief] if output else []
+        remove_brief_items(summary, await _update_brief(self.scope, proposals, block, session_id))
         text = extractive_summary.render_summary(
             block.kind, summary, items, max_tokens=block.max_tokens, count_tokens=self.scope.count_tokens
         )
@@ -360,3 +355,14 @@ class CompactionService:
 
 def _to_view_state(loaded: LoadedView, max_tokens: int) -> ViewState:
     return ViewState(loaded.view, max_tokens, loaded.pinned)
+
+
+async def _update_brief(
+    scope: AgentScope, proposals: Sequence[BriefDraft], block: CompactionBlock, session_id: UUID
+) -> Sequence[BriefItem]:
+    """Add the proposed items that stand in the messages of the block, and return the brief of the session."""
+    async with scope.write("agent") as (tx, ctx):
+        await brief_store.add_proposals(
+            tx, proposals, first=block.first, last=block.last, session_id=session_id, ctx=ctx
+        )
+        return await brief_store.list_items(tx, agent_id=ctx.agent_id, session_id=session_id)
