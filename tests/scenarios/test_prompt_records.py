@@ -59,6 +59,7 @@ async def test_each_prompt_is_reproduced_byte_for_byte_whatever_is_done_later(re
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3_600)
 async def test_a_thousand_prompts_are_reproduced_byte_for_byte(recorded: Recorded) -> None:
     # the record of a prompt (a)
     round_ = 0
