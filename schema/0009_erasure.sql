@@ -260,6 +260,23 @@ begin
         end if;
     end loop;
 
+    -- an item of a brief is deleted with the message that said it; one whose closing message is deleted is open again
+    delete from dialogue.brief_closings as c
+    where
+        c.agent_id = scoped_agent
+        and (
+            c.memory_id = any(removed_ids)
+            or exists (
+                select
+                from dialogue.brief_items as i
+                where
+                    i.agent_id = scoped_agent
+                    and i.memory_id = any(removed_ids)
+                    and (i.item_id = c.item_id or i.item_id = c.replaced_by)
+            )
+        );
+    delete from dialogue.brief_items as i where i.agent_id = scoped_agent and i.memory_id = any(removed_ids);
+
     -- a task keeps its place in the tree; entries that summarize it are deleted and written again later without it
     delete from dialogue.compaction_entries as e
     using dialogue.tasks as t
@@ -620,9 +637,10 @@ $$;
 revoke execute on procedure memory.delete_inactive_embeddings(uuid) from public;
 grant execute on procedure memory.delete_inactive_embeddings(uuid) to newton_app;
 
--- Redacts texts about somebody outside of memories: task goals, document titles, items, artifacts, bundles (which contain
--- their input), texts of prompts and, where they match the pattern, names of sessions and checkpoints, labels of responses
--- and the reasons in memory.forgotten. Of the agent in scope; only ids listed in memory.forgotten.
+-- Redacts texts about somebody outside of memories: task goals, document titles, items, artifacts, texts in the contexts of
+-- sessions, bundles (which contain their input), texts of prompts and, where they match the pattern, names of sessions and
+-- checkpoints, labels of responses and the reasons in memory.forgotten. Of the agent in scope; only ids listed in
+-- memory.forgotten.
 create procedure memory.redact_references(target_agent uuid, ids uuid[], pattern text)
 language plpgsql
 security definer
@@ -638,6 +656,7 @@ begin
 
     call cognition.delete_bundles_by_id(scoped_agent, redacted_ids);
     call cognition.delete_prompt_texts(scoped_agent, redacted_ids);
+    delete from dialogue.context_injections where agent_id = scoped_agent and injection_id = any(redacted_ids);
     delete from dialogue.artifact_versions where agent_id = scoped_agent and artifact_id = any(redacted_ids);
     update dialogue.tasks set goal = '[forgotten]' where agent_id = scoped_agent and task_id = any(redacted_ids);
     update dialogue.task_transitions set text = '[forgotten]'

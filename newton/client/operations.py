@@ -1,10 +1,10 @@
 """Client operations on decisions, procedures, prohibitions, the identity, sessions, tasks and reports."""
 
-from .artifacts import ArtifactOperations
 from .json_types import IdLike, JsonDict, encode_segment
+from .sessions import SessionOperations
 
 
-class AgentOperations(ArtifactOperations):
+class AgentOperations(SessionOperations):
     """Client operations that return plain JSON. `/openapi.json` describes the fields of each route.
 
     Each raises ApiError, with the code `not_found` for an id or a name that does not exist.

@@ -33,6 +33,7 @@ from newton.content.skills import SkillFile
 from newton.db.pool import Database, Tx
 from newton.dialogue import (
     branches,
+    context_injections,
     leases,
     log,
     long_messages,
@@ -45,9 +46,10 @@ from newton.dialogue.artifact_storage import artifact_store
 from newton.dialogue.artifact_storage.artifact_store import NewArtifact
 from newton.dialogue.artifacts import ArtifactWriter
 from newton.dialogue.branches import SessionExcerpt
+from newton.dialogue.brief import brief_store
 from newton.dialogue.compaction import entry_store
 from newton.dialogue.compaction.entry_store import CompactionRun
-from newton.dialogue.messages import Message
+from newton.dialogue.messages import Message, StoredMessage
 from newton.dialogue.response_store import ResponseRecord
 from newton.heart import activations, censors, documents, episodes, procedures
 from newton.heart.censors import CensorRule
@@ -197,14 +199,28 @@ RESPONSE = ResponseRecord(
 )
 
 
+async def briefed(tx: Tx, session_id: UUID, ctx: WriteContext) -> None:
+    """A deadline that was replaced by another."""
+    update = await brief_store.load_update(tx, session_id=session_id, ctx=ctx)
+    for position, text in enumerate(("The deadline is 12 June.", "The deadline moved to 20 June.")):
+        message = Message(role="user", content=text, said_at=NOON)
+        update.read_message(StoredMessage(session_id=session_id, position=position, tokens=1, message=message), None)
+    await brief_store.save(tx, update, session_id=session_id, ctx=ctx)
+
+
 async def conversing(tx: Tx, session_id: UUID, ctx: WriteContext) -> None:
     """A branch with lines of its own, and a part that was told shorter and is shown again."""
     of: dict[str, UUID] = {"agent_id": ctx.agent_id, "session_id": session_id}
     made = entry(0, 1, before=100)
     assert await entry_store.save_if_unchanged(tx, [made], sources=await log.load_sources(tx, **of), **of)
+    read_again = await tx.fetchval(
+        "select memory_id from memory.memories where thread_id = $1 and kind = 'exchange' and position = 0", session_id
+    )
+    await entry_store.record_rereads(tx, [read_again], ctx=ctx)
     await entry_store.restore(tx, made.entry_id, session_id=session_id, ctx=ctx)
     assert await leases.acquire(tx, made.entry_id, "turn", seconds=60, **of)
     await entry_store.record_run(tx, CompactionRun("threshold", NOON, 1.5, 100, 10), **of)
+    await briefed(tx, session_id, ctx)
     await branches.create_checkpoint(tx, "tea", session_id=session_id, ctx=ctx)
     branch_id = await branches.create_branch(tx, "cellar", parent_id=session_id, from_position="tea", ctx=ctx)
     await response_store.store(tx, RESPONSE, [], session_id=branch_id, agent_id=ctx.agent_id)
@@ -216,6 +232,7 @@ async def conversing(tx: Tx, session_id: UUID, ctx: WriteContext) -> None:
     made = await branches.inject(tx, excerpt, session_id=session_id, ctx=ctx)
     await branches.eject(tx, made.injection_id, session_id=session_id, ctx=ctx)
     await branches.inject(tx, excerpt, session_id=session_id, ctx=ctx)
+    await context_injections.add_text(tx, "The tea is at five.", session_id=session_id, ctx=ctx, max_tokens=100)
 
 
 def served(bundle: Bundle, session_id: UUID) -> TurnRecord:

@@ -65,6 +65,7 @@ def conversations(mind: Mind, compacting: CompactionService) -> SessionService:
     return SessionService(
         compaction=compacting,
         conversation_tokens=100_000,
+        working_set_tokens=8_000,
         scope=mind.scope,
     )
 

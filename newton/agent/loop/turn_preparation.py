@@ -18,7 +18,7 @@ from newton.agent.loop.prompt import (
     to_prompt_messages,
 )
 from newton.agent.loop.tool_loop import OWN_CALL_PREFIX, ToolLoop
-from newton.agent.loop.tools import EXPAND_TOOL, AgentToolset, list_tools
+from newton.agent.loop.tools import EXPAND_TOOL, OPTIONAL_TOOLS, AgentToolset, list_tools
 from newton.agent.loop.turn_recorder import PrivateRecorder, RecordedInput, TurnRecorder
 from newton.agent.loop.turn_status import RETRIEVING, ProgressCallback
 from newton.agent.loop.turn_types import CENSOR_MESSAGE, CallerOptions, PrivateConversation, TurnInput
@@ -38,6 +38,7 @@ from newton.providers.chat import (
     FinishReason,
     RequestOptions,
     ToolCall,
+    ToolDefinition,
     ToolModel,
 )
 
@@ -191,17 +192,20 @@ class TurnPreparer:
         """Return the conversation of the turn; for a private turn, the stored messages of its session come first."""
         if turn.private is None:
             assert turn.input.session_id, "only a private turn has no session"
-            return await self.compaction.load_view(turn.input.session_id, max_tokens=max_tokens)
+            return await self._compaction(turn).load_view(turn.input.session_id, max_tokens=max_tokens)
         if turn.private.session_id is None:
             return turn.private.view
         last = turn.private.last_position
-        loaded = await self.compaction.preview(turn.private.session_id, max_tokens=max_tokens)
+        loaded = await self._compaction(turn).preview(turn.private.session_id, max_tokens=max_tokens)
         stored = [item for item in loaded if last is None or item.first <= last]
         first = max((item.last for item in stored), default=-1) + 1
         return [
             *stored,
             *(item._replace(first=first + item.first, last=first + item.last) for item in turn.private.view),
         ]
+
+    def _compaction(self, turn: RunningTurn) -> CompactionService:
+        return self.compaction.with_strategy(turn.input.strategy)
 
     def _find_sent(self, turn: RunningTurn, messages: Sequence[ViewMessage], *, end: int) -> SentMessages | None:
         """Return which messages of the session are sent with the prompt; None in a private turn."""
@@ -247,14 +251,12 @@ class TurnPreparer:
     ) -> PromptBuilder:
         """Build a prompt without context and conversation.
 
-        Newton's tools are offered if the model can call them and they fit.
+        Newton's tools are offered if the model can call them and they fit; in a small window, without the optional
+        ones.
         """
         options, count_tokens = turn.options.request_options, self.scope.count_tokens
-        own_tools = list_tools(exclude=frozenset(tool.name for tool in options.tools))
-        tool_tokens = count_tool_tokens(RequestOptions(own_tools=own_tools), count_tokens=count_tokens)
-        can_call = self.tools and turn.options.offers_own_tools and isinstance(self.model, ToolModel)
-        if can_call and tool_tokens * OWN_TOOLS_DIVISOR <= budget.usable:
-            options = replace(options, own_tools=own_tools)
+        if self.tools and turn.options.offers_own_tools and isinstance(self.model, ToolModel):
+            options = replace(options, own_tools=self._select_own_tools(options, budget))
         return PromptBuilder(
             context="",
             view=(),
@@ -268,6 +270,15 @@ class TurnPreparer:
             input_parts=turn.options.input_parts,
             system_prompt="" if turn.question is None else SYSTEM_PROMPT,
         )
+
+    def _select_own_tools(self, options: RequestOptions, budget: PromptBudget) -> tuple[ToolDefinition, ...]:
+        taken = frozenset(tool.name for tool in options.tools)
+        for exclude in (taken, taken | OPTIONAL_TOOLS):
+            own_tools = list_tools(exclude=exclude)
+            tokens = count_tool_tokens(RequestOptions(own_tools=own_tools), count_tokens=self.scope.count_tokens)
+            if tokens * OWN_TOOLS_DIVISOR <= budget.usable:
+                return own_tools
+        return ()
 
     async def _build_context(
         self, turn: RunningTurn, prompt: PromptBuilder, budget: PromptBudget, sent: SentMessages | None

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
+from newton.agent.event_hooks import EventHooks
 from newton.agent.llm.structured import StructuredLLM
 from newton.agent.maintenance.extracted_facts import ExtractionResult
 from newton.agent.maintenance.extraction import extract
@@ -15,6 +16,7 @@ from newton.agent.maintenance.line_summaries import summarize_lines
 from newton.agent.maintenance.statement_extraction import extract_statements
 from newton.agent.prompt_records import prompt_store
 from newton.agent.scope import AgentScope
+from newton.brain.hook_runner import NO_HOOKS, HookRunner
 from newton.cognition.bundles import bundle_store
 from newton.cognition.working_set import working_set_store
 from newton.db.pool import Tx
@@ -74,6 +76,7 @@ class MaintenanceService:
     working_set_idle_days: int = 30
     session_idle_minutes: int = 15
     sizes: SummarySizes = DEFAULT_SIZES
+    hooks: HookRunner = NO_HOOKS
 
     async def process_pending(
         self, limit: int | None = BATCH_SIZE, *, passages: bool = False, control: DrainControl = RUN_TO_THE_END
@@ -218,6 +221,7 @@ class MaintenanceService:
                 if created := await session_close.close_session(tx, session_id=session_id, ctx=ctx):
                     self.scope.publish("session.closed", {"session_id": str(session_id), "episodes": created})
                     episodes += created
+            await EventHooks(scope=self.scope, hooks=self.hooks).run_for_session("session_end", session_id)
         return episodes
 
     async def extract(self, limit: int = BATCH_SIZE, *, ended_before: datetime | None = None) -> ExtractionResult:

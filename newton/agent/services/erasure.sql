@@ -103,6 +103,10 @@ select item_id, 'item'
 from heart.items
 where agent_id = $1 and concat_ws(' ', array_to_string(namespace, ' '), key, value) ~* $2
 union all
+select injection_id, 'injection'
+from dialogue.context_injections
+where agent_id = $1 and text ~* $2
+union all
 select a.artifact_id, 'artifact'
 from dialogue.artifact_versions as a
 where

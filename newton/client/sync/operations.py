@@ -2,10 +2,10 @@
 """Client operations on decisions, procedures, prohibitions, the identity, sessions, tasks and reports."""
 
 from ..json_types import IdLike, JsonDict, encode_segment
-from .artifacts import SyncArtifactOperations
+from .sessions import SyncSessionOperations
 
 
-class SyncAgentOperations(SyncArtifactOperations):
+class SyncAgentOperations(SyncSessionOperations):
     """Client operations that return plain JSON. `/openapi.json` describes the fields of each route.
 
     Each raises ApiError, with the code `not_found` for an id or a name that does not exist.

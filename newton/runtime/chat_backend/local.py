@@ -65,6 +65,7 @@ class LocalAgent:
         input: str,
         *,
         frame: str | None = None,
+        strategy: str | None = None,
         include_context: bool = False,
         private: Sequence[PrivateMessage] | None = None,
     ) -> AsyncGenerator[str | DebugLines | TurnView]:
@@ -73,8 +74,7 @@ class LocalAgent:
         else:
             turn_input = await self._create_private_input(session, input, frame, private)
         debug: list[str] = []
-        if include_context:
-            turn_input = replace(turn_input, on_debug=debug.extend)
+        turn_input = replace(turn_input, strategy=strategy, on_debug=debug.extend if include_context else None)
         async with aclosing(self.turn_runner.run(turn_input)) as pieces:  # an abandoned turn is stored too
             async for piece in pieces:
                 if debug:

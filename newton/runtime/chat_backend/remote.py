@@ -74,12 +74,13 @@ class RemoteAgent:
         input: str,
         *,
         frame: str | None = None,
+        strategy: str | None = None,
         include_context: bool = False,
         private: Sequence[PrivateMessage] | None = None,
     ) -> AsyncGenerator[str | DebugLines | TurnView]:
         text = clean_text(input, what="message")
         messages = None if private is None else [one._asdict() for one in private]
-        options = {"frame": frame, "model": self.selected_model, "private": messages}
+        options = {"frame": frame, "strategy": strategy, "model": self.selected_model, "private": messages}
         fields = {"include_context": include_context, **{name: one for name, one in options.items() if one is not None}}
         async with aclosing(self.client.run_turn(session, text, **fields)) as events:  # closing it stops the turn
             async for event in events:

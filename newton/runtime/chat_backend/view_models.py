@@ -146,7 +146,7 @@ class ExplanationView(ViewModel):
     trust: str
     quarantined: bool
     ref: str | None
-    time_note: str | None
+    note: str | None
     contradiction_note: str | None
     sources: list[UUID]
     layer: str
@@ -222,7 +222,7 @@ def to_explanation_view(explanation: BundleExplanation, item: CandidateExplanati
         item.stored_candidate,
         **{name: getattr(item.found, name) for name in ("kind", "trust", "ref")},
         text=item.list_line,
-        time_note=item.timely_reason,
+        note=item.note,
         contradiction_note=item.contradiction_text,
         sources=list(item.sources),
         layer=item.layer,

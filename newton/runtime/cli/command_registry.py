@@ -143,30 +143,37 @@ SESSION_COMMANDS = {
         "Show the messages and summaries of a session that a model would receive.",
     ),
     "compact": (
-        "conversations.sessions:compact_session",
+        "conversations.compaction:compact_session",
         "Replace older messages by summaries now, in what a model receives.",
     ),
     "compactions": (
-        "conversations.sessions:list_compactions",
+        "conversations.compaction:list_compactions",
         "List the summaries that replace messages (compaction entries).",
     ),
     "expand": (
-        "conversations.sessions:expand_compaction",
+        "conversations.compaction:expand_compaction",
         "Undo a compaction entry: a model receives its messages again.",
+    ),
+    "brief": (
+        "conversations.brief:show_brief",
+        "Show the goals, deadlines, rules and open items of a session.",
     ),
     "checkpoint": (
         "conversations.sessions:checkpoint_session",
         "Name the end of a session as a checkpoint, or list the checkpoints.",
     ),
     "branch": ("conversations.sessions:branch_session", "Create a session that continues from an existing one."),
-    "inject": ("conversations.sessions:inject_messages", "Show messages of one session in another."),
+    "inject": (
+        "conversations.session_contents:inject_into_session",
+        "Put a memory, a text or messages of another session into a session.",
+    ),
     "eject": (
-        "conversations.sessions:eject_messages",
-        "Remove injected messages from a session, or list the injections.",
+        "conversations.session_contents:eject_from_session",
+        "Take out what was put into a session, or list it.",
     ),
     "stats": (
-        "conversations.sessions:show_compaction_stats",
-        "Show how often each compaction strategy ran and what it saved.",
+        "conversations.session_contents:show_stats",
+        "Show the tokens of a session by part, its compactions and its latest context.",
     ),
 }
 BULK_COMMANDS = {
@@ -219,6 +226,10 @@ BENCH_COMMANDS = {
     "unknown": (
         "newton.bench.unknown:run_benchmark",
         "Count the memories in contexts of questions that no memory answers.",
+    ),
+    "everyday": (
+        "newton.bench.everyday:run_benchmark",
+        "Measure whether everyday statements are found in other words, and superseded rightly.",
     ),
     "detail": (
         "newton.bench.detail:run_benchmark",

@@ -7,6 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter, Token
 
 from newton.clock import SystemClock
+from newton.dialogue.compaction.presets import parse_preset
 from newton.errors import InputError
 from newton.memory import hygiene
 from newton.memory.memory import Kind
@@ -40,6 +41,10 @@ ProfileOption = Annotated[
 ModelOption = Annotated[
     str | None, Parameter("--model", help="Name of the chat model to use; `/model` in `newton chat` lists the names.")
 ]
+StrategyOption = Annotated[
+    str | None,
+    Parameter("--strategy", help="Compaction preset or list of strategies (default: the setting compaction)."),
+]
 MaxTokensOption = Annotated[int | None, Parameter("--max-tokens", help="Maximum tokens of the context.")]
 LimitOption = Annotated[int, Parameter("--limit", help="Maximum number of results.")]
 KindsOption = Annotated[
@@ -61,6 +66,13 @@ def load_settings(agent: str | None = None, **flags: object) -> Settings:
 def check_session_name(session: str | None) -> str | None:
     """Return the cleaned name of a session, or None for None. Raises InputError for an invalid name."""
     return None if session is None else hygiene.clean_ref(session, what="session")
+
+
+def check_strategy(strategy: str | None) -> str | None:
+    """Return a compaction preset or list of strategies unchanged. Raises InputError for an unknown one."""
+    if strategy is not None:
+        parse_preset(strategy)
+    return strategy
 
 
 def parse_time(text: str, *, now: datetime, use_end: bool = False) -> datetime:

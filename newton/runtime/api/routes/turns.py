@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
-from newton.agent.field_types import Name
+from newton.agent.field_types import Name, Strategy
 from newton.agent.loop.turn_status import ProgressEvent, TurnStatus
 from newton.content.frames import get_frame
 from newton.dialogue.compaction.progress_events import to_payload
@@ -55,6 +55,12 @@ class TurnRequest(RequestModel):
     model: Name | None = Field(
         None, description="The name of a model server or of a model. Default: the agent's model."
     )
+    strategy: Strategy | None = Field(
+        None,
+        description="The compaction preset (default, long, conservative, none) or list of strategies for this turn."
+        " Default: the setting `compaction`.",
+        examples=["mask_outputs(share=0.5), threshold(share=0.7)"],
+    )
     include_context: bool = Field(
         default=False, description="Send an event `debug` before the reply, and include the full context in the result."
     )
@@ -81,7 +87,9 @@ async def run_turn(session: str, body: TurnRequest, request: Request, caller: Wr
     turn_runner = caller.newton.turn_runner(model, origin=ORIGIN, on_event=turn.put)
     agent = LocalAgent(newton=caller.newton, turn_runner=turn_runner, origin=ORIGIN)
     private = None if body.private is None else [PrivateMessage(one.role, one.text) for one in body.private]
-    pieces = agent.run_turn(name, text, frame=body.frame, include_context=body.include_context, private=private)
+    pieces = agent.run_turn(
+        name, text, frame=body.frame, strategy=body.strategy, include_context=body.include_context, private=private
+    )
     read = turn.read_pieces(pieces, caller, request, is_private=private is not None)
     return StreamingResponse(_stream(read), media_type="text/event-stream")
 

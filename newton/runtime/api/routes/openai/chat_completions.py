@@ -3,15 +3,16 @@
 from dataclasses import replace
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Request, Response
+from fastapi import APIRouter, Depends, Header, Request, Response
 
 from newton.runtime.api import problems
 from newton.runtime.api.auth import WriteAccess
 from newton.runtime.api.chat_completions.request_models import ChatCompletionRequest
 from newton.runtime.api.chat_completions.response_writer import JSON_OR_STREAM, ResponseWriter
 from newton.runtime.api.chat_completions.turn_request import (
-    RememberHeader,
+    TurnOptions,
     find_task,
+    get_turn_options,
     is_remembered,
     mark_feedback,
     match_history,
@@ -33,6 +34,7 @@ async def create_chat_completion(
     body: ChatCompletionRequest,
     request: Request,
     caller: WriteAccess,
+    options: Annotated[TurnOptions, Depends(get_turn_options)],
     session: Annotated[
         str | None,
         Header(
@@ -48,12 +50,11 @@ async def create_chat_completion(
             " memories in the context, and how the conversation was shortened. For streams only.",
         ),
     ] = None,
-    remember: RememberHeader = None,
 ) -> Response:
     """Answer a conversation with the help of the memory, and store the new messages."""
-    target = await select_target(body, caller, request)
-    newton, task = target.newton, find_task(body, request, remember)
-    if task or not is_remembered(body, remember):
+    target = await select_target(body, caller, request, strategy=options.strategy)
+    newton, task = target.newton, find_task(body, request, options.remember)
+    if task or not is_remembered(body, options.remember):
         turn_input = to_private_input(body, newton, task=task)
     else:
         history = await match_history(body, target, request, session=session)
