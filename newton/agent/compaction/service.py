@@ -108,8 +108,8 @@ class CompactionService:
         """Return the messages of a session as a model gets them, for a turn that begins now.
 
         If they exceed a limit, old ones are compacted. After TURN_SECONDS, the compaction continues in the background;
-        summaries that are not stored by then are extracted from the text, for this turn only. The result may still have
-        more than `max_tokens` tokens.
+        summaries that are not stored by then are extracted from the text, for this turn only, and have no `entry_id`.
+        The result may still have more than `max_tokens` tokens.
         """
         assert not in_transaction()
         key = (self.scope.agent_id, session_id)
@@ -122,7 +122,9 @@ class CompactionService:
         compact = partial(replace(service, on_event=relay).compact, session_id, max_tokens=max_tokens)
         await self.background.start(key, compact).wait(seconds=TURN_SECONDS)
         relay.on_event = ignore_progress
-        return await service.preview(session_id, max_tokens=max_tokens)
+        loaded = await service._preview(session_id, max_tokens)
+        stored = {None, *(entry.entry_id for entry in loaded.sources.entries)}
+        return [item if item.entry_id in stored else item._replace(entry_id=None) for item in loaded.view]
 
     def compact_ahead(self, session_id: UUID, view: Sequence[ViewMessage], *, new_tokens: int, max_tokens: int) -> None:
         """Compact a session in the background after a turn, before the next turn needs it.
@@ -195,6 +197,10 @@ class CompactionService:
 
     async def preview(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
         """Return the messages that `compact` would return without a model. Stores nothing."""
+        return (await self._preview(session_id, max_tokens)).view
+
+    async def _preview(self, session_id: UUID, max_tokens: int) -> LoadedView:
+        """Return the view of `preview`, with the sources of the stored view."""
         service, budget = replace(await self._adapt(max_tokens), model=None), CallBudget(calls=0)
         loaded = await self._load(session_id)
         for strategy in service.preset.strategies:
@@ -205,7 +211,7 @@ class CompactionService:
                 if not any(entries):
                     break
                 loaded = replace(loaded, view=apply_entries(loaded.view, [entry for entry in entries if entry]))
-        return loaded.view
+        return loaded
 
     async def _run_strategies(self, state: _CompactionState) -> None:
         for strategy in self.preset.strategies:
