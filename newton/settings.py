@@ -180,10 +180,11 @@ class Settings(BaseModel):
     window_tokens: int = Field(
         128_000, ge=1_000, le=10_000_000, description="Context window of the chat model: prompt and reply together."
     )
-    conversation_tokens: int = Field(
-        100_000,
+    conversation_tokens: int | None = Field(
+        None,
         ge=0,
-        description="Maximum tokens of the conversation in a prompt, capped at 80 % of the usable window.",
+        description="Maximum tokens of the conversation in a prompt; the window and the context may leave less. If"
+        " unset: that of the compaction preset, 150,000 for long and 100,000 for others.",
     )
     compaction: str = Field(
         "default",
@@ -294,7 +295,7 @@ class Settings(BaseModel):
         0.5, ge=0, le=1, description="Retire a censor above this rate of false positives."
     )
     bundle_retention_days: int = Field(
-        90, ge=0, description="Days to keep a stored context (bundle); 0 keeps all of them."
+        90, ge=0, description="Days to keep stored contexts (bundles) and records of prompts; 0 keeps all of them."
     )
     max_events: int = Field(
         100_000, ge=1, description="Maximum active events; the oldest beyond this number are archived."

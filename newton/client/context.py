@@ -84,7 +84,8 @@ class HookRun(TypedDict):
 class ContextResponse(TypedDict):
     """A context, with the reason why each memory considered was selected or dropped.
 
-    `nothing_relevant` is true if the text has no memories, only identity, censors, tasks and session messages.
+    `nothing_relevant` is true if the text has no memories, only identity, censors, tasks and session messages. `task`
+    says which task of the session the search preferred or was limited to, and how many items belong to it.
     """
 
     bundle_id: str
@@ -102,6 +103,7 @@ class ContextResponse(TypedDict):
     filters: NotRequired[dict[str, Any]]
     left_nothing: NotRequired[dict[str, Any]]
     times: dict[str, Any]
+    task: dict[str, Any] | None
     missing: dict[str, str]
     update: dict[str, Any] | None
     timings_ms: dict[str, float]

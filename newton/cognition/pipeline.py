@@ -18,11 +18,15 @@ from newton.cognition.assembly.budget import (
     reserve_always_on,
 )
 from newton.cognition.assembly.fact_labels import count_label_tokens, label_facts
+from newton.cognition.assembly.relevance_floor import NO_FLOOR, RelevanceFloor
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_item_id_tokens, render_frame_section
 from newton.cognition.assembly.sections import (
+    BriefSection,
     ExtraSection,
     TaskSection,
+    build_brief_section,
     build_task_section,
+    count_reserved_tokens,
     fit_extra_lines,
     render_extra_lines,
 )
@@ -197,7 +201,7 @@ class ContextBuilder:
         score = create_scorer(frame=plan.frame, profile=plan.profile, now=plan.now, signals=candidate_set.signals)
         assembly = assemble([score(f) for f in candidate_set.memories], inputs)
         timer.end_stage("think")
-        missing = {**gathered.missing, **_describe_omissions(plan.extra, inputs.tasks)}
+        missing = {**gathered.missing, **_describe_omissions(plan.extra, inputs.tasks, inputs.brief)}
         assembled = AssembledContext(plan, inputs, assembly, missing)
         bundle = self._create_bundle(request, assembled, candidate_set, timings_ms=timer.stages)
         bundle = replace(bundle, hooks=(*hooks_before, *await run_after_assembly(self.hooks, bundle)))
@@ -226,15 +230,15 @@ class ContextBuilder:
     ) -> ContextPlan:
         frame = get_frame(self.frames, frame_choice.frame)
         profile = select_profile(self.profiles, request.profile or frame.profile, frame=frame.name)
-        extra_lines = render_extra_lines(request.additional or "", count_tokens=self.count_tokens)
-        extra_tokens, extra_header = sum(line.tokens for line in extra_lines), self.header_tokens["additional"]
+        state, headers = gathered.session_state, self.header_tokens
+        extra_lines = render_extra_lines(request.additional or "", state.injections, count_tokens=self.count_tokens)
         budget = allocate_budget(
             request.tokens,
             shares=frame.budget.shares,
             complexity=estimate_complexity(request.input) if request.adaptive_budget else None,
             stakes=frame.default_stakes,
             has_tasks=bool(gathered.session_data.task_stack.path),
-            extra_tokens=extra_tokens and extra_tokens + extra_header,
+            reserved=count_reserved_tokens(extra_lines, state.brief, headers),
         )
         always_on = self._select_always_on(request, gathered, frame)
         budget = reserve_always_on(budget, always_on.tokens, max_tokens=request.tokens)
@@ -246,7 +250,7 @@ class ContextBuilder:
             budget=self._create_artifact_selector(gathered).reserve_layers(
                 budget, gathered.artifacts.found, gathered.recall_result.memories, request.sent_messages
             ),
-            extra=fit_extra_lines(extra_lines, max_tokens=budget.layers.get("additional", 0) - extra_header),
+            extra=fit_extra_lines(extra_lines, max_tokens=budget.layers.get("additional", 0) - headers["additional"]),
             always_on=always_on,
         )
 
@@ -297,9 +301,8 @@ class ContextBuilder:
         self, request: ContextBuildRequest, gathered: GatheredSources, plan: ContextPlan, candidate_set: CandidateSet
     ) -> AssemblyInput:
         layers, headers, count_tokens, frame = plan.budget.layers, self.header_tokens, self.count_tokens, plan.frame
-        session_state = gathered.session_state
+        session_state, found_ids = gathered.session_state, {f.memory_id for f in candidate_set.memories}
         note = session_state.calibration_note
-        found_ids = {f.memory_id for f in candidate_set.memories}
         return AssemblyInput(
             input=request.input,
             budget=plan.budget,
@@ -307,7 +310,7 @@ class ContextBuilder:
             identity=plan.always_on.identity,
             min_evidence=frame.floor,
             is_adaptive=request.adaptive_budget,
-            relevance_floor=0.0 if request.fill else frame.relevance_floor,
+            relevance_floor=NO_FLOOR if request.fill else RelevanceFloor(frame.relevance_floor, frame.fact_share),
             session_id=request.session_id,
             frame_section=render_frame_section(
                 frame.name, frame.questions, frame.censors, count_tokens=count_tokens, max_tokens=layers["frame"]
@@ -328,9 +331,11 @@ class ContextBuilder:
             nothing_known_note=None if "memories" in gathered.missing else _render_note(NOTHING_KNOWN, count_tokens),
             item_id_tokens=count_item_id_tokens(count_tokens) if request.item_ids else 0,
             cut_id_tokens=count_item_id_tokens(count_tokens),
+            brief=build_brief_section(session_state.brief, max_tokens=layers.get("brief", 0) - headers["brief"]),
             tasks=build_task_section(gathered.session_data.task_stack, layers, headers, count_tokens=count_tokens),
             fact_labels=label_facts(candidate_set.memories, now=plan.now, tokens=count_label_tokens(count_tokens)),
             relation_evidence=candidate_set.relation_evidence,
+            injected=candidate_set.injected,
             observations=candidate_set.observations,
         )
 
@@ -387,8 +392,9 @@ def _render_note(text: str, count_tokens: TokenCounter) -> TextBlock:
     return TextBlock(line, count_tokens(line))
 
 
-def _describe_omissions(extra: ExtraSection, tasks: TaskSection) -> Mapping[str, str]:
-    """Return entries for `missing` that count the lines of the caller and the tasks that do not fit."""
+def _describe_omissions(extra: ExtraSection, tasks: TaskSection, brief: BriefSection) -> Mapping[str, str]:
+    """Return entries for `missing` that count what does not fit: lines of the caller, tasks and items of the brief."""
     lines, count = extra.omitted_count, tasks.omitted_count
     missing = {"additional": f"no room for the last {lines} lines of the additional text"} if lines else {}
-    return missing | ({"tasks": f"no room for {count} tasks"} if count else {})
+    missing |= {"tasks": f"no room for {count} tasks"} if count else {}
+    return missing | ({"brief": f"no room for {brief.omitted_count} items"} if brief.omitted_count else {})

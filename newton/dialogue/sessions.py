@@ -14,6 +14,7 @@ from newton.dialogue import log
 from newton.dialogue.artifact_storage.artifact_digest import DigestInput, render_digest
 from newton.dialogue.artifact_storage.artifact_recorder import ArtifactRecorder
 from newton.dialogue.artifacts import ArtifactWriter
+from newton.dialogue.brief import brief_store
 from newton.dialogue.compaction import entry_store
 from newton.dialogue.compaction.extractive_summary import RULES_VERSION, truncate_middle
 from newton.dialogue.messages import Message, StoredMessage, dump_calls, shorten_calls, to_memory, to_observations
@@ -108,6 +109,7 @@ async def append(
     writer = ArtifactWriter(session_id=session_id, ctx=ctx, sizes=sizes)
     new_ids = {position: memory_id for position, memory_id in ids.items() if memory_id in new}
     await writer.add_tool_outputs(tx, exchanges, new_ids, calls)
+    await brief_store.read_messages(tx, stored, new_ids, session_id=session_id, ctx=ctx)
     await event_store.record_events(tx, to_observations(exchanges, new_ids, calls), ctx=ctx)
     digests = await ArtifactRecorder(session_id=session_id, ctx=ctx).record(tx, stored, calls)
     trims = [trim_message(item, digests.get(item.position), created_at=ctx.now, count_tokens=count) for item in stored]

@@ -12,13 +12,19 @@ from newton.agent.scope import AgentScope
 from newton.clock import monotonic_ms
 from newton.db.pool import in_transaction
 from newton.dialogue import leases, log, tasks
+from newton.dialogue.brief import brief_store
+from newton.dialogue.brief.brief_items import BriefDraft
 from newton.dialogue.compaction import entry_store, extractive_summary, llm_summary, progress_events
+from newton.dialogue.compaction.adaptation import adapt_preset
+from newton.dialogue.compaction.brief_filter import remove_brief_items
 from newton.dialogue.compaction.entry_store import CompactionRun
+from newton.dialogue.compaction.obstacles import CompactionObstacle, list_obstacles
+from newton.dialogue.compaction.presets import CompactionPreset, parse_preset
 from newton.dialogue.compaction.progress_events import CompactionEvent, ignore_progress
 from newton.dialogue.compaction.strategies import (
     CompactionBlock,
-    CompactionPreset,
     CompactionStrategy,
+    FitToLimit,
     SummarizeOldest,
     ViewState,
     refusal_reason,
@@ -76,7 +82,8 @@ class _CompactionState:
 class CompactionService:
     """Compaction for one agent. Without a model, or if the model fails, summaries are extracted from the text.
 
-    `background` runs the compactions that no turn waits for.
+    `background` runs the compactions that no turn waits for. The strategies in `without_model` use no model, because it
+    cost more tokens than it saved. `configured` is the preset of the settings if `preset` is adapted to feedback.
     """
 
     scope: AgentScope
@@ -86,7 +93,16 @@ class CompactionService:
     on_event: Callable[[CompactionEvent], None] = ignore_progress
     breaker: CircuitBreaker = field(default_factory=create_breaker)
     new_budget: Callable[[], CallBudget] = CallBudget
+    configured: CompactionPreset | None = None
+    without_model: frozenset[str] = frozenset()
     background: BackgroundCompactions = field(default_factory=BackgroundCompactions)
+
+    def with_strategy(self, strategy: str | None) -> "CompactionService":
+        """Return a copy that uses another preset, or a list of strategies; for None, the service itself.
+
+        Raises InputError for an unknown name or setting.
+        """
+        return self if strategy is None else replace(self, preset=parse_preset(strategy))
 
     async def load_view(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
         """Return the messages of a session as a model gets them, for a turn that begins now.
@@ -101,11 +117,12 @@ class CompactionService:
         loaded = await self._fold_tasks(session_id)
         if not self._is_due(loaded.view, max_tokens, loaded.pinned):
             return loaded.view
+        service = await self._adapt(max_tokens)
         relay = _EventRelay(self.on_event)
-        compact = partial(replace(self, on_event=relay).compact, session_id, max_tokens=max_tokens)
+        compact = partial(replace(service, on_event=relay).compact, session_id, max_tokens=max_tokens)
         await self.background.start(key, compact).wait(seconds=TURN_SECONDS)
         relay.on_event = ignore_progress
-        return await self.preview(session_id, max_tokens=max_tokens)
+        return await service.preview(session_id, max_tokens=max_tokens)
 
     def compact_ahead(self, session_id: UUID, view: Sequence[ViewMessage], *, new_tokens: int, max_tokens: int) -> None:
         """Compact a session in the background after a turn, before the next turn needs it.
@@ -133,6 +150,9 @@ class CompactionService:
         loaded = await self._fold_tasks(session_id)
         if not self._is_due(loaded.view, max_tokens, loaded.pinned):
             return loaded.view
+        service = await self._adapt(max_tokens)
+        if not service._is_due(loaded.view, max_tokens, loaded.pinned):
+            return loaded.view
         async with self.scope.transaction() as tx:
             if not await leases.acquire(tx, holder, "compaction", **key, seconds=LEASE_SECONDS):
                 return loaded.view
@@ -140,25 +160,45 @@ class CompactionService:
             session_id=session_id, max_tokens=max_tokens, holder=holder, loaded=loaded, budget=self.new_budget()
         )
         try:
-            await self._run_strategies(state)
+            await service._run_strategies(state)
         finally:
             async with self.scope.transaction() as tx:
                 await leases.release(tx, holder, "compaction", **key)
         return state.loaded.view
+
+    async def compact_to(self, session_id: UUID, *, max_tokens: int) -> Sequence[CompactionObstacle]:
+        """Shorten the conversation of a session to a limit that a person asked for, beyond what the preset does.
+
+        Return what keeps it above the limit; nothing if it is reached.
+        """
+        await self.compact(session_id, max_tokens=max_tokens)
+        await replace(self, preset=CompactionPreset((FitToLimit(),))).compact(session_id, max_tokens=max_tokens)
+        loaded = await self._load(session_id)
+        return list_obstacles(self._view_state(loaded, max_tokens))
+
+    async def _adapt(self, max_tokens: int) -> "CompactionService":
+        """Return the service with the configured strategies adapted to the feedback on their cuts."""
+        configured = self.configured or self.preset
+        async with self.scope.transaction() as tx:
+            feedback = await entry_store.list_feedback(tx, agent_id=self.scope.agent_id)
+        without_model = frozenset(one.strategy for one in feedback if not one.is_model_worthwhile)
+        preset = adapt_preset(configured, feedback, max_tokens=max_tokens)
+        return replace(self, preset=preset, configured=configured, without_model=without_model)
 
     async def _fold_tasks(self, session_id: UUID) -> LoadedView:
         async with self.scope.write() as (tx, ctx):
             return await tasks.fold_ended_tasks(tx, **self._key(session_id), now=ctx.now, count_tokens=ctx.count_tokens)
 
     def _is_due(self, view: Sequence[ViewMessage], max_tokens: int, pinned: Set[int] = frozenset()) -> bool:
-        state = ViewState(view, min(max_tokens, self.preset.max_tokens), pinned)
-        return any(strategy.plan(state) for strategy in self.preset.strategies)
+        """Return whether a strategy has something to shorten. Without tokens for a conversation, none is sent."""
+        state = ViewState(view, max_tokens, pinned)
+        return max_tokens > 0 and any(strategy.plan(state) for strategy in self.preset.strategies)
 
     async def preview(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
         """Return the messages that `compact` would return without a model. Stores nothing."""
-        service, budget = replace(self, model=None), CallBudget(calls=0)
+        service, budget = replace(await self._adapt(max_tokens), model=None), CallBudget(calls=0)
         loaded = await self._load(session_id)
-        for strategy in self.preset.strategies:
+        for strategy in service.preset.strategies:
             for _ in range(MAX_ROUNDS):
                 state = self._view_state(loaded, max_tokens)
                 blocks = [block for block in strategy.plan(state) if refusal_reason(block, state) is None]
@@ -178,7 +218,7 @@ class CompactionService:
     async def _run_strategy(
         self, strategy: CompactionStrategy, blocks: Sequence[CompactionBlock], state: _CompactionState
     ) -> bool:
-        started, before = monotonic_ms(), count_view_tokens(state.loaded.view)
+        started, before, spent = monotonic_ms(), count_view_tokens(state.loaded.view), state.budget.spent
         room = self._view_state(state.loaded, state.max_tokens).max_tokens
         self.on_event(
             progress_events.CompactionStarted(strategy=strategy.name, current=before, max=room, time=self.scope.now())
@@ -195,7 +235,8 @@ class CompactionService:
             exhausted = is_full and not strategy.plan(self._view_state(state.loaded, state.max_tokens))
         elif reason is None:
             reason = "no summary is shorter than the messages that it would replace"
-        run = CompactionRun(strategy.name, self.scope.now(), monotonic_ms() - started, before, after, reason)
+        duration_ms, spent = monotonic_ms() - started, state.budget.spent - spent
+        run = CompactionRun(strategy.name, self.scope.now(), duration_ms, before, after, spent, reason)
         await self._record_run(run, state.session_id, exhausted=exhausted)
         return reason is None
 
@@ -204,7 +245,7 @@ class CompactionService:
     ) -> None:
         """Summarize the blocks and store the summaries. Raises ConflictError if the session was changed meanwhile."""
         view_state, unsaved, saved = self._view_state(state.loaded, state.max_tokens), list[CompactionEntry](), 0
-        selected = state.budget.select_blocks(blocks)
+        selected = set[int]() if strategy.name in self.without_model else state.budget.select_blocks(blocks)
         for number, block in enumerate(blocks, start=1):
             budget, entry = state.budget if block.first in selected else CallBudget(calls=0), None
             if refusal_reason(block, view_state) is None:
@@ -235,13 +276,13 @@ class CompactionService:
     async def _summarize_block(
         self, strategy: CompactionStrategy, block: CompactionBlock, session_id: UUID, budget: CallBudget
     ) -> CompactionEntry | None:
-        items = await self._unmask(block, session_id)
         if block.kind == "mask":
+            items = await self._unmask(block, session_id)
             item, count_tokens = items[0]._replace(tokens=block.tokens), self.scope.count_tokens
             text = extractive_summary.mask_output(item, max_tokens=block.max_tokens, count_tokens=count_tokens)
             model = None
         else:
-            text, model = await self._render_summary(strategy, block, items, budget)
+            text, model = await self._render_summary(strategy, block, session_id, budget)
         tokens = self.scope.count_tokens(text)
         if tokens + MESSAGE_TOKENS >= block.tokens:
             return None
@@ -270,9 +311,10 @@ class CompactionService:
         return [item._replace(text=texts[item.first]) if item.kind == "mask" else item for item in block.items]
 
     async def _render_summary(
-        self, strategy: CompactionStrategy, block: CompactionBlock, items: Sequence[ViewMessage], budget: CallBudget
+        self, strategy: CompactionStrategy, block: CompactionBlock, session_id: UUID, budget: CallBudget
     ) -> tuple[str, str | None]:
         """Return the summary of a block and the name of the model that wrote it; None for an extracted summary."""
+        items = await self._unmask(block, session_id)
         summary, model_name = extractive_summary.summarize_block(items), None
         summarizer = BlockSummarizer(scope=self.scope, model=self.model, window=self.window, breaker=self.breaker)
         output, error = await summarizer.summarize(block, items, budget)
@@ -280,6 +322,13 @@ class CompactionService:
             self.on_event(progress_events.CompactionFailed(strategy=strategy.name, error=error, time=self.scope.now()))
         if output and self.model:
             summary, model_name = merge_summaries(output, summary), self.model.name
+        async with self.scope.write("agent") as (tx, ctx):
+            proposals = [BriefDraft(one.kind, one.quote) for one in output.brief] if output else []
+            await brief_store.add_proposals(
+                tx, proposals, first=block.first, last=block.last, session_id=session_id, ctx=ctx
+            )
+            brief = await brief_store.list_items(tx, agent_id=ctx.agent_id, session_id=session_id)
+        remove_brief_items(summary, brief)
         text = extractive_summary.render_summary(
             block.kind, summary, items, max_tokens=block.max_tokens, count_tokens=self.scope.count_tokens
         )
@@ -293,7 +342,7 @@ class CompactionService:
             return await log.load_view(tx, **self._key(session_id))
 
     def _view_state(self, loaded: LoadedView, max_tokens: int) -> ViewState:
-        return ViewState(loaded.view, min(max_tokens, self.preset.max_tokens), loaded.pinned)
+        return ViewState(loaded.view, max_tokens, loaded.pinned)
 
     async def _record_run(self, run: CompactionRun, session_id: UUID, *, exhausted: bool) -> None:
         async with self.scope.transaction() as tx:

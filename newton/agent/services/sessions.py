@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 from newton.agent.compaction.service import CompactionService
@@ -13,11 +13,16 @@ from newton.agent.event_hooks import EventHooks
 from newton.agent.events import publish
 from newton.agent.scope import AgentScope
 from newton.brain.hook_runner import NO_HOOKS, HookRunner
+from newton.cognition.working_set import working_set_store
+from newton.cognition.working_set.working_set_store import SessionScope
 from newton.db.pool import Tx
 from newton.dialogue import branches, log, session_close, sessions
 from newton.dialogue.branches import BranchSummary, SessionCheckpoint, SessionExcerpt
+from newton.dialogue.brief import brief_store
+from newton.dialogue.brief.brief_items import BriefItem
 from newton.dialogue.compaction import entry_store
 from newton.dialogue.compaction.entry_store import CompactionStats, EntryStatus
+from newton.dialogue.compaction.obstacles import CompactionObstacle
 from newton.dialogue.compaction.view_budget import fit_to_budget
 from newton.dialogue.log import InjectedRange
 from newton.dialogue.messages import Message, StoredMessage
@@ -27,6 +32,8 @@ from newton.heart.events import event_store
 from newton.heart.events.event_store import NewEvent
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.ids import new_id
+
+ClosedStatus = Literal["done", "dropped"]
 
 INJECTED_DIVISOR = 4  # injected messages may take at most this part of the conversation budget
 
@@ -56,15 +63,31 @@ class ViewPreview(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionOutcome:
+    """The view of a session before and after a compaction to `max_tokens`, and what keeps it above this limit."""
+
+    before: SessionView
+    after: SessionView
+    max_tokens: int
+    obstacles: Sequence[CompactionObstacle]
+
+    @property
+    def is_reached(self) -> bool:
+        return self.after.tokens <= self.max_tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionService:
     """Sessions of one agent, identified by name (`ref`).
 
-    `conversation_tokens` is the maximum size of the part of a session that is sent to a model.
+    `conversation_tokens` is the maximum size of the part of a session that is sent to a model, `working_set_tokens`
+    that of the working memory of a session.
     """
 
     scope: AgentScope
     compaction: CompactionService
     conversation_tokens: int
+    working_set_tokens: int
     hooks: HookRunner = NO_HOOKS
 
     async def list_sessions(self) -> Sequence[BranchSummary]:
@@ -133,6 +156,10 @@ class SessionService:
             session_id = await get_or_create_session(tx, ref, agent_id=ctx.agent_id, now=ctx.now)
             stored = await sessions.append(tx, number_duplicates(lines), session_id=session_id, ctx=ctx)
             if stored:
+                session = SessionScope(
+                    agent_id=ctx.agent_id, session_id=session_id, now=ctx.now, capacity=self.working_set_tokens
+                )
+                await working_set_store.add_messages(tx, [one.position for one in stored], scope=session)
                 self._publish("appended", session_id, messages=len(stored))
             return stored
 
@@ -147,15 +174,16 @@ class SessionService:
         async with self._session(ref) as (tx, ctx, session_id):
             return await _read_view(tx, agent_id=ctx.agent_id, session_id=session_id)
 
-    async def preview(self, ref: str, *, max_tokens: int | None = None) -> ViewPreview:
+    async def preview(self, ref: str, *, max_tokens: int | None = None, strategy: str | None = None) -> ViewPreview:
         """Return the messages that a request of `max_tokens` would contain, with old ones summarized without a model.
 
-        `max_tokens` defaults to `conversation_tokens`. Stores nothing. Raises InputError if no message fits.
+        `max_tokens` defaults to `conversation_tokens`, `strategy` (a compaction preset or a list of strategies) to the
+        setting. Stores nothing. Raises InputError if no message fits.
         """
         room = self._token_limit(max_tokens)
         async with self._session(ref) as (tx, ctx, session_id):
             logged = await log.get_token_count(tx, agent_id=ctx.agent_id, session_id=session_id)
-        whole = await self.compaction.preview(session_id, max_tokens=room)
+        whole = await self.compaction.with_strategy(strategy).preview(session_id, max_tokens=room)
         sent = fit_to_budget(whole, max_tokens=room, count_tokens=self.scope.count_tokens)
         if whole and (not sent or count_view_tokens(sent) > room):
             hint = f"Allow more tokens: the last message has {whole[-1].tokens:,}. Only long messages are truncated."
@@ -172,16 +200,19 @@ class SessionService:
             cut=sum(item.text != texts[item.first] for item in shown),
         )
 
-    async def compact(self, ref: str, *, max_tokens: int | None = None) -> tuple[SessionView, SessionView]:
-        """Shorten old messages if the session is too long for `max_tokens`; return the view before and after.
+    async def compact(
+        self, ref: str, *, max_tokens: int | None = None, strategy: str | None = None
+    ) -> CompactionOutcome:
+        """Shorten old messages if the session is too long for `max_tokens`, down to this limit if that is possible.
 
-        `max_tokens` defaults to `conversation_tokens`.
+        `max_tokens` defaults to `conversation_tokens`, `strategy` (a compaction preset or a list of strategies) to the
+        setting.
         """
-        room = self._token_limit(max_tokens)
+        limit = self._token_limit(max_tokens)
         async with self._session(ref) as (tx, ctx, session_id):
             before = await _read_view(tx, agent_id=ctx.agent_id, session_id=session_id)
-        await self.compaction.compact(session_id, max_tokens=room)
-        return before, await self.get_view(ref)
+        obstacles = await self.compaction.with_strategy(strategy).compact_to(session_id, max_tokens=limit)
+        return CompactionOutcome(before=before, after=await self.get_view(ref), max_tokens=limit, obstacles=obstacles)
 
     async def list_entries(self, ref: str) -> Sequence[EntryStatus]:
         """Return all summaries (compaction entries) of the session by position, even those that were removed again."""
@@ -195,7 +226,7 @@ class SessionService:
         """
         async with self._session(ref) as (tx, ctx, session_id):
             entries = await entry_store.list_entries(tx, agent_id=ctx.agent_id, session_id=session_id)
-            entry_id = _match_id(entry_ref, [status.entry.entry_id for status in entries], ref, "entry", "compactions")
+            entry_id = match_id(entry_ref, [status.entry.entry_id for status in entries], ref, "entry", "compactions")
             restored = len(await entry_store.restore(tx, entry_id, session_id=session_id, ctx=ctx))
             self._publish("restored", session_id, compaction_id=str(entry_id), restored=restored)
             return restored
@@ -245,7 +276,7 @@ class SessionService:
         async with self._session(ref) as (tx, ctx, session_id):
             injections = await log.list_injections(tx, agent_id=ctx.agent_id, session_id=session_id)
             by_id = {injected.injection_id: injected for injected in injections}
-            injection_id = _match_id(injection_ref, list(by_id), ref, "injection", "eject")
+            injection_id = match_id(injection_ref, list(by_id), ref, "injection", "eject")
             await branches.eject(tx, injection_id, session_id=session_id, ctx=ctx)
             self._publish("ejected", session_id, injection_id=str(injection_id))
             return by_id[injection_id]
@@ -272,6 +303,37 @@ class SessionService:
             yield tx, ctx, await sessions.get_session_id(tx, agent_id=ctx.agent_id, ref=ref)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BriefService:
+    """Briefs of the sessions of one agent. Sessions are identified by name (`ref`)."""
+
+    scope: AgentScope
+
+    async def list_items(self, ref: str, *, only_open: bool = False) -> Sequence[BriefItem]:
+        """Return the items of a session, in the order in which they were said. Raises NotFoundError."""
+        async with self.scope.transaction() as tx:
+            agent_id = self.scope.agent_id
+            session_id = await sessions.get_session_id(tx, agent_id=agent_id, ref=ref)
+            return await brief_store.list_items(tx, agent_id=agent_id, session_id=session_id, only_open=only_open)
+
+    async def close(self, ref: str, item_ref: str, status: ClosedStatus) -> BriefItem:
+        """Close an open item of a session; return it as it was.
+
+        `item_ref` is the id of the item or the end of the id. Raises NotFoundError for an unknown or closed item, and
+        InputError if several ids end so.
+        """
+        async with self.scope.write() as (tx, ctx):
+            session_id = await sessions.get_session_id(tx, agent_id=ctx.agent_id, ref=ref)
+            await log.lock_session(tx, agent_id=ctx.agent_id, session_id=session_id)
+            update = await brief_store.load_update(tx, session_id=session_id, ctx=ctx)
+            item = _find_brief_item(item_ref, update.items, ref)
+            last = await log.get_last_position(tx, agent_id=ctx.agent_id, session_id=session_id)
+            update.close(item, status, last, None)
+            await brief_store.save(tx, update, session_id=session_id, ctx=ctx)
+            self.scope.publish("session.brief_closed", {"session_id": str(session_id), "item_id": str(item.item_id)})
+            return item
+
+
 async def get_or_create_session(tx: Tx, ref: str, *, agent_id: UUID, now: datetime) -> UUID:
     """Return the id of the session named `ref`. If it does not exist, create it and publish an event."""
     session_id, new = await sessions.get_or_create(tx, agent_id=agent_id, ref=ref, now=now)
@@ -286,7 +348,7 @@ async def _read_view(tx: Tx, *, agent_id: UUID, session_id: UUID) -> SessionView
     return SessionView(view, count_view_tokens(view), logged)
 
 
-def _match_id(suffix: str, candidates: Sequence[UUID], ref: str, noun: str, command: str) -> UUID:
+def match_id(suffix: str, candidates: Sequence[UUID], ref: str, noun: str, command: str) -> UUID:
     """Return the candidate whose id ends in `suffix`. Raises InputError for several, and NotFoundError for none.
 
     `ref` (the session), `noun` and `command` (which lists the candidates) are used in the messages.
@@ -317,3 +379,14 @@ def number_duplicates(lines: Sequence[Message]) -> list[Message]:
 
 def _covered_positions(view: Iterable[ViewMessage]) -> set[int]:
     return {position for item in view if item.kind != "injected" for position in range(item.first, item.last + 1)}
+
+
+def _find_brief_item(suffix: str, items: Sequence[BriefItem], ref: str) -> BriefItem:
+    end = suffix.replace("-", "").lower()
+    matches = [item for item in items if end and item.item_id.hex.endswith(end)]
+    if len(matches) > 1:
+        raise InputError(f"The id {suffix!r} is ambiguous: {len(matches)} ids end in it.", hint="Give more of the id.")
+    if not matches:
+        hint = f"`newton sessions brief {ref}` lists the open items."
+        raise NotFoundError(f"The brief of the session {ref!r} has no open item {suffix!r}.", hint=hint)
+    return matches[0]

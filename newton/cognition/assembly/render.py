@@ -18,6 +18,7 @@ SECTION_TITLES: Mapping[str, str] = {
     "identity": "Identity",
     "censors": "Active Constraints",
     "frame": "Current Approach",
+    "brief": "Goals and Rules of This Conversation",
     "root": "Tasks",
     "path": "",  # rendered below the root
     "siblings": "",
