@@ -58,6 +58,7 @@ def collect_candidates(
     other_sessions = chain.from_iterable(gathered.recent_events.other_sessions[: reach.sessions])
     recent = [*gathered.recent_events.current_session[: reach.events], *other_sessions]
     observed = {one.memory.memory_id: one.memory for one in gathered.observations}
+    own_observations = {one.memory.memory_id for one in gathered.observations if one.is_own}
     verdicts = _judge_observations(gathered, request, reach=reach)
     searched = {f.memory_id: f for f in gathered.recall_result.memories}
     others = (*recent, *_limit_related(gathered, reach), *gathered.procedures, *gathered.injected)
@@ -76,12 +77,7 @@ def collect_candidates(
     }
     return CandidateSet(
         memories=[f for f in memories.values() if gathered.filters.allows_kind(f.kind)],
-        recent_ids=frozenset(
-            [
-                *(f.memory_id for f in recent if f.memory_id not in searched),
-                *(one.memory.memory_id for one in gathered.observations if one.is_own),
-            ]
-        ),
+        recent_ids=frozenset(f.memory_id for f in recent if f.memory_id not in searched) | own_observations,
         triggered=frozenset(triggered),
         unranked=frozenset(unranked),
         injected=injected,
