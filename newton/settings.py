@@ -295,7 +295,7 @@ class Settings(BaseModel):
         0.5, ge=0, le=1, description="Retire a censor above this rate of false positives."
     )
     bundle_retention_days: int = Field(
-        90, ge=0, description="Days to keep a stored context (bundle); 0 keeps all of them."
+        90, ge=0, description="Days to keep stored contexts (bundles) and records of prompts; 0 keeps all of them."
     )
     max_events: int = Field(
         100_000, ge=1, description="Maximum active events; the oldest beyond this number are archived."

@@ -319,6 +319,34 @@ create table dialogue.injection_removals (
 call runtime.isolate('dialogue.injection_removals');
 grant select, insert on dialogue.injection_removals to newton_app;
 
+-- Memories and texts that a caller has put into the context of a session, until they are removed again.
+create table dialogue.context_injections (
+    agent_id uuid not null,
+    session_id uuid not null,
+    injection_id uuid not null,
+    memory_id uuid,
+    text text check (text <> ''),
+    line_tokens integer[],
+    trust text not null check (trust in ('operator', 'user', 'agent', 'tool', 'web')),
+    origin text not null check (origin <> ''),
+    created_at timestamptz not null,
+    removed_at timestamptz check (removed_at >= created_at),
+    primary key (agent_id, session_id, injection_id),
+    foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id),
+    foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id) on delete cascade,
+    constraint context_injections_content_check check ((memory_id is null) <> (text is null)),
+    check ((text is null) = (line_tokens is null))
+);
+
+create unique index context_injections_memory_idx on dialogue.context_injections (agent_id, session_id, memory_id)
+where memory_id is not null and removed_at is null;
+
+comment on column dialogue.context_injections.line_tokens is 'The tokens of each line of the text, as a context shows it.';
+comment on column dialogue.context_injections.trust is 'The trust of whoever gave the text; that of a memory is its own.';
+
+call runtime.isolate('dialogue.context_injections');
+grant select, insert, update (removed_at) on dialogue.context_injections to newton_app;
+
 -- Session leases: the exclusive right to run a turn or a compaction until expires_at, by the clock of the database. The
 -- lease of a killed process expires.
 create table dialogue.leases (

@@ -40,6 +40,7 @@ EVENT_TYPES: Mapping[str, str] = {
     "guardrail.added": "a guardrail is added for the agent",
     "guardrail.restored": "a guardrail from a file is enabled again",
     "guardrail.retired": "a guardrail is disabled for the agent",
+    "hook.failed": "a hook of the pack fails, or misses its deadline, outside of a context",
     "identity.accepted": "a person accepts a line proposed for the identity",
     "identity.added": "a line is added to the identity",
     "identity.changed": "a line of the identity is changed",

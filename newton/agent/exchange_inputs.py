@@ -29,4 +29,8 @@ class NoteExchangeInput(ToolInput):
     user: MessageContent = Field(description="The message of the user, in their words.", min_length=1)
     assistant: MessageContent | None = Field(None, description="Your reply.", min_length=1)
     tools: list[ToolRunInput] = Field([], max_length=100, description="The tools that you ran, in this order.")
-    session: Ref = Field("mcp", description="The name of the conversation. Use the same name for all of its messages.")
+    session: Ref | None = Field(
+        None,
+        description="The name of the conversation. Use the same name for all of its messages. Default: the session of"
+        " the connection, else `mcp`.",
+    )

@@ -9,7 +9,7 @@ import httpx2
 from cyclopts import Parameter
 
 from newton.bench.context import SEED, import_dialogue
-from newton.bench.daemon_process import DaemonAccess, run_daemon
+from newton.bench.daemon_process import DaemonAccess, run_daemon, wait_until_idle
 from newton.bench.environment import WARM_UP_ROUNDS, AtLeastOne, open_environment, vacuum_analyze
 from newton.bench.instant_model import MODEL, REPLY, serve_instant_model
 from newton.bench.run_metadata import RunStart, collect_run_metadata
@@ -22,6 +22,7 @@ from newton.runtime.cli.options import JsonOption, load_settings
 from newton.runtime.wiring import AgentServices
 
 DEFAULT_TURNS = (1, 20, 100)
+MIN_SHARED_TURNS = 10
 ANSWER = "It was written down, and nothing else was said about it on that day."
 
 
@@ -32,47 +33,56 @@ class StreamTimes(NamedTuple):
     first_token: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class TurnMeasurement:
-    """Sends requests to the model directly and through Newton, in conversations with `turns` earlier turns."""
+    """Sends requests to the model directly and through Newton, in conversations with `turns` earlier turns.
+
+    The last one of them, or more, has run through Newton, so that the session has a context. A conversation with fewer
+    than MIN_SHARED_TURNS turns is a session of its own for each question; a longer one is continued.
+    """
 
     newton: AgentServices
     direct: httpx2.AsyncClient
     through: httpx2.AsyncClient
     turns: int
     questions: Sequence[str]
-
-    @property
-    def session(self) -> str:
-        return f"{self.turns} turns"
-
-    async def prepare(self) -> None:
-        """Store the conversation that all measured turns continue, each in a branch of its own."""
-        now = self.newton.scope.now()
-        lines = [
-            Message(role=role, content=text, said_at=now)
-            for question in self._earlier
-            for role, text in (("user", question), ("assistant", ANSWER))
-        ]
-        await self.newton.sessions("bench").append(self.session, lines)
+    session: str | None = None
 
     async def measure(self, question: str, number: int) -> tuple[StreamTimes, StreamTimes]:
         """Return the times of the model alone and of the model through Newton. The order alternates by `number`."""
-        branch = f"{self.session}, {number}"
-        await self.newton.sessions("bench").create_branch(self.session, branch)
-        pairs = [("user", text) for text in self._earlier]
-        earlier = [{"role": role, "content": text} for pair in pairs for role, text in (pair, ("assistant", ANSWER))]
+        if self.session is None or self.turns < MIN_SHARED_TURNS:
+            self.session = await self._begin_session(number)
+        earlier = [
+            {"role": role, "content": text}
+            for text in self._earlier
+            for role, text in (("user", text), ("assistant", ANSWER))
+        ]
         asked = {"role": "user", "content": question}
         times: dict[bool, StreamTimes] = {}
         for is_direct in (True, False) if number % 2 else (False, True):
             client, messages = (self.direct, [*earlier, asked]) if is_direct else (self.through, [asked])
             body = {"model": MODEL if is_direct else "newton", "messages": messages, "stream": True}
-            times[is_direct] = await _time_stream(client, body, session=branch)
+            times[is_direct] = await _time_stream(client, body, session=self.session)
         return times[True], times[False]
+
+    async def _begin_session(self, number: int) -> str:
+        """Store a conversation, except its last turn, and run that through Newton; return the name of the session."""
+        session, now = f"{self.turns} turns, {number}", self.newton.scope.now()
+        *stored, last = self._earlier
+        lines = [
+            Message(role=role, content=text, said_at=now)
+            for text in stored
+            for role, text in (("user", text), ("assistant", ANSWER))
+        ]
+        if lines:
+            await self.newton.sessions("bench").append(session, lines)
+        body = {"model": "newton", "messages": [{"role": "user", "content": last}], "stream": True}
+        await _time_stream(self.through, body, session=session)
+        return session
 
     @property
     def _earlier(self) -> Sequence[str]:
-        return [self.questions[number % len(self.questions)] for number in range(self.turns)]
+        return [self.questions[-1 - number % len(self.questions)] for number in range(self.turns)]
 
 
 async def run_benchmark(
@@ -102,6 +112,7 @@ async def run_benchmark(
     settings = load_settings().model_copy(update={"database_url": None})
     async with open_environment(settings) as env, serve_instant_model() as model_url:
         await import_dialogue(env.newton, dialogue, vectors="real")
+        await env.newton.maintenance("bench").process_pending(None)
         await vacuum_analyze(env.owner_dsn)
         access = run_daemon(env.newton, env.owner_dsn, openai_base_url=model_url, openai_model=MODEL)
         async with access as daemon, _client(model_url, "none") as direct, _connect(daemon) as through:
@@ -111,6 +122,7 @@ async def run_benchmark(
                 )
                 for count in counts
             ]
+            await wait_until_idle(daemon)
             results = await _measure_alternately(measurements, dialogue.questions)
         receipt = await collect_run_metadata(env, start, data_sha256=str(SEED), budgets=[settings.context_tokens])
     figures = {str(one.turns): _summarize(results[one.turns]) for one in measurements}
@@ -124,8 +136,6 @@ async def _measure_alternately(
     measurements: Sequence[TurnMeasurement], questions: Sequence[str]
 ) -> Mapping[int, list[tuple[StreamTimes, StreamTimes]]]:
     """Measure each conversation with each question in turn. The first WARM_UP_ROUNDS questions do not count."""
-    for one in measurements:
-        await one.prepare()
     results: dict[int, list[tuple[StreamTimes, StreamTimes]]] = {one.turns: [] for one in measurements}
     for number, question in enumerate(questions):
         for one in measurements:

@@ -71,10 +71,21 @@ class ContextItem(DroppedCandidate):
     features: dict[str, float]
 
 
+class HookRun(TypedDict):
+    """The run of a hook of the pack. `duration` is instant, fast, slow or late; `problem` is why it has no effect."""
+
+    name: str
+    point: str
+    duration: str
+    effect: dict[str, Any]
+    problem: str | None
+
+
 class ContextResponse(TypedDict):
     """A context, with the reason why each memory considered was selected or dropped.
 
-    `nothing_relevant` is true if the text has no memories, only identity, censors, tasks and session messages.
+    `nothing_relevant` is true if the text has no memories, only identity, censors, tasks and session messages. `task`
+    says which task of the session the search preferred or was limited to, and how many items belong to it.
     """
 
     bundle_id: str
@@ -92,9 +103,11 @@ class ContextResponse(TypedDict):
     filters: NotRequired[dict[str, Any]]
     left_nothing: NotRequired[dict[str, Any]]
     times: dict[str, Any]
+    task: dict[str, Any] | None
     missing: dict[str, str]
     update: dict[str, Any] | None
     timings_ms: dict[str, float]
+    hooks: list[HookRun]
     considered: dict[str, int]
     items: list[ContextItem]
     dropped: list[DroppedCandidate]

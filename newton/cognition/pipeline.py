@@ -1,10 +1,11 @@
 """Pipeline that builds a context: gather memories, select a frame, budget, score, place, render, store the bundle."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
+from newton.brain.hook_runner import NO_HOOKS, HookRunner
 from newton.clock import Clock, monotonic_ms
 from newton.cognition.assembly.always_on import AlwaysOnSections, list_applicable, select_always_on
 from newton.cognition.assembly.artifact_selection import ArtifactSelector
@@ -17,6 +18,7 @@ from newton.cognition.assembly.budget import (
     reserve_always_on,
 )
 from newton.cognition.assembly.fact_labels import count_label_tokens, label_facts
+from newton.cognition.assembly.relevance_floor import NO_FLOOR, RelevanceFloor
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_item_id_tokens, render_frame_section
 from newton.cognition.assembly.sections import (
     BriefSection,
@@ -30,6 +32,7 @@ from newton.cognition.assembly.sections import (
 )
 from newton.cognition.assembly.working_context import rank_focus
 from newton.cognition.bundles import bundle_store
+from newton.cognition.bundles.assembly_hooks import apply_hook_effects, run_after_assembly, run_before_assembly
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.cache import DEFAULT_COVERAGE_THRESHOLDS, CachedContext, ContextCache, CoverageThresholds
 from newton.cognition.frames import selection
@@ -119,6 +122,7 @@ class ContextBuilder:
     artifact_policy: ArtifactPolicy = DEFAULT_ARTIFACT_POLICY
     web: WebSource | None = None
     relevance_model: RelevanceModel = field(default_factory=load_relevance_model)
+    hooks: HookRunner = NO_HOOKS
 
     async def build(self, request: ContextBuildRequest) -> Bundle:
         """Build the best context for the input within its tokens, and store it unless the request is private.
@@ -181,6 +185,8 @@ class ContextBuilder:
         self, request: ContextBuildRequest, sources: ContextSources, frame_choice: FrameChoice | None
     ) -> CachedContext:
         timer, now = StageTimer(), request.as_of or self.clock.now()
+        hooks_before = await run_before_assembly(self.hooks, request)
+        request = apply_hook_effects(request, hooks_before, self.frames)
         gathered = await sources.gather(request, reach=self._find_widest_reach(request), now=now)
         timer.end_stage("recall")
         vector = gathered.recall_result.query.vector if gathered.core_vector is None else gathered.core_vector
@@ -198,6 +204,7 @@ class ContextBuilder:
         missing = {**gathered.missing, **_describe_omissions(plan.extra, inputs.tasks, inputs.brief)}
         assembled = AssembledContext(plan, inputs, assembly, missing)
         bundle = self._create_bundle(request, assembled, candidate_set, timings_ms=timer.stages)
+        bundle = replace(bundle, hooks=(*hooks_before, *await run_after_assembly(self.hooks, bundle)))
         return CachedContext(
             bundle=bundle,
             built_bundle_id=bundle.bundle_id,
@@ -223,15 +230,15 @@ class ContextBuilder:
     ) -> ContextPlan:
         frame = get_frame(self.frames, frame_choice.frame)
         profile = select_profile(self.profiles, request.profile or frame.profile, frame=frame.name)
-        extra_lines = render_extra_lines(request.additional or "", count_tokens=self.count_tokens)
-        headers = self.header_tokens
+        state, headers = gathered.session_state, self.header_tokens
+        extra_lines = render_extra_lines(request.additional or "", state.injections, count_tokens=self.count_tokens)
         budget = allocate_budget(
             request.tokens,
             shares=frame.budget.shares,
             complexity=estimate_complexity(request.input) if request.adaptive_budget else None,
             stakes=frame.default_stakes,
             has_tasks=bool(gathered.session_data.task_stack.path),
-            reserved=count_reserved_tokens(extra_lines, gathered.session_state.brief, headers),
+            reserved=count_reserved_tokens(extra_lines, state.brief, headers),
         )
         always_on = self._select_always_on(request, gathered, frame)
         budget = reserve_always_on(budget, always_on.tokens, max_tokens=request.tokens)
@@ -294,9 +301,8 @@ class ContextBuilder:
         self, request: ContextBuildRequest, gathered: GatheredSources, plan: ContextPlan, candidate_set: CandidateSet
     ) -> AssemblyInput:
         layers, headers, count_tokens, frame = plan.budget.layers, self.header_tokens, self.count_tokens, plan.frame
-        session_state = gathered.session_state
+        session_state, found_ids = gathered.session_state, {f.memory_id for f in candidate_set.memories}
         note = session_state.calibration_note
-        found_ids = {f.memory_id for f in candidate_set.memories}
         return AssemblyInput(
             input=request.input,
             budget=plan.budget,
@@ -304,7 +310,7 @@ class ContextBuilder:
             identity=plan.always_on.identity,
             min_evidence=frame.floor,
             is_adaptive=request.adaptive_budget,
-            relevance_floor=0.0 if request.fill else frame.relevance_floor,
+            relevance_floor=NO_FLOOR if request.fill else RelevanceFloor(frame.relevance_floor, frame.fact_share),
             session_id=request.session_id,
             frame_section=render_frame_section(
                 frame.name, frame.questions, frame.censors, count_tokens=count_tokens, max_tokens=layers["frame"]
@@ -329,6 +335,7 @@ class ContextBuilder:
             tasks=build_task_section(gathered.session_data.task_stack, layers, headers, count_tokens=count_tokens),
             fact_labels=label_facts(candidate_set.memories, now=plan.now, tokens=count_label_tokens(count_tokens)),
             relation_evidence=candidate_set.relation_evidence,
+            injected=candidate_set.injected,
             observations=candidate_set.observations,
         )
 

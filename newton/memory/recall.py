@@ -157,8 +157,9 @@ async def _rank_hits(
     hits += await _fetch_neighbours(tx, query, hits, search)
     in_range = await _find_in_range(tx, hits, search)
     limits: dict[Kind, int] = {kind: width.kept for kind, width in search.limits.items()}
-    threads = search.preferred_threads
-    kept = select_best(hits, limits, weights=search.weights, text=query.text, in_range=in_range, threads=threads)
+    kept = select_best(
+        hits, limits, weights=search.weights, text=query.text, in_range=in_range, preferred=search.preferred
+    )
     rows = await SQL["get_memories"].fetch_all(
         tx, agent_id=search.agent_id, memory_ids=list(kept), moment=search.moment
     )

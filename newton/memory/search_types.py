@@ -11,7 +11,7 @@ from newton.db.pool import Database
 from newton.memory.importance import derive_importance
 from newton.memory.memory import ARCHIVED, PAST_STATES, Kind, Trust
 from newton.memory.question_detection import has_only_questions, is_only_question, lacks_answer
-from newton.memory.ranking import DEFAULT_WEIGHTS, RankingWeights, evidence_score
+from newton.memory.ranking import DEFAULT_WEIGHTS, NO_PREFERENCE, PreferredMemories, RankingWeights, evidence_score
 from newton.memory.representations import DATE_PREFIX_LENGTH, one_line, split_date_prefix
 from newton.memory.time_expressions import TimeRange
 
@@ -204,7 +204,7 @@ class MemorySearch:
     `excluded_ids` are left out. The words of `uncounted_ids` do not count as known
     words: a message that asks for something is no evidence that memory contains it. With `moment`, memories are
     searched as of that moment, and `superseded_ids` were superseded then. Memories in the `time_ranges` are found even
-    without other evidence. Messages of the `preferred_threads` rank higher. Embedding and each search end after
+    without other evidence. The `preferred` memories rank higher. Embedding and each search end after
     `timeout_seconds`.
     """
 
@@ -218,7 +218,7 @@ class MemorySearch:
     uncounted_ids: Sequence[UUID] = ()
     superseded_ids: Sequence[UUID] = ()
     time_ranges: Sequence[TimeRange] = ()
-    preferred_threads: Set[UUID] = frozenset()
+    preferred: PreferredMemories = NO_PREFERENCE
     timeout_seconds: float | None = None
     weights: RankingWeights = DEFAULT_WEIGHTS
 

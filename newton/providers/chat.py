@@ -64,7 +64,8 @@ class ChatMessage:
     def join(self, other: "ChatMessage") -> "ChatMessage":
         """Return a message with the content of this message followed by that of `other`, which has the same role."""
         parts = (*self._as_parts(), *other._as_parts()) if self.parts or other.parts else ()
-        return replace(self, text=f"{self.text}\n\n{other.text}".strip(), calls=other.calls, parts=parts)
+        text = "\n\n".join(filter(None, (self.text, other.text)))
+        return replace(self, text=text, calls=other.calls, parts=parts)
 
     def _as_parts(self) -> tuple[ContentPart, ...]:
         return self.parts or ({"type": "text", "text": self.text},)

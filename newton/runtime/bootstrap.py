@@ -10,6 +10,7 @@ from uuid import UUID
 
 from newton.agent.compaction.background import open_compactions
 from newton.agent.scope import AgentScope
+from newton.brain.hook_runner import load_hooks
 from newton.clock import Clock, SystemClock
 from newton.cognition.assembly.render import count_header_tokens
 from newton.cognition.bundles.cache import CoverageThresholds
@@ -67,6 +68,7 @@ async def open_newton(
     check_settings(settings)
     earlier_folder = find_database_folder(settings.home)
     frame_set = _load_frame_set(settings)
+    hooks = load_hooks(frame_set.pack.hooks if frame_set.pack else ())
     skills = load_skills(settings.procedures_dir)
     clock = SystemClock()
     async with AsyncExitStack() as stack:
@@ -99,8 +101,12 @@ async def open_newton(
             frames=frame_set.frames,
             profiles=frame_set.profiles,
             skills=skills,
-            context_builder=await _build_contexts(
-                scope, settings, frame_set, _build_tiebreak(settings, scope, models, default_model)
+            hooks=hooks,
+            context_builder=replace(
+                await _build_contexts(
+                    scope, settings, frame_set, _build_tiebreak(settings, scope, models, default_model)
+                ),
+                hooks=hooks,
             ),
         )
         if not skip_procedure_sync:

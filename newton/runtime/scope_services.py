@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
 
@@ -23,8 +24,9 @@ from newton.agent.services.memories import MemoryService
 from newton.agent.services.procedures import ProcedureService
 from newton.agent.services.responses import ResponseService
 from newton.agent.services.sessions import BriefService
-from newton.agent.services.tasks import TaskService
+from newton.agent.session_data.tasks import TaskService
 from newton.cognition.metrics.service import MetricsService
+from newton.runtime.hint_names import ORIGIN_INTERFACES, rename_commands
 
 if TYPE_CHECKING:
     from newton.agent.growth.service import GrowthService
@@ -55,10 +57,13 @@ class ScopeServices:
     documents = _service(DocumentService)
     items = _service(ItemService)
     artifacts = _service(ArtifactService)
-    action_gate = _service(ActionGate)
     erasure = _service(ErasureService)
     history_matcher = _service(HistoryMatcher)
     responses = _service(ResponseService)
+
+    def action_gate(self, origin: str) -> ActionGate:
+        rename = partial(rename_commands, interface=ORIGIN_INTERFACES.get(origin, "cli"))
+        return ActionGate(scope=self.scope.at(origin), name_commands=rename)
 
     def memory_editor(self, origin: str, author: str) -> MemoryEditor:
         return MemoryEditor(scope=self.scope.at(origin), author=author)

@@ -12,13 +12,18 @@ from newton.agent.loop.tools import AgentToolset
 from newton.agent.loop.turn import TurnRunner
 from newton.agent.loop.turn_status import ProgressCallback
 from newton.agent.maintenance.service import MaintenanceService
+from newton.agent.prompt_records.service import PromptService
 from newton.agent.services.bundles import BundleService
 from newton.agent.services.censors import CensorService
 from newton.agent.services.decisions import DecisionService
 from newton.agent.services.fact_intake import FactIntake
 from newton.agent.services.sessions import SessionService
 from newton.agent.services.working_memory import WorkingMemory, find_active_session
+from newton.agent.session_data.injections import InjectionService
+from newton.agent.session_data.session_stats import SessionStatsService
+from newton.agent.session_data.session_use import SessionUseRecorder
 from newton.brain.chain_heads import ChainHeadFiles
+from newton.brain.hook_runner import NO_HOOKS, HookRunner
 from newton.cognition.pipeline import ContextBuilder
 from newton.content.frames import Frame
 from newton.content.profiles import Profile
@@ -27,6 +32,7 @@ from newton.db.pool import Tx
 from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.errors import NewtonError
 from newton.ids import derive_model_id
+from newton.memory.memory import Trust
 from newton.memory.outbox import EmbeddingOutbox
 from newton.runtime import settings_mapping as options
 from newton.runtime.model_directory import ModelDirectory
@@ -44,6 +50,8 @@ if TYPE_CHECKING:
     from newton.providers.chat import ChatModel
     from newton.providers.embedding import Embedder
 
+INJECTED_TEXT_DIVISOR = 4  # the texts in the context of a session may take at most this part of the context
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentServices(ScopeServices):
@@ -59,6 +67,7 @@ class AgentServices(ScopeServices):
     frames: dict[str, Frame]
     profiles: dict[str, Profile]
     context_builder: ContextBuilder
+    hooks: HookRunner = NO_HOOKS
     skills: Mapping[str, SkillFile] = field(default_factory=dict[str, SkillFile])
     configured_embedder: "Embedder | None" = None
     compactions: BackgroundCompactions = field(default_factory=BackgroundCompactions)
@@ -98,6 +107,9 @@ class AgentServices(ScopeServices):
     def bundles(self) -> BundleService:
         return BundleService(scope=self.scope, frames=self.frames, profiles=self.profiles)
 
+    def prompts(self) -> PromptService:
+        return PromptService(scope=self.scope)
+
     def profile_fitter(self) -> "ProfileFitter":
         module = import_module("newton.agent.maintenance.profile_fitting")
         return module.ProfileFitter(scope=self.scope, profiles=self.profiles, frames=self.frames)
@@ -115,6 +127,7 @@ class AgentServices(ScopeServices):
             working_set_idle_days=self.settings.working_set_idle_days,
             session_idle_minutes=self.settings.session_idle_minutes,
             sizes=options.build_summary_sizes(self.settings),
+            hooks=self.hooks,
         )
 
     @property
@@ -172,7 +185,27 @@ class AgentServices(ScopeServices):
 
     def sessions(self, origin: str, on_event: ProgressCallback = ignore_progress) -> SessionService:
         budget, compaction = options.conversation_budget(self.settings), self.compaction(on_event)
-        return SessionService(scope=self.scope.at(origin), compaction=compaction, conversation_tokens=budget)
+        return SessionService(
+            scope=self.scope.at(origin),
+            compaction=compaction,
+            conversation_tokens=budget,
+            working_set_tokens=self.settings.working_set_tokens,
+            hooks=self.hooks,
+        )
+
+    def injections(self, origin: str, trust: Trust | None = None) -> InjectionService:
+        """Return the service for what a caller puts into sessions. `trust` is that of the caller's texts."""
+        return InjectionService(
+            scope=self.scope.at(origin, trust),
+            sessions=self.sessions(origin),
+            max_text_tokens=self.settings.context_tokens // INJECTED_TEXT_DIVISOR,
+        )
+
+    def session_stats(self) -> SessionStatsService:
+        return SessionStatsService(scope=self.scope, conversation_tokens=options.conversation_budget(self.settings))
+
+    def session_use(self, origin: str) -> SessionUseRecorder:
+        return SessionUseRecorder(scope=self.scope.at(origin), capacity=self.settings.working_set_tokens)
 
     def toolset(self, origin: str) -> AgentToolset:
         return AgentToolset(
@@ -182,6 +215,7 @@ class AgentServices(ScopeServices):
             tasks=self.tasks(origin),
             gate=self.action_gate(origin),
             maintenance=self.maintenance(origin),
+            session_use=self.session_use(origin),
             artifacts=self.artifacts(origin),
         ).with_trust(())
 

@@ -6,7 +6,12 @@ from uuid import UUID
 
 from newton.agent.events import publish
 from newton.agent.llm import usage
+from newton.agent.llm.usage import UsageRecord
 from newton.agent.maintenance.artifact_vectors import embed_artifacts
+from newton.agent.prompt_records import prompt_store
+from newton.agent.prompt_records.prompt_encoder import SentRequest
+from newton.agent.prompt_records.prompt_store import CallOutcome
+from newton.agent.prompt_records.spans import NO_TOKENS, PromptOrigin, to_spans
 from newton.agent.services.working_memory import WorkingMemory
 from newton.brain import decisions, guardrail_store
 from newton.brain.calibration import snapshots
@@ -28,6 +33,7 @@ from newton.content.skills import SkillFile
 from newton.db.pool import Database, Tx
 from newton.dialogue import (
     branches,
+    context_injections,
     leases,
     log,
     long_messages,
@@ -68,7 +74,7 @@ from newton.memory.forgetting import forget
 from newton.memory.inventory import edits
 from newton.memory.memory import WriteContext
 from newton.memory.outbox import EmbeddingOutbox
-from newton.providers.chat import ChatReply
+from newton.providers.chat import ChatMessage, ChatReply, RequestOptions
 from newton.providers.fakes import HashEmbedder
 from newton.runtime.access import tokens
 from newton.runtime.access.tokens import TokenDraft
@@ -119,8 +125,7 @@ async def live(db: Database, name: str) -> UUID:
         at = SessionScope(agent_id=agent_id, session_id=session_id, now=NOON, capacity=1_000)
         await working_set_store.add_messages(tx, range(len(lines)), scope=at)
         await all_kinds(tx, ctx)
-        line = await tx.fetchval("select memory_id from memory.memories where kind = 'exchange'")
-        await long_messages.save_summary(tx, "the kettle", "kettle", memory_id=line, max_tokens=10, ctx=ctx)
+        await a_line_summary(tx, ctx)
         await an_identity(tx, ctx)
         await some_tasks(tx, session_id, ctx)
         await a_daemon(tx, agent_id)
@@ -131,8 +136,21 @@ async def live(db: Database, name: str) -> UUID:
     )
     async with db.transaction(agent_id) as tx:
         await bundle_store.insert_turn(tx, served(bundle, session_id))
+        await a_prompt(tx, bundle, session_id)
     await desk(db, agent_id, session_id).create_context()
     return agent_id
+
+
+async def a_line_summary(tx: Tx, ctx: WriteContext) -> None:
+    line = await tx.fetchval("select memory_id from memory.memories where kind = 'exchange'")
+    await long_messages.save_summary(tx, "the kettle", "kettle", memory_id=line, max_tokens=10, ctx=ctx)
+
+
+async def a_prompt(tx: Tx, bundle: Bundle, session_id: UUID) -> None:
+    """The record of what a model was sent."""
+    origin = PromptOrigin(session_id=session_id, input_position=0, loaded=(), bundle_id=bundle.bundle_id)
+    outcome = CallOutcome(bundle.bundle_id, "stop")
+    await prompt_store.insert_prompt(tx, SENT, origin, outcome, agent_id=bundle.agent_id, now=NOON)
 
 
 async def a_long_text(tx: Tx, ctx: WriteContext) -> None:
@@ -149,7 +167,7 @@ async def a_daemon(tx: Tx, agent_id: UUID) -> None:
     publish("memory.remembered", {"status": "new"}, agent_id=agent_id, now=NOON)
     await queue.enqueue(tx, "embed", agent_id=agent_id)
     reply = ChatReply(text="yes", model="scripted", input_tokens=10, output_tokens=2, estimated=True)
-    await usage.record(tx, reply, agent_id=agent_id, purpose="turn", now=NOON)
+    await usage.record(tx, UsageRecord(reply, "turn"), agent_id=agent_id, now=NOON)
 
 
 async def some_tasks(tx: Tx, session_id: UUID, ctx: WriteContext) -> None:
@@ -160,6 +178,14 @@ async def some_tasks(tx: Tx, session_id: UUID, ctx: WriteContext) -> None:
     await tasks.pop(tx, "it is there", session_id=session_id, ctx=ctx)
 
 
+SENT = SentRequest(
+    model="scripted",
+    messages=[ChatMessage("system", "Be kind to the kettle.")],
+    spans=[to_spans(("Be kind to the kettle.", "instructions"))],
+    options=RequestOptions(),
+    max_tokens=100,
+    part_tokens=NO_TOKENS,
+)
 RESPONSE = ResponseRecord(
     response_id=UUID(int=1),
     previous_id=None,
@@ -206,6 +232,7 @@ async def conversing(tx: Tx, session_id: UUID, ctx: WriteContext) -> None:
     made = await branches.inject(tx, excerpt, session_id=session_id, ctx=ctx)
     await branches.eject(tx, made.injection_id, session_id=session_id, ctx=ctx)
     await branches.inject(tx, excerpt, session_id=session_id, ctx=ctx)
+    await context_injections.add_text(tx, "The tea is at five.", session_id=session_id, ctx=ctx, max_tokens=100)
 
 
 def served(bundle: Bundle, session_id: UUID) -> TurnRecord:

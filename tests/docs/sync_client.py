@@ -22,6 +22,7 @@ RENAMED = {
     "DaemonConnection": "SyncDaemonConnection",
     "InventoryOperations": "SyncInventoryOperations",
     "ItemOperations": "SyncItemOperations",
+    "SessionOperations": "SyncSessionOperations",
     "__aenter__": "__enter__",
     "__aexit__": "__exit__",
     "aclose": "close",

@@ -17,7 +17,7 @@ from tests.observing import Way, load_situations, measure
 from tests.scenarios.conftest import Mind, newton
 from tests.system.served import OPERATOR, serving
 
-SITUATIONS, UNRELATED = load_situations("observations")
+FEW, EVERY = slice(0, None, 4), slice(0, None)
 
 
 @asynccontextmanager
@@ -32,17 +32,25 @@ async def spoken_to(mind: Mind, embedder: Embedder) -> AsyncGenerator[Client]:
             yield client
 
 
-@pytest.mark.parametrize("way", ["events", "messages"])
 @pytest.mark.parametrize(
-    "part",
-    [pytest.param(slice(0, None, 4), id="some"), pytest.param(slice(0, None), id="all", marks=pytest.mark.slow)],
+    ("name", "part", "way"),
+    [
+        ("observations", FEW, "events"),
+        ("observations_last", FEW, "messages"),
+        *(
+            pytest.param(name, EVERY, way, marks=pytest.mark.slow)
+            for name in ("observations", "observations_last")
+            for way in ("events", "messages")
+        ),
+    ],
 )
 async def test_the_right_observation_is_in_the_context_and_hardly_any_for_another_question(
-    mind: Mind, part: slice, way: Way
+    mind: Mind, name: str, part: slice, way: Way
 ) -> None:
     # S001-28: in its session at once, in another one by relevance, above all for a repair
+    situations, unrelated = load_situations(name)
     async with spoken_to(mind, MiniLM()) as client:
-        found = await measure(client, SITUATIONS[part], UNRELATED[part], way)
+        found = await measure(client, situations[part], unrelated[part], way)
     assert mean(found.same.values()) >= 0.95, [name for name, has in found.same.items() if not has]
     assert mean(found.other.values()) >= 0.8, [name for name, has in found.other.items() if not has]
     assert mean(many <= 1 for many in found.unrelated_same) >= 0.9, found.unrelated_same

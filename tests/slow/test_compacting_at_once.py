@@ -56,7 +56,8 @@ async def main(dsn, agent, ref, who, turns, strategies, most):
     def tell(event):
         print(type(event).__name__, flush=True)
     compaction = CompactionService(scope=scope, preset=parse_preset(strategies), on_event=tell)
-    doors = SessionService(scope=scope, compaction=compaction, conversation_tokens=int(most))
+    doors = SessionService(scope=scope, compaction=compaction, conversation_tokens=int(most),
+        working_set_tokens=8_000)
     print("ready", flush=True)
     for n in range(int(turns)):
         def line(k, role, content, **more):

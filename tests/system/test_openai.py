@@ -87,6 +87,9 @@ async def test_a_stream_comes_in_chunks_with_its_usage_and_says_what_was_injecte
     lines = (await talk.post("/v1/chat/completions", body, **{"X-Newton-Debug": "1"})).text.splitlines()
     told = [line for line in lines if line.startswith(": MEMORY_DEBUG ")]
     assert json.loads(told[0].removeprefix(": MEMORY_DEBUG "))["items"]
+    answer = next(number for number, line in enumerate(lines) if "Artemis." in line and line.startswith("data:"))
+    comments = [number for number, line in enumerate(lines) if "_DEBUG " in line]
+    assert len(comments) == 3 and max(comments) < answer  # frame, memories, compaction: before the answer
     assert lines[-2] == "data: [DONE]"
 
 
@@ -245,7 +248,8 @@ async def test_one_question_over_http_is_answered_with_its_context(talk: Talk, h
     answer = json.loads(ok(done))
     assert (answer["text"], answer["context_source"]) == ("It is Artemis.", "built")
     assert "The ferry is called Artemis" in answer["context"]["text"]
-    assert done.stderr.startswith(": MEMORY_DEBUG {")
+    assert done.stderr.startswith(": FRAME_DEBUG {")
+    assert ": MEMORY_DEBUG {" in done.stderr and ": COMPACTION_DEBUG {" in done.stderr
     done = await ask("What is the ferry called?")
     assert (done.returncode, json.loads(done.stdout)["from_memory"]) == (1, True)
     assert '"provider_error"' in done.stderr

@@ -19,7 +19,7 @@ from newton.dialogue.compaction.adaptation import adapt_preset, list_without_mod
 from newton.dialogue.compaction.brief_filter import remove_brief_items
 from newton.dialogue.compaction.entry_store import CompactionRun
 from newton.dialogue.compaction.obstacles import CompactionObstacle, list_obstacles
-from newton.dialogue.compaction.presets import CompactionPreset
+from newton.dialogue.compaction.presets import CompactionPreset, parse_preset
 from newton.dialogue.compaction.progress_events import CompactionEvent, ignore_progress
 from newton.dialogue.compaction.strategies import (
     CompactionBlock,
@@ -96,6 +96,13 @@ class CompactionService:
     configured: CompactionPreset | None = None
     without_model: frozenset[str] = frozenset()
     background: BackgroundCompactions = field(default_factory=BackgroundCompactions)
+
+    def with_strategy(self, strategy: str | None) -> "CompactionService":
+        """Return a copy that uses another preset, or a list of strategies; for None, the service itself.
+
+        Raises InputError for an unknown name or setting.
+        """
+        return self if strategy is None else replace(self, preset=parse_preset(strategy))
 
     async def load_view(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
         """Return the messages of a session as a model gets them, for a turn that begins now.

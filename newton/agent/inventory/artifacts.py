@@ -31,7 +31,7 @@ SQL = load("newton.agent.inventory", "artifacts.sql")
 
 PAGE_CHARS, PAGE_LINES = 8_000, 400  # of one page
 MAX_FOUND_CHARS = 600  # of a line in the result of a search; `lines` reads all of it
-PASSAGES_PER_READ = 40  # read for one page of a search
+PASSAGES_PER_READ = 120  # read for one page of a search
 MAX_DIFF_LINES = 20_000  # of each version; the time of a diff grows with the square
 MAX_FOUND_LINES = 400  # of a search, on all pages
 HEADER_KINDS = frozenset({"text/csv"})  # texts whose first line names the columns
@@ -75,7 +75,7 @@ class ArtifactPage(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactReadQuery:
-    """What to read of the artifacts of a session: `lines`, the lines that a `search` finds, or the beginning."""
+    """A request to read the artifacts of a session: `lines`, the lines that a `search` finds, or the beginning."""
 
     name: str | None = None
     lines: str | None = None

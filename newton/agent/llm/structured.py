@@ -8,6 +8,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from newton.agent.llm import usage
+from newton.agent.llm.usage import UsageRecord
 from newton.agent.scope import AgentScope
 from newton.cognition.frames.tiebreak import FrameOutput, build_tiebreak_prompt
 from newton.content.frames import Frame
@@ -85,7 +86,7 @@ class StructuredLLM:
 
     async def _record_usage(self, reply: ChatReply, purpose: str) -> None:
         async with self.scope.write() as (tx, ctx):
-            await usage.record(tx, reply, agent_id=ctx.agent_id, purpose=purpose, now=ctx.now)
+            await usage.record(tx, UsageRecord(reply, purpose), agent_id=ctx.agent_id, now=ctx.now)
 
     async def pick_frame(self, text: str, candidates: Sequence[Frame]) -> str | None:
         """Ask the model which frame fits the text best; return its name, or None if there is no usable answer."""

@@ -11,6 +11,7 @@ from newton.agent.loop.fallback import quote_memories, render_reply
 from newton.agent.loop.session_lock import lease_session
 from newton.agent.loop.tool_loop import QUOTA_HINT
 from newton.agent.loop.tools import AgentToolset
+from newton.agent.loop.turn_debug import format_turn_debug
 from newton.agent.loop.turn_preparation import PreparedTurn, RunningTurn, TurnPreparer
 from newton.agent.loop.turn_recorder import PrivateRecorder, RecordedInput, ReplyRecord, TurnRecorder
 from newton.agent.loop.turn_status import ProgressCallback
@@ -125,7 +126,7 @@ class TurnRunner:
         recorder = turn.recorder
         check = await self.gate.check(turn.question or "", "input")
         proposed = () if check.blocks else await recorder.propose_identity_changes(turn.recorded)
-        prepared = await self._preparer.prepare(turn, check)
+        prepared = await self._prepare(turn, check)
         received = _ReceivedReply(degraded=prepared.degraded, reason=check.input_refusal)
         try:
             async with aclosing(received.read(prepared)) as pieces:
@@ -163,6 +164,12 @@ class TurnRunner:
             proposed=proposed,
             redacted=0 if turn.private else count_redactions(turn.recorded.text),
         )
+
+    async def _prepare(self, turn: RunningTurn, check: CensorCheck) -> PreparedTurn:
+        prepared = await self._preparer.prepare(turn, check)
+        if turn.input.on_debug:
+            turn.input.on_debug(format_turn_debug(prepared))
+        return prepared
 
     def _compact_ahead(self, turn: RunningTurn, prepared: PreparedTurn) -> None:
         if turn.input.session_id and prepared.budget:

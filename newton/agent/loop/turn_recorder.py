@@ -74,9 +74,10 @@ class TurnRecorder:
     capacity: int
     lease: SessionLease
 
-    async def append(self, lines: Sequence[Message]) -> None:
+    async def append(self, lines: Sequence[Message]) -> Sequence[StoredMessage]:
+        """Store messages; return those that were not stored yet."""
         async with self._write() as (tx, ctx):
-            await self._append_lines(tx, ctx, lines)
+            return (await self._append_lines(tx, ctx, lines))[0]
 
     async def record_failure(self, outcome: ToolOutcome) -> None:
         """Store a failed tool call as an event of the session, so that later turns can take account of it."""
@@ -188,7 +189,8 @@ class TurnRecorder:
 class PrivateRecorder:
     """Takes the place of a TurnRecorder in a private turn, and stores nothing."""
 
-    async def append(self, lines: Sequence[Message]) -> None: ...
+    async def append(self, lines: Sequence[Message]) -> Sequence[StoredMessage]:
+        return ()
 
     async def record_failure(self, outcome: ToolOutcome) -> None: ...
 

@@ -19,6 +19,7 @@ from newton.memory import store
 from newton.memory.hygiene import clean_name, clean_text, count_redactions, validate_time
 from newton.memory.importance import normalize_importance
 from newton.memory.memory import ARCHIVED, KINDS, RECALLABLE_KINDS, Kind
+from newton.memory.ranking import PreferredMemories
 from newton.memory.recall import recall
 from newton.memory.search_types import MemorySearch, RecallResult, SearchLimits
 
@@ -102,12 +103,14 @@ class MemoryService:
         limit: int = 10,
         include_quarantined: bool = False,
         as_of: datetime | None = None,
+        session_id: UUID | None = None,
     ) -> RecallResult:
         """Return the `limit` memories most relevant to a text, of the `kinds`, by default of all kinds.
 
         Quarantined memories are found only with `include_quarantined`, and events with the output of tools also if
         `kinds` names events. Superseded facts rank lower, messages that only ask a question rank last, and retracted
-        facts are left out. `as_of` searches the memory as it was at that time.
+        facts are left out. `as_of` searches the memory as it was at that time. Messages of the session `session_id`
+        rank higher.
         """
         if limit < 1:
             raise InputError(f"The limit of {limit} is too small.", hint="Give a limit of 1 or more.")
@@ -131,6 +134,7 @@ class MemoryService:
             quarantined_kinds=frozenset(shown),
             excluded_states={"INACTIVE", "RETIRED", ARCHIVED},
             moment=_with_timezone(as_of),
+            preferred=PreferredMemories(threads=frozenset([session_id] if session_id else [])),
         )
         recalled = await recall(query, embedder=self.scope.embedder, search=search)
         ranked = demote_other_subjects(query, recalled.memories)

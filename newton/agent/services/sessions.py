@@ -9,8 +9,12 @@ from typing import Literal, NamedTuple
 from uuid import UUID
 
 from newton.agent.compaction.service import CompactionService
+from newton.agent.event_hooks import EventHooks
 from newton.agent.events import publish
 from newton.agent.scope import AgentScope
+from newton.brain.hook_runner import NO_HOOKS, HookRunner
+from newton.cognition.working_set import working_set_store
+from newton.cognition.working_set.working_set_store import SessionScope
 from newton.db.pool import Tx
 from newton.dialogue import branches, log, session_close, sessions
 from newton.dialogue.branches import BranchSummary, SessionCheckpoint, SessionExcerpt
@@ -76,12 +80,15 @@ class CompactionOutcome:
 class SessionService:
     """Sessions of one agent, identified by name (`ref`).
 
-    `conversation_tokens` is the maximum size of the part of a session that is sent to a model.
+    `conversation_tokens` is the maximum size of the part of a session that is sent to a model, `working_set_tokens`
+    that of the working memory of a session.
     """
 
     scope: AgentScope
     compaction: CompactionService
     conversation_tokens: int
+    working_set_tokens: int
+    hooks: HookRunner = NO_HOOKS
 
     async def list_sessions(self) -> Sequence[BranchSummary]:
         """Return all sessions, least recently used first."""
@@ -101,37 +108,58 @@ class SessionService:
 
     async def begin(self, ref: str | None) -> UUID:
         """Return the id of the session named `ref`, and create it if needed. Without a name, create a new session."""
-        async with self.scope.write() as (tx, ctx):
-            return await get_or_create_session(tx, ref or str(new_id()), agent_id=ctx.agent_id, now=ctx.now)
+        name = ref or str(new_id())
+        async with self._new_session_hooks(name), self.scope.write() as (tx, ctx):
+            return await get_or_create_session(tx, name, agent_id=ctx.agent_id, now=ctx.now)
 
     async def close(self, session_id: UUID) -> None:
         """Close a session: its new messages become an episode."""
         async with self.scope.write("agent") as (tx, ctx):
             episodes = await session_close.close_session(tx, session_id=session_id, ctx=ctx)
             self._publish("closed", session_id, episodes=episodes)
+        await self._event_hooks.run_for_session("session_end", session_id)
 
     async def record_events(self, ref: str, events: Sequence[NewEvent]) -> int:
         """Store the events that are not stored yet; return their number. The session is created if needed.
 
-        The `ref` of an event is unique in its session. Raises ConflictError for a known ref with other content.
+        The `ref` of an event is unique in its session. The hooks of the pack may drop events before, and extract
+        relations after. Raises ConflictError for a known ref with other content.
         """
-        async with self.scope.write("agent") as (tx, ctx):
+        kept = await self._event_hooks.run_before_record(events)
+        async with self._new_session_hooks(ref), self.scope.write("agent") as (tx, ctx):
             session_id = await get_or_create_session(tx, ref, agent_id=ctx.agent_id, now=ctx.now)
-            own = [replace(one, ref=f"{session_id} {one.ref}", session_id=session_id) for one in events]
+            own = [replace(one, ref=f"{session_id} {one.ref}", session_id=session_id) for one in kept]
             recorded = await event_store.record_events(tx, own, ctx=ctx)
             if recorded:
                 self._publish("events_recorded", session_id, events=recorded)
-            return recorded
+        await self._event_hooks.run_after_record(own)
+        return recorded
+
+    @asynccontextmanager
+    async def _new_session_hooks(self, ref: str) -> AsyncGenerator[None]:
+        """Run the hooks of the beginning of a session after the block, if the block creates the session."""
+        is_new = self.hooks.has_hooks("session_start") and not await self.exists(ref)
+        yield
+        if is_new and (session_id := await self.find(ref)):
+            await self._event_hooks.run_for_session("session_start", session_id)
+
+    @property
+    def _event_hooks(self) -> EventHooks:
+        return EventHooks(scope=self.scope, hooks=self.hooks)
 
     async def append(self, ref: str, lines: Sequence[Message]) -> Sequence[StoredMessage]:
         """Store the messages that are not stored yet; return them. The session is created if needed.
 
         Identical messages without a ref are numbered, so a repeated call stores nothing. Raises as `sessions.append`.
         """
-        async with self.scope.write() as (tx, ctx):
+        async with self._new_session_hooks(ref), self.scope.write() as (tx, ctx):
             session_id = await get_or_create_session(tx, ref, agent_id=ctx.agent_id, now=ctx.now)
             stored = await sessions.append(tx, number_duplicates(lines), session_id=session_id, ctx=ctx)
             if stored:
+                session = SessionScope(
+                    agent_id=ctx.agent_id, session_id=session_id, now=ctx.now, capacity=self.working_set_tokens
+                )
+                await working_set_store.add_messages(tx, [one.position for one in stored], scope=session)
                 self._publish("appended", session_id, messages=len(stored))
             return stored
 
@@ -146,15 +174,16 @@ class SessionService:
         async with self._session(ref) as (tx, ctx, session_id):
             return await _read_view(tx, agent_id=ctx.agent_id, session_id=session_id)
 
-    async def preview(self, ref: str, *, max_tokens: int | None = None) -> ViewPreview:
+    async def preview(self, ref: str, *, max_tokens: int | None = None, strategy: str | None = None) -> ViewPreview:
         """Return the messages that a request of `max_tokens` would contain, with old ones summarized without a model.
 
-        `max_tokens` defaults to `conversation_tokens`. Stores nothing. Raises InputError if no message fits.
+        `max_tokens` defaults to `conversation_tokens`, `strategy` (a compaction preset or a list of strategies) to the
+        setting. Stores nothing. Raises InputError if no message fits.
         """
         room = self._token_limit(max_tokens)
         async with self._session(ref) as (tx, ctx, session_id):
             logged = await log.get_token_count(tx, agent_id=ctx.agent_id, session_id=session_id)
-        whole = await self.compaction.preview(session_id, max_tokens=room)
+        whole = await self.compaction.with_strategy(strategy).preview(session_id, max_tokens=room)
         sent = fit_to_budget(whole, max_tokens=room, count_tokens=self.scope.count_tokens)
         if whole and (not sent or count_view_tokens(sent) > room):
             hint = f"Allow more tokens: the last message has {whole[-1].tokens:,}. Only long messages are truncated."
@@ -171,15 +200,18 @@ class SessionService:
             cut=sum(item.text != texts[item.first] for item in shown),
         )
 
-    async def compact(self, ref: str, *, max_tokens: int | None = None) -> CompactionOutcome:
+    async def compact(
+        self, ref: str, *, max_tokens: int | None = None, strategy: str | None = None
+    ) -> CompactionOutcome:
         """Shorten old messages if the session is too long for `max_tokens`, down to this limit if that is possible.
 
-        `max_tokens` defaults to `conversation_tokens`.
+        `max_tokens` defaults to `conversation_tokens`, `strategy` (a compaction preset or a list of strategies) to the
+        setting.
         """
         limit = self._token_limit(max_tokens)
         async with self._session(ref) as (tx, ctx, session_id):
             before = await _read_view(tx, agent_id=ctx.agent_id, session_id=session_id)
-        obstacles = await self.compaction.compact_to(session_id, max_tokens=limit)
+        obstacles = await self.compaction.with_strategy(strategy).compact_to(session_id, max_tokens=limit)
         return CompactionOutcome(before=before, after=await self.get_view(ref), max_tokens=limit, obstacles=obstacles)
 
     async def list_entries(self, ref: str) -> Sequence[EntryStatus]:
@@ -194,7 +226,7 @@ class SessionService:
         """
         async with self._session(ref) as (tx, ctx, session_id):
             entries = await entry_store.list_entries(tx, agent_id=ctx.agent_id, session_id=session_id)
-            entry_id = _match_id(entry_ref, [status.entry.entry_id for status in entries], ref, "entry", "compactions")
+            entry_id = match_id(entry_ref, [status.entry.entry_id for status in entries], ref, "entry", "compactions")
             restored = len(await entry_store.restore(tx, entry_id, session_id=session_id, ctx=ctx))
             self._publish("restored", session_id, compaction_id=str(entry_id), restored=restored)
             return restored
@@ -244,7 +276,7 @@ class SessionService:
         async with self._session(ref) as (tx, ctx, session_id):
             injections = await log.list_injections(tx, agent_id=ctx.agent_id, session_id=session_id)
             by_id = {injected.injection_id: injected for injected in injections}
-            injection_id = _match_id(injection_ref, list(by_id), ref, "injection", "eject")
+            injection_id = match_id(injection_ref, list(by_id), ref, "injection", "eject")
             await branches.eject(tx, injection_id, session_id=session_id, ctx=ctx)
             self._publish("ejected", session_id, injection_id=str(injection_id))
             return by_id[injection_id]
@@ -316,7 +348,7 @@ async def _read_view(tx: Tx, *, agent_id: UUID, session_id: UUID) -> SessionView
     return SessionView(view, count_view_tokens(view), logged)
 
 
-def _match_id(suffix: str, candidates: Sequence[UUID], ref: str, noun: str, command: str) -> UUID:
+def match_id(suffix: str, candidates: Sequence[UUID], ref: str, noun: str, command: str) -> UUID:
     """Return the candidate whose id ends in `suffix`. Raises InputError for several, and NotFoundError for none.
 
     `ref` (the session), `noun` and `command` (which lists the candidates) are used in the messages.

@@ -13,6 +13,7 @@ FITS_LAYER = "fits the budget of its layer"
 FITS_LEFTOVER = "fits into unused tokens of other layers"
 FITS_SHORT = "only its short form fits"
 FITS_GAP = "fits into the remaining tokens"
+INJECTED = "injected into the session"
 GROWN = "the whole text fits"
 NO_ROOM = "no room left"
 
@@ -24,7 +25,7 @@ class FillCandidate(NamedTuple):
     """A memory to place, with its sizes. `heading_tokens` are counted once for all items under one `group_heading`.
 
     `part_tokens` and `full_tokens` are set for a long text, which enters as its part, if it has one, instead of its
-    summary.
+    summary. A candidate that `is_first` is placed before all others.
     """
 
     memory_id: UUID
@@ -36,6 +37,7 @@ class FillCandidate(NamedTuple):
     heading_tokens: int = 0
     part_tokens: int | None = None
     full_tokens: int | None = None
+    is_first: bool = False
 
     @property
     def entry_detail(self) -> DetailLevel:
@@ -122,7 +124,9 @@ def _order_turns(
             header_tokens=header_tokens.get(layer, 0),
         )
     ]
-    return sorted(turns, key=lambda turn: (turn.shares, turn.grows, _sort_key(turn.candidate)))
+    return sorted(
+        turns, key=lambda turn: (not turn.candidate.is_first, turn.shares, turn.grows, _sort_key(turn.candidate))
+    )
 
 
 def _queue_layer(
@@ -169,6 +173,7 @@ class _FillState:
             return FillPlacement(candidate.memory_id, None, 0, NO_ROOM)
         if self._try_reserve(turn, candidate.entry_tokens):
             reason = FITS_GAP if self._is_full else FITS_LEFTOVER if is_over_layer else FITS_LAYER
+            reason = INJECTED if candidate.is_first else reason
             return FillPlacement(candidate.memory_id, candidate.entry_detail, candidate.entry_tokens, reason)
         reason, self._is_full = f"{FITS_GAP}, in short" if self._is_full else FITS_SHORT, True
         if self._policy == "downgrade" and self._try_reserve(turn, candidate.micro_tokens):

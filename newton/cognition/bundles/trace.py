@@ -14,6 +14,7 @@ from uuid import UUID
 import numpy as np
 from pydantic import TypeAdapter
 
+from newton.brain.hook_runner import HookResult
 from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.fill import DetailLevel
 from newton.cognition.assembly.scored_candidate import LayerUsage
@@ -87,6 +88,7 @@ class BundleTrace:
     states: Sequence[str]
     outcomes: Sequence[str | None]
     update: ContextUpdate | None = None
+    hooks: tuple[HookResult, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +155,7 @@ def encode_bundle(bundle: Bundle, *, rules_hash: str) -> EncodedTrace:
         states=list(dict.fromkeys(f.state for f in found)),
         outcomes=list(dict.fromkeys(f.outcome for f in found)),
         update=bundle.update,
+        hooks=bundle.hooks,
     )
     columns = _pack_columns(bundle, found, [trace.reasons.index(reason) for reason in reasons], trace)
     return EncodedTrace(

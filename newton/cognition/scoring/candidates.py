@@ -25,15 +25,16 @@ class CandidateSet:
     """The candidates of a context, and what is known of them from the input.
 
     `recent_ids` are candidates from recent events. `triggered` are procedures that the input asks for. `unranked` were
-    found by name, time or trigger and need no minimum similarity. `is_range_empty` means that memory has nothing from
-    `time_ranges`. `relation_evidence` maps relations to the candidate facts that state them. `observations` says of
-    events whether they are chosen, and why.
+    found by name, time or trigger and need no minimum similarity. `injected` were put into the context of the session
+    by a caller. `is_range_empty` means that memory has nothing from `time_ranges`. `relation_evidence` maps relations
+    to the candidate facts that state them. `observations` says of events whether they are chosen, and why.
     """
 
     memories: Sequence[RetrievedMemory]
     recent_ids: frozenset[UUID]
     triggered: frozenset[UUID]
     unranked: frozenset[UUID]
+    injected: frozenset[UUID]
     signals: QuerySignals
     time_ranges: Sequence[TimeRange]
     is_range_empty: bool
@@ -59,13 +60,20 @@ def collect_candidates(
     observed = {one.memory.memory_id: one.memory for one in gathered.observations}
     verdicts = _judge_observations(gathered, request, reach=reach)
     searched = {f.memory_id: f for f in gathered.recall_result.memories}
-    unsearched = {f.memory_id: f for f in (*recent, *_limit_related(gathered, reach), *gathered.procedures)}
+    others = (*recent, *_limit_related(gathered, reach), *gathered.procedures, *gathered.injected)
+    unsearched = {f.memory_id: f for f in others}
+    injected = frozenset(one.memory_id for one in gathered.session_state.injections if one.memory_id)
     contradictions = {f.memory_id: f for f in gathered.recall_result.contradictions}
     memories = contradictions | unsearched | searched | observed | {f.memory_id: f for f in gathered.artifacts.found}
     triggers, entities = gathered.input_matches.procedure_triggers, gathered.input_matches.entity_matches
     triggered = {p.memory_id for p in match_triggers(triggers, text, types=entities.entity_types, frame=frame)}
     timely = _find_timely(gathered, memories.values())
-    unranked = {*unsearched, *triggered, *(timely if asks_only_about_time(text, gathered.time_ranges) else ())}
+    unranked = {
+        *unsearched,
+        *injected,
+        *triggered,
+        *(timely if asks_only_about_time(text, gathered.time_ranges) else ()),
+    }
     return CandidateSet(
         memories=[f for f in memories.values() if gathered.filters.allows_kind(f.kind)],
         recent_ids=frozenset(
@@ -76,6 +84,7 @@ def collect_candidates(
         ),
         triggered=frozenset(triggered),
         unranked=frozenset(unranked),
+        injected=injected,
         relation_evidence=_find_relation_evidence(entities.evidence, memories),
         observations=verdicts,
         time_ranges=gathered.time_ranges,
@@ -87,6 +96,7 @@ def collect_candidates(
             hops=entities.distances,
             trials={p.memory_id: TrialCounts(p.successes, p.successes + p.failures) for p in triggers},
             timely_ids=timely,
+            task_ids=frozenset(f.memory_id for f in memories.values() if gathered.task.contains(f)),
             estimate_relevance=create_estimator(relevance_model, gathered.recall_result),
         ),
     )

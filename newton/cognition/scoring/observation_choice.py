@@ -169,7 +169,10 @@ def _add_failure(own: Sequence[_Candidate], reasons: Mapping[UUID, str], cues: _
 
 
 def _find_last(own: Sequence[_Candidate], text: str, cues: _InputCues) -> dict[UUID, str]:
-    """Return the observation that is meant by an input which names none: the last failure, or what was done last."""
+    """Return the observation that is meant by an input which names none: the last failure, or what was done last.
+
+    An input without a request for a result, such as "Go on", gets no text of a tool.
+    """
     words, latest = extract_content_words(text), sorted(own, key=lambda c: c.found.hit.age or 0)
     failed = [c for c in latest if c.found.memory.outcome == "failure"]
     asks_last = cues.asks_result and len(words) <= MAX_NAMED and _ASKS_PAST.search(text) is not None
@@ -177,7 +180,8 @@ def _find_last(own: Sequence[_Candidate], text: str, cues: _InputCues) -> dict[U
         commands = [c for c in latest if c.found.hit.type == "shell_exec"] if asks_last else []
         return {c.memory_id: "the last one of which the input can ask" for c in (failed or commands)[:1]}
     says_nothing = not words and not is_small_talk(text)
-    return {c.memory_id: "the last one, and the input names nothing" for c in latest[:1] if says_nothing}
+    actions = [c for c in latest if not c.found.memory.quarantined] if says_nothing else []
+    return {c.memory_id: "the last one, and the input names nothing" for c in actions[:1]}
 
 
 def _judge(

@@ -173,6 +173,7 @@ def list_changed_sections(before: SessionContextData, now: SessionContextData) -
         "censors": (before.always_on.censors, now.always_on.censors),
         "calibration note": (old.calibration_note, new.calibration_note),
         "tasks": (before.task_stack, now.task_stack),
+        "injections": (old.injections, new.injections),
         "brief of the session": (old.brief, new.brief),
         "open decisions": (_index_texts(old.open_decisions), _index_texts(new.open_decisions)),
     }

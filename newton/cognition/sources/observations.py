@@ -67,6 +67,8 @@ class ObservationSource:
                 known = hits.get(hit.memory_id)
                 # what was done after a failure may match the input by itself
                 hits[hit.memory_id] = known._replace(cause_id=known.cause_id or hit.cause_id) if known else hit
+            if not hits:
+                return ()
             found = await fetch_memories(tx, list(hits), agent_id=request.agent_id, moment=request.as_of)
         return [FoundObservation(_add_evidence(one, hits[one.memory_id]), hits[one.memory_id]) for one in found]
 

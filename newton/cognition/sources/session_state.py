@@ -10,8 +10,10 @@ from newton.brain.calibration.snapshots import CalibrationNote
 from newton.cognition.request import ContextBuildRequest, ContextFilters
 from newton.db.pool import Tx
 from newton.db.queries import load
+from newton.dialogue import context_injections
 from newton.dialogue.brief import brief_store
 from newton.dialogue.brief.brief_items import BriefItem
+from newton.dialogue.context_injections import ContextInjection
 from newton.memory.recall import fetch_pending_decisions, fetch_pending_decisions_as_of, fetch_preceding
 from newton.memory.search_types import RetrievedMemory
 
@@ -29,6 +31,7 @@ class SessionState:
 
     `brief` are the open items of its brief whose messages are not sent.
     `calibration_note` says how well the stated confidence of decisions matched their outcomes; None without one.
+    `injections` are memories and texts that a caller has put into the context of the session.
     """
 
     frame: str | None = None
@@ -36,6 +39,7 @@ class SessionState:
     open_decisions: Sequence[RetrievedMemory] = ()
     brief: Sequence[BriefItem] = ()
     calibration_note: CalibrationNote | None = None
+    injections: Sequence[ContextInjection] = ()
 
     def apply_filters(self, filters: ContextFilters) -> "SessionState":
         """Return the state without the messages and decisions that the filters exclude."""
@@ -57,6 +61,11 @@ async def read_session_state(tx: Tx, request: ContextBuildRequest, *, now: datet
         open_decisions=await _read_open_decisions(tx, request, since=now - OPEN_DECISION_AGE),
         brief=await _read_brief(tx, request),
         calibration_note=await snapshots.read_note(tx, agent_id=agent_id, moment=request.as_of),
+        injections=await context_injections.list_injections(
+            tx, agent_id=agent_id, session_id=session_id, moment=request.as_of
+        )
+        if session_id
+        else (),
     )
 
 

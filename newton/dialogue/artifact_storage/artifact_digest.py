@@ -1,21 +1,21 @@
 """The short form of an artifact in a prompt: its name and size, head, tail, and the lines that may matter. Pure."""
 
 import heapq
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain, zip_longest
 
-from newton.dialogue.artifact_storage.artifact_text import content_stems, iter_stems, mask_variables
+from newton.dialogue.artifact_storage.artifact_text import content_stems, iter_stems, mask_variables, rank_unusual_lines
 from newton.dialogue.sentence_cues import ERROR_PATTERN
 from newton.memory.memory import TokenCounter
 from newton.memory.representations import ELLIPSIS
 
 MAX_LINE_CHARS = 300  # of a line in a digest
 HEAD_SHARE, TAIL_SHARE = 0.15, 0.2  # of the tokens of a digest; the lines that matter get the rest
-CHARS_PER_TOKEN = 3  # estimate, to choose how many lines are tried
-RARE_TEMPLATE_SHARE = 0.001  # a line of a template with at most this share of the lines is unusual
-MIN_REPEATED_SHARE = 0.5  # of lines whose template occurs again; in other texts every line is unusual
-REQUEST_WEIGHT, ERROR_WEIGHT, RARE_WEIGHT = 3.0, 1.0, 1.5
+REQUEST_WEIGHT, ERROR_WEIGHT = 3.0, 1.0  # of a word of the request that a single line has, and of an error
+MIN_LINE_TOKENS = 8
 REQUEST_CHARS = 400  # of the beginning and of the end of a pasted text, where a person writes the request
 
 
@@ -88,28 +88,32 @@ def _take(
     return taken
 
 
-MIN_LINE_TOKENS = 8
-
-
 def _rank_lines(digest: DigestInput, between: range, *, limit: int) -> list[int]:
-    """Return the lines that may matter, best first: those with words of the request, errors, and unusual lines."""
+    """Return the lines that may matter: in turn one with words of the request or an error, and an unusual one."""
+    relevant = _rank_relevant(digest, between, limit=limit)
+    unusual = [number - 1 for number in rank_unusual_lines(digest.lines)[:limit] if number - 1 in between]
+    pairs = chain.from_iterable(zip_longest(relevant, unusual))
+    return list(dict.fromkeys(index for index in pairs if index is not None))
+
+
+def _rank_relevant(digest: DigestInput, between: range, *, limit: int) -> list[int]:
+    """Return the lines with words of the request, rare ones first, and with errors."""
     wanted = content_stems(digest.request)
     templates = [mask_variables(line) for line in digest.lines]
     counts = Counter(templates)
-    repeated = sum(count for count in counts.values() if count > 1) >= MIN_REPEATED_SHARE * len(templates)
-    rare = max(len(templates) * RARE_TEMPLATE_SHARE, 1) if repeated else 0
-    stems_of = {template: frozenset(iter_stems(template)) for template in counts}
+    found_in = {template: wanted.intersection(iter_stems(template)) for template in counts} if wanted else {}
     frequency = Counter[str]()
-    for template, count in counts.items():
-        frequency.update(dict.fromkeys(stems_of[template] & wanted, count))
+    for template, found in found_in.items():
+        frequency.update(dict.fromkeys(found, counts[template]))
     scores: dict[int, float] = {}
     seen = Counter[str]()
     for index in between:
         line, template = digest.lines[index], templates[index]
-        found = stems_of[template] & wanted
-        score = REQUEST_WEIGHT * sum(1 / (1 + frequency[stem] / len(templates) * 100) for stem in found)
+        score = REQUEST_WEIGHT * sum(
+            math.log(1 + len(templates) / frequency[stem]) / math.log(1 + len(templates))
+            for stem in found_in.get(template, ())
+        )
         score += ERROR_WEIGHT if ERROR_PATTERN.search(line[:MAX_LINE_CHARS]) else 0
-        score += RARE_WEIGHT if counts[template] <= rare and line.strip() else 0
         if score:
             seen[template] += 1
             scores[index] = score / seen[template]  # the first line of each template before its repetitions

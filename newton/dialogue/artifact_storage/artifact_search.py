@@ -6,7 +6,8 @@ from uuid import UUID
 
 from newton.dialogue.artifact_storage.artifact_store import LineMatch, LineSpan, SimilarLine
 
-CONTEXT_LINES = 1  # shown before and after a found line
+# Lines shown before and after each of the best found lines; of the others, a page has room for three times as many.
+CONTEXT_LINES, LINES_WITH_CONTEXT = 1, 8
 NEIGHBOUR_WEIGHT = 0.5  # of a word in the line before or after
 RANK_CONSTANT = 10  # of reciprocal rank fusion; small, because the first ranks matter most
 MIN_SIMILARITY = 0.2  # cosine of a line that is found by its vector
@@ -43,8 +44,9 @@ def _score_by_words(matches: Sequence[LineMatch]) -> dict[LineKey, float]:
 def group_lines(ranked: Iterable[LineKey], line_counts: Mapping[UUID, int]) -> list[LineSpan]:
     """Return ranges of lines around the found lines, the best first. Overlapping ranges are merged."""
     ranges: list[LineSpan] = []
-    for artifact_id, line in ranked:
-        first, last = max(line - CONTEXT_LINES, 1), min(line + CONTEXT_LINES, line_counts[artifact_id])
+    for rank, (artifact_id, line) in enumerate(ranked):
+        around = CONTEXT_LINES if rank < LINES_WITH_CONTEXT else 0
+        first, last = max(line - around, 1), min(line + around, line_counts[artifact_id])
         found = (line,)
         for index, other in enumerate(ranges):
             if other.artifact_id == artifact_id and other.first <= last + 1 and first <= other.last + 1:

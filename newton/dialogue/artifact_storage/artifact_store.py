@@ -30,7 +30,7 @@ SQL = load("newton.dialogue.artifact_storage", "artifact_store.sql")
 ArtifactKind = Literal["output", "paste", "file", "upload", "attachment"]
 
 MAX_SEARCHED_CHUNKS = 24  # whose lines are compared with a query, of all artifacts together
-MAX_SIMILAR_LINES = 40
+MAX_SIMILAR_LINES = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -204,19 +204,23 @@ def content_stems(text: str) -> frozenset[str]:
     return frozenset(stem for stem in iter_stems(" ".join(words)) if len(stem) > 1)
 
 
-def select_passages(lines: Sequence[str]) -> list[ArtifactPassage]:
-    """Return the lines to embed: one of each template, those with the rarest words first, at most MAX_PASSAGES."""
+def rank_unusual_lines(lines: Sequence[str]) -> list[int]:
+    """Return the numbers of the lines, from 1, whose words are rarest in the text first; one line of each template."""
     first_of: dict[str, int] = {}
     for number, line in enumerate(lines, 1):
-        if len(line.split()) >= MIN_PASSAGE_WORDS:
+        if len(_WORD.findall(line)) >= MIN_PASSAGE_WORDS:
             first_of.setdefault(mask_variables(line), number)
     first_of = first_of or {line: number for number, line in enumerate(lines, 1) if line.strip()}
     stems = {number: frozenset(iter_stems(template)) for template, number in first_of.items()}
     frequency = Counter(stem for found in stems.values() for stem in found)
-    rarest = sorted(stems, key=lambda number: (-_rarity(stems[number], frequency, len(stems)), number))
+    return sorted(stems, key=lambda number: (-_rarity(stems[number], frequency, len(stems)), number))
+
+
+def select_passages(lines: Sequence[str]) -> list[ArtifactPassage]:
+    """Return the lines to embed: the most unusual ones, at most MAX_PASSAGES."""
     return [
         ArtifactPassage(number, one_line(lines[number - 1])[:MAX_PASSAGE_CHARS])
-        for number in sorted(rarest[:MAX_PASSAGES])
+        for number in sorted(rank_unusual_lines(lines)[:MAX_PASSAGES])
     ]
 
 

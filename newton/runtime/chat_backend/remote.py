@@ -22,7 +22,7 @@ from newton.dialogue.task_tree import Task, TaskTree
 from newton.errors import NotFoundError
 from newton.memory.hygiene import clean_ref, clean_text
 from newton.memory.lookup import MemoryMention
-from newton.runtime.chat_backend.protocol import PrivateMessage, TaskCommands
+from newton.runtime.chat_backend.protocol import DebugLines, PrivateMessage, TaskCommands
 from newton.runtime.chat_backend.view_models import ExplanationView, ProposalView, TurnView
 from newton.runtime.model_directory import ensure_offered
 
@@ -74,17 +74,18 @@ class RemoteAgent:
         input: str,
         *,
         frame: str | None = None,
+        strategy: str | None = None,
         include_context: bool = False,
         private: Sequence[PrivateMessage] | None = None,
-    ) -> AsyncGenerator[str | TurnView]:
+    ) -> AsyncGenerator[str | DebugLines | TurnView]:
         text = clean_text(input, what="message")
         messages = None if private is None else [one._asdict() for one in private]
-        options = {"frame": frame, "model": self.selected_model, "private": messages}
+        options = {"frame": frame, "strategy": strategy, "model": self.selected_model, "private": messages}
         fields = {"include_context": include_context, **{name: one for name, one in options.items() if one is not None}}
         async with aclosing(self.client.run_turn(session, text, **fields)) as events:  # closing it stops the turn
             async for event in events:
                 piece = _parse_event(event)
-                if isinstance(piece, str | TurnView):
+                if isinstance(piece, str | DebugLines | TurnView):
                     yield piece
                 elif piece is not None:
                     self.on_event(piece)
@@ -200,12 +201,14 @@ class RemoteTasks:
         return await self.client.post(f"/v1/tasks/{action}", {"session": self.session, **fields})
 
 
-def _parse_event(event: TurnEvent) -> str | TurnView | ProgressEvent | None:
-    """Return a piece of the reply, the result, or the progress of the turn; None for an unknown event type."""
+def _parse_event(event: TurnEvent) -> str | DebugLines | TurnView | ProgressEvent | None:
+    """Return a piece of the reply, debug lines, the result, or the progress of the turn; None for an unknown type."""
     with expect_newton_response():
         match event.type:
             case "delta":
                 return str(event.data["text"])
+            case "debug":
+                return DebugLines([str(line) for line in event.data["lines"]])
             case "result":
                 return TurnView.model_validate(event.data)
             case "status":

@@ -10,6 +10,7 @@ TOP_LEVEL_COMMANDS = {
         "talk.ask:show_context",
         "Show the context (the text from memory) that a model would get for an input.",
     ),
+    "prompt": ("conversations.prompts:show_prompt", "Show exactly what the model received in a turn."),
     "bundles": ("talk.bundles:list_bundles", "List the contexts that were built and stored."),
     "why": ("talk.bundles:explain_bundle", "Explain why each memory is in a context or not."),
     "replay": ("talk.bundles:replay_bundle", "Rebuild a stored context and compare it with the original."),
@@ -162,14 +163,17 @@ SESSION_COMMANDS = {
         "Name the end of a session as a checkpoint, or list the checkpoints.",
     ),
     "branch": ("conversations.sessions:branch_session", "Create a session that continues from an existing one."),
-    "inject": ("conversations.sessions:inject_messages", "Show messages of one session in another."),
+    "inject": (
+        "conversations.session_contents:inject_into_session",
+        "Put a memory, a text or messages of another session into a session.",
+    ),
     "eject": (
-        "conversations.sessions:eject_messages",
-        "Remove injected messages from a session, or list the injections.",
+        "conversations.session_contents:eject_from_session",
+        "Take out what was put into a session, or list it.",
     ),
     "stats": (
-        "conversations.compaction:show_compaction_stats",
-        "Show how often each compaction strategy ran and what it saved.",
+        "conversations.session_contents:show_stats",
+        "Show the tokens of a session by part, its compactions and its latest context.",
     ),
 }
 BULK_COMMANDS = {
@@ -223,6 +227,10 @@ BENCH_COMMANDS = {
         "newton.bench.unknown:run_benchmark",
         "Count the memories in contexts of questions that no memory answers.",
     ),
+    "everyday": (
+        "newton.bench.everyday:run_benchmark",
+        "Measure whether everyday statements are found in other words, and superseded rightly.",
+    ),
     "detail": (
         "newton.bench.detail:run_benchmark",
         "Measure how often a context contains the sentence of a long text that answers.",
@@ -232,13 +240,20 @@ BENCH_COMMANDS = {
         "Measure how often a line of a long tool output or pasted text is found again.",
     ),
     "context": ("newton.bench.context:run_benchmark", "Measure the latency of contexts, compared with plain searches."),
-    "sessions": ("newton.bench.sessions:run_benchmark", "Measure how often the context of a session is rebuilt."),
+    "sessions": (
+        "newton.bench.conversations.sessions:run_benchmark",
+        "Measure how often the context of a session is rebuilt.",
+    ),
     "lifecycle": ("newton.bench.lifecycle:run_benchmark", "Measure the duration of the daily job `lifecycle`."),
     "turns": ("newton.bench.turns:run_benchmark", "Measure the time that a daemon adds to the first token of a reply."),
     "http": ("newton.bench.http:run_benchmark", "Measure the overhead of HTTP and the load limit of a daemon."),
     "decisions": (
         "newton.bench.decisions:run_benchmark",
         "Measure the latency of recording decisions, of guardrails and of calibration.",
+    ),
+    "prompts": (
+        "newton.bench.conversations.prompts:run_benchmark",
+        "Measure the size of the records of prompts, compared with the prompts.",
     ),
     "soak": ("newton.bench.soak:run_benchmark", "Run the scheduled jobs of a day within minutes."),
 }
@@ -285,7 +300,7 @@ SYNONYMS = {
     "serve": ("start", "run", "daemon", "server", "up"),
     "doctor": ("status", "health", "check"),
     "why": ("explain",),
-    "ask": ("prompt", "question"),
+    "ask": ("question",),
     "sessions": ("conversations", "chats", "threads", "log"),
     "tokens": ("keys", "apikey", "login"),
     "metrics": ("stats",),
@@ -327,7 +342,7 @@ HELP_GROUPS = {
         *("ingest", "import", "export", "erase"),
     ),
     "Decisions": ("decide", "think", "done", "review", "outcomes", "decisions", "guard", "calibration"),
-    "Conversations": ("sessions", "tasks", "artifacts", "working-memory"),
+    "Conversations": ("sessions", "prompt", "tasks", "artifacts", "working-memory"),
     "Contexts and rules": ("bundles", "why", "replay", "diff", "frames", "profiles", "censors", "growth", "metrics"),
     "Operations": (
         "serve",

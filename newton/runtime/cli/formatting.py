@@ -113,6 +113,12 @@ def print_notice(text: str) -> None:
     say(text, to_stderr=True)
 
 
+def print_debug_lines(lines: Sequence[str]) -> None:
+    """Print the debug lines of a turn on standard error."""
+    for line in lines:
+        print_notice(line)
+
+
 def print_new_agent(name: str) -> None:
     """Print that the agent `name` was created, unless it is the default agent."""
     if name != DEFAULT_AGENT:
@@ -331,7 +337,7 @@ def _format_layer(explanation: BundleExplanation, name: str) -> list[str]:
     for item in explanation.items:
         if item.layer == name and item.rank:
             candidate = item.stored_candidate
-            reason = "; ".join(filter(None, (candidate.reason, item.timely_reason, item.contradiction_text)))
+            reason = "; ".join(filter(None, (candidate.reason, item.note, item.contradiction_text)))
             score = f"{item.rank:>3}. {candidate.score:.3f}"
             lines.append(f"  {score}  {item.list_line}  ({candidate.tokens} tokens, {reason})")
     if missed := explanation.near_misses.get(name):
@@ -347,7 +353,7 @@ def format_candidate_explanation(item: ExplanationView) -> str:
         item.text,
         f"{item.kind} {item.memory_id}" + (f" · ref {item.ref}" if item.ref else ""),
         f"{item.state}{', quarantined' if item.quarantined else ''} · trust {item.trust}",
-        *([item.time_note] if item.time_note else []),
+        *([item.note] if item.note else []),
         *([item.contradiction_note] if item.contradiction_note else []),
         *([f"derived from {', '.join(str(source) for source in item.sources)}"] if item.sources else []),
         f"{format_verdict(item.detail, item.reason)} · {item.tokens} tokens · score {item.score:.4f} =",

@@ -3,16 +3,18 @@
 import json
 from datetime import datetime
 
-from newton.agent import inputs, session_inputs
+from newton.agent import context_inputs, session_inputs
 from newton.agent.exchange_inputs import NoteExchangeInput, ToolRunInput
 from newton.agent.loop.tools import ToolResult
-from newton.agent.services.tasks import TaskService
+from newton.agent.session_data.tasks import TaskService
 from newton.dialogue.messages import Message
 from newton.dialogue.task_tree import Task
 from newton.heart.events.event_store import NewEvent
 from newton.heart.events.tool_results import ToolOutcome, to_event
 from newton.ids import new_id
 from newton.memory.hygiene import count_redactions
+from newton.runtime.tools import session_info
+from newton.runtime.tools.prompt_views import to_turn_prompts_info
 from newton.runtime.tools.session_views import (
     CompactionStatsInfo,
     to_brief_item_info,
@@ -21,6 +23,8 @@ from newton.runtime.tools.session_views import (
 )
 from newton.runtime.tools.tool_caller import ToolCaller
 from newton.runtime.tools.views import to_message_info, to_session_info, to_task_change, to_task_infos
+
+DEFAULT_SESSION = "mcp"  # of an exchange, if neither the call nor the connection names a session
 
 
 async def list_sessions(caller: ToolCaller, args: session_inputs.ListSessionsInput) -> ToolResult:
@@ -33,6 +37,11 @@ async def read_messages(caller: ToolCaller, args: session_inputs.ReadMessagesInp
     service, last = caller.newton.sessions(caller.origin), args.first + args.limit - 1
     stored = await service.read_log(args.session, first=args.first, last=last)
     return ToolResult({"items": [to_message_info(one).model_dump(mode="json") for one in stored]})
+
+
+async def show_prompt(caller: ToolCaller, args: session_inputs.ShowPromptInput) -> ToolResult:
+    shown = await caller.newton.prompts().show(args.turn, session=args.session)
+    return ToolResult(to_turn_prompts_info(shown).model_dump(mode="json"))
 
 
 async def compact_session(caller: ToolCaller, args: session_inputs.CompactSessionInput) -> ToolResult:
@@ -65,37 +74,59 @@ async def close_brief_item(caller: ToolCaller, args: session_inputs.CloseBriefIt
     return ToolResult({"item_id": str(item.item_id), "text": item.text, "status": args.status})
 
 
-async def list_tasks(caller: ToolCaller, args: inputs.ListTasksInput) -> ToolResult:
+async def list_tasks(caller: ToolCaller, args: context_inputs.ListTasksInput) -> ToolResult:
     tree = await (await caller.tasks(args.session)).tree()
     return ToolResult({"items": [one.model_dump(mode="json") for one in to_task_infos(tree)]})
 
 
-async def push_task(caller: ToolCaller, args: inputs.StartTaskInput) -> ToolResult:
+async def push_task(caller: ToolCaller, args: context_inputs.StartTaskInput) -> ToolResult:
     if args.session is not None:
         await caller.newton.sessions(caller.origin).begin(args.session)
     tasks = await caller.tasks(args.session)
     return await _answer(tasks, await tasks.push(args.goal))
 
 
-async def block_task(caller: ToolCaller, args: inputs.BlockTaskInput) -> ToolResult:
+async def block_task(caller: ToolCaller, args: context_inputs.BlockTaskInput) -> ToolResult:
     tasks = await caller.tasks(args.session)
     return await _answer(tasks, await tasks.block(args.reason))
 
 
-async def fail_task(caller: ToolCaller, args: inputs.FailTaskInput) -> ToolResult:
+async def fail_task(caller: ToolCaller, args: context_inputs.FailTaskInput) -> ToolResult:
     tasks = await caller.tasks(args.session)
     failed, _ = await tasks.fail(args.reason, instead=args.replacement_goal)
     return await _answer(tasks, failed)
 
 
-async def resume_task(caller: ToolCaller, args: inputs.ResumeTaskInput) -> ToolResult:
+async def resume_task(caller: ToolCaller, args: context_inputs.ResumeTaskInput) -> ToolResult:
     tasks = await caller.tasks(args.session)
     return await _answer(tasks, await tasks.resume(str(args.number)))
 
 
-async def pop_task(caller: ToolCaller, args: inputs.PopSessionTaskInput) -> ToolResult:
+async def pop_task(caller: ToolCaller, args: context_inputs.PopSessionTaskInput) -> ToolResult:
     tasks = await caller.tasks(args.session)
     return await _answer(tasks, await tasks.pop(args.result))
+
+
+async def inject(caller: ToolCaller, args: context_inputs.InjectInput) -> ToolResult:
+    session = await caller.name_session(args.session)
+    injected = await session_info.inject(caller.injections, session, args)
+    return ToolResult(injected.model_dump(mode="json", exclude_none=True))
+
+
+async def eject(caller: ToolCaller, args: context_inputs.EjectInput) -> ToolResult:
+    ejected = await caller.injections.eject(await caller.name_session(args.session), args.injection_id)
+    return ToolResult({"injection_id": str(ejected.injection_id), "type": ejected.type, "removed": True})
+
+
+async def list_injections(caller: ToolCaller, args: context_inputs.ListInjectionsInput) -> ToolResult:
+    found = await caller.injections.list_injections(await caller.name_session(args.session))
+    items = [session_info.to_injection_info(one).model_dump(mode="json", exclude_none=True) for one in found]
+    return ToolResult({"items": items})
+
+
+async def show_stats(caller: ToolCaller, args: context_inputs.SessionStatsInput) -> ToolResult:
+    stats = await caller.newton.session_stats().read(await caller.name_session(args.session))
+    return ToolResult(session_info.to_stats_response(stats).model_dump(mode="json"))
 
 
 async def _answer(tasks: TaskService, task: Task) -> ToolResult:
@@ -113,14 +144,14 @@ async def note_exchange(caller: ToolCaller, args: NoteExchangeInput) -> ToolResu
     said = Message(role="user", content=args.user, said_at=now, min_trust=caller.trust)
     reply = args.assistant and Message(role="assistant", content=args.assistant, said_at=now)
     messages = [said, reply] if reply else [said]
-    service = caller.newton.sessions(caller.origin)
-    stored = await service.append(args.session, messages)
+    service, session = caller.newton.sessions(caller.origin), args.session or DEFAULT_SESSION
+    stored = await service.append(session, messages)
     events = [_to_event(one, at=now) for one in args.tools]
-    recorded = await service.record_events(args.session, events) if events else 0
+    recorded = await service.record_events(session, events) if events else 0
     await caller.newton.process_written(caller.origin)
     redacted = count_redactions(*(one.message.content for one in stored))
     counts = {"messages": len(stored), "tool_results": recorded, "redacted": redacted}
-    fields = {"session": args.session, **counts, "warning": warning}
+    fields = {"session": session, **counts, "warning": warning}
     return ToolResult({name: value for name, value in fields.items() if value})
 
 

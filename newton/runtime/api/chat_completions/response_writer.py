@@ -10,7 +10,6 @@ from typing import Any, TypeAlias
 
 from newton.agent.loop.turn_status import ProgressEvent, TurnStatus
 from newton.agent.loop.turn_types import TurnResult
-from newton.cognition.bundles.debug import format_debug_lines
 from newton.dialogue.compaction.progress_events import CompactionCompleted, CompactionFailed, CompactionStarted
 from newton.errors import NewtonError
 from newton.ids import new_id
@@ -46,9 +45,13 @@ class _MergedChoice:
 class ResponseWriter:
     """A writer of one chat completion in OpenAI's format."""
 
-    def __init__(self, body: ChatCompletionRequest, *, created_at: datetime, debug: bool) -> None:
-        self._body, self._debug, self._has_begun = body, debug, False
+    def __init__(self, body: ChatCompletionRequest, *, created_at: datetime) -> None:
+        self._body, self._debug_lines, self._has_begun = body, list[str](), False
         self._id, self._created = f"chatcmpl-{new_id().hex}", int(created_at.timestamp())
+
+    def add_debug_lines(self, lines: Sequence[str]) -> None:
+        """Add comment lines to write before the next item of a streamed reply."""
+        self._debug_lines += lines
 
     async def build_whole(self, pieces: AsyncGenerator[StreamItem]) -> dict[str, object] | None:
         """Return the whole reply as one JSON object; None if the client has disconnected."""
@@ -78,11 +81,16 @@ class ResponseWriter:
         async with aclosing(pieces):
             try:
                 async for piece in pieces:
-                    for line in self._format_item(piece) or [format_comment(piece)]:
+                    lines = self._format_item(piece) or [format_comment(piece)]
+                    for line in (*self._take_debug_lines(), *lines):
                         yield line
             except NewtonError as error:  # the HTTP status has already been sent
                 yield f"data: {problems.to_openai_error(error).model_dump_json()}\n\n"
         yield "data: [DONE]\n\n"
+
+    def _take_debug_lines(self) -> list[str]:
+        lines, self._debug_lines = [f"{line}\n\n" for line in self._debug_lines], []
+        return lines
 
     def _format_item(self, item: StreamItem) -> list[str]:
         """Return the events for a piece of the reply or the result; none for a progress event or a heartbeat."""
@@ -100,7 +108,7 @@ class ResponseWriter:
         return [*begun, *lines]
 
     def _format_result(self, result: TurnResult) -> list[str]:
-        lines = [f"{line}\n\n" for line in format_debug_lines(result.bundle)] if self._debug and result.context else []
+        lines: list[str] = []
         if result.calls:
             calls = [{"index": index, **_tool_call_object(call)} for index, call in enumerate(result.calls)]
             lines.append(self._format_chunk({"tool_calls": calls}))

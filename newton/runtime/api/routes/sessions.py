@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import Field
 
-from newton.agent.field_types import Ref
+from newton.agent.field_types import Ref, Strategy
 from newton.agent.loop.prompt import to_chat_messages
 from newton.agent.services.sessions import ClosedStatus, number_duplicates
 from newton.cognition.request import MAX_CONTEXT_TOKENS
@@ -48,6 +48,15 @@ ViewTokens = Annotated[
 ]
 
 
+RequestStrategy = Annotated[
+    Strategy | None,
+    Field(
+        description="The compaction preset (default, long, conservative, none) or list of strategies for this request."
+        " Default: the setting `compaction`."
+    ),
+]
+
+
 class CreateSessionRequest(RequestModel):
     """The name of the session to create."""
 
@@ -68,6 +77,7 @@ class SessionViewResponse(ResponseModel):
 
 class CompactRequest(RequestModel):
     max_tokens: ViewTokens = Field(None, examples=[8000])
+    strategy: RequestStrategy = Field(None, examples=["conservative"])
 
 
 class CompactResponse(CompactionReport, ResponseModel):
@@ -188,10 +198,13 @@ async def list_messages(
 
 @router.get("/{session:path}/view")
 async def get_session_view(
-    session: str, caller: ReadAccess, max_tokens: Annotated[ViewTokens, Query()] = None
+    session: str,
+    caller: ReadAccess,
+    max_tokens: Annotated[ViewTokens, Query()] = None,
+    strategy: Annotated[RequestStrategy, Query()] = None,
 ) -> SessionViewResponse:
     """Return the messages that a model would be sent now, with summaries in place of older ones. Changes nothing."""
-    view = await caller.newton.sessions(ORIGIN).preview(session, max_tokens=max_tokens)
+    view = await caller.newton.sessions(ORIGIN).preview(session, max_tokens=max_tokens, strategy=strategy)
     messages = [to_openai_message(one) for one in to_chat_messages(view.view)]
     return SessionViewResponse(tokens=view.tokens, log_tokens=view.logged, messages=messages)
 
@@ -202,7 +215,8 @@ async def compact_session(session: str, body: CompactRequest, caller: WriteAcces
 
     If `reached` is false, `obstacles` says what keeps the view above the limit. A repeated request changes nothing.
     """
-    outcome = await caller.newton.sessions(ORIGIN).compact(session, max_tokens=body.max_tokens)
+    service = caller.newton.sessions(ORIGIN)
+    outcome = await service.compact(session, max_tokens=body.max_tokens, strategy=body.strategy)
     return CompactResponse(**dict(to_compaction_report(outcome)), log_tokens=outcome.after.logged)
 
 

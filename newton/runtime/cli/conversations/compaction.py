@@ -13,7 +13,7 @@ from newton.memory.representations import one_line
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.conversations.sessions import MaxTokensOption, SessionArgument
-from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
+from newton.runtime.cli.options import AgentOption, JsonOption, StrategyOption, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.cli.progress import print_progress
 from newton.runtime.error_status import EXIT_FAILED, EXIT_OK
@@ -22,7 +22,11 @@ MAX_TEXT_CHARS = 100
 
 
 async def compact_session(
-    session: SessionArgument, *, max_tokens: MaxTokensOption = None, agent: AgentOption = None
+    session: SessionArgument,
+    *,
+    max_tokens: MaxTokensOption = None,
+    strategy: StrategyOption = None,
+    agent: AgentOption = None,
 ) -> int:
     """Replace older messages by summaries in what a model receives of a session, down to --max-tokens if possible.
 
@@ -33,7 +37,8 @@ async def compact_session(
     """
     async with open_agent(load_settings(agent)) as newton:
         service = newton.sessions("cli", print_progress)
-        outcome = await service.compact(clean_ref(session, what="session"), max_tokens=max_tokens)
+        ref = clean_ref(session, what="session")
+        outcome = await service.compact(ref, max_tokens=max_tokens, strategy=strategy)
     tokens = outcome.after.tokens
     if saved := outcome.before.tokens - tokens:
         say(f"A model now receives {tokens:,} tokens of the session {session}, {saved:,} fewer.")
@@ -82,38 +87,6 @@ async def expand_compaction(
         say(f"{many} expanded. A model receives the messages in full again.")
     else:
         say("The compaction entry is expanded already; nothing changed.")
-
-
-async def show_compaction_stats(
-    session: Annotated[str | None, Parameter(help="Name of a session; if omitted, all sessions are counted.")] = None,
-    *,
-    agent: AgentOption = None,
-    json: JsonOption = False,
-) -> None:
-    """Show for each compaction strategy (way to shorten) its runs, the tokens it saved and spent, and wrong cuts.
-
-    A cut was wrong if its messages were restored, or one of them was read in full again. A strategy with many wrong
-    cuts spares up to twice as many turns as its preset says.
-
-    Example: newton sessions stats
-    """
-    async with open_agent(load_settings(agent)) as newton:
-        stats = await newton.sessions("cli").get_compaction_stats(session and clean_ref(session, what="session"))
-    if json:
-        formatting.print_json([{**one._asdict(), "last_at": one.last_at.isoformat()} for one in stats])
-        return
-    for one in stats:
-        failed = f", {one.failed} without effect" if one.failed else ""
-        runs, sessions = formatting.pluralize(one.runs, "run"), formatting.pluralize(one.sessions, "session")
-        duration = f"{one.mean_ms:,.0f} ms on average, {one.most_ms:,.0f} ms at most"
-        last = f"last {one.last_at:%Y-%m-%d %H:%M}"
-        tokens = f"{one.saved:,} tokens saved, {one.spent:,} spent"
-        entries = formatting.pluralize(one.entries, "entry", "entries")
-        wrong = f"of {entries}, {one.restored} restored and {one.reread} reread"
-        waits = f"; spares {one.factor:g} times as many turns" if one.factor > 1 else ""
-        say(f"{one.strategy:<14}{runs} in {sessions}{failed}; {tokens}; {duration}; {wrong}{waits}; {last}")
-    if not stats:
-        say("No compactions yet.")
 
 
 def _nesting_depths(entries: Sequence[EntryStatus]) -> Iterator[int]:

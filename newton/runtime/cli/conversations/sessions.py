@@ -8,15 +8,13 @@ from cyclopts import Parameter
 from newton.agent.loop.prompt import count_message_tokens, to_chat_messages
 from newton.agent.services.sessions import ViewPreview
 from newton.dialogue.branches import BranchSummary, SessionCheckpoint
-from newton.dialogue.log import InjectedRange
 from newton.dialogue.messages import Message, StoredMessage
 from newton.dialogue.view import ViewMessage
 from newton.memory.hygiene import clean_ref
-from newton.memory.lookup import short_id
 from newton.providers.chat import to_openai_message
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
-from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
+from newton.runtime.cli.options import AgentOption, JsonOption, StrategyOption, load_settings
 from newton.runtime.cli.printing import say
 
 MAX_TEXT_CHARS = 100
@@ -54,7 +52,12 @@ async def show_log(session: SessionArgument, *, agent: AgentOption = None, json:
 
 
 async def show_view(
-    session: SessionArgument, *, max_tokens: MaxTokensOption = None, agent: AgentOption = None, json: JsonOption = False
+    session: SessionArgument,
+    *,
+    max_tokens: MaxTokensOption = None,
+    strategy: StrategyOption = None,
+    agent: AgentOption = None,
+    json: JsonOption = False,
 ) -> None:
     """Show what a model would now receive of a session: recent messages, and summaries of older ones.
 
@@ -64,7 +67,8 @@ async def show_view(
     Example: newton sessions view planning --max-tokens 8000
     """
     async with open_agent(load_settings(agent)) as newton:
-        preview = await newton.sessions("cli").preview(clean_ref(session, what="session"), max_tokens=max_tokens)
+        ref = clean_ref(session, what="session")
+        preview = await newton.sessions("cli").preview(ref, max_tokens=max_tokens, strategy=strategy)
     if not json:
         say("\n".join(_format_view(preview)))
         return
@@ -124,52 +128,6 @@ async def branch_session(
     say(f"{branch} continues from {session}. Open it with `newton chat --session {branch}`.")
 
 
-async def inject_messages(
-    session: SessionArgument,
-    *,
-    other: Annotated[str, Parameter("--from", help="Session that contains the messages.")],
-    first: Annotated[int, Parameter(help="Position of the first message.")],
-    last: Annotated[int, Parameter(help="Position of the last message.")],
-    agent: AgentOption = None,
-) -> None:
-    """Show messages of one session at the end of another session. `newton sessions eject` undoes it.
-
-    Example: newton sessions inject planning --from planning-with-redis --first 12 --last 14
-    """
-    async with open_agent(load_settings(agent)) as newton:
-        refs = clean_ref(session, what="session"), clean_ref(other, what="session")
-        injected = await newton.sessions("cli").inject(*refs, first=first, last=last)
-    many = formatting.pluralize(injected.last - injected.first + 1, "message")
-    say(f"Injected {many} of {other} into {session}.")
-    say(f"Undo: `newton sessions eject {session} {short_id(injected.injection_id)}`")
-
-
-async def eject_messages(
-    session: SessionArgument,
-    injection: Annotated[
-        str | None,
-        Parameter(help="End of the id that `newton sessions inject` printed; if omitted, all injections are listed."),
-    ] = None,
-    *,
-    agent: AgentOption = None,
-) -> None:
-    """Remove injected messages from a session, or list the injections.
-
-    Example: newton sessions eject planning 3f9c2a71
-    """
-    ref = clean_ref(session, what="session")
-    async with open_agent(load_settings(agent)) as newton:
-        service = newton.sessions("cli")
-        if injection is not None:
-            removed = await service.eject(ref, injection)
-            say(f"Removed messages {removed.first}-{removed.last} of {removed.ref} from {session}.")
-        else:
-            say(
-                "\n".join(map(_format_injection, await service.list_injections(ref)))
-                or "The session shows no messages of other sessions."
-            )
-
-
 def format_checkpoints(checkpoints: Sequence[SessionCheckpoint], session: str) -> str:
     """Format the checkpoints of a session, one per line."""
     lines = [f"{one.name}: after message {one.position} of {session}." for one in checkpoints]
@@ -204,12 +162,6 @@ def _format_view(preview: ViewPreview) -> Iterator[str]:
     counts = {"summarized": preview.shorter, "omitted": preview.left_out, "truncated": preview.cut}
     if parts := [f"{formatting.pluralize(number, 'message')} {how}" for how, number in counts.items() if number]:
         yield f"To fit into the tokens: {', '.join(parts)}."
-
-
-def _format_injection(injection: InjectedRange) -> str:
-    messages = f"messages {injection.first}-{injection.last} of {injection.ref}, after message {injection.place}"
-    injection_id, time = short_id(injection.injection_id), f"{injection.at:%Y-%m-%d %H:%M}"
-    return f"{injection_id}  {messages}  {injection.tokens:,} tokens  {time}"
 
 
 def _format_speaker(item: ViewMessage) -> str:

@@ -79,6 +79,12 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
     "/done": SlashCommand("done", ("decision_id",), "mark a decision as carried out"),
     "/sessions": SlashCommand("sessions", ("limit",), "list the sessions"),
     "/messages": SlashCommand("messages", ("session", "first"), "read the messages of a session"),
+    "/inject": SlashCommand("inject", ("text",), "put a text into every context of this session", True),
+    "/inject-memory": SlashCommand("inject", ("memory_id",), "put a memory into every context of this session", True),
+    "/injections": SlashCommand("injections", (), "list what was put into this session", True),
+    "/eject": SlashCommand("eject", ("injection_id",), "take out what was put into this session", True),
+    "/stats": SlashCommand("session_stats", (), "show the tokens of this session by part, and its compactions", True),
+    "/session-entities": SlashCommand("entities", (), "list the people and things that this session mentions", True),
     "/compact": SlashCommand(
         "compact", ("max_tokens",), "summarize older messages of this session, down to a number of tokens", True
     ),

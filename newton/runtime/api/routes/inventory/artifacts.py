@@ -35,7 +35,7 @@ NameParameter = Annotated[Name, Query(description="The name of the artifact.")]
 
 
 class ReadArtifactQuery(ReadSessionArtifactInput):
-    """What to read of the artifacts of a session."""
+    """A request to read the artifacts of a session."""
 
 
 class AddArtifactRequest(RequestModel):

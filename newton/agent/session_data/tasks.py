@@ -8,6 +8,8 @@ from uuid import UUID
 from newton.agent.scope import AgentScope
 from newton.agent.services.identity import PERSONAL_ORIGINS
 from newton.cognition.bundles import bundle_store
+from newton.cognition.request import TaskScope
+from newton.cognition.sources.task_memories import load_task_scope
 from newton.db.pool import Tx
 from newton.dialogue import sessions, tasks
 from newton.dialogue.log import MAX_POSITION, MessageRange
@@ -39,6 +41,11 @@ class TaskService:
     async def tree(self) -> TaskTree:
         async with self._session() as (tx, ctx, session_id):
             return await tasks.load_tree(tx, agent_id=ctx.agent_id, session_id=session_id)
+
+    async def load_scope(self, task: Task, tree: TaskTree) -> TaskScope:
+        """Return the scope of a task of this tree: which messages and other memories belong to it."""
+        async with self._session() as (tx, ctx, session_id):
+            return await load_task_scope(tx, task, tree, agent_id=ctx.agent_id, session_id=session_id)
 
     async def push(self, goal: str) -> Task:
         """Start a task inside the current one."""

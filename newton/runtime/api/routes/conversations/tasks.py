@@ -7,9 +7,9 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import Field
 
+from newton.agent.context_inputs import PopTaskInput, PushTaskInput
 from newton.agent.field_types import CleanText, MessageContent, Ref
-from newton.agent.inputs import PopTaskInput, PushTaskInput
-from newton.agent.services.tasks import TaskService
+from newton.agent.session_data.tasks import TaskService
 from newton.dialogue import sessions
 from newton.dialogue.task_tree import Task
 from newton.runtime.api.auth import ReadAccess
