@@ -81,16 +81,12 @@ async def open_newton(
         if on_notice and database_folder != earlier_folder:
             on_notice(f"The database lies in {database_folder}, because PostgreSQL does not run as root.")
         agent_id = await find_or_create_agent(db, settings.agent, clock, on_new_agent)
-        embedder = await _load_embedder(db, agent_id, settings, configured)
+        embedder, thresholds = await _load_embedder(db, agent_id, settings, configured), build_thresholds(settings)
         models, default_model = ModelDirectory(settings), await agents.read_model(db, agent_id)
         scope = AgentScope(
-            agent_id=agent_id,
-            db=db,
-            clock=clock,
-            count_tokens=count_tokens,
-            thresholds=build_thresholds(settings),
-            embedder=embedder,
+            agent_id=agent_id, db=db, clock=clock, count_tokens=count_tokens, thresholds=thresholds, embedder=embedder
         )
+        tiebreak = _build_tiebreak(settings, scope, models, default_model)
         newton = AgentServices(
             settings=settings,
             models=models,
@@ -102,12 +98,7 @@ async def open_newton(
             profiles=frame_set.profiles,
             skills=skills,
             hooks=hooks,
-            context_builder=replace(
-                await _build_contexts(
-                    scope, settings, frame_set, _build_tiebreak(settings, scope, models, default_model)
-                ),
-                hooks=hooks,
-            ),
+            context_builder=replace(await _build_contexts(scope, settings, frame_set, tiebreak), hooks=hooks),
         )
         if not skip_procedure_sync:
             await newton.procedures(DISK_ORIGIN).sync_from_disk(newton.skills)
