@@ -344,19 +344,20 @@ class CompactionService:
     async def _record_run(self, run: CompactionRun, session_id: UUID, *, exhausted: bool) -> None:
         async with self.scope.transaction() as tx:
             await entry_store.record_run(tx, run, **self._key(session_id))
-        if run.error:
-            self.on_event(progress_events.CompactionFailed(strategy=run.strategy, error=run.error, time=run.at))
-            return
-        self.on_event(
-            progress_events.CompactionCompleted(
-                strategy=run.strategy,
-                saved=run.tokens_before - run.tokens_after,
-                new_count=run.tokens_after,
-                duration_ms=run.duration_ms,
-                time=run.at,
-                exhausted=exhausted,
-            )
-        )
+        self.on_event(_to_event(run, exhausted=exhausted))
+
+
+def _to_event(run: CompactionRun, *, exhausted: bool) -> CompactionEvent:
+    if run.error:
+        return progress_events.CompactionFailed(strategy=run.strategy, error=run.error, time=run.at)
+    return progress_events.CompactionCompleted(
+        strategy=run.strategy,
+        saved=run.tokens_before - run.tokens_after,
+        new_count=run.tokens_after,
+        duration_ms=run.duration_ms,
+        time=run.at,
+        exhausted=exhausted,
+    )
 
 
 def _to_view_state(loaded: LoadedView, max_tokens: int) -> ViewState:
