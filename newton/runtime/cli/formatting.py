@@ -152,6 +152,7 @@ MISSING_SOURCE_EFFECTS = {
     "tool results": "the context has no results of tools",
     "web search": "the web was not searched",
     "censors by meaning": "censors were matched by words only",
+    "injected memories": "the context has no injected memories",
     "procedures": "a requested procedure may be missing",
     "tasks": "`newton tasks` shows all of them",
 }
