@@ -206,7 +206,7 @@ class CompactionService:
         for strategy in service.preset.strategies:
             for _ in range(MAX_ROUNDS):
                 state = _to_view_state(loaded, max_tokens)
-                blocks = [block for block in strategy.plan(state) if refusal_reason(block, state) is None]
+                blocks = (block for block in strategy.plan(state) if refusal_reason(block, state) is None)
                 entries = [await service._summarize_block(strategy, block, session_id, budget) for block in blocks]
                 if not any(entries):
                     break
@@ -224,9 +224,10 @@ class CompactionService:
         self, strategy: CompactionStrategy, blocks: Sequence[CompactionBlock], state: _CompactionState
     ) -> bool:
         started, before, spent = monotonic_ms(), count_view_tokens(state.loaded.view), state.budget.spent
-        room = state.max_tokens
         self.on_event(
-            progress_events.CompactionStarted(strategy=strategy.name, current=before, max=room, time=self.scope.now())
+            progress_events.CompactionStarted(
+                strategy=strategy.name, current=before, max=state.max_tokens, time=self.scope.now()
+            )
         )
         state.entry_count, reason, after, exhausted = 0, None, before, False
         try:
@@ -236,7 +237,7 @@ class CompactionService:
         if state.entry_count:
             state.loaded = await self._load(state.session_id)
             after = count_view_tokens(state.loaded.view)
-            is_full = isinstance(strategy, SummarizeOldest) and after >= strategy.share * room
+            is_full = isinstance(strategy, SummarizeOldest) and after >= strategy.share * state.max_tokens
             exhausted = is_full and not strategy.plan(_to_view_state(state.loaded, state.max_tokens))
         elif reason is None:
             reason = "no summary is shorter than the messages that it would replace"
@@ -344,19 +345,20 @@ class CompactionService:
     async def _record_run(self, run: CompactionRun, session_id: UUID, *, exhausted: bool) -> None:
         async with self.scope.transaction() as tx:
             await entry_store.record_run(tx, run, **self._key(session_id))
-        if run.error:
-            self.on_event(progress_events.CompactionFailed(strategy=run.strategy, error=run.error, time=run.at))
-            return
-        self.on_event(
-            progress_events.CompactionCompleted(
-                strategy=run.strategy,
-                saved=run.tokens_before - run.tokens_after,
-                new_count=run.tokens_after,
-                duration_ms=run.duration_ms,
-                time=run.at,
-                exhausted=exhausted,
-            )
-        )
+        self.on_event(_to_event(run, exhausted=exhausted))
+
+
+def _to_event(run: CompactionRun, *, exhausted: bool) -> CompactionEvent:
+    if run.error:
+        return progress_events.CompactionFailed(strategy=run.strategy, error=run.error, time=run.at)
+    return progress_events.CompactionCompleted(
+        strategy=run.strategy,
+        saved=run.tokens_before - run.tokens_after,
+        new_count=run.tokens_after,
+        duration_ms=run.duration_ms,
+        time=run.at,
+        exhausted=exhausted,
+    )
 
 
 def _to_view_state(loaded: LoadedView, max_tokens: int) -> ViewState:
