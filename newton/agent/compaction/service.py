@@ -97,13 +97,6 @@ class CompactionService:
     without_model: frozenset[str] = frozenset()
     background: BackgroundCompactions = field(default_factory=BackgroundCompactions)
 
-    def with_strategy(self, strategy: str | None) -> "CompactionService":
-        """Return a copy that uses another preset, or a list of strategies; for None, the service itself.
-
-        Raises InputError for an unknown name or setting.
-        """
-        return self if strategy is None else replace(self, preset=parse_preset(strategy))
-
     async def load_view(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
         """Return the messages of a session as a model gets them, for a turn that begins now.
 
@@ -360,3 +353,11 @@ class CompactionService:
                 exhausted=exhausted,
             )
         )
+
+
+def use_strategy(service: CompactionService, strategy: str | None) -> CompactionService:
+    """Return a copy of the service with another preset or list of strategies; for None, the service itself.
+
+    Raises InputError for an unknown name or setting.
+    """
+    return service if strategy is None else replace(service, preset=parse_preset(strategy))

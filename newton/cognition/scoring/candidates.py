@@ -62,7 +62,6 @@ def collect_candidates(
     searched = {f.memory_id: f for f in gathered.recall_result.memories}
     others = (*recent, *_limit_related(gathered, reach), *gathered.procedures, *gathered.injected)
     unsearched = {f.memory_id: f for f in others}
-    injected = frozenset(one.memory_id for one in gathered.session_state.injections if one.memory_id)
     contradictions = {f.memory_id: f for f in gathered.recall_result.contradictions}
     memories = contradictions | unsearched | searched | observed | {f.memory_id: f for f in gathered.artifacts.found}
     triggers, entities = gathered.input_matches.procedure_triggers, gathered.input_matches.entity_matches
@@ -84,7 +83,7 @@ def collect_candidates(
         ),
         triggered=frozenset(triggered),
         unranked=frozenset(unranked),
-        injected=injected,
+        injected=gathered.injected_ids,
         relation_evidence=_find_relation_evidence(entities.evidence, memories),
         observations=verdicts,
         time_ranges=gathered.time_ranges,
