@@ -107,7 +107,7 @@ class CompactionService:
         assert not in_transaction()
         key = (self.scope.agent_id, session_id)
         self.background.cancel_timer(key)
-        loaded = await self._fold_tasks(session_id)
+        loaded = await _fold_tasks(self.scope, session_id)
         if not self._is_due(loaded.view, max_tokens, loaded.pinned):
             return loaded.view
         service = await self._adapt(max_tokens)
@@ -140,7 +140,7 @@ class CompactionService:
         """
         assert not in_transaction()
         holder, key = new_id(), self._key(session_id)
-        loaded = await self._fold_tasks(session_id)
+        loaded = await _fold_tasks(self.scope, session_id)
         if not self._is_due(loaded.view, max_tokens, loaded.pinned):
             return loaded.view
         service = await self._adapt(max_tokens)
@@ -177,10 +177,6 @@ class CompactionService:
         without_model = frozenset(one.strategy for one in feedback if not one.is_model_worthwhile)
         preset = adapt_preset(configured, feedback, max_tokens=max_tokens)
         return replace(self, preset=preset, configured=configured, without_model=without_model)
-
-    async def _fold_tasks(self, session_id: UUID) -> LoadedView:
-        async with self.scope.write() as (tx, ctx):
-            return await tasks.fold_ended_tasks(tx, **self._key(session_id), now=ctx.now, count_tokens=ctx.count_tokens)
 
     def _is_due(self, view: Sequence[ViewMessage], max_tokens: int, pinned: Set[int] = frozenset()) -> bool:
         """Return whether a strategy has something to shorten. Without tokens for a conversation, none is sent."""
@@ -361,3 +357,9 @@ def use_strategy(service: CompactionService, strategy: str | None) -> Compaction
     Raises InputError for an unknown name or setting.
     """
     return service if strategy is None else replace(service, preset=parse_preset(strategy))
+
+
+async def _fold_tasks(scope: AgentScope, session_id: UUID) -> LoadedView:
+    async with scope.write() as (tx, ctx):
+        key = {"agent_id": scope.agent_id, "session_id": session_id}
+        return await tasks.fold_ended_tasks(tx, **key, now=ctx.now, count_tokens=ctx.count_tokens)

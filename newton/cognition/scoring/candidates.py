@@ -69,7 +69,7 @@ def collect_candidates(
     timely = _find_timely(gathered, memories.values())
     unranked = {
         *unsearched,
-        *injected,
+        *gathered.injected_ids,
         *triggered,
         *(timely if asks_only_about_time(text, gathered.time_ranges) else ()),
     }
