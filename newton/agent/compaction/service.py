@@ -97,13 +97,6 @@ class CompactionService:
     without_model: frozenset[str] = frozenset()
     background: BackgroundCompactions = field(default_factory=BackgroundCompactions)
 
-    def with_strategy(self, strategy: str | None) -> "CompactionService":
-        """Return a copy that uses another preset, or a list of strategies; for None, the service itself.
-
-        Raises InputError for an unknown name or setting.
-        """
-        return self if strategy is None else replace(self, preset=parse_preset(strategy))
-
     async def load_view(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
         """Return the messages of a session as a model gets them, for a turn that begins now.
 
@@ -114,7 +107,7 @@ class CompactionService:
         assert not in_transaction()
         key = (self.scope.agent_id, session_id)
         self.background.cancel_timer(key)
-        loaded = await self._fold_tasks(session_id)
+        loaded = await _fold_tasks(self.scope, session_id)
         if not self._is_due(loaded.view, max_tokens, loaded.pinned):
             return loaded.view
         service = await self._adapt(max_tokens)
@@ -149,7 +142,7 @@ class CompactionService:
         """
         assert not in_transaction()
         holder, key = new_id(), self._key(session_id)
-        loaded = await self._fold_tasks(session_id)
+        loaded = await _fold_tasks(self.scope, session_id)
         if not self._is_due(loaded.view, max_tokens, loaded.pinned):
             return loaded.view
         service = await self._adapt(max_tokens)
@@ -185,10 +178,6 @@ class CompactionService:
             feedback = await entry_store.list_feedback(tx, agent_id=self.scope.agent_id)
         preset, without_model = adapt_preset(configured, feedback, max_tokens=max_tokens), list_without_model(feedback)
         return replace(self, preset=preset, configured=configured, without_model=without_model)
-
-    async def _fold_tasks(self, session_id: UUID) -> LoadedView:
-        async with self.scope.write() as (tx, ctx):
-            return await tasks.fold_ended_tasks(tx, **self._key(session_id), now=ctx.now, count_tokens=ctx.count_tokens)
 
     def _is_due(self, view: Sequence[ViewMessage], max_tokens: int, pinned: Set[int] = frozenset()) -> bool:
         """Return whether a strategy has something to shorten. Without tokens for a conversation, none is sent."""
@@ -374,3 +363,17 @@ async def _update_brief(
             tx, proposals, first=block.first, last=block.last, session_id=session_id, ctx=ctx
         )
         return await brief_store.list_items(tx, agent_id=ctx.agent_id, session_id=session_id)
+
+
+def use_strategy(service: CompactionService, strategy: str | None) -> CompactionService:
+    """Return a copy of the service with another preset or list of strategies; for None, the service itself.
+
+    Raises InputError for an unknown name or setting.
+    """
+    return service if strategy is None else replace(service, preset=parse_preset(strategy))
+
+
+async def _fold_tasks(scope: AgentScope, session_id: UUID) -> LoadedView:
+    async with scope.write() as (tx, ctx):
+        key = {"agent_id": scope.agent_id, "session_id": session_id}
+        return await tasks.fold_ended_tasks(tx, **key, now=ctx.now, count_tokens=ctx.count_tokens)

@@ -63,20 +63,28 @@ def collect_candidates(
     searched = {f.memory_id: f for f in gathered.recall_result.memories}
     others = (*recent, *_limit_related(gathered, reach), *gathered.procedures, *gathered.injected)
     unsearched = {f.memory_id: f for f in others}
-    injected = frozenset(one.memory_id for one in gathered.session_state.injections if one.memory_id)
     contradictions = {f.memory_id: f for f in gathered.recall_result.contradictions}
     memories = contradictions | unsearched | searched | observed | {f.memory_id: f for f in gathered.artifacts.found}
     triggers, entities = gathered.input_matches.procedure_triggers, gathered.input_matches.entity_matches
     triggered = {p.memory_id for p in match_triggers(triggers, text, types=entities.entity_types, frame=frame)}
     timely = _find_timely(gathered, memories.values())
+<<<<<<< HEAD
     asked_by_time = timely if asks_only_about_time(text, gathered.time_ranges) else ()
     unranked = {*unsearched, *injected, *triggered, *asked_by_time}
+=======
+    unranked = {
+        *unsearched,
+        *gathered.injected_ids,
+        *triggered,
+        *(timely if asks_only_about_time(text, gathered.time_ranges) else ()),
+    }
+>>>>>>> sessions-everywhere
     return CandidateSet(
         memories=[f for f in memories.values() if gathered.filters.allows_kind(f.kind)],
         recent_ids=frozenset(f.memory_id for f in recent if f.memory_id not in searched) | own_observations,
         triggered=frozenset(triggered),
         unranked=frozenset(unranked),
-        injected=injected,
+        injected=gathered.injected_ids,
         relation_evidence=_find_relation_evidence(entities.evidence, memories),
         observations=verdicts,
         time_ranges=gathered.time_ranges,
