@@ -68,17 +68,8 @@ def collect_candidates(
     triggers, entities = gathered.input_matches.procedure_triggers, gathered.input_matches.entity_matches
     triggered = {p.memory_id for p in match_triggers(triggers, text, types=entities.entity_types, frame=frame)}
     timely = _find_timely(gathered, memories.values())
-<<<<<<< HEAD
     asked_by_time = timely if asks_only_about_time(text, gathered.time_ranges) else ()
-    unranked = {*unsearched, *injected, *triggered, *asked_by_time}
-=======
-    unranked = {
-        *unsearched,
-        *gathered.injected_ids,
-        *triggered,
-        *(timely if asks_only_about_time(text, gathered.time_ranges) else ()),
-    }
->>>>>>> sessions-everywhere
+    unranked = {*unsearched, *gathered.injected_ids, *triggered, *asked_by_time}
     return CandidateSet(
         memories=[f for f in memories.values() if gathered.filters.allows_kind(f.kind)],
         recent_ids=frozenset(f.memory_id for f in recent if f.memory_id not in searched) | own_observations,
