@@ -115,7 +115,7 @@ class CompactionService:
         key = (self.scope.agent_id, session_id)
         self.background.cancel_timer(key)
         loaded = await self._fold_tasks(session_id)
-        if not self._is_due(loaded.view, max_tokens, loaded.pinned):
+        if not _is_due(self.preset, loaded.view, max_tokens, loaded.pinned):
             return loaded.view
         service = await self._adapt(max_tokens)
         relay = _EventRelay(self.on_event)
@@ -135,7 +135,7 @@ class CompactionService:
         starts = {NEAR_SHARE: self.background.start, IDLE_SHARE: self.background.start_when_idle}
         for share, start in starts.items():
             limit = int(max_tokens * share)
-            if self._is_due(view, limit - new_tokens):
+            if _is_due(self.preset, view, limit - new_tokens):
                 start((self.scope.agent_id, session_id), partial(quiet.compact, session_id, max_tokens=limit))
                 return
 
@@ -148,10 +148,10 @@ class CompactionService:
         assert not in_transaction()
         holder, key = new_id(), self._key(session_id)
         loaded = await self._fold_tasks(session_id)
-        if not self._is_due(loaded.view, max_tokens, loaded.pinned):
+        if not _is_due(self.preset, loaded.view, max_tokens, loaded.pinned):
             return loaded.view
         service = await self._adapt(max_tokens)
-        if not service._is_due(loaded.view, max_tokens, loaded.pinned):
+        if not _is_due(service.preset, loaded.view, max_tokens, loaded.pinned):
             return loaded.view
         async with self.scope.transaction() as tx:
             if not await leases.acquire(tx, holder, "compaction", **key, seconds=LEASE_SECONDS):
@@ -188,11 +188,6 @@ class CompactionService:
     async def _fold_tasks(self, session_id: UUID) -> LoadedView:
         async with self.scope.write() as (tx, ctx):
             return await tasks.fold_ended_tasks(tx, **self._key(session_id), now=ctx.now, count_tokens=ctx.count_tokens)
-
-    def _is_due(self, view: Sequence[ViewMessage], max_tokens: int, pinned: Set[int] = frozenset()) -> bool:
-        """Return whether a strategy has something to shorten. Without tokens for a conversation, none is sent."""
-        state = ViewState(view, max_tokens, pinned)
-        return max_tokens > 0 and any(strategy.plan(state) for strategy in self.preset.strategies)
 
     async def preview(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
         """Return the messages that `compact` would return without a model. Stores nothing."""
@@ -360,3 +355,10 @@ class CompactionService:
                 exhausted=exhausted,
             )
         )
+
+
+def _is_due(
+    preset: CompactionPreset, view: Sequence[ViewMessage], max_tokens: int, pinned: Set[int] = frozenset()
+) -> bool:
+    state = ViewState(view, min(max_tokens, preset.max_tokens), pinned)
+    return any(strategy.plan(state) for strategy in preset.strategies)
