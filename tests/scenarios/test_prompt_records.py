@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from newton.agent.compaction import service
 from newton.agent.loop.prompt import MessageParts
 from newton.agent.loop.turn import TurnInput
 from newton.agent.loop.turn_types import CallerOptions, PrivateConversation
@@ -58,6 +59,7 @@ async def test_each_prompt_is_reproduced_byte_for_byte_whatever_is_done_later(re
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3_600)
 async def test_a_thousand_prompts_are_reproduced_byte_for_byte(recorded: Recorded) -> None:
     # the record of a prompt (a)
     round_ = 0
@@ -210,10 +212,10 @@ async def test_erasing_a_person_removes_them_from_the_texts_of_callers(recorded:
     )
     await recorded.say("Hello.", caller_options=options)
     await recorded.say("Hello again.", caller_options=caller(1))
-    service = ErasureService(scope=recorded.mind.scope)
-    plan = await service.plan("Quizzaciously")
+    erasure = ErasureService(scope=recorded.mind.scope)
+    plan = await erasure.plan("Quizzaciously")
     assert sorted(kind for _, kind in plan.related) == ["prompt", "prompt"]
-    await service.erase("Quizzaciously", token=plan.token, reason="asked to")
+    await erasure.erase("Quizzaciously", token=plan.token, reason="asked to")
     first, second = await recorded.reproduced()
     assert "Quizzaciously" not in f"{first.messages}{first.options}" and second.is_verified
     assert "[erased: a text that was forgotten or erased]" in first.messages[0].fields["content"]
@@ -307,3 +309,15 @@ async def test_every_interface_shows_the_same_prompt(recorded: Recorded, meet: M
     assert call_.is_verified and call_.messages[-1].content.endswith("When does the ferry leave?")
     assert "  verified" in text and "--- the log of this stretch\n0: sent as it is" in text
     assert shown == to_turn_prompts_info(await recorded.prompts.show(session="talk"))
+
+
+async def test_a_summary_that_is_made_for_one_turn_is_kept_with_its_prompt(
+    recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # a compaction that takes too long is not waited for; its summaries are in no table yet
+    monkeypatch.setattr(service, "TURN_SECONDS", 0.0)
+    for n in range(12):
+        await recorded.say(f"Note {n}: {'harbour ' * 120}")
+    details = {one.detail for prompt in await recorded.reproduced() for one in prompt.log}
+    assert "for this turn only" in details
+    assert await recorded.differences() == []

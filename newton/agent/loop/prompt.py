@@ -14,6 +14,7 @@ from newton.agent.prompt_records.spans import (
     PartTokens,
     PromptMessage,
     PromptOrigin,
+    SpanKind,
     TextSpan,
     to_spans,
 )
@@ -22,7 +23,7 @@ from newton.cognition.request import SentMessages
 from newton.dialogue.compaction.extractive_summary import truncate_middle
 from newton.dialogue.compaction.view_budget import fit_to_budget
 from newton.dialogue.messages import dump_calls
-from newton.dialogue.view import MESSAGE_TOKENS, ViewMessage, count_view_tokens
+from newton.dialogue.view import MESSAGE_TOKENS, ViewKind, ViewMessage, count_view_tokens
 from newton.memory.memory import TokenCounter
 from newton.providers.chat import ChatMessage, ContentPart, RequestOptions
 
@@ -38,6 +39,7 @@ DEFAULT_OPTIONS = RequestOptions()
 MEMORY_HEADER, INPUT_HEADER = "=== What you know ===\n", "=== Message ===\n"
 MIN_INPUT_DIVISOR = 4  # a truncated input keeps at least max_tokens divided by this
 ATTACHMENT_TOKENS = 1_100  # assumed for an image or a file; OpenAI counts 765 for an image of 1024x1024
+SPAN_KINDS: Mapping[ViewKind, SpanKind] = {"line": "line", "mask": "line", "injected": "injected", "left_out": "fixed"}
 COUNTED_CHARS = 100_000  # of a long text at a time
 
 
@@ -314,8 +316,7 @@ def to_prompt_message(item: ViewMessage, content: MessageParts | None = None) ->
 
     A tool result without its call becomes a quoted (history) message.
     """
-    kind = "entry" if item.entry_id else "injected" if item.kind == "injected" else "line"
-    kind = "fixed" if item.kind == "left_out" else kind
+    kind = "entry" if item.entry_id else SPAN_KINDS.get(item.kind, "summary")
     spans = (TextSpan(len(item.text), kind, item.first, item.last, item.entry_id),)
     if item.role == "tool" and item.tool_call_id is None:
         message = PromptMessage(ChatMessage("user", item.text, is_history=True), spans)

@@ -224,13 +224,14 @@ class _PromptEncoder:
             return text
         if span.kind in ("stable", "recalled"):
             return {"context": STABLE if span.kind == "stable" else RECALLED}
-        if span.kind not in ("line", "entry"):
+        if span.kind not in ("line", "entry", "summary"):
             return {"kept": self._keep(span.kind, text)}
         if span.kind == "line" and self._stored_text(span.first) == text:
             return span.first
         if span.entry_id and self.entries.get(span.entry_id) == text:
             return {"entry": str(span.entry_id)}
-        return {"kept": self._keep("cut", text, span.first, span.last), "lines": [span.first, span.last]}
+        name = "summary" if span.kind == "summary" else "lines"
+        return {"kept": self._keep("cut", text, span.first, span.last), name: [span.first, span.last]}
 
     def _is_input(self, span: TextSpan) -> bool:
         return span.kind == "line" and span.first == self.origin.input_position
@@ -262,7 +263,7 @@ def _clean(text: str) -> tuple[str, bool]:
 
 def _find_shown_positions(spans: Sequence[TextSpan]) -> tuple[int | None, int | None]:
     """Return the first and the last position of the log that a text shows; None for both if it shows none."""
-    places = [place for span in spans if span.kind in ("line", "entry") for place in (span.first, span.last)]
+    places = [place for span in spans if span.kind in ("line", "entry", "summary") for place in (span.first, span.last)]
     return (min(places), max(places)) if places else (None, None)
 
 

@@ -167,7 +167,7 @@ class _PromptDecoder:
                 return self._decode_entry(UUID(entry_id))
             case _:
                 text, source = self._load_text(segment["kept"])
-                place = segment.get("lines")
+                place = segment.get("lines") or segment.get("summary")
                 return text, f"{source} {place[0]} to {place[1]}" if place else source
 
     def _decode_line(self, position: int) -> str:
@@ -300,6 +300,7 @@ def account_for_lines(
 
 
 def _status_by_position(sources: PromptSources, items: Sequence[Any]) -> dict[int, LineAccount]:
+    """Return what became of the messages of the log that a prompt shows, by position."""
     status: dict[int, LineAccount] = {}
     for item in items:
         if isinstance(item, list):
@@ -309,18 +310,25 @@ def _status_by_position(sources: PromptSources, items: Sequence[Any]) -> dict[in
             continue
         is_cut = isinstance(item.get("calls"), dict)
         for segment in item["text"]:
-            match segment:
-                case int():
-                    status[segment] = LineAccount(segment, segment, "shortened" if is_cut else "sent")
-                case {"kept": _, "lines": [first, last]}:
-                    status |= {place: LineAccount(0, 0, "shortened") for place in range(first, last + 1)}
-                case {"entry": entry_id} if entry := sources.entries.get(UUID(entry_id)):
-                    detail = f"{entry.strategy}, by {entry.model or 'rules'}"
-                    kind: LineStatus = "shortened" if entry.kind == "mask" else "summarized"
-                    one = LineAccount(0, 0, kind, entry.entry_id, detail)
-                    status |= dict.fromkeys(range(entry.first, entry.last + 1), one)
-                case _:
-                    pass
+            status |= _account_for_segment(segment, sources, is_cut=is_cut)
         if isinstance(calls := item.get("calls"), int):
             status[calls] = LineAccount(calls, calls, "sent")
     return status
+
+
+def _account_for_segment(segment: Any, sources: PromptSources, *, is_cut: bool) -> dict[int, LineAccount]:
+    """Return what a part of a text shows of the log, by position. With `is_cut`, its tool calls were shortened."""
+    match segment:
+        case int():
+            return {segment: LineAccount(segment, segment, "shortened" if is_cut else "sent")}
+        case {"kept": _, "summary": [first, last]}:
+            one = LineAccount(0, 0, "summarized", detail="for this turn only")
+        case {"kept": _, "lines": [first, last]}:
+            one = LineAccount(0, 0, "shortened")
+        case {"entry": entry_id} if entry := sources.entries.get(UUID(entry_id)):
+            first, last, detail = entry.first, entry.last, f"{entry.strategy}, by {entry.model or 'rules'}"
+            kind: LineStatus = "shortened" if entry.kind == "mask" else "summarized"
+            one = LineAccount(0, 0, kind, entry.entry_id, detail)
+        case _:
+            return {}
+    return dict.fromkeys(range(first, last + 1), one)

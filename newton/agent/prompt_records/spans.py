@@ -8,9 +8,10 @@ from uuid import UUID
 from newton.dialogue.view import ViewMessage
 from newton.providers.chat import ChatMessage
 
-# line: a message of the log; entry: a compaction entry; injected: messages of another session; stable and recalled: the
-# parts of the context; instructions: the caller's system message; fixed: a constant of Newton; own: a text of this turn
-SpanKind = Literal["line", "entry", "injected", "stable", "recalled", "instructions", "fixed", "own"]
+# line: a message of the log; entry: a compaction entry; summary: one that is not stored; injected: messages of another
+# session; stable and recalled: parts of the context; instructions: the caller's system message; fixed: a constant of
+# Newton; own: a text of this turn
+SpanKind = Literal["line", "entry", "summary", "injected", "stable", "recalled", "instructions", "fixed", "own"]
 SEPARATOR = "\n\n"  # between texts that are joined to one message
 
 
