@@ -122,9 +122,7 @@ class CompactionService:
         compact = partial(replace(service, on_event=relay).compact, session_id, max_tokens=max_tokens)
         await self.background.start(key, compact).wait(seconds=TURN_SECONDS)
         relay.on_event = ignore_progress
-        loaded = await service._preview(session_id, max_tokens)
-        stored = {None, *(entry.entry_id for entry in loaded.sources.entries)}
-        return [item if item.entry_id in stored else item._replace(entry_id=None) for item in loaded.view]
+        return _drop_unstored_ids(await service._preview(session_id, max_tokens))
 
     def compact_ahead(self, session_id: UUID, view: Sequence[ViewMessage], *, new_tokens: int, max_tokens: int) -> None:
         """Compact a session in the background after a turn, before the next turn needs it.
@@ -201,7 +199,6 @@ class CompactionService:
         return (await self._preview(session_id, max_tokens)).view
 
     async def _preview(self, session_id: UUID, max_tokens: int) -> LoadedView:
-        """Return the view of `preview`, with the sources of the stored view."""
         service, budget = replace(await self._adapt(max_tokens), model=None), CallBudget(calls=0)
         loaded = await self._load(session_id)
         for strategy in service.preset.strategies:
@@ -366,3 +363,9 @@ class CompactionService:
                 exhausted=exhausted,
             )
         )
+
+
+def _drop_unstored_ids(preview: LoadedView) -> list[ViewMessage]:
+    """Return a previewed view in which only stored summaries have an `entry_id`."""
+    stored = {None, *(entry.entry_id for entry in preview.sources.entries)}
+    return [item if item.entry_id in stored else item._replace(entry_id=None) for item in preview.view]
