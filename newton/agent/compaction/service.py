@@ -115,9 +115,7 @@ class CompactionService:
         compact = partial(replace(service, on_event=relay).compact, session_id, max_tokens=max_tokens)
         await self.background.start(key, compact).wait(seconds=TURN_SECONDS)
         relay.on_event = ignore_progress
-        loaded = await service._preview(session_id, max_tokens)
-        stored = {None, *(entry.entry_id for entry in loaded.sources.entries)}
-        return [item if item.entry_id in stored else item._replace(entry_id=None) for item in loaded.view]
+        return _drop_unstored_ids(await service._preview(session_id, max_tokens))
 
     def compact_ahead(self, session_id: UUID, view: Sequence[ViewMessage], *, new_tokens: int, max_tokens: int) -> None:
         """Compact a session in the background after a turn, before the next turn needs it.
@@ -189,7 +187,6 @@ class CompactionService:
         return (await self._preview(session_id, max_tokens)).view
 
     async def _preview(self, session_id: UUID, max_tokens: int) -> LoadedView:
-        """Return the view of `preview`, with the sources of the stored view."""
         service, budget = replace(await self._adapt(max_tokens), model=None), CallBudget(calls=0)
         loaded = await self._load(session_id)
         for strategy in service.preset.strategies:
@@ -272,7 +269,7 @@ class CompactionService:
         self, strategy: CompactionStrategy, block: CompactionBlock, session_id: UUID, budget: CallBudget
     ) -> CompactionEntry | None:
         if block.kind == "mask":
-            items = await self._unmask(block, session_id)
+            items = await _unmask(block, session_id, scope=self.scope)
             item, count_tokens = items[0]._replace(tokens=block.tokens), self.scope.count_tokens
             text = extractive_summary.mask_output(item, max_tokens=block.max_tokens, count_tokens=count_tokens)
             model = None
@@ -295,21 +292,11 @@ class CompactionService:
             made_at=self.scope.now(),
         )
 
-    async def _unmask(self, block: CompactionBlock, session_id: UUID) -> Sequence[ViewMessage]:
-        masked = [item for item in block.items if item.kind == "mask"]
-        if not masked:
-            return block.items
-        async with self.scope.transaction() as tx:
-            parts = [log.MessageRange(item.first, item.last) for item in masked]
-            messages = await log.load_messages(tx, parts, **self._key(session_id))
-        texts = {stored.position: stored.message.content for stored in messages}
-        return [item._replace(text=texts[item.first]) if item.kind == "mask" else item for item in block.items]
-
     async def _render_summary(
         self, strategy: CompactionStrategy, block: CompactionBlock, session_id: UUID, budget: CallBudget
     ) -> tuple[str, str | None]:
         """Return the summary of a block and the name of the model that wrote it; None for an extracted summary."""
-        items = await self._unmask(block, session_id)
+        items = await _unmask(block, session_id, scope=self.scope)
         summary, model_name = extractive_summary.summarize_block(items), None
         summarizer = BlockSummarizer(scope=self.scope, model=self.model, window=self.window, breaker=self.breaker)
         output, error = await summarizer.summarize(block, items, budget)
@@ -377,3 +364,21 @@ async def _fold_tasks(scope: AgentScope, session_id: UUID) -> LoadedView:
     async with scope.write() as (tx, ctx):
         key = {"agent_id": scope.agent_id, "session_id": session_id}
         return await tasks.fold_ended_tasks(tx, **key, now=ctx.now, count_tokens=ctx.count_tokens)
+
+
+def _drop_unstored_ids(preview: LoadedView) -> list[ViewMessage]:
+    """Return a previewed view in which only stored summaries have an `entry_id`."""
+    stored = {None, *(entry.entry_id for entry in preview.sources.entries)}
+    return [item if item.entry_id in stored else item._replace(entry_id=None) for item in preview.view]
+
+
+async def _unmask(block: CompactionBlock, session_id: UUID, *, scope: AgentScope) -> Sequence[ViewMessage]:
+    """Return the messages of a block, with the whole text of those that a compaction entry shortens."""
+    masked = [item for item in block.items if item.kind == "mask"]
+    if not masked:
+        return block.items
+    async with scope.transaction() as tx:
+        parts = [log.MessageRange(item.first, item.last) for item in masked]
+        messages = await log.load_messages(tx, parts, agent_id=scope.agent_id, session_id=session_id)
+    texts = {stored.position: stored.message.content for stored in messages}
+    return [item._replace(text=texts[item.first]) if item.kind == "mask" else item for item in block.items]
