@@ -96,7 +96,7 @@ class Recorded:
             scope=self.mind.scope,
             compaction=self.mind.compacting(),
             conversation_tokens=1_200,
-            working_set_tokens=2_000,
+            working_set_tokens=8_000,
         )
 
     @property

@@ -33,7 +33,7 @@ ASKED = "Why does the module orders.models raise an error?"
 
 def service(mind: Mind) -> SessionService:
     return SessionService(
-        scope=mind.scope, compaction=mind.compacting(), conversation_tokens=100_000, working_set_tokens=2_000
+        scope=mind.scope, compaction=mind.compacting(), conversation_tokens=100_000, working_set_tokens=8_000
     )
 
 
