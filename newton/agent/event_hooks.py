@@ -15,7 +15,10 @@ from newton.heart.events.event_types import render_line
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventHooks:
-    """Runs hooks outside of transactions. A hook that fails changes nothing, and an event reports it."""
+    """Runs hooks beside the storage of events. A hook that fails changes nothing, and an event reports it.
+
+    Over HTTP, they run within the transaction of the request, at most until their deadlines.
+    """
 
     scope: AgentScope
     hooks: HookRunner

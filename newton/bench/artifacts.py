@@ -4,7 +4,10 @@ import hashlib
 import json as json_format
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from newton.agent.maintenance.artifact_vectors import embed_artifacts
 from newton.bench.environment import open_environment
@@ -45,7 +48,9 @@ class ArtifactSample:
         return self.in_digest or self.by_both
 
 
-async def run_benchmark(*, json: JsonOption = False) -> None:
+async def run_benchmark(
+    *, odd_lines: Annotated[int, Parameter(validator=Number(gte=0, lte=1_000))] = 0, json: JsonOption = False
+) -> None:
     """Measure how often a wanted line of a long text is in the prompt, or found by one call of `read_artifact`.
 
     60 generated texts (logs, test outputs, tables, source files, contracts) each have one wanted line at a random
@@ -53,14 +58,19 @@ async def run_benchmark(*, json: JsonOption = False) -> None:
     memories.
 
     Example: newton bench artifacts --json
+
+    Parameters
+    ----------
+    odd_lines:
+        Number of lines of random words in each text.
     """
-    start, trials = RunStart(), generate_trials()
+    start, trials = RunStart(), generate_trials(odd_lines=odd_lines)
     async with open_environment(load_settings()) as env:
         samples = [await measure_trial(env.newton, trial, number) for number, trial in enumerate(trials)]
         # last, because passages of these texts need no vectors
         samples = [await _measure_asked(env.newton, *pair) for pair in zip(trials, samples, strict=True)]
         digest = hashlib.sha256("\n".join(trial.text for trial in trials).encode()).hexdigest()
-        receipt = await collect_run_metadata(env, start, data_sha256=digest, budgets=[])
+        receipt = await collect_run_metadata(env, start, data_sha256=digest, budgets=[], odd_lines=odd_lines)
     result = {**summarize(samples), "receipt": receipt}
     if json:
         formatting.print_json(result)

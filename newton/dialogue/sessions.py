@@ -3,6 +3,7 @@
 Each new message is also stored as a memory of the kind `exchange`, and the result of a tool as an event.
 """
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -112,8 +113,8 @@ async def append(
     await brief_store.read_messages(tx, stored, new_ids, session_id=session_id, ctx=ctx)
     await event_store.record_events(tx, to_observations(exchanges, new_ids, calls), ctx=ctx)
     digests = await ArtifactRecorder(session_id=session_id, ctx=ctx).record(tx, stored, calls)
-    trims = [trim_message(item, digests.get(item.position), created_at=ctx.now, count_tokens=count) for item in stored]
-    trims = [entry for entry in trims if entry]
+    # in a thread: the digest of a very long text takes a second
+    trims = await asyncio.to_thread(_trim_messages, stored, digests, created_at=ctx.now, count_tokens=count)
     await entry_store.insert(tx, trims, agent_id=ctx.agent_id, session_id=session_id)
     return stored
 
@@ -152,6 +153,20 @@ async def _match_tool_results(
             answered[line.tool_call_id] = open_calls.pop(line.tool_call_id)
         open_calls |= {call.id: call for call in line.calls}
     return answered
+
+
+def _trim_messages(
+    stored: Sequence[StoredMessage],
+    digests: Mapping[int, DigestInput],
+    *,
+    created_at: datetime,
+    count_tokens: TokenCounter,
+) -> list[CompactionEntry]:
+    trims = [
+        trim_message(item, digests.get(item.position), created_at=created_at, count_tokens=count_tokens)
+        for item in stored
+    ]
+    return [entry for entry in trims if entry]
 
 
 def trim_message(

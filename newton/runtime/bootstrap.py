@@ -68,7 +68,6 @@ async def open_newton(
     check_settings(settings)
     earlier_folder = find_database_folder(settings.home)
     frame_set = _load_frame_set(settings)
-    hooks = load_hooks(frame_set.pack.hooks if frame_set.pack else ())
     skills = load_skills(settings.procedures_dir)
     clock = SystemClock()
     async with AsyncExitStack() as stack:
@@ -101,12 +100,8 @@ async def open_newton(
             frames=frame_set.frames,
             profiles=frame_set.profiles,
             skills=skills,
-            hooks=hooks,
-            context_builder=replace(
-                await _build_contexts(
-                    scope, settings, frame_set, _build_tiebreak(settings, scope, models, default_model)
-                ),
-                hooks=hooks,
+            context_builder=await _build_contexts(
+                scope, settings, frame_set, _build_tiebreak(settings, scope, models, default_model)
             ),
         )
         if not skip_procedure_sync:
@@ -144,6 +139,7 @@ async def _build_contexts(
             min_word_overlap=settings.context_reuse_min_word_overlap,
         ),
         artifact_policy=build_artifact_policy(settings),
+        hooks=load_hooks(frame_set.pack.hooks if frame_set.pack else ()),
         web=build_web_source(settings, db=scope.db, count_tokens=scope.count_tokens),
     )
 

@@ -23,7 +23,7 @@ from newton.agent.session_data.injections import InjectionService
 from newton.agent.session_data.session_stats import SessionStatsService
 from newton.agent.session_data.session_use import SessionUseRecorder
 from newton.brain.chain_heads import ChainHeadFiles
-from newton.brain.hook_runner import NO_HOOKS, HookRunner
+from newton.brain.hook_runner import HookRunner
 from newton.cognition.pipeline import ContextBuilder
 from newton.content.frames import Frame
 from newton.content.profiles import Profile
@@ -67,7 +67,6 @@ class AgentServices(ScopeServices):
     frames: dict[str, Frame]
     profiles: dict[str, Profile]
     context_builder: ContextBuilder
-    hooks: HookRunner = NO_HOOKS
     skills: Mapping[str, SkillFile] = field(default_factory=dict[str, SkillFile])
     configured_embedder: "Embedder | None" = None
     compactions: BackgroundCompactions = field(default_factory=BackgroundCompactions)
@@ -88,6 +87,11 @@ class AgentServices(ScopeServices):
 
     def censors(self, origin: str) -> CensorService:
         return CensorService(scope=self.scope.at(origin), domains=self.domains)
+
+    @property
+    def hooks(self) -> HookRunner:
+        """Return the hooks of the pack, which run around contexts, events and sessions."""
+        return self.context_builder.hooks
 
     @property
     def domains(self) -> frozenset[str]:

@@ -2,7 +2,6 @@
 
 Reads labelled pairs (tests/data/updates_dev.yaml, updates_train.yaml), statements about one subject
 (updates_stores.yaml), facts about one thing in several words (updates_dossiers.yaml), plain sentences from templates,
-the pairs of the everyday scenarios for tuning,
 and as further compatible pairs the statements of tellings.yaml and everyday_statements.yaml about one person. Only the
 tests that measure read the held-out pairs, unrelated_store.yaml and week.yaml.
 """
@@ -41,7 +40,7 @@ FOLDS = 6
 UPDATE_MIN, UNSURE_MIN = 0.9, 0.6
 LABELLED = ("announced", "plain_same", "plain_other", "compatible")
 # The total weight of pairs about different things, by source; labelled pairs weigh 1 each.
-UNRELATED_WEIGHTS = {"tellings": 600, "stores": 1_500, "dossiers": 1_000, "scenarios": 300}
+UNRELATED_WEIGHTS = {"tellings": 600, "stores": 1_500, "dossiers": 1_000}
 
 # scikit-learn has no type stubs.
 ensemble, linear_model, model_selection = (
@@ -77,22 +76,6 @@ def store_pairs() -> list[Pair]:
     return [
         pair | {"store": store["subject"]} for store in load_yaml("updates_stores.yaml") for pair in _pair_up(store)
     ]
-
-
-def scenario_pairs() -> list[Pair]:
-    """Return all pairs of statements of each everyday scenario for tuning."""
-    pairs: list[Pair] = []
-    for scenario in load_yaml("everyday_scenarios.yaml"):
-        changed = scenario.get("changed", {})
-        for (key, (_, older, *_)), (other, (_, newer, *_)) in itertools.permutations(scenario["told"].items(), 2):
-            if changed.get(other) == key:
-                pair = {"older": older, "newer": newer, "group": "plain_other", "expect": "update", "file": "scenarios"}
-            elif changed.get(key) != other:
-                pair = _unrelated(older, newer, "scenarios")
-            else:
-                continue
-            pairs.append(pair | {"store": f"scenario {scenario['id']}"})
-    return pairs
 
 
 def dossier_pairs() -> list[Pair]:
@@ -133,9 +116,7 @@ def main() -> None:
     labelled = [pair for pair in labelled if pair["expect"] != "conflict"]
     first_person = [p["older"] for p in labelled if p["older"].split()[0] in ("I", "I'm", "I've", "My", "We", "Our")]
     plain = [pair | {"file": "canonical"} for pair in draw_pairs()]
-    pairs = with_vectors(
-        [*labelled, *plain, *unrelated_pairs(first_person), *store_pairs(), *dossier_pairs(), *scenario_pairs()]
-    )
+    pairs = with_vectors([*labelled, *plain, *unrelated_pairs(first_person), *store_pairs(), *dossier_pairs()])
     combined = np.array([pair["vectors"] for pair in pairs])
     changed = np.array([pair["expect"] == "update" for pair in pairs])
     groups = np.array([pair["group"] for pair in pairs])

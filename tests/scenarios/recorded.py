@@ -92,7 +92,12 @@ class Recorded:
 
     @property
     def sessions(self) -> SessionService:
-        return SessionService(scope=self.mind.scope, compaction=self.mind.compacting(), conversation_tokens=1_200)
+        return SessionService(
+            scope=self.mind.scope,
+            compaction=self.mind.compacting(),
+            conversation_tokens=1_200,
+            working_set_tokens=2_000,
+        )
 
     @property
     def prompts(self) -> PromptService:

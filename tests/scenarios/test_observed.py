@@ -32,7 +32,9 @@ ASKED = "Why does the module orders.models raise an error?"
 
 
 def service(mind: Mind) -> SessionService:
-    return SessionService(scope=mind.scope, compaction=mind.compacting(), conversation_tokens=100_000)
+    return SessionService(
+        scope=mind.scope, compaction=mind.compacting(), conversation_tokens=100_000, working_set_tokens=2_000
+    )
 
 
 async def happens(mind: Mind, session: str = "s1", type: str = "error", **payload: Any) -> None:

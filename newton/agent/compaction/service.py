@@ -13,9 +13,9 @@ from newton.clock import monotonic_ms
 from newton.db.pool import in_transaction
 from newton.dialogue import leases, log, tasks
 from newton.dialogue.brief import brief_store
-from newton.dialogue.brief.brief_items import BriefDraft
+from newton.dialogue.brief.brief_items import BriefDraft, BriefItem
 from newton.dialogue.compaction import entry_store, extractive_summary, llm_summary, progress_events
-from newton.dialogue.compaction.adaptation import adapt_preset
+from newton.dialogue.compaction.adaptation import adapt_preset, list_without_model
 from newton.dialogue.compaction.brief_filter import remove_brief_items
 from newton.dialogue.compaction.entry_store import CompactionRun
 from newton.dialogue.compaction.obstacles import CompactionObstacle, list_obstacles
@@ -97,13 +97,6 @@ class CompactionService:
     without_model: frozenset[str] = frozenset()
     background: BackgroundCompactions = field(default_factory=BackgroundCompactions)
 
-    def with_strategy(self, strategy: str | None) -> "CompactionService":
-        """Return a copy that uses another preset, or a list of strategies; for None, the service itself.
-
-        Raises InputError for an unknown name or setting.
-        """
-        return self if strategy is None else replace(self, preset=parse_preset(strategy))
-
     async def load_view(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
         """Return the messages of a session as a model gets them, for a turn that begins now.
 
@@ -114,7 +107,7 @@ class CompactionService:
         assert not in_transaction()
         key = (self.scope.agent_id, session_id)
         self.background.cancel_timer(key)
-        loaded = await self._fold_tasks(session_id)
+        loaded = await _fold_tasks(self.scope, session_id)
         if not self._is_due(loaded.view, max_tokens, loaded.pinned):
             return loaded.view
         service = await self._adapt(max_tokens)
@@ -147,7 +140,7 @@ class CompactionService:
         """
         assert not in_transaction()
         holder, key = new_id(), self._key(session_id)
-        loaded = await self._fold_tasks(session_id)
+        loaded = await _fold_tasks(self.scope, session_id)
         if not self._is_due(loaded.view, max_tokens, loaded.pinned):
             return loaded.view
         service = await self._adapt(max_tokens)
@@ -174,20 +167,15 @@ class CompactionService:
         await self.compact(session_id, max_tokens=max_tokens)
         await replace(self, preset=CompactionPreset((FitToLimit(),))).compact(session_id, max_tokens=max_tokens)
         loaded = await self._load(session_id)
-        return list_obstacles(self._view_state(loaded, max_tokens))
+        return list_obstacles(_to_view_state(loaded, max_tokens))
 
     async def _adapt(self, max_tokens: int) -> "CompactionService":
         """Return the service with the configured strategies adapted to the feedback on their cuts."""
         configured = self.configured or self.preset
         async with self.scope.transaction() as tx:
             feedback = await entry_store.list_feedback(tx, agent_id=self.scope.agent_id)
-        without_model = frozenset(one.strategy for one in feedback if not one.is_model_worthwhile)
-        preset = adapt_preset(configured, feedback, max_tokens=max_tokens)
+        preset, without_model = adapt_preset(configured, feedback, max_tokens=max_tokens), list_without_model(feedback)
         return replace(self, preset=preset, configured=configured, without_model=without_model)
-
-    async def _fold_tasks(self, session_id: UUID) -> LoadedView:
-        async with self.scope.write() as (tx, ctx):
-            return await tasks.fold_ended_tasks(tx, **self._key(session_id), now=ctx.now, count_tokens=ctx.count_tokens)
 
     def _is_due(self, view: Sequence[ViewMessage], max_tokens: int, pinned: Set[int] = frozenset()) -> bool:
         """Return whether a strategy has something to shorten. Without tokens for a conversation, none is sent."""
@@ -203,8 +191,8 @@ class CompactionService:
         loaded = await self._load(session_id)
         for strategy in service.preset.strategies:
             for _ in range(MAX_ROUNDS):
-                state = self._view_state(loaded, max_tokens)
-                blocks = [block for block in strategy.plan(state) if refusal_reason(block, state) is None]
+                state = _to_view_state(loaded, max_tokens)
+                blocks = (block for block in strategy.plan(state) if refusal_reason(block, state) is None)
                 entries = [await service._summarize_block(strategy, block, session_id, budget) for block in blocks]
                 if not any(entries):
                     break
@@ -214,7 +202,7 @@ class CompactionService:
     async def _run_strategies(self, state: _CompactionState) -> None:
         for strategy in self.preset.strategies:
             for _ in range(MAX_ROUNDS):
-                blocks = strategy.plan(self._view_state(state.loaded, state.max_tokens))
+                blocks = strategy.plan(_to_view_state(state.loaded, state.max_tokens))
                 if not blocks or not await self._run_strategy(strategy, blocks, state):
                     break
 
@@ -222,9 +210,10 @@ class CompactionService:
         self, strategy: CompactionStrategy, blocks: Sequence[CompactionBlock], state: _CompactionState
     ) -> bool:
         started, before, spent = monotonic_ms(), count_view_tokens(state.loaded.view), state.budget.spent
-        room = self._view_state(state.loaded, state.max_tokens).max_tokens
         self.on_event(
-            progress_events.CompactionStarted(strategy=strategy.name, current=before, max=room, time=self.scope.now())
+            progress_events.CompactionStarted(
+                strategy=strategy.name, current=before, max=state.max_tokens, time=self.scope.now()
+            )
         )
         state.entry_count, reason, after, exhausted = 0, None, before, False
         try:
@@ -234,8 +223,8 @@ class CompactionService:
         if state.entry_count:
             state.loaded = await self._load(state.session_id)
             after = count_view_tokens(state.loaded.view)
-            is_full = isinstance(strategy, SummarizeOldest) and after >= strategy.share * room
-            exhausted = is_full and not strategy.plan(self._view_state(state.loaded, state.max_tokens))
+            is_full = isinstance(strategy, SummarizeOldest) and after >= strategy.share * state.max_tokens
+            exhausted = is_full and not strategy.plan(_to_view_state(state.loaded, state.max_tokens))
         elif reason is None:
             reason = "no summary is shorter than the messages that it would replace"
         duration_ms, spent = monotonic_ms() - started, state.budget.spent - spent
@@ -247,7 +236,7 @@ class CompactionService:
         self, strategy: CompactionStrategy, blocks: Sequence[CompactionBlock], state: _CompactionState
     ) -> None:
         """Summarize the blocks and store the summaries. Raises ConflictError if the session was changed meanwhile."""
-        view_state, unsaved, saved = self._view_state(state.loaded, state.max_tokens), list[CompactionEntry](), 0
+        view_state, unsaved, saved = _to_view_state(state.loaded, state.max_tokens), list[CompactionEntry](), 0
         selected = set[int]() if strategy.name in self.without_model else state.budget.select_blocks(blocks)
         for number, block in enumerate(blocks, start=1):
             budget, entry = state.budget if block.first in selected else CallBudget(calls=0), None
@@ -315,13 +304,8 @@ class CompactionService:
             self.on_event(progress_events.CompactionFailed(strategy=strategy.name, error=error, time=self.scope.now()))
         if output and self.model:
             summary, model_name = merge_summaries(output, summary), self.model.name
-        async with self.scope.write("agent") as (tx, ctx):
-            proposals = [BriefDraft(one.kind, one.quote) for one in output.brief] if output else []
-            await brief_store.add_proposals(
-                tx, proposals, first=block.first, last=block.last, session_id=session_id, ctx=ctx
-            )
-            brief = await brief_store.list_items(tx, agent_id=ctx.agent_id, session_id=session_id)
-        remove_brief_items(summary, brief)
+        proposals = [BriefDraft(one.kind, one.quote) for one in output.brief] if output else []
+        remove_brief_items(summary, await _update_brief(self.scope, proposals, block, session_id))
         text = extractive_summary.render_summary(
             block.kind, summary, items, max_tokens=block.max_tokens, count_tokens=self.scope.count_tokens
         )
@@ -334,25 +318,52 @@ class CompactionService:
         async with self.scope.transaction() as tx:
             return await log.load_view(tx, **self._key(session_id))
 
-    def _view_state(self, loaded: LoadedView, max_tokens: int) -> ViewState:
-        return ViewState(loaded.view, max_tokens, loaded.pinned)
-
     async def _record_run(self, run: CompactionRun, session_id: UUID, *, exhausted: bool) -> None:
         async with self.scope.transaction() as tx:
             await entry_store.record_run(tx, run, **self._key(session_id))
-        if run.error:
-            self.on_event(progress_events.CompactionFailed(strategy=run.strategy, error=run.error, time=run.at))
-            return
-        self.on_event(
-            progress_events.CompactionCompleted(
-                strategy=run.strategy,
-                saved=run.tokens_before - run.tokens_after,
-                new_count=run.tokens_after,
-                duration_ms=run.duration_ms,
-                time=run.at,
-                exhausted=exhausted,
-            )
+        self.on_event(_to_event(run, exhausted=exhausted))
+
+
+def _to_event(run: CompactionRun, *, exhausted: bool) -> CompactionEvent:
+    if run.error:
+        return progress_events.CompactionFailed(strategy=run.strategy, error=run.error, time=run.at)
+    return progress_events.CompactionCompleted(
+        strategy=run.strategy,
+        saved=run.tokens_before - run.tokens_after,
+        new_count=run.tokens_after,
+        duration_ms=run.duration_ms,
+        time=run.at,
+        exhausted=exhausted,
+    )
+
+
+def _to_view_state(loaded: LoadedView, max_tokens: int) -> ViewState:
+    return ViewState(loaded.view, max_tokens, loaded.pinned)
+
+
+async def _update_brief(
+    scope: AgentScope, proposals: Sequence[BriefDraft], block: CompactionBlock, session_id: UUID
+) -> Sequence[BriefItem]:
+    """Add the proposed items that stand in the messages of the block, and return the brief of the session."""
+    async with scope.write("agent") as (tx, ctx):
+        await brief_store.add_proposals(
+            tx, proposals, first=block.first, last=block.last, session_id=session_id, ctx=ctx
         )
+        return await brief_store.list_items(tx, agent_id=ctx.agent_id, session_id=session_id)
+
+
+def use_strategy(service: CompactionService, strategy: str | None) -> CompactionService:
+    """Return a copy of the service with another preset or list of strategies; for None, the service itself.
+
+    Raises InputError for an unknown name or setting.
+    """
+    return service if strategy is None else replace(service, preset=parse_preset(strategy))
+
+
+async def _fold_tasks(scope: AgentScope, session_id: UUID) -> LoadedView:
+    async with scope.write() as (tx, ctx):
+        key = {"agent_id": scope.agent_id, "session_id": session_id}
+        return await tasks.fold_ended_tasks(tx, **key, now=ctx.now, count_tokens=ctx.count_tokens)
 
 
 def _drop_unstored_ids(preview: LoadedView) -> list[ViewMessage]:

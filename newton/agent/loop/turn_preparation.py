@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from newton.agent.compaction.service import CompactionService
+from newton.agent.compaction.service import CompactionService, use_strategy
 from newton.agent.loop.action_gate import ActionGate, CensorCheck
 from newton.agent.loop.completion import ChatService, PromptBudget, TokenLimits
 from newton.agent.loop.prompt import (
@@ -205,7 +205,7 @@ class TurnPreparer:
         ]
 
     def _compaction(self, turn: RunningTurn) -> CompactionService:
-        return self.compaction.with_strategy(turn.input.strategy)
+        return use_strategy(self.compaction, turn.input.strategy)
 
     def _find_sent(self, turn: RunningTurn, messages: Sequence[ViewMessage], *, end: int) -> SentMessages | None:
         """Return which messages of the session are sent with the prompt; None in a private turn."""

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 from uuid import UUID
 
-from newton.agent.compaction.service import CompactionService
+from newton.agent.compaction.service import CompactionService, use_strategy
 from newton.agent.event_hooks import EventHooks
 from newton.agent.events import publish
 from newton.agent.scope import AgentScope
@@ -183,7 +183,7 @@ class SessionService:
         room = self._token_limit(max_tokens)
         async with self._session(ref) as (tx, ctx, session_id):
             logged = await log.get_token_count(tx, agent_id=ctx.agent_id, session_id=session_id)
-        whole = await self.compaction.with_strategy(strategy).preview(session_id, max_tokens=room)
+        whole = await use_strategy(self.compaction, strategy).preview(session_id, max_tokens=room)
         sent = fit_to_budget(whole, max_tokens=room, count_tokens=self.scope.count_tokens)
         if whole and (not sent or count_view_tokens(sent) > room):
             hint = f"Allow more tokens: the last message has {whole[-1].tokens:,}. Only long messages are truncated."
@@ -211,7 +211,7 @@ class SessionService:
         limit = self._token_limit(max_tokens)
         async with self._session(ref) as (tx, ctx, session_id):
             before = await _read_view(tx, agent_id=ctx.agent_id, session_id=session_id)
-        obstacles = await self.compaction.with_strategy(strategy).compact_to(session_id, max_tokens=limit)
+        obstacles = await use_strategy(self.compaction, strategy).compact_to(session_id, max_tokens=limit)
         return CompactionOutcome(before=before, after=await self.get_view(ref), max_tokens=limit, obstacles=obstacles)
 
     async def list_entries(self, ref: str) -> Sequence[EntryStatus]:

@@ -7,6 +7,7 @@ texts.
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
@@ -15,6 +16,7 @@ import yaml
 TrialKind = Literal["log", "tests", "csv", "source", "contract"]
 LINES: Mapping[TrialKind, int] = {"log": 6_000, "tests": 3_000, "csv": 5_000, "source": 2_500, "contract": 1_500}
 SEED = 20_262
+ODD_WORDS, MIN_ODD_CHARS = 8, 3  # of an odd line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,19 +35,26 @@ class ArtifactTrial:
     number: int  # of the wanted line, from 1
 
 
-def generate_trials(*, seed: int = SEED) -> list[ArtifactTrial]:
-    """Generate the 60 trials, twelve of each kind."""
+def generate_trials(*, seed: int = SEED, odd_lines: int = 0) -> list[ArtifactTrial]:
+    """Generate the 60 trials, twelve of each kind.
+
+    `odd_lines` of each text consist of random words, so that the wanted line is not the only one with rare words.
+    """
     material: Mapping[TrialKind, Sequence[Mapping[str, Any]]] = yaml.safe_load(
         files("newton.bench.trials").joinpath("artifact_trials.yaml").read_text(encoding="utf-8")
     )
     rng = random.Random(seed)
-    return [_generate_trial(rng, kind, entry) for kind, entries in material.items() for entry in entries]
+    trials = [(kind, entry) for kind, entries in material.items() for entry in entries]
+    return [_generate_trial(rng, kind, entry, odd_lines) for kind, entry in trials]
 
 
-def _generate_trial(rng: random.Random, kind: TrialKind, entry: Mapping[str, Any]) -> ArtifactTrial:
+def _generate_trial(rng: random.Random, kind: TrialKind, entry: Mapping[str, Any], odd_lines: int) -> ArtifactTrial:
     make_line, count = _MAKERS[kind], LINES[kind]
     lines = [make_line(rng, number) for number in range(count)]
     place = rng.randrange(count // 20, count - count // 20)
+    odd = random.Random(place)  # of its own, so that the other lines are the same with and without odd ones
+    for number in odd.sample(range(count), odd_lines):
+        lines[number] = " ".join(odd.sample(_load_words(), ODD_WORDS))
     line = f"{_log_time(place)} {entry['line']}" if kind == "log" else entry["line"]
     lines[place] = line
     head = {"csv": ["order,name,email,city,state,amount,date"], "tests": ["===== test session starts ====="]}
@@ -59,6 +68,13 @@ def _generate_trial(rng: random.Random, kind: TrialKind, entry: Mapping[str, Any
         text="\n".join(lines) + "\n",
         number=lines.index(line) + 1,
     )
+
+
+@cache
+def _load_words() -> list[str]:
+    """Return the whole words of the vocabulary of the shipped embedding model."""
+    vocabulary = files("newton.providers.data").joinpath("minilm_vocab.txt").read_text(encoding="utf-8")
+    return [word for word in vocabulary.split() if word.isascii() and word.isalpha() and len(word) > MIN_ODD_CHARS]
 
 
 def _log_time(number: int) -> str:

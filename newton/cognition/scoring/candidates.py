@@ -58,33 +58,24 @@ def collect_candidates(
     other_sessions = chain.from_iterable(gathered.recent_events.other_sessions[: reach.sessions])
     recent = [*gathered.recent_events.current_session[: reach.events], *other_sessions]
     observed = {one.memory.memory_id: one.memory for one in gathered.observations}
+    own_observations = {one.memory.memory_id for one in gathered.observations if one.is_own}
     verdicts = _judge_observations(gathered, request, reach=reach)
     searched = {f.memory_id: f for f in gathered.recall_result.memories}
     others = (*recent, *_limit_related(gathered, reach), *gathered.procedures, *gathered.injected)
     unsearched = {f.memory_id: f for f in others}
-    injected = frozenset(one.memory_id for one in gathered.session_state.injections if one.memory_id)
     contradictions = {f.memory_id: f for f in gathered.recall_result.contradictions}
     memories = contradictions | unsearched | searched | observed | {f.memory_id: f for f in gathered.artifacts.found}
     triggers, entities = gathered.input_matches.procedure_triggers, gathered.input_matches.entity_matches
     triggered = {p.memory_id for p in match_triggers(triggers, text, types=entities.entity_types, frame=frame)}
     timely = _find_timely(gathered, memories.values())
-    unranked = {
-        *unsearched,
-        *injected,
-        *triggered,
-        *(timely if asks_only_about_time(text, gathered.time_ranges) else ()),
-    }
+    asked_by_time = timely if asks_only_about_time(text, gathered.time_ranges) else ()
+    unranked = {*unsearched, *gathered.injected_ids, *triggered, *asked_by_time}
     return CandidateSet(
         memories=[f for f in memories.values() if gathered.filters.allows_kind(f.kind)],
-        recent_ids=frozenset(
-            [
-                *(f.memory_id for f in recent if f.memory_id not in searched),
-                *(one.memory.memory_id for one in gathered.observations if one.is_own),
-            ]
-        ),
+        recent_ids=frozenset(f.memory_id for f in recent if f.memory_id not in searched) | own_observations,
         triggered=frozenset(triggered),
         unranked=frozenset(unranked),
-        injected=injected,
+        injected=gathered.injected_ids,
         relation_evidence=_find_relation_evidence(entities.evidence, memories),
         observations=verdicts,
         time_ranges=gathered.time_ranges,

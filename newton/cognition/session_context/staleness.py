@@ -21,6 +21,7 @@ MAX_NEW_MEMORIES = 200  # with more new memories a full search is cheaper
 MAX_ADDED_MEMORIES = 10
 MAX_MISSING = 3  # memories nearest to the input that are added, when the context lacks them
 MIN_MISSING_COSINE = 0.3  # a memory less close to the input says nothing of it
+MIN_GAIN = 0.1  # by which a memory that the context left out must be nearer to this input than to that of the context
 CLOCK_SLACK_MS = 10_000  # ids precede their commit, and clocks differ
 
 
@@ -142,8 +143,10 @@ async def find_new_matches(
 async def _find_missing(tx: Tx, cached: CachedContext, vectors: Mapping[str, Any]) -> Sequence[RetrievedMemory]:
     """Return the memories nearest to the input that are not in the context, nearest first.
 
-    Memories that were added before, and then evicted or rejected as duplicates, are not returned again.
+    Memories that were added before, and then evicted or rejected as duplicates, are not returned again; those that the
+    context left out are, if they are nearer to this input.
     """
+    left_out = {c.memory_id: c.scored.found.similarity + MIN_GAIN for c in cached.bundle.candidates if not c.detail}
     added = [c.memory_id for c in cached.bundle.candidates if c.score >= NEW_MEMORY_SCORE]
     rows = await SQL["find_nearest"].fetch_all(
         tx,
@@ -154,7 +157,7 @@ async def _find_missing(tx: Tx, cached: CachedContext, vectors: Mapping[str, Any
         max_rows=MAX_MISSING,
     )
     found = await _load_memories(tx, cached, {row["memory_id"]: row["cosine"] for row in rows})
-    return [memory for memory in found if not memory.is_only_question]
+    return [m for m in found if not m.is_only_question and m.similarity >= left_out.get(m.memory_id, 0.0)]
 
 
 async def _load_memories(tx: Tx, cached: CachedContext, cosines: Mapping[UUID, float]) -> Sequence[RetrievedMemory]:

@@ -331,8 +331,9 @@ class ContextSources:
             ids = [*sorted(injected_ids), *(one for one in new_ids if one not in injected_ids)]
             return await fetch_memories(tx, ids, agent_id=request.agent_id, moment=request.as_of)
 
-        name = "injected memories" if injected_ids else "procedures"
-        found = await reader.read_or_default(name, self._read(source_request, read), default=())
+        found = await reader.read_or_default(
+            "triggered or injected memories", self._read(source_request, read), default=()
+        )
         return replace(
             gathered,
             procedures=[one for one in found if one.memory_id not in injected_ids],

@@ -100,3 +100,8 @@ class GatheredSources:
     @property
     def session_state(self) -> SessionState:
         return self.session_data.session_state
+
+    @property
+    def injected_ids(self) -> frozenset[UUID]:
+        """Return the ids of the memories that a caller has put into the context of the session."""
+        return frozenset(one.memory_id for one in self.session_state.injections if one.memory_id)

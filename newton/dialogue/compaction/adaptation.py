@@ -65,6 +65,11 @@ def adapt_preset(
     return preset if max_tokens < 1 or find_problem(adapted, max_tokens=max_tokens) else adapted
 
 
+def list_without_model(feedback: Sequence[StrategyFeedback]) -> frozenset[str]:
+    """Return the strategies whose summaries by a model cost more tokens than they save."""
+    return frozenset(one.strategy for one in feedback if not one.is_model_worthwhile)
+
+
 def _scale(strategy: CompactionStrategy, factor: float) -> CompactionStrategy:
     match strategy:
         case MaskOutputs(turns=turns):

@@ -184,10 +184,14 @@ async def find_observations(tx: Tx, query: ObservationQuery) -> list[Observation
         excluded_ids=query.excluded_ids,
         max_own=query.max_own,
         max_found=query.max_found,
-        starts_at=[span.start for span in query.time_ranges],
-        ends_at=[span.end for span in query.time_ranges],
+        time_ranges=json.dumps([_to_row(span) for span in query.time_ranges]),
     )
     return [ObservationHit(*row) for row in rows]
+
+
+def _to_row(span: TimeRange) -> dict[str, str]:
+    ends = {"starts_at": span.start, "ends_at": span.end}
+    return {name: at.isoformat() for name, at in ends.items() if at}
 
 
 def _content_hash(event: NewEvent) -> bytes:

@@ -82,7 +82,7 @@ cross join lateral (
     )
 ) as h;
 
--- name: search_observations(agent_id, session_id, model_id, embedding, input, moment, excluded_ids, max_own, max_found, starts_at, ends_at)
+-- name: search_observations(agent_id, session_id, model_id, embedding, input, moment, excluded_ids, max_own, max_found, time_ranges)
 -- Events, quarantined or not: the last ones of a session and of the sessions that it branched from; those of all sessions
 -- that are nearest by vector, by words, rare words weighing more, and by time; and what was done after those that failed
 -- in other sessions. The rarity is that among at least 1,000 texts: in a small memory every word is frequent.
@@ -148,7 +148,7 @@ found as materialized (
     union
     (
         select m.memory_id
-        from unnest($10::timestamptz[], $11::timestamptz[]) as r (starts_at, ends_at)
+        from jsonb_to_recordset($10::jsonb) as r (starts_at timestamptz, ends_at timestamptz)
         -- lateral, because for a join the planner would read all events first, also without a range
         cross join lateral (
             select memory_id

@@ -152,7 +152,7 @@ MISSING_SOURCE_EFFECTS = {
     "tool results": "the context has no results of tools",
     "web search": "the web was not searched",
     "censors by meaning": "censors were matched by words only",
-    "procedures": "a requested procedure may be missing",
+    "triggered or injected memories": "a triggered procedure or a memory put into the session may be missing",
     "tasks": "`newton tasks` shows all of them",
 }
 
