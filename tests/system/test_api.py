@@ -43,6 +43,7 @@ BODIES = {
     "/v1/sessions/{session}/messages": {"messages": [{"role": "user", "content": "hi"}]},
     "/v1/sessions/{session}/turns": {"input": "hi"},
     "/v1/sessions/{session}/injections": {"text": "hi"},
+    "/v1/sessions/{session}/brief": {"item_id": str(uuid4()), "status": "done"},
     "/v1/sessions/{session}/compact": {},
     "/v1/sessions/{session}/restore": {"compaction_id": str(uuid4())},
     "/v1/sessions/{session}/checkpoints": {"name": "tea"},
