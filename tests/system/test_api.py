@@ -43,6 +43,7 @@ BODIES = {
     "/v1/sessions/{session}/messages": {"messages": [{"role": "user", "content": "hi"}]},
     "/v1/sessions/{session}/turns": {"input": "hi"},
     "/v1/sessions/{session}/injections": {"text": "hi"},
+    "/v1/sessions/{session}/brief": {"item_id": str(uuid4()), "status": "done"},
     "/v1/sessions/{session}/compact": {},
     "/v1/sessions/{session}/restore": {"compaction_id": str(uuid4())},
     "/v1/sessions/{session}/checkpoints": {"name": "tea"},
@@ -236,6 +237,7 @@ async def test_nobody_reaches_what_is_another_agents(api: Api, ana: httpx2.Async
     made["bundle_id"] = (await ana.post("/v1/context", json={"input": "Where does Ana live?"})).json()["bundle_id"]
     made["response_id"] = (await ana.post("/v1/responses", json={"input": "Where does Ana live?"})).json()["id"]
     made["injection_id"] = str(uuid4())
+    made["turn"] = "latest"
     made |= {"other_id": made["bundle_id"], "model": "ana", "token_id": "laptop", "document_id": await documented(api)}
     await ana.post("/v1/censors", json={"trigger": "sell the boat", "reason": "it is not ours"})
     made["censor_id"] = (await ana.get("/v1/censors")).json()["items"][0]["memory_id"]
