@@ -131,7 +131,24 @@ class Settings(BaseModel):
     llm_timeout: float = Field(
         60.0, gt=0, le=3_600, description="Timeout of a model call in seconds, including retries."
     )
-    llm_tokens_per_day: int = Field(2_000_000, ge=0, description="Maximum tokens of model calls per agent and UTC day.")
+    llm_start_timeout: float = Field(
+        30.0,
+        gt=0,
+        le=3_600,
+        description="Seconds after which a model call whose reply has not begun is sent once more. The second one may"
+        " take what is left of llm_timeout.",
+    )
+    quote_without_model: bool = Field(
+        default=False,
+        description="Answer OpenAI clients with quotes of memory, after a sentence that says so, when no model answers."
+        " If false, they get an error.",
+    )
+    llm_tokens_per_day: int = Field(
+        2_000_000,
+        ge=0,
+        description="Maximum tokens of model calls per agent and UTC day. Summaries of conversations are not counted;"
+        " they may use a quarter as many.",
+    )
     max_output_tokens: int | None = Field(
         None,
         ge=1,
@@ -163,10 +180,11 @@ class Settings(BaseModel):
     window_tokens: int = Field(
         128_000, ge=1_000, le=10_000_000, description="Context window of the chat model: prompt and reply together."
     )
-    conversation_tokens: int = Field(
-        100_000,
+    conversation_tokens: int | None = Field(
+        None,
         ge=0,
-        description="Maximum tokens of the conversation in a prompt, capped at 80 % of the usable window.",
+        description="Maximum tokens of the conversation in a prompt; the window and the context may leave less. If"
+        " unset: that of the compaction preset, 150,000 for long and 100,000 for others.",
     )
     compaction: str = Field(
         "default",
@@ -218,6 +236,12 @@ class Settings(BaseModel):
     )
     rag_per_turn_memory_budget_tokens: int = Field(
         800, ge=0, le=100_000, description="Maximum tokens of all session artifacts in a context, heading included."
+    )
+    rag_per_turn_document_budget_tokens: int = Field(
+        1_000,
+        ge=0,
+        le=100_000,
+        description="Maximum tokens of all passages of documents in a context, heading included.",
     )
     convo_summary_every_n_messages: int = Field(
         12, ge=2, le=1_000, description="Update the summary of a session after this many new messages."
@@ -271,7 +295,7 @@ class Settings(BaseModel):
         0.5, ge=0, le=1, description="Retire a censor above this rate of false positives."
     )
     bundle_retention_days: int = Field(
-        90, ge=0, description="Days to keep a stored context (bundle); 0 keeps all of them."
+        90, ge=0, description="Days to keep stored contexts (bundles) and records of prompts; 0 keeps all of them."
     )
     max_events: int = Field(
         100_000, ge=1, description="Maximum active events; the oldest beyond this number are archived."

@@ -85,6 +85,92 @@ comment on column dialogue.artifacts.source is 'The tool that returned the text,
 call runtime.isolate('dialogue.artifacts');
 grant select, insert on dialogue.artifacts to newton_app;
 
+-- Returns the words of a text by which `artifact_chunks` is searched. Identifiers and paths count as a whole and by their
+-- parts, so that `max_upload_bytes` and `MaxUploadBytes` are found by "upload".
+create function dialogue.artifact_words(text text) returns tsvector
+language sql
+immutable
+parallel safe
+return to_tsvector('pg_catalog.english', text)
+|| to_tsvector(
+    'pg_catalog.english',
+    regexp_replace(regexp_replace(text, '([[:lower:][:digit:]])([[:upper:]])', '\1 \2', 'g'), '[^[:alnum:]]+', ' ', 'g')
+);
+
+-- Long tool outputs, pasted texts, files and attachments of a session, one row for each version. The text is in
+-- dialogue.artifact_chunks. An image or another binary has no text: only its size and hash are stored.
+create table dialogue.artifact_versions (
+    agent_id uuid not null,
+    artifact_id uuid not null,
+    session_id uuid not null,
+    name text not null check (name <> '' and name !~ '[\n\r]'),
+    version integer not null check (version > 0),
+    kind text not null check (kind in ('output', 'paste', 'file', 'upload', 'attachment')),
+    media_type text not null check (media_type <> ''),
+    line_count integer not null check (line_count >= 0),
+    byte_count bigint not null check (byte_count >= 0),
+    sha256 bytea not null check (length(sha256) = 32),
+    source text check (source <> ''),
+    position integer check (position >= 0),
+    origin text not null check (origin <> ''),
+    trust text not null check (trust in ('operator', 'user', 'agent', 'tool', 'web')),
+    created_at timestamptz not null,
+    primary key (agent_id, artifact_id),
+    unique (agent_id, session_id, name, version),
+    foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id)
+);
+
+create index artifact_versions_position_idx on dialogue.artifact_versions (agent_id, session_id, position)
+where position is not null;
+
+comment on column dialogue.artifact_versions.line_count is '0 for a binary. A very long line counts as several.';
+comment on column dialogue.artifact_versions.byte_count is
+'Bytes of the stored text in UTF-8, after secrets were removed; of a binary, the bytes of the original.';
+comment on column dialogue.artifact_versions.sha256 is 'Hash of the stored text; of a binary, of the original bytes.';
+comment on column dialogue.artifact_versions.source is 'The tool call that returned or wrote the text.';
+comment on column dialogue.artifact_versions.position is
+'The message that contains the text. Forgetting this message deletes the version. Null for an upload.';
+
+call runtime.isolate('dialogue.artifact_versions');
+grant select, insert on dialogue.artifact_versions to newton_app;
+
+-- The texts of artifacts in chunks of consecutive lines. A read of some lines fetches only the chunks that contain them.
+create table dialogue.artifact_chunks (
+    agent_id uuid not null,
+    artifact_id uuid not null,
+    first_line integer not null check (first_line > 0),
+    line_count integer not null check (line_count > 0),
+    text text not null,
+    ending text not null check (ending in ('', e'\n')),
+    words tsvector not null generated always as (dialogue.artifact_words(text)) stored,
+    primary key (agent_id, artifact_id, first_line),
+    foreign key (agent_id, artifact_id)
+    references dialogue.artifact_versions (agent_id, artifact_id) on delete cascade
+);
+
+comment on column dialogue.artifact_chunks.ending is
+'What follows the chunk: nothing, if the next chunk continues a very long line, or at the end of the text.';
+
+call runtime.isolate('dialogue.artifact_chunks');
+grant select, insert on dialogue.artifact_chunks to newton_app;
+
+-- Vectors of passages of artifacts, computed by the job `embed`. They are not exported: the job computes them again.
+create table dialogue.artifact_vectors (
+    agent_id uuid not null,
+    artifact_id uuid not null,
+    model_id uuid not null references memory.models (model_id),
+    first_line integer not null check (first_line > 0),
+    embedding halfvec not null,
+    primary key (agent_id, artifact_id, model_id, first_line),
+    foreign key (agent_id, artifact_id)
+    references dialogue.artifact_versions (agent_id, artifact_id) on delete cascade
+);
+
+alter table dialogue.artifact_vectors alter column embedding set storage plain;
+
+call runtime.isolate('dialogue.artifact_vectors');
+grant select, insert on dialogue.artifact_vectors to newton_app;
+
 -- Compaction entries replace ranges of messages in what a model is sent. The messages stay unchanged, and removing an
 -- entry restores what it replaced.
 create table dialogue.compaction_entries (
@@ -233,6 +319,34 @@ create table dialogue.injection_removals (
 call runtime.isolate('dialogue.injection_removals');
 grant select, insert on dialogue.injection_removals to newton_app;
 
+-- Memories and texts that a caller has put into the context of a session, until they are removed again.
+create table dialogue.context_injections (
+    agent_id uuid not null,
+    session_id uuid not null,
+    injection_id uuid not null,
+    memory_id uuid,
+    text text check (text <> ''),
+    line_tokens integer[],
+    trust text not null check (trust in ('operator', 'user', 'agent', 'tool', 'web')),
+    origin text not null check (origin <> ''),
+    created_at timestamptz not null,
+    removed_at timestamptz check (removed_at >= created_at),
+    primary key (agent_id, session_id, injection_id),
+    foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id),
+    foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id) on delete cascade,
+    constraint context_injections_content_check check ((memory_id is null) <> (text is null)),
+    check ((text is null) = (line_tokens is null))
+);
+
+create unique index context_injections_memory_idx on dialogue.context_injections (agent_id, session_id, memory_id)
+where memory_id is not null and removed_at is null;
+
+comment on column dialogue.context_injections.line_tokens is 'The tokens of each line of the text, as a context shows it.';
+comment on column dialogue.context_injections.trust is 'The trust of whoever gave the text; that of a memory is its own.';
+
+call runtime.isolate('dialogue.context_injections');
+grant select, insert, update (removed_at) on dialogue.context_injections to newton_app;
+
 -- Session leases: the exclusive right to run a turn or a compaction until expires_at, by the clock of the database. The
 -- lease of a killed process expires.
 create table dialogue.leases (
@@ -248,6 +362,77 @@ create table dialogue.leases (
 call runtime.isolate('dialogue.leases');
 grant select, insert, update (holder, expires_at) on dialogue.leases to newton_app;
 
+-- Readings in full of a message that an entry replaces: signs that the entry left out too much.
+create table dialogue.entry_rereads (
+    agent_id uuid not null,
+    session_id uuid not null,
+    entry_id uuid not null,
+    position integer not null check (position >= 0),
+    read_at timestamptz not null,
+    origin text not null check (origin <> ''),
+    primary key (agent_id, session_id, entry_id, position),
+    foreign key (agent_id, session_id, entry_id)
+        references dialogue.compaction_entries (agent_id, session_id, entry_id) on delete cascade
+);
+
+comment on column dialogue.entry_rereads.position is 'The message that was read.';
+
+call runtime.isolate('dialogue.entry_rereads');
+grant select, insert on dialogue.entry_rereads to newton_app;
+
+-- The brief of a session: goals, deadlines, rules, constraints and open items, word for word as they were said. They are
+-- kept apart from the messages and their summaries, so that no summary can lose or change them.
+create table dialogue.brief_items (
+    agent_id uuid not null,
+    session_id uuid not null,
+    item_id uuid not null,
+    kind text not null check (kind in ('goal', 'deadline', 'rule', 'constraint', 'open_item')),
+    text text not null check (text <> ''),
+    tokens integer not null check (tokens > 0),
+    position integer not null check (position >= 0),
+    source text not null check (source in ('rules', 'model')),
+    memory_id uuid,
+    said_at timestamptz not null,
+    created_at timestamptz not null,
+    primary key (agent_id, session_id, item_id),
+    foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id)
+);
+
+create index brief_items_memory_idx on dialogue.brief_items (agent_id, memory_id) where memory_id is not null;
+
+comment on column dialogue.brief_items.tokens is 'Tokens of the line of the item in a context.';
+comment on column dialogue.brief_items.position is 'The message that said it.';
+comment on column dialogue.brief_items.source is
+'What typed the item: rules on the words, or a model whose quotation was verified.';
+comment on column dialogue.brief_items.memory_id is 'The memory of the message; forgetting it deletes the item.';
+
+call runtime.isolate('dialogue.brief_items');
+grant select, insert on dialogue.brief_items to newton_app;
+
+-- The ends of items. A branch closes items of its parent for itself only, so a closing belongs to a session.
+create table dialogue.brief_closings (
+    agent_id uuid not null,
+    session_id uuid not null,
+    item_id uuid not null,
+    status text not null check (status in ('done', 'replaced', 'dropped')),
+    position integer not null check (position >= -1),
+    memory_id uuid,
+    replaced_by uuid,
+    closed_at timestamptz not null,
+    origin text not null check (origin <> ''),
+    primary key (agent_id, session_id, item_id),
+    foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id),
+    check ((status = 'replaced') = (replaced_by is not null))
+);
+
+create index brief_closings_memory_idx on dialogue.brief_closings (agent_id, memory_id) where memory_id is not null;
+
+comment on column dialogue.brief_closings.memory_id is
+'The memory of the message that closed the item; forgetting it opens the item again.';
+
+call runtime.isolate('dialogue.brief_closings');
+grant select, insert on dialogue.brief_closings to newton_app;
+
 -- Statistics of each compaction run.
 create table dialogue.compaction_runs (
     agent_id uuid not null,
@@ -258,10 +443,14 @@ create table dialogue.compaction_runs (
     duration_ms real not null check (duration_ms >= 0),
     tokens_before integer not null,
     tokens_after integer not null,
+    tokens_spent integer not null check (tokens_spent >= 0),
     error text check (error <> ''),
     primary key (agent_id, session_id, run_id),
     foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id)
 );
+
+comment on column dialogue.compaction_runs.tokens_spent is
+'Tokens of the prompts and answers of the model in this run, by the local token counter; 0 without a model.';
 
 call runtime.isolate('dialogue.compaction_runs');
 grant select, insert on dialogue.compaction_runs to newton_app;

@@ -303,10 +303,15 @@ create table heart.events (
     session_id uuid,
     type text not null check (type <> ''),
     payload jsonb not null,
+    position integer check (position >= 0),
     primary key (agent_id, memory_id),
     foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id),
-    foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id)
+    foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id),
+    check (position is null or session_id is not null)
 );
+
+comment on column heart.events.position is
+'The message of the session from which the event was made; null for an event that a program sent.';
 
 call runtime.isolate('heart.events');
 grant select, insert on heart.events to newton_app;
@@ -321,6 +326,9 @@ create table heart.documents (
     title text not null check (title <> ''),
     format text not null check (format <> ''),
     content_hash bytea not null check (length(content_hash) = 32),
+    source_hash bytea check (length(source_hash) = 32),
+    passage_count integer not null check (passage_count >= 0),
+    dated_at timestamptz,
     ingested_at timestamptz not null,
     primary key (agent_id, document_id),
     unique (agent_id, ref)
@@ -330,9 +338,15 @@ comment on column heart.documents.ref is 'The path, or the name given by the cal
 comment on column heart.documents.content_hash is
 'Hash of the passages: ingesting the same document again changes nothing.';
 
+comment on column heart.documents.source_hash is
+'Hash of the file and of how it was read: the same file is not read again. Null if the document is no file.';
+comment on column heart.documents.passage_count is 'The number of passages of the last ingestion.';
+comment on column heart.documents.dated_at is 'When the document was written or last changed, if that is known.';
+
 call runtime.isolate('heart.documents');
 grant select, insert on heart.documents to newton_app;
-grant update (title, format, content_hash, ingested_at) on heart.documents to newton_app;
+grant update (title, format, content_hash, source_hash, passage_count, dated_at, ingested_at) on heart.documents
+to newton_app;
 
 create table heart.passages (
     agent_id uuid not null,
@@ -340,16 +354,20 @@ create table heart.passages (
     document_id uuid not null,
     position integer not null check (position >= 0),
     heading text not null,
+    location text not null,
     primary key (agent_id, memory_id),
     foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id),
     foreign key (agent_id, document_id) references heart.documents (agent_id, document_id)
 );
 
+comment on column heart.passages.location is
+'The position in the document, such as "page 3" or "lines 10-42"; empty if it is unknown.';
+
 create index passages_document_idx on heart.passages (agent_id, document_id, position);
 
 call runtime.isolate('heart.passages');
 grant select, insert on heart.passages to newton_app;
-grant update (position) on heart.passages to newton_app;
+grant update (position, location) on heart.passages to newton_app;
 
 -- Items: JSON values of programs, each with a namespace and a key.
 create table heart.items (

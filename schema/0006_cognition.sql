@@ -109,3 +109,89 @@ comment on column cognition.turns.input_position is
 call runtime.isolate('cognition.turns');
 grant select, insert on cognition.turns to newton_app;
 
+
+-- Texts of prompts that are stored nowhere else, such as a caller's system message or tool definitions; each once.
+create table cognition.prompt_texts (
+    agent_id uuid not null references runtime.agents (agent_id),
+    text_id uuid not null,
+    hash bytea not null check (length(hash) = 32),
+    kind text not null,
+    content text not null,
+    is_exact boolean not null,
+    session_id uuid,
+    first_position integer,
+    last_position integer,
+    used_at timestamptz not null,
+    primary key (agent_id, text_id),
+    unique (agent_id, hash),
+    foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id),
+    constraint prompt_texts_kind_check check (
+        kind in ('edition', 'fixed', 'instructions', 'tools', 'options', 'cut', 'calls', 'parts', 'injected', 'own')
+    ),
+    check ((session_id is null) = (first_position is null) and (first_position is null) = (last_position is null))
+);
+
+create index prompt_texts_session_idx on cognition.prompt_texts (agent_id, session_id) where session_id is not null;
+
+comment on column cognition.prompt_texts.text_id is 'Random, so that it says nothing about an erased text.';
+comment on column cognition.prompt_texts.hash is 'SHA-256 of the content, the kind and the messages it was made from.';
+comment on column cognition.prompt_texts.kind is
+'edition: the messages before an input, as references. fixed: a constant of Newton. instructions, tools, options: of
+the request of an API caller. cut, calls: a shortened message, or its tool calls. parts: a message with attachments.
+injected: messages of another session. own: a text that the model wrote before it called a tool.';
+comment on column cognition.prompt_texts.is_exact is
+'False if a secret, or a character that PostgreSQL cannot store, was removed.';
+comment on column cognition.prompt_texts.session_id is
+'The session with the messages from first_position to last_position, if the text was made from them.';
+comment on column cognition.prompt_texts.used_at is 'The last day on which it was sent; updated once a day.';
+
+call runtime.isolate('cognition.prompt_texts');
+grant select, insert, update (used_at) on cognition.prompt_texts to newton_app;
+
+-- Prompts: what was sent to the model in a call of a turn, as references to stored texts.
+create table cognition.prompts (
+    agent_id uuid not null,
+    prompt_id uuid not null,
+    session_id uuid not null,
+    input_position integer not null check (input_position >= 0),
+    created_at timestamptz not null,
+    edition_id uuid not null,
+    view_last integer check (view_last >= 0),
+    tail text not null,
+    text_ids uuid[] not null,
+    bundle_id uuid,
+    stable_chars integer not null check (stable_chars >= 0),
+    model text not null,
+    max_tokens integer check (max_tokens > 0),
+    part_tokens integer[] not null,
+    finish text not null check (finish in ('stop', 'length', 'interrupted', 'failed')),
+    error text check (error <> ''),
+    salt bytea,
+    hash bytea not null check (length(hash) = 32),
+    primary key (agent_id, prompt_id),
+    foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id)
+);
+
+create index prompts_session_idx on cognition.prompts (agent_id, session_id, input_position);
+
+comment on column cognition.prompts.prompt_id is
+'Also the usage_id of the tokens that the call used; a failed call may have used none.';
+comment on column cognition.prompts.edition_id is
+'The text with the messages before the input. Prompts of one conversation share it while the conversation only grows.';
+comment on column cognition.prompts.view_last is 'The last message of the log in the last range of the edition.';
+comment on column cognition.prompts.tail is 'JSON: the input and the messages after it, as in an edition.';
+comment on column cognition.prompts.text_ids is 'The texts to which edition and tail refer by index, from 0.';
+comment on column cognition.prompts.bundle_id is
+'The context. Retention keeps it as long as the record; a missing one contained a memory that was forgotten.';
+comment on column cognition.prompts.stable_chars is
+'Characters of the context that are in the system message; the others are before the input.';
+comment on column cognition.prompts.part_tokens is
+'Tokens of the system message, conversation, memories, input, tool work of the turn, and tool definitions.';
+comment on column cognition.prompts.error is 'The code of the error if the call failed.';
+comment on column cognition.prompts.salt is
+'Random bytes before the request in its hash. Null after a text of the prompt was erased, so that the text cannot be
+guessed from the hash.';
+comment on column cognition.prompts.hash is 'SHA-256 of the salt and the exact request.';
+
+call runtime.isolate('cognition.prompts');
+grant select, insert on cognition.prompts to newton_app;

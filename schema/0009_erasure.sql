@@ -1,16 +1,79 @@
--- Deletes every bundle that contains one of these memories; a bundle's text cannot be edited. Only the erasing
--- procedures may call it. Row level security applies.
-create procedure cognition.delete_bundles(target_agent uuid, removed_ids uuid[])
+-- Deletes texts of prompts, and the salts with which the hashes of the prompts that contained them could be checked.
+-- Only the erasing procedures may call it. Row level security applies.
+create procedure cognition.delete_prompt_texts(target_agent uuid, removed_ids uuid[])
 language sql
 set search_path = pg_catalog
 as $$
-    delete from cognition.bundles
-    where agent_id = target_agent and memory_ids && removed_ids;
+    update cognition.prompts set salt = null where agent_id = target_agent and text_ids && removed_ids;
+    delete from cognition.prompt_texts where agent_id = target_agent and text_id = any(removed_ids);
+$$;
+
+revoke execute on procedure cognition.delete_prompt_texts(uuid, uuid[]) from public;
+
+-- Deletes these bundles, the salts of the prompts that contained them, and the texts of those prompts that repeat the
+-- context. Only the erasing procedures may call it. Row level security applies.
+create procedure cognition.delete_bundles_by_id(target_agent uuid, removed_ids uuid[])
+language plpgsql
+set search_path = pg_catalog
+as $$
+declare
+    repeated_ids uuid[];
+begin
+    select array_agg(t.text_id) into repeated_ids
+    from cognition.prompts as p
+    join cognition.prompt_texts as t on t.agent_id = target_agent and t.text_id = any(p.text_ids) and t.kind = 'parts'
+    where p.agent_id = target_agent and p.bundle_id = any(removed_ids);
+
+    call cognition.delete_prompt_texts(target_agent, repeated_ids);
+    update cognition.prompts set salt = null where agent_id = target_agent and bundle_id = any(removed_ids);
+    delete from cognition.bundles where agent_id = target_agent and bundle_id = any(removed_ids);
+end
+$$;
+
+revoke execute on procedure cognition.delete_bundles_by_id(uuid, uuid[]) from public;
+
+-- Deletes every bundle that contains one of these memories; a bundle's text cannot be edited. Only the erasing
+-- procedures may call it. Row level security applies.
+create procedure cognition.delete_bundles(target_agent uuid, removed_ids uuid[])
+language plpgsql
+set search_path = pg_catalog
+as $$
+declare
+    bundle_ids uuid[];
+begin
+    select array_agg(b.bundle_id) into bundle_ids
+    from cognition.bundles as b
+    where b.agent_id = target_agent and b.memory_ids && removed_ids;
+
+    call cognition.delete_bundles_by_id(target_agent, bundle_ids);
+end
 $$;
 
 revoke execute on procedure cognition.delete_bundles(uuid, uuid[]) from public;
 
--- Deletes bundles of the agent in scope that are older than a moment.
+-- Deletes records of prompts of the agent in scope that are older than a moment, and the texts that were last used a day
+-- or more before it, because used_at is updated once a day.
+create function cognition.delete_expired_prompts(target_agent uuid, before timestamptz) returns bigint
+language plpgsql
+security definer
+set search_path = pg_catalog
+as $$
+declare
+    scoped_agent uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the session's scope decides, not the argument
+    deleted bigint;
+begin
+    delete from cognition.prompts where scoped_agent = target_agent and agent_id = scoped_agent and created_at < before;
+    get diagnostics deleted = row_count;
+    delete from cognition.prompt_texts
+    where scoped_agent = target_agent and agent_id = scoped_agent and used_at < before - interval '1 day';
+    return deleted;
+end
+$$;
+
+revoke execute on function cognition.delete_expired_prompts(uuid, timestamptz) from public;
+grant execute on function cognition.delete_expired_prompts(uuid, timestamptz) to newton_app;
+
+-- Deletes bundles of the agent in scope that are older than a moment, except those that a record of a prompt needs.
 create function cognition.delete_expired_bundles(target_agent uuid, before timestamptz) returns bigint
 language plpgsql
 security definer
@@ -20,7 +83,16 @@ declare
     scoped_agent uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the session's scope decides, not the argument
     deleted bigint;
 begin
-    delete from cognition.bundles where scoped_agent = target_agent and agent_id = scoped_agent and created_at < before;
+    delete from cognition.bundles
+    where
+        scoped_agent = target_agent
+        and agent_id = scoped_agent
+        and created_at < before
+        and bundle_id not in (
+            select p.bundle_id
+            from cognition.prompts as p
+            where p.agent_id = scoped_agent and p.bundle_id is not null
+        );
     get diagnostics deleted = row_count;
     return deleted;
 end
@@ -40,6 +112,8 @@ declare
     scoped_agent uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the session's scope decides, not the argument
     removed_ids uuid[];
     removed_tenets uuid[];
+    removed_bundles uuid[];
+    removed_texts uuid[];
     table_name text;
     affected record;
     entry record;
@@ -54,8 +128,9 @@ begin
     end if;
 
     -- a bundle whose input was a forgotten message repeats it
-    delete from cognition.bundles as b
-    using memory.memories as m
+    select array_agg(b.bundle_id) into removed_bundles
+    from cognition.bundles as b
+    cross join memory.memories as m
     join dialogue.messages as d on d.agent_id = scoped_agent and d.session_id = m.thread_id and d.position = m.position
     where
         m.agent_id = scoped_agent
@@ -64,6 +139,73 @@ begin
         and b.agent_id = scoped_agent
         and b.session_id = m.thread_id
         and b.input = d.content;
+    call cognition.delete_bundles_by_id(scoped_agent, removed_bundles);
+
+    -- texts of prompts that were made from a forgotten message, that are a part of it, or that repeat it or another
+    -- forgotten memory
+    select array_agg(t.text_id) into removed_texts
+    from cognition.prompt_texts as t
+    where
+        t.agent_id = scoped_agent
+        and t.kind not in ('edition', 'fixed')
+        and exists (
+            select
+            from memory.memories as m
+            left join dialogue.messages as d
+                on m.kind = 'exchange' and d.agent_id = scoped_agent and d.session_id = m.thread_id and d.position = m.position
+            where
+                m.agent_id = scoped_agent
+                and m.memory_id = any(removed_ids)
+                and (
+                    (
+                        m.position between t.first_position and t.last_position
+                        and (
+                            t.session_id = m.thread_id
+                            or exists (
+                                select
+                                from dialogue.lineage as l
+                                where
+                                    l.agent_id = scoped_agent
+                                    and l.session_id = t.session_id
+                                    and l.ancestor_id = m.thread_id
+                                    and m.position between l.first_position and l.last_position
+                            )
+                        )
+                    )
+                    or (t.kind = 'own' and strpos(d.content, t.content) > 0)
+                    -- a short text occurs in others by chance
+                    or (
+                        (t.kind = 'injected' or length(d.content) >= 8)
+                        and strpos(t.content, nullif(d.content, '')) > 0
+                    )
+                    or strpos(t.content, nullif(regexp_replace(m.summary, '^\[[0-9-]+\] ', ''), '')) > 0
+                    or strpos(t.content, nullif(m.full_text, '')) > 0
+                )
+        );
+    call cognition.delete_prompt_texts(scoped_agent, removed_texts);
+
+    -- the hash of a prompt that contained a forgotten message, or a message after it
+    update cognition.prompts as p
+    set salt = null
+    from memory.memories as m
+    where
+        m.agent_id = scoped_agent
+        and m.memory_id = any(removed_ids)
+        and m.kind = 'exchange'
+        and p.agent_id = scoped_agent
+        and p.input_position >= m.position
+        and (
+            p.session_id = m.thread_id
+            or exists (
+                select
+                from dialogue.lineage as l
+                where
+                    l.agent_id = scoped_agent
+                    and l.session_id = p.session_id
+                    and l.ancestor_id = m.thread_id
+                    and m.position between l.first_position and l.last_position
+            )
+        );
 
     -- wait for a running compaction of these sessions, or make it see the deletion
     for affected in
@@ -118,6 +260,23 @@ begin
         end if;
     end loop;
 
+    -- an item of a brief is deleted with the message that said it; one whose closing message is deleted is open again
+    delete from dialogue.brief_closings as c
+    where
+        c.agent_id = scoped_agent
+        and (
+            c.memory_id = any(removed_ids)
+            or exists (
+                select
+                from dialogue.brief_items as i
+                where
+                    i.agent_id = scoped_agent
+                    and i.memory_id = any(removed_ids)
+                    and (i.item_id = c.item_id or i.item_id = c.replaced_by)
+            )
+        );
+    delete from dialogue.brief_items as i where i.agent_id = scoped_agent and i.memory_id = any(removed_ids);
+
     -- a task keeps its place in the tree; entries that summarize it are deleted and written again later without it
     delete from dialogue.compaction_entries as e
     using dialogue.tasks as t
@@ -141,9 +300,34 @@ begin
                 where l.agent_id = scoped_agent and l.session_id = e.session_id and l.ancestor_id = t.session_id
             )
         );
+    update cognition.prompts as p
+    set salt = null
+    from dialogue.tasks as t
+    where
+        t.agent_id = scoped_agent
+        and t.task_id = any(removed_ids)
+        and p.agent_id = scoped_agent
+        and (
+            p.session_id = t.session_id
+            or exists (
+                select
+                from dialogue.lineage as l
+                where l.agent_id = scoped_agent and l.session_id = p.session_id and l.ancestor_id = t.session_id
+            )
+        );
     update dialogue.tasks set goal = '[forgotten]' where agent_id = scoped_agent and task_id = any(removed_ids);
     update dialogue.task_transitions set text = '[forgotten]'
     where agent_id = scoped_agent and task_id = any(removed_ids) and text is not null;
+
+    delete from dialogue.artifact_versions as a
+    using memory.memories as m
+    where
+        m.agent_id = scoped_agent
+        and m.memory_id = any(removed_ids)
+        and m.kind = 'exchange'
+        and a.agent_id = scoped_agent
+        and a.session_id = m.thread_id
+        and a.position = m.position;
 
     -- a message keeps its position, so that the positions of others stay valid, and its tool call ids, because models
     -- reject a conversation whose calls and results do not match
@@ -192,31 +376,38 @@ begin
 
     -- notices that quote a forgotten memory: found by the bundle they quote from, or by their text if that bundle is
     -- gone
-    update dialogue.messages as d
-    set content = '[forgotten]', tokens = 1
-    where
-        d.agent_id = scoped_agent
-        and d.is_notice
-        and (
-            exists (
-                select
-                from cognition.turns as t
-                join cognition.bundles as b on b.agent_id = scoped_agent and b.bundle_id = t.bundle_id
-                where
-                    t.agent_id = scoped_agent
-                    and t.session_id = d.session_id
-                    and t.reply_position = d.position
-                    and b.memory_ids && removed_ids
+    with notice as (
+        update dialogue.messages as d
+        set content = '[forgotten]', tokens = 1
+        where
+            d.agent_id = scoped_agent
+            and d.is_notice
+            and (
+                exists (
+                    select
+                    from cognition.turns as t
+                    join cognition.bundles as b on b.agent_id = scoped_agent and b.bundle_id = t.bundle_id
+                    where
+                        t.agent_id = scoped_agent
+                        and t.session_id = d.session_id
+                        and t.reply_position = d.position
+                        and b.memory_ids && removed_ids
+                )
+                or exists (
+                    select
+                    from memory.memories as m
+                    where
+                        m.agent_id = scoped_agent
+                        and m.memory_id = any(removed_ids)
+                        and strpos(d.content, regexp_replace(m.summary, '^\[[0-9-]+\] ', '')) > 0
+                )
             )
-            or exists (
-                select
-                from memory.memories as m
-                where
-                    m.agent_id = scoped_agent
-                    and m.memory_id = any(removed_ids)
-                    and strpos(d.content, regexp_replace(m.summary, '^\[[0-9-]+\] ', '')) > 0
-            )
-        );
+        returning d.session_id, d.position
+    )
+    update cognition.prompts as p
+    set salt = null
+    from notice as n
+    where p.agent_id = scoped_agent and p.session_id = n.session_id and p.input_position <= n.position;
 
     -- proposals from the message that were never accepted; what a person accepted into the identity is erased separately
     select array_agg(t.tenet_id) into removed_tenets
@@ -434,14 +625,22 @@ as $$
         and target_agent = nullif(current_setting('newton.agent_id', true), '')::uuid
         and e.agent_id = target_agent
         and e.model_id <> a.model_id;
+    delete from dialogue.artifact_vectors as e
+    using memory.active_models as a
+    where
+        a.agent_id = target_agent
+        and target_agent = nullif(current_setting('newton.agent_id', true), '')::uuid
+        and e.agent_id = target_agent
+        and e.model_id <> a.model_id;
 $$;
 
 revoke execute on procedure memory.delete_inactive_embeddings(uuid) from public;
 grant execute on procedure memory.delete_inactive_embeddings(uuid) to newton_app;
 
--- Redacts texts about somebody outside of memories: task goals, document titles, items, bundles (which contain their
--- input) and, where they match the pattern, names of sessions and checkpoints, labels of responses and the reasons in
--- memory.forgotten. Of the agent in scope; only ids listed in memory.forgotten.
+-- Redacts texts about somebody outside of memories: task goals, document titles, items, artifacts, texts in the contexts of
+-- sessions, bundles (which contain their input), texts of prompts and, where they match the pattern, names of sessions and
+-- checkpoints, labels of responses and the reasons in memory.forgotten. Of the agent in scope; only ids listed in
+-- memory.forgotten.
 create procedure memory.redact_references(target_agent uuid, ids uuid[], pattern text)
 language plpgsql
 security definer
@@ -455,7 +654,10 @@ begin
     from memory.forgotten as f
     where f.agent_id = scoped_agent and scoped_agent = target_agent and f.memory_id = any(ids);
 
-    delete from cognition.bundles where agent_id = scoped_agent and bundle_id = any(redacted_ids);
+    call cognition.delete_bundles_by_id(scoped_agent, redacted_ids);
+    call cognition.delete_prompt_texts(scoped_agent, redacted_ids);
+    delete from dialogue.context_injections where agent_id = scoped_agent and injection_id = any(redacted_ids);
+    delete from dialogue.artifact_versions where agent_id = scoped_agent and artifact_id = any(redacted_ids);
     update dialogue.tasks set goal = '[forgotten]' where agent_id = scoped_agent and task_id = any(redacted_ids);
     update dialogue.task_transitions set text = '[forgotten]'
     where agent_id = scoped_agent and task_id = any(redacted_ids) and text is not null;

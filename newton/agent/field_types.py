@@ -9,6 +9,7 @@ from typing import Annotated, TypeVar
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
+from newton.dialogue.compaction.presets import parse_preset
 from newton.errors import InputError
 from newton.memory import hygiene
 
@@ -33,6 +34,11 @@ def _clean_message(text: str) -> str:
     return text and hygiene.clean_text(text, what="text", max_chars=hygiene.MAX_MESSAGE_CHARACTERS)
 
 
+def _check_strategy(text: str) -> str:
+    parse_preset(text)
+    return text
+
+
 def _require_time(value: object) -> object:
     """Return the value if it is a text that begins with a date such as 2023-05-08; otherwise raise a validation error.
 
@@ -50,4 +56,5 @@ MessageContent = Annotated[str, build_validator(_clean_message)]
 Timestamp = Annotated[
     datetime, Field(strict=False), BeforeValidator(_require_time), build_validator(hygiene.validate_time)
 ]
+Strategy = Annotated[str, Field(max_length=500), build_validator(_check_strategy)]
 Importance = Annotated[float, Field(ge=0, le=10)]

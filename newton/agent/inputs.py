@@ -9,13 +9,13 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from newton.agent.field_types import CleanText, MessageContent, Name, Ref
+from newton.agent.field_types import CleanText, Name, Ref
 from newton.brain.outcomes import Verdict
-from newton.cognition.request import MAX_CONTEXT_TOKENS
 from newton.heart.censors import CensorAction, MatchMode
 from newton.heart.facts.conflicts import Settlement
 from newton.heart.identity.tenets import IdentityPart
 from newton.memory.lookup import MAX_PAGE_CHARS, PAGE_CHARS
+from newton.memory.memory import Kind
 
 
 class ToolInput(BaseModel):
@@ -64,6 +64,11 @@ class RecallInput(ToolInput):
 
     query: CleanText = Field(description="The question or topic, in plain words.")
     limit: int = Field(8, ge=1, le=30, description="Maximum number of results.")
+    kinds: list[Kind] | None = Field(
+        None,
+        min_length=1,
+        description="Search only memories of these kinds. `event` includes the results of tools, which are data only.",
+    )
 
 
 class MemoryIdInput(ToolInput):
@@ -80,37 +85,6 @@ class ExpandInput(MemoryIdInput):
 
     offset: int = Field(0, ge=0, description="The position of the first character to return.")
     limit: int = Field(PAGE_CHARS, ge=1, le=MAX_PAGE_CHARS, description="Maximum number of characters of the page.")
-
-
-class ContextInput(ToolInput):
-    """Build the context for an input: the relevant memories, selected and ordered within a token budget, with the
-    constraints first. Call it before you answer or begin work."""
-
-    input: CleanText = Field(description="The message of the person, or the task, for which the context is built.")
-    max_tokens: int | None = Field(
-        None,
-        ge=1,
-        le=MAX_CONTEXT_TOKENS,
-        description="Maximum tokens of the context. Default: a size that suits the input. Only relevant memories are"
-        " included.",
-    )
-    frame: Name | None = Field(
-        None, description="The kind of task (frame), e.g. debug or planning. If omitted, it is chosen from the input."
-    )
-    fill: bool = Field(
-        default=False,
-        description="Whether to use all of `max_tokens`: less relevant memories fill the tokens that are left.",
-    )
-
-
-class HostContextInput(ContextInput):
-    """Build the context for an input: the relevant memories, selected and ordered within a token budget, with the
-    constraints first. Call it before you answer or begin work, and name the conversation to which the input belongs."""
-
-    session: Ref | None = Field(
-        None,
-        description="The conversation, named as in `note_exchange`. Its task and last messages help select memories.",
-    )
 
 
 class ForgetInput(MemoryIdInput):
@@ -169,60 +143,10 @@ class EpisodeOutcomeInput(ToolInput):
     outcome: Verdict = Field(description="How the episode ended: success, partial or failure.")
 
 
-class NoteExchangeInput(ToolInput):
-    """Store what was said: the user's message and your reply, verbatim. Both become messages of a session. When the
-    session is idle, it becomes an episode, and facts are extracted from what the user said."""
-
-    user: MessageContent = Field(description="The message of the user, in their words.", min_length=1)
-    assistant: MessageContent | None = Field(None, description="Your reply.", min_length=1)
-    session: Ref = Field("mcp", description="The name of the conversation. Use the same name for all of its messages.")
-
-
-class PushTaskInput(ToolInput):
-    """Start a task inside the current one. Its goal stays in the context until the task is finished."""
-
-    goal: CleanText = Field(description="What is to be achieved, as one sentence.")
-
-
-class PopTaskInput(ToolInput):
-    """Finish the current task and record its result. In the conversation, a one-line summary replaces the task's
-    messages."""
-
-    result: MessageContent = Field(description="The result of the task, as one sentence.")
-
-
-class PopSessionTaskInput(PopTaskInput):
-    """Finish the current task of a session and record its result. In the conversation, a one-line summary replaces the
-    task's messages."""
-
-    session: Ref | None = Field(
-        None, description="The name of the session. Default: the session in which a task was last started."
-    )
-
-
 class DoneInput(ToolInput):
     """Mark a decision as carried out. Record its outcome later with `review`, when the outcome is known."""
 
     decision_id: str = Field(description="The id of the decision, or the last characters of the id.")
-
-
-class StartTaskInput(PushTaskInput):
-    """Start a task inside the current one, so that its goal stays in the context until `pop_task` finishes it."""
-
-    session: Ref | None = Field(
-        None,
-        description="The name of the session, which is created if it does not exist. Default: the session used last.",
-    )
-
-
-class SessionInput(ToolInput):
-    """The name of a session."""
-
-    session: Ref | None = Field(None, description="The name of the session. Default: the session used last.")
-
-
-class ListTasksInput(SessionInput):
-    """List the tasks of a session with their goals and states, and the results of the finished ones."""
 
 
 class LessonInput(ToolInput):
@@ -230,27 +154,6 @@ class LessonInput(ToolInput):
 
     lesson: CleanText = Field(description="The lesson, as one sentence that is clear without context.")
     subject: Name = Field("lessons", description="The topic, e.g. 'deployments'.")
-
-
-class BlockTaskInput(SessionInput):
-    """Mark the current task of a session as blocked, with the reason. `resume_task` makes it the current task again."""
-
-    reason: CleanText = Field(description="Why the task cannot continue, and what it waits for.")
-
-
-class FailTaskInput(SessionInput):
-    """Mark the current task of a session as failed, with the reason. A replacement task can be started in its place."""
-
-    reason: CleanText = Field(description="Why the task failed.")
-    replacement_goal: CleanText | None = Field(
-        None, description="The goal of a task to start in place of the failed one. Default: none is started."
-    )
-
-
-class ResumeTaskInput(SessionInput):
-    """Resume a blocked task of a session by its number. It becomes the current task again."""
-
-    number: int = Field(ge=1, le=1_000_000_000, description="The number of the task, as the list of tasks shows it.")
 
 
 class ProceduresInput(ToolInput):
@@ -331,21 +234,10 @@ class ProposeIdentityInput(ToolInput):
     text: CleanText = Field(description="The text of the proposed line, as one sentence.")
 
 
-class WorkingMemoryInput(SessionInput):
-    """Build a context from what was said, shown and read in one session (its working memory), without a search."""
-
-    profile: Name = Field("balanced", description="The profile, which ranks the memories, e.g. recent or important.")
-    max_tokens: int | None = Field(
-        None,
-        ge=1,
-        le=MAX_CONTEXT_TOKENS,
-        description="Maximum tokens of the context. Default: the capacity of the working memory.",
-    )
-
-
 class ListBundlesInput(ToolInput):
     """List the stored contexts (bundles), newest first: the input, the kind of task (frame) and the tokens of each."""
 
+    session: Ref | None = Field(None, description="Only the contexts of this session.")
     limit: int = Field(20, ge=1, le=100, description="Maximum number of contexts.")
 
 
@@ -360,26 +252,12 @@ class ExplainInput(ToolInput):
     )
 
 
-class ListSessionsInput(ToolInput):
-    """List the sessions, last used first, each with the count of its messages and, for a branch, where it begins."""
-
-    limit: int = Field(20, ge=1, le=100, description="Maximum number of sessions.")
-
-
-class ReadMessagesInput(ToolInput):
-    """Read messages of a session verbatim, in the order in which they were said, from a given position on."""
-
-    session: Ref = Field(description="The name of the session.")
-    first: int = Field(
-        0, ge=0, le=1_000_000_000, description="The position of the first message to return, counted from 0."
-    )
-    limit: int = Field(20, ge=1, le=100, description="Maximum number of messages.")
-
-
 class EntitiesInput(ToolInput):
-    """List the people and things that are mentioned most. With a name, list the relations of that person or thing."""
+    """List the people and things that are mentioned most. With a name, list the relations of that person or thing. With
+    a session, list those that it mentions."""
 
     name: Name | None = Field(None, description="The name of a person or thing.")
+    session: Ref | None = Field(None, description="Only what this session mentions; not together with a name.")
     limit: int = Field(20, ge=1, le=100, description="Maximum number of results.")
 
 

@@ -10,9 +10,9 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from newton.bench.environment import AtLeastOne, open_environment, vacuum_analyze
-from newton.bench.long_texts import LongText, generate_long_texts
 from newton.bench.run_metadata import RunStart, collect_run_metadata
 from newton.bench.scoring import mean, p50_and_p95
+from newton.bench.trials.long_texts import LongText, generate_long_texts
 from newton.clock import monotonic_ms
 from newton.cognition.request import ContextBuildRequest
 from newton.errors import ProviderError

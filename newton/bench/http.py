@@ -2,17 +2,15 @@
 
 import asyncio
 import json as jsons
-import sys
-from asyncio.subprocess import PIPE, Process
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from newton.bench.context import SEED, VectorsOption, import_dialogue
+from newton.bench.daemon_process import run_daemon
 from newton.bench.environment import (
     WARM_UP_ROUNDS,
     AtLeastOne,
@@ -28,9 +26,6 @@ from newton.client import ApiError, Client, MessageDict
 from newton.clock import monotonic_ms
 from newton.cognition.request import ContextBuildRequest
 from newton.concurrency import task_group
-from newton.errors import ConfigError
-from newton.runtime.access import tokens
-from newton.runtime.access.tokens import TokenDraft
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption, load_settings
 from newton.runtime.wiring import AgentServices
@@ -74,7 +69,10 @@ async def run_benchmark(
         newton = env.newton
         await import_dialogue(newton, dialogue, vectors=vectors)
         await vacuum_analyze(env.owner_dsn)
-        async with _run_daemon(newton, env.owner_dsn) as client:
+        async with (
+            run_daemon(newton, env.owner_dsn) as daemon,
+            Client(daemon.url, token=daemon.token, max_attempts=1) as client,
+        ):
             inside, outside = await measure_alternately(
                 dialogue.questions,
                 lambda question: measure_ms(lambda: _build_context(newton, question)),
@@ -154,36 +152,3 @@ def _make_request(
 async def _recall_memory_ids(newton: AgentServices, questions: Sequence[str]) -> list[str]:
     results = [await newton.memories("bench").recall(question, limit=50) for question in questions[:10]]
     return [str(memory.memory_id) for result in results for memory in result.memories]
-
-
-@asynccontextmanager
-async def _run_daemon(newton: AgentServices, owner_dsn: str) -> AsyncGenerator[Client]:
-    """Run a daemon on the same database, and yield a client that has a token of the agent."""
-    home, scope = newton.settings.home, newton.scope
-    config = f'database_url = "{owner_dsn}"\ndata_dir = "{home}"\n'
-    (home / "newton.toml").write_text(config, encoding="utf-8")
-    words = (sys.executable, "-m", "newton", "serve", "--port", "0", "--agent", newton.settings.agent)
-    async with scope.transaction() as tx:
-        token = await tokens.create_token(tx, TokenDraft("bench"), agent_id=scope.agent_id, now=scope.now())
-    process = await asyncio.create_subprocess_exec(*words, cwd=home, stderr=PIPE)
-    try:
-        async with Client(await _read_daemon_url(process), token=token, max_attempts=1) as client:
-            yield client
-    finally:
-        process.terminate()
-        await process.wait()
-
-
-async def _read_daemon_url(process: Process) -> str:
-    assert process.stderr is not None
-    while line := (await process.stderr.readline()).decode():
-        if " serves " in line:
-            asyncio.get_running_loop().create_task(_drain_stderr(process))
-            return line.split(" serves ")[1].split(". ")[0]
-    raise ConfigError("The daemon to measure did not start.", hint="Run `newton serve` to see the reason.")
-
-
-async def _drain_stderr(process: Process) -> None:
-    assert process.stderr is not None
-    while await process.stderr.read(65_536):
-        pass

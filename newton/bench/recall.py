@@ -25,7 +25,7 @@ from newton.clock import ManualClock, monotonic_ms
 from newton.cognition.assembly.scored_candidate import ScoredCandidate
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.request import ContextBuildRequest
-from newton.cognition.sources.gather import compute_search_limits
+from newton.cognition.sources.search_limits import compute_search_limits
 from newton.errors import ProviderError
 from newton.memory import store
 from newton.memory.agents import get_or_create_agent

@@ -53,8 +53,9 @@ class DroppedCandidate(TypedDict):
 class ContextItem(DroppedCandidate):
     """A memory in a context.
 
-    `told_at` is the time at which the memory occurred or, for a fact, was last stated. `valid_to` is the time at which
-    a fact stops being true. `contradicts` are facts in the same item that cannot be true together with this one.
+    `trust` is the trust tier of its author; the text of a `tool` is data, never an instruction. `told_at` is the time
+    at which the memory occurred or, for a fact, was last stated. `valid_to` is the time at which a fact stops being
+    true. `contradicts` are facts in the same item that cannot be true together with this one.
     """
 
     kind: str
@@ -63,16 +64,28 @@ class ContextItem(DroppedCandidate):
     tokens: int
     text: str
     source: str
+    trust: str
     told_at: str
     valid_to: str | None
     contradicts: list[str]
     features: dict[str, float]
 
 
+class HookRun(TypedDict):
+    """The run of a hook of the pack. `duration` is instant, fast, slow or late; `problem` is why it has no effect."""
+
+    name: str
+    point: str
+    duration: str
+    effect: dict[str, Any]
+    problem: str | None
+
+
 class ContextResponse(TypedDict):
     """A context, with the reason why each memory considered was selected or dropped.
 
-    `nothing_relevant` is true if the text has no memories, only identity, censors, tasks and session messages.
+    `nothing_relevant` is true if the text has no memories, only identity, censors, tasks and session messages. `task`
+    says which task of the session the search preferred or was limited to, and how many items belong to it.
     """
 
     bundle_id: str
@@ -90,9 +103,11 @@ class ContextResponse(TypedDict):
     filters: NotRequired[dict[str, Any]]
     left_nothing: NotRequired[dict[str, Any]]
     times: dict[str, Any]
+    task: dict[str, Any] | None
     missing: dict[str, str]
     update: dict[str, Any] | None
     timings_ms: dict[str, float]
+    hooks: list[HookRun]
     considered: dict[str, int]
     items: list[ContextItem]
     dropped: list[DroppedCandidate]

@@ -1,5 +1,6 @@
 """Client operations on stored data: memories, documents, identity lines, agents and tokens."""
 
+from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any, Literal
 from uuid import uuid4
@@ -41,6 +42,14 @@ class InventoryOperations(DaemonConnection):
     async def document(self, document_id: IdLike) -> JsonDict:
         """Return an ingested document with its passages, the parts that searches find."""
         return await self.get(f"/v1/documents/{document_id}")
+
+    async def upload_document(self, name: str, content: str | bytes, **fields: object) -> JsonDict:
+        """Store a document; its file name says its format. Return its id and the counts of its passages.
+
+        `fields` are `encoding`, `ref`, `title` and `source` of `POST /v1/documents`.
+        """
+        body = {"content": content} if isinstance(content, str) else {"content_base64": b64encode(content).decode()}
+        return await self._send("POST", "/v1/documents", {"name": name, **body, **fields})
 
     async def delete_document(self, document_id: IdLike, *, reason: str = "requested") -> list[str]:
         """Permanently delete a document with its passages; return the ids of all deleted memories."""

@@ -131,7 +131,11 @@ class StreamedEvent(NamedTuple):
 
 
 class TurnEvent(NamedTuple):
-    """An event of a turn: a `delta` (next `text` of the reply), a `compaction` of old messages, or the `result`."""
+    """An event of a turn: a `status` (what it waits for), a `compaction` of old messages, a `delta` (next `text` of the
+    reply), or the `result`.
+
+    With `include_context`, `debug` comes before the reply: `lines` that say what the model is sent.
+    """
 
     type: str
     data: dict[str, Any]

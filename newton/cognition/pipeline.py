@@ -1,32 +1,38 @@
 """Pipeline that builds a context: gather memories, select a frame, budget, score, place, render, store the bundle."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
+from newton.brain.hook_runner import NO_HOOKS, HookRunner
 from newton.clock import Clock, monotonic_ms
 from newton.cognition.assembly.always_on import AlwaysOnSections, list_applicable, select_always_on
 from newton.cognition.assembly.artifact_selection import ArtifactSelector
-from newton.cognition.assembly.assembler import AssemblyInput, AssemblyResult, assemble
+from newton.cognition.assembly.assembler import AssemblyResult, assemble
+from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.budget import (
     ContextBudget,
     allocate_budget,
     estimate_complexity,
     reserve_always_on,
-    reserve_session_artifacts,
 )
 from newton.cognition.assembly.fact_labels import count_label_tokens, label_facts
+from newton.cognition.assembly.relevance_floor import NO_FLOOR, RelevanceFloor
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_item_id_tokens, render_frame_section
 from newton.cognition.assembly.sections import (
+    BriefSection,
     ExtraSection,
     TaskSection,
+    build_brief_section,
     build_task_section,
+    count_reserved_tokens,
     fit_extra_lines,
     render_extra_lines,
 )
 from newton.cognition.assembly.working_context import rank_focus
 from newton.cognition.bundles import bundle_store
+from newton.cognition.bundles.assembly_hooks import apply_hook_effects, run_after_assembly, run_before_assembly
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.cache import DEFAULT_COVERAGE_THRESHOLDS, CachedContext, ContextCache, CoverageThresholds
 from newton.cognition.frames import selection
@@ -116,6 +122,7 @@ class ContextBuilder:
     artifact_policy: ArtifactPolicy = DEFAULT_ARTIFACT_POLICY
     web: WebSource | None = None
     relevance_model: RelevanceModel = field(default_factory=load_relevance_model)
+    hooks: HookRunner = NO_HOOKS
 
     async def build(self, request: ContextBuildRequest) -> Bundle:
         """Build the best context for the input within its tokens, and store it unless the request is private.
@@ -178,6 +185,8 @@ class ContextBuilder:
         self, request: ContextBuildRequest, sources: ContextSources, frame_choice: FrameChoice | None
     ) -> CachedContext:
         timer, now = StageTimer(), request.as_of or self.clock.now()
+        hooks_before = await run_before_assembly(self.hooks, request)
+        request = apply_hook_effects(request, hooks_before, self.frames)
         gathered = await sources.gather(request, reach=self._find_widest_reach(request), now=now)
         timer.end_stage("recall")
         vector = gathered.recall_result.query.vector if gathered.core_vector is None else gathered.core_vector
@@ -186,19 +195,16 @@ class ContextBuilder:
             frame_choice = await self._break_tie(request, choice)
         plan = self._create_plan(request, frame_choice, now, gathered)
         candidate_set = collect_candidates(
-            gathered,
-            request.input,
-            reach=plan.profile.reach,
-            frame=plan.frame.name,
-            relevance_model=self.relevance_model,
+            gathered, request, reach=plan.profile.reach, frame=plan.frame.name, relevance_model=self.relevance_model
         )
         inputs = self._create_assembly_input(request, gathered, plan, candidate_set)
         score = create_scorer(frame=plan.frame, profile=plan.profile, now=plan.now, signals=candidate_set.signals)
         assembly = assemble([score(f) for f in candidate_set.memories], inputs)
         timer.end_stage("think")
-        missing = {**gathered.missing, **_describe_omissions(plan.extra, inputs.tasks)}
+        missing = {**gathered.missing, **_describe_omissions(plan.extra, inputs.tasks, inputs.brief)}
         assembled = AssembledContext(plan, inputs, assembly, missing)
         bundle = self._create_bundle(request, assembled, candidate_set, timings_ms=timer.stages)
+        bundle = replace(bundle, hooks=(*hooks_before, *await run_after_assembly(self.hooks, bundle)))
         return CachedContext(
             bundle=bundle,
             built_bundle_id=bundle.bundle_id,
@@ -224,38 +230,34 @@ class ContextBuilder:
     ) -> ContextPlan:
         frame = get_frame(self.frames, frame_choice.frame)
         profile = select_profile(self.profiles, request.profile or frame.profile, frame=frame.name)
-        extra_lines = render_extra_lines(request.additional or "", count_tokens=self.count_tokens)
-        extra_tokens, extra_header = sum(line.tokens for line in extra_lines), self.header_tokens["additional"]
+        state, headers = gathered.session_state, self.header_tokens
+        extra_lines = render_extra_lines(request.additional or "", state.injections, count_tokens=self.count_tokens)
         budget = allocate_budget(
             request.tokens,
             shares=frame.budget.shares,
             complexity=estimate_complexity(request.input) if request.adaptive_budget else None,
             stakes=frame.default_stakes,
             has_tasks=bool(gathered.session_data.task_stack.path),
-            extra_tokens=extra_tokens and extra_tokens + extra_header,
+            reserved=count_reserved_tokens(extra_lines, state.brief, headers),
         )
         always_on = self._select_always_on(request, gathered, frame)
         budget = reserve_always_on(budget, always_on.tokens, max_tokens=request.tokens)
-        selector = self._create_artifact_selector(gathered)
         return ContextPlan(
             now=now,
             frame_choice=frame_choice,
             frame=frame,
             profile=profile,
-            budget=reserve_session_artifacts(
-                budget, selector.reserve_tokens(gathered.artifacts.found, request.sent_messages)
+            budget=self._create_artifact_selector(gathered).reserve_layers(
+                budget, gathered.artifacts.found, gathered.recall_result.memories, request.sent_messages
             ),
-            extra=fit_extra_lines(extra_lines, max_tokens=budget.layers.get("additional", 0) - extra_header),
+            extra=fit_extra_lines(extra_lines, max_tokens=budget.layers.get("additional", 0) - headers["additional"]),
             always_on=always_on,
         )
 
     def _select_always_on(
         self, request: ContextBuildRequest, gathered: GatheredSources, frame: Frame
     ) -> AlwaysOnSections:
-        """Return the identity and the censors of the context.
-
-        The triggers of all censors are matched in the process, without a database query.
-        """
+        """Return the identity and the censors of the context. Triggers are matched without a database query."""
         identity, in_force = gathered.always_on.identity, gathered.always_on.censors
         matching = find_matching(in_force, request.input, gathered.recall_result.query.vector)
         triggered = {one.memory_id for one in matching}
@@ -299,9 +301,8 @@ class ContextBuilder:
         self, request: ContextBuildRequest, gathered: GatheredSources, plan: ContextPlan, candidate_set: CandidateSet
     ) -> AssemblyInput:
         layers, headers, count_tokens, frame = plan.budget.layers, self.header_tokens, self.count_tokens, plan.frame
-        session_state = gathered.session_state
+        session_state, found_ids = gathered.session_state, {f.memory_id for f in candidate_set.memories}
         note = session_state.calibration_note
-        found_ids = {f.memory_id for f in candidate_set.memories}
         return AssemblyInput(
             input=request.input,
             budget=plan.budget,
@@ -309,7 +310,7 @@ class ContextBuilder:
             identity=plan.always_on.identity,
             min_evidence=frame.floor,
             is_adaptive=request.adaptive_budget,
-            relevance_floor=0.0 if request.fill else frame.relevance_floor,
+            relevance_floor=NO_FLOOR if request.fill else RelevanceFloor(frame.relevance_floor, frame.fact_share),
             session_id=request.session_id,
             frame_section=render_frame_section(
                 frame.name, frame.questions, frame.censors, count_tokens=count_tokens, max_tokens=layers["frame"]
@@ -330,9 +331,12 @@ class ContextBuilder:
             nothing_known_note=None if "memories" in gathered.missing else _render_note(NOTHING_KNOWN, count_tokens),
             item_id_tokens=count_item_id_tokens(count_tokens) if request.item_ids else 0,
             cut_id_tokens=count_item_id_tokens(count_tokens),
+            brief=build_brief_section(session_state.brief, max_tokens=layers.get("brief", 0) - headers["brief"]),
             tasks=build_task_section(gathered.session_data.task_stack, layers, headers, count_tokens=count_tokens),
             fact_labels=label_facts(candidate_set.memories, now=plan.now, tokens=count_label_tokens(count_tokens)),
             relation_evidence=candidate_set.relation_evidence,
+            injected=candidate_set.injected,
+            observations=candidate_set.observations,
         )
 
     def rank_focus(
@@ -388,8 +392,9 @@ def _render_note(text: str, count_tokens: TokenCounter) -> TextBlock:
     return TextBlock(line, count_tokens(line))
 
 
-def _describe_omissions(extra: ExtraSection, tasks: TaskSection) -> Mapping[str, str]:
-    """Return entries for `missing` that count the lines of the caller and the tasks that do not fit."""
+def _describe_omissions(extra: ExtraSection, tasks: TaskSection, brief: BriefSection) -> Mapping[str, str]:
+    """Return entries for `missing` that count what does not fit: lines of the caller, tasks and items of the brief."""
     lines, count = extra.omitted_count, tasks.omitted_count
     missing = {"additional": f"no room for the last {lines} lines of the additional text"} if lines else {}
-    return missing | ({"tasks": f"no room for {count} tasks"} if count else {})
+    missing |= {"tasks": f"no room for {count} tasks"} if count else {}
+    return missing | ({"brief": f"no room for {brief.omitted_count} items"} if brief.omitted_count else {})

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from newton.errors import InputError
@@ -14,13 +14,49 @@ from newton.memory.time_expressions import TimeRange
 MAX_CONTEXT_TOKENS = 10_000_000  # larger than any model's context window
 
 
+class ActiveSpan(NamedTuple):
+    """A time in which a task was active: its messages `first` to `last`, and its start and end; None if it lasts."""
+
+    first: int
+    last: int
+    since: datetime
+    until: datetime | None
+
+
+class TaskScope(NamedTuple):
+    """A task of a session, to tell which memories belong to it.
+
+    These are the messages of its `spans`, and what was made from them or recorded in its session during them.
+    `subtask_ids` are all tasks below it. While the task is blocked, nothing belongs to it.
+    """
+
+    session_id: UUID
+    task_id: UUID
+    number: int
+    spans: tuple[ActiveSpan, ...]
+    subtask_ids: tuple[UUID, ...] = ()
+
+    @property
+    def message_ranges(self) -> list[tuple[UUID, int, int]]:
+        """Return the session with the first and last position of each range of the task's messages."""
+        return [(self.session_id, span.first, span.last) for span in self.spans]
+
+    def contains_message(self, found: RetrievedMemory) -> bool:
+        """Return True for a message of the task."""
+        position = found.position
+        if found.kind != "exchange" or found.thread_id != self.session_id or position is None:
+            return False
+        return any(span.first <= position <= span.last for span in self.spans)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextFilters:
     """Filters for the memories of a context; an empty filter allows all. Identity, censors and frame are not filtered.
 
     `since` (inclusive) and `until` (exclusive) apply to the time of events and messages. Entities, relations and
     procedures have no time, but `until` excludes a relation that is known only from later facts. `event_types` applies
-    to events only, `entity_types` to entities only.
+    to events only, `entity_types` to entities only. `task` allows only memories of one task; entities, relations and
+    procedures belong to none and are allowed.
     """
 
     since: datetime | None = None
@@ -29,6 +65,7 @@ class ContextFilters:
     event_types: frozenset[str] = frozenset()
     entity_types: frozenset[str] = frozenset()
     exclude: frozenset[UUID] = frozenset()
+    task: TaskScope | None = None
 
     @property
     def time_ranges(self) -> tuple[TimeRange, ...]:
@@ -45,7 +82,8 @@ class ContextFilters:
         is_from_since = self.since is None or found.occurred_at >= self.since
         is_before_until = self.until is None or found.occurred_at < self.until
         is_allowed = self.allows_kind(found.kind) and found.memory_id not in self.exclude
-        return is_from_since and is_before_until and is_allowed
+        is_of_task = self.task is None or self.task.contains_message(found)
+        return is_from_since and is_before_until and is_allowed and is_of_task
 
     def find_unmatched(self, kinds: Set[str]) -> dict[str, list[str]]:
         """Return the filters that no candidate matched, with their values. `kinds` are the kinds of the candidates."""
@@ -67,6 +105,7 @@ class ContextFilters:
             "event_types": sorted(self.event_types),
             "entity_types": sorted(self.entity_types),
             "exclude": sorted(map(str, self.exclude)),
+            "task": self.task and str(self.task.number),
         }
         return {name: value for name, value in filters.items() if value}
 
@@ -79,13 +118,14 @@ class SentMessages:
     """The messages of a session that the model is sent: from `first_position` on, except `unsent_positions`.
 
     For a branch, `inherited_ranges` are the messages of its parent sessions that it includes, as (session, first,
-    last).
+    last). `has_events` means that the model has the events of the session too, as a program's own model does.
     """
 
     session_id: UUID
     first_position: int
     unsent_positions: Set[int] = frozenset()
     inherited_ranges: Sequence[tuple[UUID, int, int]] = ()
+    has_events: bool = False
 
     def contains(self, found: RetrievedMemory) -> bool:
         if (position := found.position) is None:

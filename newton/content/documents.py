@@ -1,73 +1,137 @@
-"""Reading of Markdown, plain text, HTML and PDF documents into sections of paragraphs."""
+"""Reading of documents of all formats into sections of paragraphs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from os import stat_result
-from pathlib import Path
+from pathlib import Path, PurePath
 from stat import S_ISDIR, S_ISREG
 from typing import Literal, NamedTuple
 
-from newton.content import markdown, sandbox
+from newton.content import sandbox
+from newton.content.charset import DecodedText, decode_text
+from newton.content.file_formats import (
+    REMEDIES,
+    SNIFFED_BYTES,
+    UNREADABLE_SUFFIXES,
+    DocumentFormat,
+    find_format,
+    looks_like_text,
+)
+from newton.content.formats import code_outline, log_file, markdown, structured_data, tables
 from newton.content.sections import DocumentSection, ParsedDocument
 from newton.errors import InputError
-
-DocumentFormat = Literal["markdown", "text", "html", "pdf"]
 
 TextFormat = Literal["markdown", "text"]  # can be parsed from a string; the other formats need a file
 
 MAX_BYTES = 50 * 1024 * 1024  # of a file
-SUFFIXES: dict[DocumentFormat, tuple[str, ...]] = {
-    "markdown": (".md", ".markdown"),
-    "text": (".txt", ".text", ".rst"),
-    "html": (".html", ".htm"),
-    "pdf": (".pdf",),
+HTML_SECONDS = 30  # of CPU time to read a page; a page of 50 MB takes a few
+
+# The parsers of binary formats, each a module with a function `read`, which runs in a subprocess with limits.
+_BINARY_PARSERS = {
+    "pdf": "newton.content.formats.pdf",
+    "docx": "newton.content.formats.word_document",
+    "pptx": "newton.content.formats.presentation",
+    "xlsx": "newton.content.formats.spreadsheet",
+    "mail": "newton.content.formats.mail",
 }
-FORMAT_BY_SUFFIX: dict[str, DocumentFormat] = {one: form for form, suffixes in SUFFIXES.items() for one in suffixes}
+_SOURCE_FORMATS = frozenset(("code", "data", "table", "log", "notebook"))  # titled by their file names
+_EMPTY_HINT = "Leave the document out, or add text to it."
+
+
+class DocumentError(InputError):
+    """Error of a document that cannot be read. `reason` says why, without the path."""
+
+    def __init__(self, path: PurePath | str, reason: str, *, hint: str) -> None:
+        super().__init__(f"{path}: {reason}", hint=hint)
+        self.path, self.reason = str(path), reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedDocument:
-    """A parsed document with a non-empty title and at least one paragraph."""
+    """A parsed document with a non-empty title and at least one paragraph.
+
+    `encoding` is that of a text, and None for other formats. `date` is when the document was written or last changed,
+    as it states itself or else as its file does; None if neither is known.
+    """
 
     title: str
     format: DocumentFormat
     sections: tuple[DocumentSection, ...]
+    encoding: str | None = None
+    date: datetime | None = None
 
 
-class DocumentPaths(NamedTuple):
-    """The documents in a folder, and the symbolic links that were skipped because they point outside it."""
+class DocumentBytes(NamedTuple):
+    """The content of a document with its name, its format, and the time of its last change if it is a file."""
 
-    documents: list[Path]
-    outside: list[Path]
-
-
-def list_documents(path: Path, *, follow: bool = False) -> DocumentPaths:
-    """Return the documents in a folder (files with a known suffix) sorted by path, or the path itself if it is a file.
-
-    Hidden files are skipped. Links inside the folder are followed; other links only with `follow`. Raises InputError if
-    the path does not exist or a folder cannot be listed.
-    """
-    if not S_ISDIR(_stat(path).st_mode):
-        return DocumentPaths([path], [])
-    paths = DocumentPaths([], [])
-    _collect_paths(path, paths, within=None if follow else path.resolve(), visited=set())
-    return paths
+    name: PurePath
+    raw: bytes
+    format: DocumentFormat
+    modified_at: datetime | None = None
 
 
-def read_document(path: Path) -> LoadedDocument:
-    """Read and parse a document. If the document has no title, its file name becomes the title.
-
-    Raises InputError, which names the path, if the document cannot be read.
-    """
-    form = _check_format(path)
-    raw = _read_bytes(path)
+def load_bytes(path: Path) -> DocumentBytes:
+    """Read the bytes of a document. Raises DocumentError if it cannot be read, is empty, or is no known document."""
+    status = read_status(path)
+    if S_ISDIR(status.st_mode):
+        raise DocumentError(path, "it is a folder.", hint="Give the path of a document inside the folder.")
+    if not S_ISREG(status.st_mode):
+        raise DocumentError(path, "it is not a regular file.", hint="Save the content to a regular file first.")
+    if status.st_size > MAX_BYTES:
+        what = f"it has {status.st_size / 2**20:,.1f} MB; the limit is {MAX_BYTES // 2**20} MB."
+        raise DocumentError(path, what, hint="Split the document into parts.")
     try:
-        parsed = _PARSERS[form](raw)
+        raw = path.read_bytes()
+    except OSError as error:
+        raise unreadable_error(path, error) from None
+    modified = datetime.fromtimestamp(status.st_mtime, UTC) if 0 <= status.st_mtime < 2**40 else None
+    return identify(path, raw)._replace(modified_at=modified)
+
+
+def identify(name: PurePath, raw: bytes) -> DocumentBytes:
+    """Return a document with its format, by its name or else by its bytes. Raises DocumentError if it is none."""
+    if not raw.strip():
+        raise DocumentError(name, "it is empty.", hint=_EMPTY_HINT)
+    if reason := UNREADABLE_SUFFIXES.get(name.suffix.lower()):
+        raise DocumentError(name, f"{reason}.", hint=REMEDIES[reason])
+    form = find_format(name)
+    if form is None:
+        if not looks_like_text(raw[:SNIFFED_BYTES]):
+            raise DocumentError(name, "it is a binary file.", hint="Leave it out, or save its text in another format.")
+        form = "text"
+    return DocumentBytes(name, raw, form)
+
+
+def parse_document(document: DocumentBytes, *, encoding: str | None = None) -> LoadedDocument:
+    """Parse a document. If it has no title, its file name becomes the title.
+
+    `encoding` is that of its text; None detects it. Raises DocumentError if it cannot be parsed.
+    """
+    name, form = document.name, document.format
+    decoded: DecodedText | None = None
+    try:
+        if form in _BINARY_PARSERS:
+            parsed = sandbox.run_parser(_BINARY_PARSERS[form], document.raw)
+        else:
+            decoded = decode_text(document.raw, encoding)
+            parsed = _parse_decoded(decoded.text, form, name)
     except InputError as error:
-        raise InputError(f"{path}: {error.what}", hint=error.hint) from None
+        raise DocumentError(name, error.what, hint=error.hint) from None
     if not parsed.sections:
-        raise InputError(f"{path} has no text.", hint=_EMPTY_HINT)
-    return LoadedDocument(title=parsed.title or path.stem, format=form, sections=parsed.sections)
+        raise DocumentError(name, "it has no text.", hint=_EMPTY_HINT)
+    return LoadedDocument(
+        title=parsed.title or (name.name if form in _SOURCE_FORMATS else name.stem) or name.name,
+        format=form,
+        sections=parsed.sections,
+        encoding=decoded.encoding if decoded else None,
+        date=parsed.date or document.modified_at,
+    )
+
+
+def read_document(path: Path, *, encoding: str | None = None) -> LoadedDocument:
+    """Read and parse a file. Raises DocumentError as `load_bytes` and `parse_document`."""
+    return parse_document(load_bytes(path), encoding=encoding)
 
 
 def parse_text(text: str, text_format: TextFormat) -> ParsedDocument:
@@ -78,99 +142,34 @@ def parse_text(text: str, text_format: TextFormat) -> ParsedDocument:
     return parsed
 
 
-def _collect_paths(folder: Path, paths: DocumentPaths, *, within: Path | None, visited: set[Path]) -> None:
-    if (resolved := folder.resolve()) in visited:
-        return
-    visited.add(resolved)
-    try:
-        children = sorted(folder.iterdir())
-    except OSError as error:
-        raise _unreadable_error(folder, error) from None
-    for child in children:
-        if child.name.startswith("."):
-            continue
-        mode = _mode(child)
-        is_document = child.suffix.lower() in FORMAT_BY_SUFFIX and S_ISREG(mode)
-        if not is_document and not S_ISDIR(mode):
-            continue
-        if within and child.is_symlink() and not child.resolve().is_relative_to(within):
-            paths.outside.append(child)
-        elif is_document:
-            paths.documents.append(child)
-        else:
-            _collect_paths(child, paths, within=within, visited=visited)
-
-
-def _mode(path: Path) -> int:
-    """Return the file mode of the path or of its link target; 0 if it does not exist or access is denied."""
-    try:
-        return path.stat().st_mode
-    except OSError:
-        return 0
-
-
-def _check_format(path: Path) -> DocumentFormat:
-    """Return the document format by the file's suffix.
-
-    Raises InputError unless the path is a regular file with a known suffix and at most MAX_BYTES.
-    """
-    status = _stat(path)
-    if S_ISDIR(status.st_mode):
-        raise InputError(f"{path} is a folder.", hint="Give the path of a document inside the folder.")
-    if not S_ISREG(status.st_mode):
-        raise InputError(f"{path} is not a regular file.", hint="Save the content to a regular file first.")
-    form = FORMAT_BY_SUFFIX.get(path.suffix.lower())
-    if form is None:
-        raise InputError(f"{path} has an unsupported format.", hint=f"Known suffixes: {' '.join(FORMAT_BY_SUFFIX)}.")
-    if status.st_size > MAX_BYTES:
-        what = f"{path} has {status.st_size / 2**20:,.1f} MB; the limit is {MAX_BYTES // 2**20} MB."
-        raise InputError(what, hint="Split the document into parts.")
-    return form
-
-
-def _stat(path: Path) -> stat_result:
+def read_status(path: Path) -> stat_result:
+    """Return the status of a file. Raises DocumentError if there is none, or access is denied."""
     try:
         return path.stat()
     except FileNotFoundError:
-        raise InputError(f"{path} does not exist.", hint="Give the path of a document or of a folder.") from None
+        raise DocumentError(path, "it does not exist.", hint="Give the path of a document or of a folder.") from None
     except OSError as error:
-        raise _unreadable_error(path, error) from None
+        raise unreadable_error(path, error) from None
 
 
-def _read_bytes(path: Path) -> bytes:
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise _unreadable_error(path, error) from None
-    if not raw.strip():
-        raise InputError(f"{path} is empty.", hint=_EMPTY_HINT)
-    return raw
+def unreadable_error(path: Path, error: OSError) -> DocumentError:
+    hint = "Change the permissions of the path, or choose another one."
+    return DocumentError(path, f"it cannot be read: {error.strerror}.", hint=hint)
 
 
-def _unreadable_error(path: Path, error: OSError) -> InputError:
-    return InputError(
-        f"{path} cannot be read: {error.strerror}.", hint="Change the permissions of the path, or choose another one."
-    )
+def _parse_decoded(text: str, form: DocumentFormat, name: PurePath) -> ParsedDocument:
+    if form == "html":
+        return sandbox.run_parser("newton.content.formats.webpage", text.encode(), seconds=HTML_SECONDS)
+    if form in ("code", "data"):
+        suffix = name.suffix if "." in name.name[1:] else f".{name.name}"
+        return structured_data.parse_data(text, suffix) if form == "data" else code_outline.parse_code(text, suffix)
+    return _TEXT_PARSERS[form](text)
 
 
-def _decode(raw: bytes) -> str:
-    """Decode UTF-8, and convert all line ends to line feeds. Raises InputError for bytes that are not text."""
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        invalid = f"byte {error.start + 1} is 0x{raw[error.start]:02x}"
-        raise InputError(f"the document is not UTF-8: {invalid}.", hint="Save the file as UTF-8.") from None
-    if (position := raw.find(b"\0")) >= 0:
-        raise InputError(
-            f"the document has a NUL byte, at byte {position + 1}.", hint="If the file is text, save it as UTF-8."
-        )
-    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\f", "\n")
-
-
-_EMPTY_HINT = "Leave the document out, or add text to it."
-_PARSERS: dict[DocumentFormat, Callable[[bytes], ParsedDocument]] = {
-    "markdown": lambda raw: markdown.parse_markdown(_decode(raw)),
-    "text": lambda raw: markdown.parse_plain_text(_decode(raw)),
-    "html": lambda raw: sandbox.run_parser("newton.content.webpage", _decode(raw).encode()),
-    "pdf": lambda raw: sandbox.run_parser("newton.content.pdf", raw),
+_TEXT_PARSERS: dict[DocumentFormat, Callable[[str], ParsedDocument]] = {
+    "markdown": markdown.parse_markdown,
+    "text": markdown.parse_plain_text,
+    "table": tables.parse_table,
+    "log": log_file.parse_log,
+    "notebook": structured_data.parse_notebook,
 }

@@ -99,6 +99,10 @@ class Frame(NamedModel):
     relevance_floor: Priority = Field(
         default=0.08, description="The minimum probability that a memory in the context is relevant to the input."
     )
+    fact_share: Priority = Field(
+        default=0.3,
+        description="The minimum probability of a fact as a share of the best fact's. 0: each fact counts by itself.",
+    )
     default_stakes: Stakes = Field(default="medium", description="The default stakes of a decision in this frame.")
     category: Text = Field(default="process", description="The default category of a decision in this frame.")
     censors: tuple[Text, ...] = Field(

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 
 from newton.content.frames import PACK_FILE, Frame, load_frames, overlay_frames
 from newton.content.layer_shares import LayerShares
+from newton.content.pack_hooks import MAX_HOOKS, PackHook
 from newton.content.package_data import data_folder
 from newton.content.profiles import FeatureWeights, Profile, get_profile
 from newton.content.yaml_models import NamedModel, StrictModel, check_name, get_by_name, list_folder, validate_model
@@ -71,6 +72,15 @@ class FramePack(NamedModel):
     entities: tuple[TypeName, ...] = Field(default=(), description="The types of entities to include.")
     relations: tuple[TypeName, ...] = Field(default=(), description="The types of relations to include.")
     questions: tuple[str, ...] = Field(default=(), max_length=2, description="Questions added to those of a frame.")
+    hooks: tuple[PackHook, ...] = Field(
+        default=(), max_length=MAX_HOOKS, description="Rules and functions that run at fixed points."
+    )
+
+    @model_validator(mode="after")
+    def _check_hook_names(self) -> "FramePack":
+        if len({hook.name for hook in self.hooks}) < len(self.hooks):
+            raise ValueError("has two hooks of one name")
+        return self
 
     def to_layer_shares(self, frame: Frame) -> LayerShares:
         """Return the shares of decisions, facts, procedures and episodes that correspond to the pack's budget.

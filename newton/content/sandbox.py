@@ -6,9 +6,11 @@ import resource
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
+from datetime import datetime
 from importlib import import_module
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from newton.content.sections import DocumentSection, ParsedDocument
 from newton.errors import InputError
@@ -24,18 +26,48 @@ class _DocumentParser(Protocol):
     def read(self, raw: bytes, /) -> ParsedDocument: ...
 
 
+class ParserStoppedError(Exception):
+    """Error of a document whose parser was ended by `stop_parsers`."""
+
+
+_running: set["subprocess.Popen[bytes]"] = set()
+_stopped: set["subprocess.Popen[bytes]"] = set()
+
+
+def stop_parsers() -> None:
+    """End the parsers that run now, because their documents are no longer wanted."""
+    for child in list(_running):
+        _stopped.add(child)
+        child.kill()
+
+
 def run_parser(
     module: str, raw: bytes, *, seconds: int = CPU_SECONDS, max_megabytes: int = MAX_MEGABYTES
 ) -> ParsedDocument:
     """Call the function `read` of a parser module in a subprocess, which takes about 0.1 s more; return the document.
 
-    Raises InputError if the parser fails or exceeds a limit.
+    Raises InputError if the parser fails or exceeds a limit, and ParserStoppedError after `stop_parsers`.
     """
     code = _CHILD_CODE.format(path=sys.path, arguments=(module, seconds, max_megabytes))
-    child = subprocess.run([sys.executable, "-I", "-c", code], input=raw, capture_output=True, check=False)
+    # of a session of its own, so that an interrupt from the terminal reaches only this process, which ends the child
+    with subprocess.Popen(
+        [sys.executable, "-I", "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    ) as child:
+        _running.add(child)
+        try:
+            output, errors = child.communicate(raw)
+        finally:
+            _running.discard(child)
     if child.returncode == 0:
-        return _decode_result(child.stdout)
-    message = child.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2][:200].rstrip(".")
+        return _decode_result(output)
+    if child.returncode == -signal.SIGKILL and child in _stopped:
+        _stopped.discard(child)
+        raise ParserStoppedError
+    message = errors.decode("utf-8", "replace").strip().rpartition("\n")[2][:200].rstrip(".")
     if child.returncode == -signal.SIGXCPU:
         raise InputError(
             f"the document takes more than {seconds} seconds to read.",
@@ -58,15 +90,29 @@ def serve(module: str, seconds: int, megabytes: int) -> None:
     logging.disable()
     try:
         parsed = cast("_DocumentParser", import_module(module)).read(sys.stdin.buffer.read())
-        result = {"title": parsed.title, "sections": parsed.sections}
+        result = {"title": parsed.title, "sections": parsed.sections, "date": parsed.date}
     except InputError as error:
         result = {"what": error.what, "hint": error.hint}
-    json.dump(result, sys.stdout)
+    json.dump(result, sys.stdout, default=datetime.isoformat)
 
 
 def _decode_result(output: bytes) -> ParsedDocument:
     result = json.loads(output)
     if "what" in result:
         raise InputError(result["what"], hint=result["hint"])
-    sections = tuple(DocumentSection(heading, tuple(paragraphs)) for heading, paragraphs in result["sections"])
-    return ParsedDocument(result["title"], sections)
+    return ParsedDocument(
+        result["title"], tuple(map(_decode_section, result["sections"])), _decode_date(result["date"])
+    )
+
+
+def _decode_section(fields: Sequence[Any]) -> DocumentSection:
+    section = DocumentSection._make(fields)
+    return section._replace(
+        paragraphs=tuple(section.paragraphs),
+        spans=tuple((first, last) for first, last in section.spans),
+        date=_decode_date(fields[-1]),
+    )
+
+
+def _decode_date(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None

@@ -16,6 +16,7 @@ from newton.dialogue import log, session_summary
 from newton.dialogue.messages import TRUST_OF_ROLE, Message, StoredMessage, describe_call
 from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes, summarize
 from newton.memory import store
+from newton.memory.hygiene import remove_prompt_marks
 from newton.memory.memory import NewMemory, Trust, WriteContext, digest, lowest_trust
 from newton.memory.representations import SUMMARY_TOKENS, make_short_forms, one_line, to_bullet
 from newton.memory.transitions import PlannedTransition, apply_transitions
@@ -244,7 +245,7 @@ class ArtifactWriter:
     ) -> list[Artifact]:
         line, memory_id = stored.message, memory_ids.get(stored.position)
         call = calls.get(line.tool_call_id or "")
-        tool = describe_call(call or ToolCall("", line.name or "no name", ""))
+        tool = remove_prompt_marks(describe_call(call or ToolCall("", line.name or "no name", "")))
         prefix = f"[{line.said_at:%Y-%m-%d}] output of a tool ({tool}): "
         size = max(self.sizes.chunk_tokens - self.ctx.count_tokens(to_bullet(prefix)), 8)
         limits = {"max_tokens": size, "overlap": self.sizes.overlap_tokens}
@@ -253,7 +254,7 @@ class ArtifactWriter:
             Artifact(
                 type="tools",
                 prefix=prefix,
-                text=text,
+                text=remove_prompt_marks(text),
                 max_tokens=self.sizes.chunk_tokens,
                 occurred_at=line.said_at,
                 trust=TRUST_OF_ROLE[line.role],

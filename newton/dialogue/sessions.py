@@ -1,5 +1,9 @@
-"""Sessions and their append-only messages. Each new message is also stored as a memory of the kind `exchange`."""
+"""Sessions and their append-only messages.
 
+Each new message is also stored as a memory of the kind `exchange`, and the result of a tool as an event.
+"""
+
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -8,13 +12,17 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue import log
+from newton.dialogue.artifact_storage.artifact_digest import DigestInput, render_digest
+from newton.dialogue.artifact_storage.artifact_recorder import ArtifactRecorder
 from newton.dialogue.artifacts import ArtifactWriter
+from newton.dialogue.brief import brief_store
 from newton.dialogue.compaction import entry_store
 from newton.dialogue.compaction.extractive_summary import RULES_VERSION, truncate_middle
-from newton.dialogue.messages import Message, StoredMessage, dump_calls, shorten_calls, to_memory
+from newton.dialogue.messages import Message, StoredMessage, dump_calls, shorten_calls, to_memory, to_observations
 from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
 from newton.dialogue.view import CompactionEntry
 from newton.errors import ConflictError, InputError, NotFoundError
+from newton.heart.events import event_store
 from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import TokenCounter, WriteContext
@@ -102,7 +110,11 @@ async def append(
     writer = ArtifactWriter(session_id=session_id, ctx=ctx, sizes=sizes)
     new_ids = {position: memory_id for position, memory_id in ids.items() if memory_id in new}
     await writer.add_tool_outputs(tx, exchanges, new_ids, calls)
-    trims = [entry for item in stored if (entry := trim_message(item, created_at=ctx.now, count_tokens=count))]
+    await brief_store.read_messages(tx, stored, new_ids, session_id=session_id, ctx=ctx)
+    await event_store.record_events(tx, to_observations(exchanges, new_ids, calls), ctx=ctx)
+    digests = await ArtifactRecorder(session_id=session_id, ctx=ctx).record(tx, stored, calls)
+    # in a thread: the digest of a very long text takes a second
+    trims = await asyncio.to_thread(_trim_messages, stored, digests, created_at=ctx.now, count_tokens=count)
     await entry_store.insert(tx, trims, agent_id=ctx.agent_id, session_id=session_id)
     return stored
 
@@ -143,8 +155,27 @@ async def _match_tool_results(
     return answered
 
 
-def trim_message(stored: StoredMessage, *, created_at: datetime, count_tokens: TokenCounter) -> CompactionEntry | None:
-    """Return a short form, as a compaction entry, of a message that is too long to be sent whole; else None. Pure."""
+def _trim_messages(
+    stored: Sequence[StoredMessage],
+    digests: Mapping[int, DigestInput],
+    *,
+    created_at: datetime,
+    count_tokens: TokenCounter,
+) -> list[CompactionEntry]:
+    trims = [
+        trim_message(item, digests.get(item.position), created_at=created_at, count_tokens=count_tokens)
+        for item in stored
+    ]
+    return [entry for entry in trims if entry]
+
+
+def trim_message(
+    stored: StoredMessage, digest: DigestInput | None, *, created_at: datetime, count_tokens: TokenCounter
+) -> CompactionEntry | None:
+    """Return a short form, as a compaction entry, of a message that is too long to be sent whole; else None. Pure.
+
+    It is the digest of the artifact that holds the text or, without one, the beginning and the end of the text.
+    """
     line = stored.message
     trigger, limit = TRIM_TOOL_TOKENS if line.role == "tool" else TRIM_TOKENS
     call_tokens = _count_call_tokens(line.calls, count_tokens)
@@ -153,7 +184,11 @@ def trim_message(stored: StoredMessage, *, created_at: datetime, count_tokens: T
         return None
     text = line.content or SHORTENED_CALL_NOTE
     if text_tokens > trigger:
-        text = truncate_middle(line.content, max_tokens=limit, count_tokens=count_tokens)
+        text = (
+            render_digest(digest, max_tokens=limit, count_tokens=count_tokens)
+            if digest
+            else truncate_middle(line.content, max_tokens=limit, count_tokens=count_tokens)
+        )
     tokens = count_tokens(text) + _count_call_tokens(shorten_calls(line.calls), count_tokens)
     if tokens >= stored.tokens:
         return None

@@ -3,11 +3,13 @@
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import NamedTuple
 
-from newton.content.sections import DocumentSection
+from newton.content.sections import UNKNOWN_SPAN, DocumentSection, LineSpan
 from newton.memory.memory import TokenCounter
+from newton.memory.representations import one_line
 
 CHUNK_TOKENS = 300
 OVERLAP_TOKENS = 50
@@ -20,11 +22,17 @@ _SENTENCE_END = re.compile(r"(?:[.!?…][\"'”’»)\]]*(?=\s)|[。！？][”�
 
 
 class TextChunk(NamedTuple):
-    """A chunk of a document. `tokens` counts `text` without `heading`."""
+    """A chunk of a document. `tokens` counts `text` without `heading`.
+
+    `location` is its position in the document, such as "page 3" or "lines 10-42"; "" if it is unknown. `date` is the
+    date of the text itself, such as that of an e-mail.
+    """
 
     heading: str
     text: str
     tokens: int
+    location: str = ""
+    date: datetime | None = None
 
 
 class _Unit(NamedTuple):
@@ -33,6 +41,7 @@ class _Unit(NamedTuple):
     before: str
     text: str
     tokens: int
+    lines: LineSpan = UNKNOWN_SPAN
 
     @property
     def cost(self) -> int:
@@ -64,13 +73,14 @@ def split_passages(
 
     A chunk begins with up to `overlap` tokens of sentences from the end of the previous chunk of its section. Each
     section is split by itself, so an edit changes only the chunks of the edited section; short sections are not merged.
-    A paragraph that is too long is split into sentences and lines, and a sentence that is too long into words. Raises
-    ValueError for an invalid size or overlap.
+    A paragraph that is too long is split into sentences and lines, and a sentence that is too long into words. The
+    text that a section repeats begins each of its chunks and counts as part of them. Raises ValueError for an invalid
+    size or overlap.
     """
     if size < 8 or not 0 <= overlap < size:
         raise ValueError("size must be at least 8 tokens, and overlap smaller than size")
-    cutter = _SectionSplitter(count_tokens=count_tokens, size=size, overlap=overlap)
-    return [TextChunk(section.heading, cut.text, cut.tokens) for section in sections for cut in cutter.split(section)]
+    splitter = _SectionSplitter(count_tokens=count_tokens, size=size, overlap=overlap)
+    return [chunk for section in sections for chunk in splitter.split_section(section)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,9 +88,32 @@ class _SectionSplitter:
     count_tokens: TokenCounter
     size: int
     overlap: int
+    by_line: bool = False
+
+    def split_section(self, section: DocumentSection) -> Iterator[TextChunk]:
+        repeated = self._fit_repeated(section.repeated)
+        room = self.size - (self.count_tokens(repeated) if repeated else 0)
+        overlap = 0 if section.by_line else min(self.overlap, room - 1)
+        splitter = replace(self, size=room, overlap=overlap, by_line=section.by_line)
+        for draft in splitter.split(section):
+            lines = [unit.lines for unit in draft.units if unit.lines[0]]
+            first, last = (min(lines)[0], max(end for _, end in lines)) if lines else UNKNOWN_SPAN
+            text = repeated + draft.text
+            tokens = self.count_tokens(text) if repeated else draft.tokens
+            yield TextChunk(section.heading, text, tokens, section.locate(first, last), section.date)
+
+    def _fit_repeated(self, repeated: str) -> str:
+        """Return the repeated text with a line end, cut so that it leaves half of each chunk, and room for a token."""
+        if not repeated:
+            return ""
+        half = replace(self, size=max(self.size // 2 - 1, 1), by_line=True)
+        unit = next(half._split_to_fit("", one_line(repeated)))
+        return f"{unit.text}\n"
 
     def split(self, section: DocumentSection) -> list[_DraftChunk]:
-        blocks = deque(block for paragraph in section.paragraphs for block in self._to_blocks(paragraph))
+        spans = section.spans or (UNKNOWN_SPAN,) * len(section.paragraphs)
+        pairs = zip(section.paragraphs, spans, strict=True)
+        blocks = deque(block for paragraph, span in pairs for block in self._to_blocks(paragraph, span))
         chunks: list[_DraftChunk] = []
         while blocks:
             chunks.append(self._fill_chunk(self._overlap_of(chunks[-1]) if chunks else [], blocks))
@@ -135,17 +168,25 @@ class _SectionSplitter:
         tokens = self.count_tokens(text)
         return chunks if tokens > self.size else [*others, _DraftChunk(units, before.overlap_units, text, tokens)]
 
-    def _to_blocks(self, paragraph: str) -> list[_Block]:
-        units = list(self._iter_units(paragraph))
+    def _to_blocks(self, paragraph: str, span: LineSpan) -> list[_Block]:
+        units = list(self._iter_units(paragraph, span))
         return [units] if _token_cost(units) <= self.size else [[unit] for unit in units]
 
-    def _iter_units(self, paragraph: str) -> Iterator[_Unit]:
-        before = "\n\n"
-        for line in paragraph.split("\n"):
-            for space, sentence in _split_sentences(line.rstrip()):
-                yield from self._split_to_fit(before or space, sentence)
+    def _iter_units(self, paragraph: str, span: LineSpan) -> Iterator[_Unit]:
+        before, lines = "\n" if self.by_line else "\n\n", paragraph.split("\n")
+        # the lines of a paragraph of prose are joined, so that only their range is known
+        is_exact = span[0] and span[1] - span[0] + 1 == len(lines)
+        for number, line in enumerate(lines, span[0]):
+            at = (number, number) if is_exact else span
+            for space, sentence in self._split_line(line.rstrip()):
+                yield from (unit._replace(lines=at) for unit in self._split_to_fit(before or space, sentence))
                 before = ""
             before = (before + "\n")[:_MAX_SEPARATOR_CHARACTERS]
+
+    def _split_line(self, line: str) -> Iterable[tuple[str, str]]:
+        if self.by_line:
+            return [("", line)] if line.strip() else []
+        return _split_sentences(line)
 
     def _split_to_fit(self, before: str, text: str) -> Iterator[_Unit]:
         """Yield the text as one unit if it fits into a chunk, otherwise as several units that do.

@@ -1,8 +1,8 @@
 """Documents, whose text is stored as passages. Another ingestion of a document replaces only changed passages."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -14,23 +14,31 @@ from newton.heart.chunking import TextChunk
 from newton.ids import new_id
 from newton.memory import store
 from newton.memory.forgetting import forget
-from newton.memory.memory import ARCHIVED, NewMemory, WriteContext, digest
+from newton.memory.memory import ARCHIVED, NewMemory, ShortForms, WriteContext, digest
 from newton.memory.quarantine import UNTRUSTED_TIERS
-from newton.memory.representations import make_long_forms, make_short_forms, one_line
+from newton.memory.representations import MICRO_TOKENS, make_long_forms, make_short_forms, one_line
+from newton.memory.store import MemoryUpdate
 from newton.memory.transitions import PlannedTransition, apply_transitions
 
 SQL = load("newton.heart", "documents.sql")
 
 MAX_TITLE_CHARACTERS = 60  # of the title that begins the short forms of each passage
+MAX_LOCATION_CHARACTERS = 60  # of the location after it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentSource:
-    """A document to ingest. `ref` identifies the document when it is ingested again."""
+    """A document to ingest. `ref` identifies the document when it is ingested again.
+
+    `source_hash` identifies the content of a file and how it is read. `dated_at` is when the document was written or
+    last changed; None if that is unknown.
+    """
 
     ref: str
     title: str
     format: str
+    source_hash: bytes | None = None
+    dated_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,22 +52,30 @@ class IngestResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentSummary:
-    """A document with the time of its last ingestion and the number of its current passages."""
+    """A document with the time of its last ingestion and the number of its current passages.
+
+    `dated_at` is when the document was written or last changed; None if that is unknown.
+    """
 
     document_id: UUID
     ref: str
     title: str
     format: str
+    dated_at: datetime | None
     ingested_at: datetime
     passages: int
 
 
 class DocumentPassage(NamedTuple):
-    """A passage of a document. Its state is SUPERSEDED if the document no longer contains it."""
+    """A passage of a document. Its state is SUPERSEDED if the document no longer contains it.
+
+    `position` is its number, from 0, and `location` where the document has it, such as "page 3"; "" if unknown.
+    """
 
     memory_id: UUID
     position: int
     heading: str
+    location: str
     state: str
     quarantined: bool
     text: str
@@ -73,6 +89,7 @@ class DocumentDetail:
     ref: str
     title: str
     format: str
+    dated_at: datetime | None
     ingested_at: datetime
     passages: Sequence[DocumentPassage]
 
@@ -81,6 +98,23 @@ class _StoredPassage(NamedTuple):
     memory_id: UUID
     state: str
     quarantined: bool
+    location: str
+
+
+async def count_unchanged(tx: Tx, source: DocumentSource, *, ctx: WriteContext) -> int | None:
+    """Return the number of passages of a document whose file was read before and has not changed.
+
+    Return None if it must be read again: it has changed, a passage is missing, or the context releases its passages
+    from quarantine.
+    """
+    row = await SQL["count_unchanged"].fetch_one(
+        tx,
+        agent_id=ctx.agent_id,
+        ref=source.ref,
+        source_hash=source.source_hash,
+        trusted=ctx.trust not in UNTRUSTED_TIERS,
+    )
+    return row["passage_count"] if row else None
 
 
 async def replace_passages(
@@ -88,29 +122,22 @@ async def replace_passages(
 ) -> IngestResult:
     """Store the chunks of a document as its passages, in place of its former passages.
 
-    Unchanged passages keep their memory ids. Passages that the document no longer contains are superseded.
+    Unchanged passages keep their memory ids, also at another position. Passages that the document no longer contains
+    are superseded.
     """
     agent_id = ctx.agent_id
     await SQL["lock_document"].execute(tx, agent_id=agent_id, ref=source.ref)
     hashes = _passage_hashes(source, chunks)
-    content_hash = digest(*(passage_hash.hex() for passage_hash in hashes))
+    content_hash = digest(*(passage_hash.hex() for passage_hash in hashes), *(chunk.location for chunk in chunks))
     row = await SQL["find_document"].fetch_one(tx, agent_id=agent_id, ref=source.ref)
     trusted = ctx.trust not in UNTRUSTED_TIERS
     if row and row["content_hash"] == content_hash and not trusted:
         return IngestResult(0, len(chunks), 0)
     document_id = row["document_id"] if row else new_id()
-    await SQL["upsert_document"].execute(
-        tx,
-        agent_id=agent_id,
-        document_id=document_id,
-        ref=source.ref,
-        title=source.title,
-        format=source.format,
-        content_hash=content_hash,
-        now=ctx.now,
-    )
+    fields = {**asdict(source), "content_hash": content_hash, "passages": len(chunks), "now": ctx.now}
+    await SQL["upsert_document"].execute(tx, agent_id=agent_id, document_id=document_id, **fields)
     rows = await SQL["list_passages"].fetch_all(tx, agent_id=agent_id, document_id=document_id)
-    known = {row["content_hash"]: _StoredPassage(row["memory_id"], row["state"], row["quarantined"]) for row in rows}
+    known = {row[0]: _StoredPassage(*row[1:]) for row in rows}
     new = {
         position: _to_new_memory(source, chunk, passage_hash, ctx=ctx)
         for position, (chunk, passage_hash) in enumerate(zip(chunks, hashes, strict=True))
@@ -124,9 +151,11 @@ async def replace_passages(
         memory_ids=[memory.memory_id for memory in new.values()],
         positions=list(new),
         headings=[chunks[position].heading for position in new],
+        locations=[chunks[position].location for position in new],
     )
     kept = {known[h].memory_id: position for position, h in enumerate(hashes) if h in known}
-    await SQL["reorder_passages"].execute(tx, agent_id=agent_id, memory_ids=list(kept), positions=list(kept.values()))
+    locations = {passage.memory_id: passage.location for passage in known.values()}
+    await _move_passages(tx, source, {i: (n, chunks[n]) for i, n in kept.items()}, locations, ctx=ctx)
     changed = await apply_transitions(tx, _plan_transitions(known.values(), kept.keys()), ctx=ctx)
     if trusted:
         await apply_transitions(tx, _plan_releases(known.values(), kept.keys()), ctx=ctx)
@@ -136,6 +165,35 @@ async def replace_passages(
 async def list_documents(tx: Tx, *, agent_id: UUID) -> list[DocumentSummary]:
     """Return every document, sorted by `ref`."""
     return [DocumentSummary(**row) for row in await SQL["list_documents"].fetch_all(tx, agent_id=agent_id)]
+
+
+async def _move_passages(
+    tx: Tx,
+    source: DocumentSource,
+    kept: Mapping[UUID, tuple[int, TextChunk]],
+    locations: Mapping[UUID, str],
+    *,
+    ctx: WriteContext,
+) -> None:
+    """Store the positions of kept passages, and the label of each one whose location has changed."""
+    await SQL["reorder_passages"].execute(
+        tx,
+        agent_id=ctx.agent_id,
+        memory_ids=list(kept),
+        positions=[position for position, _ in kept.values()],
+        locations=[chunk.location for _, chunk in kept.values()],
+    )
+    moved = {memory_id: chunk for memory_id, (_, chunk) in kept.items() if chunk.location != locations[memory_id]}
+    if updates := [MemoryUpdate(memory_id=i, forms=_make_forms(source, chunk, ctx)) for i, chunk in moved.items()]:
+        await store.update_memories(tx, updates, ctx=ctx)
+
+
+async def find_document_id(tx: Tx, ref: str, *, agent_id: UUID) -> UUID:
+    """Return the id of the document with this `ref`. Raises NotFoundError."""
+    row = await SQL["find_document"].fetch_one(tx, agent_id=agent_id, ref=ref)
+    if row is None:
+        raise NotFoundError(f"There is no document {ref!r}.", hint="`newton documents` lists the documents.")
+    return row["document_id"]
 
 
 async def read_document(tx: Tx, document_ref: str, *, agent_id: UUID) -> DocumentDetail:
@@ -163,11 +221,16 @@ async def delete_document(tx: Tx, document: DocumentDetail, *, reason: str, ctx:
 
 
 def _passage_hashes(source: DocumentSource, chunks: Sequence[TextChunk]) -> list[bytes]:
-    """Return a hash for each chunk, by its heading, its text and the number of equal chunks before it."""
+    """Return a hash for each chunk, by its heading, its text and the number of equal chunks before it.
+
+    The length of its location is part of the hash: the sizes of the forms of a passage include its label, and are not
+    computed again when only its position changes.
+    """
     occurrences: Counter[tuple[str, str]] = Counter()
     hashes: list[bytes] = []
     for chunk in chunks:
-        hashes.append(digest(source.ref, chunk.heading, chunk.text, str(occurrences[chunk.heading, chunk.text])))
+        number, length = str(occurrences[chunk.heading, chunk.text]), str(len(_make_label(source, chunk)))
+        hashes.append(digest(source.ref, chunk.heading, chunk.text, number, length))
         occurrences[chunk.heading, chunk.text] += 1
     return hashes
 
@@ -175,7 +238,7 @@ def _passage_hashes(source: DocumentSource, chunks: Sequence[TextChunk]) -> list
 def _plan_transitions(passages: Iterable[_StoredPassage], present: Set[UUID]) -> list[PlannedTransition]:
     """Plan to supersede passages that the document no longer contains, and to restore passages that have returned."""
     steps: list[PlannedTransition] = []
-    for memory_id, state, _ in passages:
+    for memory_id, state, _, _ in passages:
         if memory_id not in present and state != "SUPERSEDED":
             reason = "the document no longer contains it"
             steps.append(PlannedTransition(memory_id, "replaced", state, "SUPERSEDED", reason))
@@ -196,18 +259,38 @@ def _plan_releases(passages: Iterable[_StoredPassage], present: Set[UUID]) -> li
     ]
 
 
+def _make_label(source: DocumentSource, chunk: TextChunk) -> str:
+    """Return the prefix of the forms of a passage: the title of its document, its location and its date."""
+    parts = (_shorten(one_line(source.title), MAX_TITLE_CHARACTERS), _shorten(chunk.location, MAX_LOCATION_CHARACTERS))
+    day = f"{chunk.date:%Y-%m-%d}" if chunk.date else ""
+    return f"[{', '.join(filter(None, (*parts, day)))}] "
+
+
+def _shorten(text: str, max_characters: int) -> str:
+    return text if len(text) <= max_characters else text[:max_characters].rsplit(" ", 1)[0] + " …"
+
+
+def _make_forms(source: DocumentSource, chunk: TextChunk, ctx: WriteContext) -> ShortForms:
+    """Return the short forms of a passage. The micro form has no location, which would fill it."""
+    forms = make_short_forms(chunk.text, count_tokens=ctx.count_tokens, prefix=_make_label(source, chunk))
+    if not chunk.location and chunk.date is None:
+        return forms
+    title = f"[{_shorten(one_line(source.title), MAX_TITLE_CHARACTERS)}] "
+    short = make_short_forms(chunk.text, count_tokens=ctx.count_tokens, prefix=title, max_tokens=MICRO_TOKENS)
+    return replace(forms, micro=short.micro, micro_tokens=short.micro_tokens)
+
+
 def _to_new_memory(source: DocumentSource, chunk: TextChunk, content_hash: bytes, *, ctx: WriteContext) -> NewMemory:
-    title = one_line(source.title)
-    label = title if len(title) <= MAX_TITLE_CHARACTERS else title[:MAX_TITLE_CHARACTERS].rsplit(" ", 1)[0] + " …"
-    heading = " ".join(part for part in (title, one_line(chunk.heading)) if part)
+    heading = " ".join(part for part in (one_line(source.title), one_line(chunk.heading)) if part)
+    label = _make_label(source, chunk)
     return NewMemory(
         kind="passage",
-        forms=make_short_forms(chunk.text, count_tokens=ctx.count_tokens, prefix=f"[{label}] "),
-        long_forms=make_long_forms(chunk.text, count_tokens=ctx.count_tokens, prefix=f"[{label}] "),
+        forms=_make_forms(source, chunk, ctx),
+        long_forms=make_long_forms(chunk.text, count_tokens=ctx.count_tokens, prefix=label),
         full_text=chunk.text,
         indexed_text=f"{heading}\n{chunk.text}",
         embedding_text=f"{heading}: {one_line(chunk.text)}",
-        occurred_at=ctx.now,
+        occurred_at=chunk.date or ctx.now,
         ctx=ctx,
         content_hash=content_hash,
     )

@@ -7,43 +7,66 @@ select document_id, content_hash
 from heart.documents
 where agent_id = $1 and ref = $2;
 
--- name: upsert_document(agent_id, document_id, ref, title, format, content_hash, now)
-insert into heart.documents (agent_id, document_id, ref, title, format, content_hash, ingested_at)
-values ($1, $2, $3, $4, $5, $6, $7)
+-- name: count_unchanged(agent_id, ref, source_hash, trusted)
+-- The number of passages of a document that was read from the same file; no row if any of them is missing or, for a
+-- trusted reader, in quarantine.
+select d.passage_count
+from heart.documents as d
+where
+    d.agent_id = $1
+    and d.ref = $2
+    and d.source_hash = $3
+    and d.passage_count = (
+        select count(*)
+        from heart.passages as p
+        join memory.memories as m on m.agent_id = $1 and m.memory_id = p.memory_id
+        where
+            p.agent_id = $1
+            and p.document_id = d.document_id
+            and m.state <> 'SUPERSEDED'
+            and not (m.quarantined and $4::boolean)
+    );
+
+-- name: upsert_document(agent_id, document_id, ref, title, format, content_hash, source_hash, passages, dated_at, now)
+insert into heart.documents (
+    agent_id, document_id, ref, title, format, content_hash, source_hash, passage_count, dated_at, ingested_at
+)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 on conflict (agent_id, ref) do update
 set title = excluded.title, format = excluded.format, content_hash = excluded.content_hash,
+source_hash = excluded.source_hash, passage_count = excluded.passage_count, dated_at = excluded.dated_at,
 ingested_at = excluded.ingested_at;
 
 -- name: list_passages(agent_id, document_id)
-select m.memory_id, m.content_hash, m.state, m.quarantined
+select m.content_hash, m.memory_id, m.state, m.quarantined, p.location
 from heart.passages as p
 join memory.memories as m on m.agent_id = $1 and m.memory_id = p.memory_id
 where p.agent_id = $1 and p.document_id = $2;
 
--- name: insert_passages(agent_id, document_id, memory_ids, positions, headings)
-insert into heart.passages (agent_id, memory_id, document_id, position, heading)
-select $1, p.memory_id, $2, p.position, p.heading
-from unnest($3::uuid[], $4::integer[], $5::text[]) as p (memory_id, position, heading);
+-- name: insert_passages(agent_id, document_id, memory_ids, positions, headings, locations)
+insert into heart.passages (agent_id, memory_id, document_id, position, heading, location)
+select $1, p.memory_id, $2, p.position, p.heading, p.location
+from unnest($3::uuid[], $4::integer[], $5::text[], $6::text[]) as p (memory_id, position, heading, location);
 
--- name: reorder_passages(agent_id, memory_ids, positions)
+-- name: reorder_passages(agent_id, memory_ids, positions, locations)
 update heart.passages as p
-set position = g.position
-from unnest($2::uuid[], $3::integer[]) as g (memory_id, position)
-where p.agent_id = $1 and p.memory_id = g.memory_id and p.position <> g.position;
+set position = g.position, location = g.location
+from unnest($2::uuid[], $3::integer[], $4::text[]) as g (memory_id, position, location)
+where p.agent_id = $1 and p.memory_id = g.memory_id and (p.position, p.location) <> (g.position, g.location);
 
 -- name: list_documents(agent_id)
 select
-    d.document_id, d.ref, d.title, d.format, d.ingested_at, count(m.memory_id)::integer as passages
+    d.document_id, d.ref, d.title, d.format, d.dated_at, d.ingested_at, count(m.memory_id)::integer as passages
 from heart.documents as d
 left join heart.passages as p on p.agent_id = $1 and p.document_id = d.document_id
 left join memory.memories as m on m.agent_id = $1 and m.memory_id = p.memory_id and m.state = 'ACTIVE'
 where d.agent_id = $1
-group by d.document_id, d.ref, d.title, d.format, d.ingested_at
+group by d.document_id, d.ref, d.title, d.format, d.dated_at, d.ingested_at
 order by d.ref;
 
 -- name: resolve_document(agent_id, document_ref)
 -- By its ref, its whole id, or at least six digits of the end of its id.
-select d.document_id, d.ref, d.title, d.format, d.ingested_at
+select d.document_id, d.ref, d.title, d.format, d.dated_at, d.ingested_at
 from heart.documents as d
 where
     d.agent_id = $1
@@ -57,7 +80,7 @@ where
 limit 2;
 
 -- name: read_passages(agent_id, document_id)
-select p.memory_id, p.position, p.heading, m.state, m.quarantined, m.full_text as text
+select p.memory_id, p.position, p.heading, p.location, m.state, m.quarantined, m.full_text as text
 from heart.passages as p
 join memory.memories as m on m.agent_id = $1 and m.memory_id = p.memory_id
 where p.agent_id = $1 and p.document_id = $2

@@ -13,6 +13,8 @@ from newton.memory.memory import WriteContext
 
 SQL = load("newton.memory", "forgetting.sql")
 
+# Kinds that are computed from a message, without a request, and contain nothing of their own.
+COMPUTED_KINDS = frozenset({"artifact", "event"})
 MAX_NAMED_DERIVED = 3  # derived memories that a refusal names
 
 
@@ -45,8 +47,8 @@ async def find_derived(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) ->
 async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, reason: str, ctx: WriteContext) -> list[UUID]:
     """Delete memories and return the ids of all that were deleted.
 
-    With `derived`, memories derived from them are also deleted. Artifacts derived from them, and entities and relations
-    for which no other evidence remains, are always deleted. Raises NotFoundError for an unknown id. Raises
+    With `derived`, memories derived from them are also deleted. Artifacts and events made of them, and entities and
+    relations for which no other evidence remains, are always deleted. Raises NotFoundError for an unknown id. Raises
     ConflictError for a decision and, without `derived`, if another memory was derived from them.
     """
     # an entity that another transaction is about to mention must not be deleted as an orphan
@@ -57,8 +59,7 @@ async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, reason: s
             f"There is no memory {missing.pop()}.", hint="`newton recall … --json` shows the ids of memories."
         )
     derivatives = await SQL["find_derived"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
-    # artifacts are computed automatically and contain nothing of their own
-    if (remaining := [row for row in derivatives if row["kind"] != "artifact"]) and not derived:
+    if (remaining := [row for row in derivatives if row["kind"] not in COMPUTED_KINDS]) and not derived:
         named = "; ".join(f"{row['kind']} {row['memory_id']}: {row['micro']}" for row in remaining[:MAX_NAMED_DERIVED])
         raise ConflictError(
             f"{len(remaining)} memories are derived from what is to be forgotten ({named}).",

@@ -11,6 +11,7 @@ from newton.db.pool import Database, Tx
 from newton.db.queries import load
 from newton.errors import ProviderError
 from newton.ids import derive_model_id
+from newton.memory.memory import Kind
 from newton.memory.reembedding import embed_texts, make_window_arguments, read_active_model, split_vectors
 
 if TYPE_CHECKING:
@@ -20,6 +21,25 @@ SQL = load("newton.memory", "outbox.sql")
 
 BATCH = 256
 MAX_ATTEMPTS = 8  # to embed a text; `newton doctor` shows texts that failed as often
+
+
+STOPPED = "it was stopped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainControl:
+    """Observation and interruption of a pass.
+
+    After each batch of `batch` memories, `on_progress` is called with the number of memories that were embedded in it.
+    The pass ends before the next batch once `is_stopped` returns True.
+    """
+
+    batch: int = BATCH
+    on_progress: Callable[[int], None] = lambda embedded: None
+    is_stopped: Callable[[], bool] = lambda: False
+
+
+RUN_TO_THE_END = DrainControl()
 
 
 class PendingText(NamedTuple):
@@ -72,10 +92,12 @@ class EmbeddingOutbox:
         self._model = derive_model_id(embedder.identity)
         self._registered = False
 
-    async def drain(self, *, limit: int | None = None, on_progress: Callable[[int], None] | None = None) -> DrainResult:
-        """Embed up to `limit` waiting memories, in batches.
+    async def drain(
+        self, *, limit: int | None = None, excluded: Sequence[Kind] = (), control: DrainControl = RUN_TO_THE_END
+    ) -> DrainResult:
+        """Embed up to `limit` waiting memories in batches, the oldest first; None embeds all.
 
-        After each batch, `on_progress` is called with the number of memories that were embedded in it.
+        Memories of the `excluded` kinds go on waiting.
         """
         embedded = failed = 0
         after = UUID(int=0)
@@ -84,7 +106,10 @@ class EmbeddingOutbox:
         if active not in (None, self._embedder.identity):
             return DrainResult(0, 0, f"the active embedding model is {active}; `newton reembed` changes it")
         while limit is None or embedded + failed < limit:
-            batch = await self._next_batch(after, BATCH if limit is None else min(BATCH, limit - embedded - failed))
+            if control.is_stopped():
+                return DrainResult(embedded, failed, stopped_by=STOPPED)
+            size = control.batch if limit is None else min(control.batch, limit - embedded - failed)
+            batch = await self._next_batch(after, size, excluded)
             if not batch:
                 break
             after = batch[-1].memory_id
@@ -93,14 +118,18 @@ class EmbeddingOutbox:
             except ProviderError as error:
                 return DrainResult(embedded, failed, stopped_by=error.what)
             embedded, failed = embedded + stored, failed + len(batch) - stored
-            if on_progress:
-                on_progress(stored)
+            control.on_progress(stored)
         return DrainResult(embedded, failed)
 
-    async def _next_batch(self, after: UUID, limit: int) -> list[PendingText]:
+    async def _next_batch(self, after: UUID, limit: int, excluded: Sequence[Kind]) -> list[PendingText]:
         async with self._db.transaction(self._agent) as tx:
             rows = await SQL["list_waiting"].fetch_all(
-                tx, agent_id=self._agent, after=after, max_rows=limit, attempts=MAX_ATTEMPTS
+                tx,
+                agent_id=self._agent,
+                after=after,
+                max_rows=limit,
+                attempts=MAX_ATTEMPTS,
+                excluded_kinds=list(excluded),
             )
         return [PendingText(*row) for row in rows]
 

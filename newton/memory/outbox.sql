@@ -1,4 +1,4 @@
--- name: list_waiting(agent_id, after, max_rows, attempts)
+-- name: list_waiting(agent_id, after, max_rows, attempts, excluded_kinds)
 -- Each with the texts of its windows, in order.
 select
     o.memory_id,
@@ -11,7 +11,7 @@ select
     ) as windows
 from memory.outbox as o
 join memory.memories as m on m.agent_id = $1 and m.memory_id = o.memory_id
-where o.agent_id = $1 and o.memory_id > $2 and o.attempts < $4
+where o.agent_id = $1 and o.memory_id > $2 and o.attempts < $4 and m.kind <> all($5::text[])
 order by o.memory_id
 limit $3;
 

@@ -32,9 +32,9 @@ class RankingWeights:
     """The weights of the kinds of evidence for a memory. A weight of 0 disables the search for this evidence.
 
     `similarity` multiplies the cosine, `lexical` the share of the best possible BM25. `neighbours` are the factors for
-    messages one, two, … positions away in the same thread. `speaker` is added if the input names the speaker, and
-    `thread` to messages of preferred threads. `time_range` is the weight of a match in time, against 1 for all other
-    evidence. Memories of `excluded_kinds` are not searched.
+    messages one, two, … positions away in the same thread. `speaker` is added if the input names the speaker, `thread`
+    to messages of preferred threads, and `task` to memories of the current task. `time_range` is the weight of a match
+    in time, against 1 for all other evidence. Memories of `excluded_kinds` are not searched.
     """
 
     similarity: float = 1.0
@@ -42,12 +42,34 @@ class RankingWeights:
     neighbours: tuple[float, ...] = (0.5, 0.25)
     speaker: float = 0.15
     thread: float = 0.15
+    task: float = 0.3
     time_range: float = 0.35
     excluded_kinds: frozenset[Kind] = frozenset()
 
 
 DEFAULT_WEIGHTS = RankingWeights()
 TIME_FIRST = 2.0  # as `time_range`: matches in time come before all others
+
+
+class PreferredMemories(NamedTuple):
+    """Memories that rank higher than others: messages of `threads`, and what belongs to the current task.
+
+    The latter are messages in `ranges`, each a thread with its first and last position, and memories with these `ids`.
+    """
+
+    threads: AbstractSet[UUID] = frozenset()
+    ranges: Sequence[tuple[UUID, int, int]] = ()
+    ids: AbstractSet[UUID] = frozenset()
+
+    def is_of_task(self, hit: "SearchHit") -> bool:
+        """Return True if a hit belongs to the current task."""
+        return hit.memory_id in self.ids or any(
+            hit.kind == "exchange" and hit.thread_id == thread_id and first <= (hit.position or 0) <= last
+            for thread_id, first, last in self.ranges
+        )
+
+
+NO_PREFERENCE = PreferredMemories()
 
 
 class SearchHit(NamedTuple):
@@ -97,11 +119,11 @@ def score_relevance(
     hits: Sequence[SearchHit],
     weights: RankingWeights = DEFAULT_WEIGHTS,
     speakers: AbstractSet[str] = frozenset(),
-    threads: AbstractSet[UUID] = frozenset(),
+    preferred: PreferredMemories = NO_PREFERENCE,
 ) -> list[float]:
     """Return the relevance of each hit to an input that names `speakers`. The scale is arbitrary.
 
-    Messages of the preferred `threads` rank higher. Neighbouring messages add evidence, because a short message often
+    The `preferred` memories rank higher. Neighbouring messages add evidence, because a short message often
     answers the one before it and means little alone.
     """
     own = _evidence_scores(hits, weights)
@@ -110,7 +132,8 @@ def score_relevance(
         score
         + _neighbour_score(hit, by_position, weights)
         + (weights.speaker if hit.speaker in speakers else 0.0)
-        + (weights.thread if hit.thread_id in threads else 0.0)
+        + (weights.thread if hit.thread_id in preferred.threads else 0.0)
+        + (weights.task if preferred.is_of_task(hit) else 0.0)
         for hit, score in zip(hits, own, strict=True)
     ]
 
@@ -134,15 +157,15 @@ def select_best(
     weights: RankingWeights = DEFAULT_WEIGHTS,
     text: str = "",
     in_range: AbstractSet[UUID] = frozenset(),
-    threads: AbstractSet[UUID] = frozenset(),
+    preferred: PreferredMemories = NO_PREFERENCE,
 ) -> dict[UUID, tuple[float, float, float]]:
     """Return cosine, lexical share and relevance of the most relevant hits by id, within the limit of each kind.
 
-    The memories `in_range` match the requested time. Messages of the `threads` are preferred.
+    The memories `in_range` match the requested time. The `preferred` ones rank higher.
     """
     remaining = dict(limits)
     speakers = find_named_speakers(text, {hit.speaker for hit in hits})
-    relevance = normalize_by_max(score_relevance(hits, weights, speakers, threads))
+    relevance = normalize_by_max(score_relevance(hits, weights, speakers, preferred))
     if in_range:
         relevance = blend_time_match(relevance, [hit.memory_id in in_range for hit in hits], weights)
     best: dict[UUID, tuple[float, float, float]] = {}

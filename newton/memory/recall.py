@@ -18,7 +18,7 @@ from newton.errors import ProviderError
 from newton.ids import derive_model_id
 from newton.memory import time_search
 from newton.memory.as_of import read_as_of
-from newton.memory.memory import Kind, past_reason
+from newton.memory.memory import KINDS, Kind, past_reason
 from newton.memory.question_detection import find_measures
 from newton.memory.ranking import SearchHit, find_neighbours, select_best
 from newton.memory.reembedding import read_active_model
@@ -133,7 +133,7 @@ def has_too_many_duplicates(
 
 async def _limit_to_moment(search: MemorySearch, moment: datetime) -> MemorySearch:
     async with search.db.transaction(search.agent_id) as tx:
-        quarantined, past = search.include_quarantined, list(search.excluded_states)
+        quarantined, past = list(search.quarantined_kinds), list(search.excluded_states)
         rows = await SQL["list_hidden_at"].fetch_all(
             tx, agent_id=search.agent_id, moment=moment, quarantined=quarantined, past_states=past
         )
@@ -144,7 +144,7 @@ async def _limit_to_moment(search: MemorySearch, moment: datetime) -> MemorySear
         excluded_ids=[*search.excluded_ids, *(row[0] for row in rows)],
         uncounted_ids=[*search.uncounted_ids, *(row[0] for row in rows if row["is_later"])],
         superseded_ids=superseded,
-        include_quarantined=True,
+        quarantined_kinds=frozenset(KINDS),
     )
 
 
@@ -157,8 +157,9 @@ async def _rank_hits(
     hits += await _fetch_neighbours(tx, query, hits, search)
     in_range = await _find_in_range(tx, hits, search)
     limits: dict[Kind, int] = {kind: width.kept for kind, width in search.limits.items()}
-    threads = search.preferred_threads
-    kept = select_best(hits, limits, weights=search.weights, text=query.text, in_range=in_range, threads=threads)
+    kept = select_best(
+        hits, limits, weights=search.weights, text=query.text, in_range=in_range, preferred=search.preferred
+    )
     rows = await SQL["get_memories"].fetch_all(
         tx, agent_id=search.agent_id, memory_ids=list(kept), moment=search.moment
     )
@@ -247,7 +248,7 @@ async def _fetch_neighbours(
         embedding=query.vector,
         thread_ids=thread_ids,
         positions=positions,
-        quarantined=search.include_quarantined,
+        quarantined=list(search.quarantined_kinds),
         excluded_ids=search.excluded_ids,
     )
     return [SearchHit._make((*row, 0.0)) for row in rows]

@@ -1,6 +1,6 @@
 -- name: search_vectors(agent_id, model_id, embedding, kinds, limits, quarantined, past_states, excluded_ids, superseded_ids, moment, max_superseded)
 -- The nearest of each kind. The scan is exact and reads the agent's vectors once, from the covering index. Hidden
--- memories are excluded before the limit, so they displace nothing. The nearest superseded facts stand for the current
+-- memories are excluded before the limit, so they displace nothing; quarantined ones are hidden unless of a given kind. The nearest superseded facts stand for the current
 -- facts that took their place, so a memory may be returned twice.
 with past as materialized (
     select
@@ -11,7 +11,7 @@ with past as materialized (
         agent_id = $1
         and (quarantined or memory.is_obsolete(kind, state))
         and (
-            (quarantined and not $6::boolean)
+            (quarantined and kind <> all($6::text[]))
             or (state = any($7::text[]) and (state <> 'ARCHIVED' or kind <> 'episode'))
         )
     union all
@@ -75,7 +75,7 @@ with past as materialized (
         agent_id = $1
         and (quarantined or memory.is_obsolete(kind, state))
         and (
-            (quarantined and not $7::boolean)
+            (quarantined and kind <> all($7::text[]))
             or (state = any($8::text[]) and (state <> 'ARCHIVED' or kind <> 'episode'))
         )
     union all
@@ -229,7 +229,7 @@ cross join lateral (
         and kind = 'exchange'
         and thread_id = wanted.thread_id
         and position = wanted.position
-        and ($6::boolean or not quarantined)
+        and ('exchange' = any($6::text[]) or not quarantined)
         and memory_id <> all($7::uuid[])
     limit 1
 ) as m
@@ -395,5 +395,5 @@ select
 from past_memories
 where
     created_at > $2
-    or (quarantined and not $3::boolean)
+    or (quarantined and kind <> all($3::text[]))
     or (state = any($4::text[]) and (state <> 'ARCHIVED' or kind <> 'episode'));

@@ -11,7 +11,7 @@ from newton.db.pool import Database
 from newton.memory.importance import derive_importance
 from newton.memory.memory import ARCHIVED, PAST_STATES, Kind, Trust
 from newton.memory.question_detection import has_only_questions, is_only_question, lacks_answer
-from newton.memory.ranking import DEFAULT_WEIGHTS, RankingWeights, evidence_score
+from newton.memory.ranking import DEFAULT_WEIGHTS, NO_PREFERENCE, PreferredMemories, RankingWeights, evidence_score
 from newton.memory.representations import DATE_PREFIX_LENGTH, one_line, split_date_prefix
 from newton.memory.time_expressions import TimeRange
 
@@ -139,8 +139,9 @@ class RetrievedMemory(NamedTuple):
 
     @property
     def dedup_text(self) -> str:
-        """The text with the speaker, but without the date. Memories for which it is equal are duplicates."""
-        return (self.summary.partition("] ")[2] if self.kind == "exchange" else self.summary).casefold()
+        """The text with the speaker, but without date and time. Memories for which it is equal are duplicates."""
+        is_dated = self.kind in ("exchange", "event")
+        return (self.summary.partition("] ")[2] if is_dated else self.summary).casefold()
 
     @property
     def is_only_question(self) -> bool:
@@ -199,24 +200,25 @@ class RecallResult:
 class MemorySearch:
     """The scope and the limits of a search.
 
-    Memories in `excluded_states` and `excluded_ids` are left out. The words of `uncounted_ids` do not count as known
+    Quarantined memories are found only if they are of `quarantined_kinds`. Memories in `excluded_states` and
+    `excluded_ids` are left out. The words of `uncounted_ids` do not count as known
     words: a message that asks for something is no evidence that memory contains it. With `moment`, memories are
     searched as of that moment, and `superseded_ids` were superseded then. Memories in the `time_ranges` are found even
-    without other evidence. Messages of the `preferred_threads` rank higher. Embedding and each search end after
+    without other evidence. The `preferred` memories rank higher. Embedding and each search end after
     `timeout_seconds`.
     """
 
     db: Database
     agent_id: UUID
     limits: Mapping[Kind, SearchLimits]
-    include_quarantined: bool = False
+    quarantined_kinds: Set[Kind] = frozenset()
     excluded_states: Set[str] = frozenset({*PAST_STATES, ARCHIVED})
     moment: datetime | None = None
     excluded_ids: Sequence[UUID] = ()
     uncounted_ids: Sequence[UUID] = ()
     superseded_ids: Sequence[UUID] = ()
     time_ranges: Sequence[TimeRange] = ()
-    preferred_threads: Set[UUID] = frozenset()
+    preferred: PreferredMemories = NO_PREFERENCE
     timeout_seconds: float | None = None
     weights: RankingWeights = DEFAULT_WEIGHTS
 
@@ -227,7 +229,7 @@ class MemorySearch:
             "agent_id": self.agent_id,
             "kinds": list(self.limits),
             "limits": [width.searched for width in self.limits.values()],
-            "quarantined": self.include_quarantined,
+            "quarantined": list(self.quarantined_kinds),
             "past_states": list(self.excluded_states) if self.moment is None else [],
             "excluded_ids": self.excluded_ids,
         }

@@ -63,7 +63,7 @@ cross join lateral (
     ) as m
     where
         m.kind = wanted.kind
-        and ($6::boolean or not m.quarantined)
+        and (m.kind = any($6::text[]) or not m.quarantined)
         and not (m.state = any($7::text[]) and memory.is_obsolete(m.kind, m.state))
         and m.memory_id <> all($8::uuid[])
     order by m.importance desc nulls last, m.occurred_at desc, m.memory_id

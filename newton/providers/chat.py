@@ -64,7 +64,8 @@ class ChatMessage:
     def join(self, other: "ChatMessage") -> "ChatMessage":
         """Return a message with the content of this message followed by that of `other`, which has the same role."""
         parts = (*self._as_parts(), *other._as_parts()) if self.parts or other.parts else ()
-        return replace(self, text=f"{self.text}\n\n{other.text}".strip(), calls=other.calls, parts=parts)
+        text = "\n\n".join(filter(None, (self.text, other.text)))
+        return replace(self, text=text, calls=other.calls, parts=parts)
 
     def _as_parts(self) -> tuple[ContentPart, ...]:
         return self.parts or ({"type": "text", "text": self.text},)
@@ -98,6 +99,13 @@ class ReplyDelta:
 
 
 ReplyPiece: TypeAlias = str | ReplyDelta
+
+
+@dataclass(frozen=True, slots=True)
+class CallRestart:
+    """Reports that a request was sent once more, because its reply had not begun after `seconds`."""
+
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,11 +157,25 @@ class ToolModel(Protocol):
 
     def answer(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None, options: RequestOptions
-    ) -> AsyncIterator[ReplyPiece | ChatReply]:
+    ) -> AsyncIterator[ReplyPiece | CallRestart | ChatReply]:
         """Yield the pieces of the reply, then a ChatReply with text, tool calls and usage, as `ChatModel.stream`.
+
+        A CallRestart may come before the first piece.
 
         A limit in `options.extra_body` replaces `max_tokens`. Raises RefusedRequestError for an option that the model's
         server rejects.
+        """
+        ...
+
+
+@runtime_checkable
+class IsolatableModel(Protocol):
+    """Interface of a chat model whose calls are paused while its server fails (circuit breaker)."""
+
+    def isolate(self, purpose: str) -> ChatModel:
+        """Return the same model with a circuit breaker of its own for this purpose.
+
+        Its failures pause only calls for this purpose.
         """
         ...
 

@@ -31,12 +31,17 @@ class CircuitBreaker:
         self.retry_budget = min(self.retry_budget + RETRY_BUDGET_PER_CALL, MAX_RETRY_BUDGET)
         return True
 
+    @property
+    def has_retry(self) -> bool:
+        """Return True if a failed call may be retried now: calls are not paused, and retry budget is left."""
+        return self.failures < self.failure_threshold and self.retry_budget >= 1
+
     def allow_retry(self) -> bool:
         """Return True if a failed call may be retried, and reduce the retry budget.
 
         Return False while calls are paused.
         """
-        if self.failures >= self.failure_threshold or self.retry_budget < 1:
+        if not self.has_retry:
             return False
         self.retry_budget -= 1
         return True
@@ -52,6 +57,9 @@ class CircuitBreaker:
 
 
 @functools.cache
-def get_breaker(endpoint: tuple[str, str, str]) -> CircuitBreaker:
-    """Return the circuit breaker of an endpoint (upstream, address, model), shared by all agents of the process."""
+def get_breaker(endpoint: tuple[str, str, str], purpose: str) -> CircuitBreaker:
+    """Return the circuit breaker for calls of an endpoint (upstream, address, model) for one purpose.
+
+    All agents of the process share it.
+    """
     return CircuitBreaker()

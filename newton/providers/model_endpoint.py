@@ -30,6 +30,7 @@ from newton.settings import Settings
 
 T = TypeVar("T")
 
+ANSWERS = "answers"  # the purpose of calls for which somebody waits
 CONNECT_SECONDS = 5.0
 NO_KEY = "none"  # for a server that needs no key
 DEFAULT_RETRY_SECONDS = 0.5  # delay of a retry when the endpoint sends no Retry-After
@@ -55,11 +56,12 @@ _KEY_PATTERN = re.compile(r"(?i:\bbearer\s+\S+)|\bsk-\S+|(?<=://)[^\s/@]+(?=@)|(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelEndpoint:
-    """A model of an upstream. It has a circuit breaker of its own."""
+    """A model of an upstream. It has one circuit breaker for each purpose of calls."""
 
     client: openai.AsyncOpenAI
     model: str
     upstream: ModelUpstream
+    purpose: str = ANSWERS
 
     @property
     def address(self) -> str:
@@ -71,7 +73,7 @@ class ModelEndpoint:
 
     @property
     def breaker(self) -> CircuitBreaker:
-        return get_breaker(self.key)
+        return get_breaker(self.key, self.purpose)
 
     def deadline(self) -> float:
         """Return the time at which a call that begins now must end, in event loop time.

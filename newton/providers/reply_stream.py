@@ -1,4 +1,7 @@
-"""Streaming of a model's reply, for all protocols. Each call has one deadline and at most one retry."""
+"""Streaming of a model's reply, for all protocols. Each call has one deadline.
+
+It is repeated at most once after a failure, and at most once because its reply does not begin.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
@@ -13,7 +16,7 @@ from pydantic import BaseModel
 from newton.errors import ProviderError
 from newton.providers import structured_output
 from newton.providers.call_extras import keep_call_extras
-from newton.providers.chat import ChatReply, ReplyDelta, ReplyPiece, RequestOptions
+from newton.providers.chat import CallRestart, ChatReply, ReplyPiece, RequestOptions
 from newton.providers.model_endpoint import FAILURES, ModelEndpoint, is_window_overflow
 from newton.providers.stream_accumulator import StreamAccumulator
 from newton.telemetry import detached_span
@@ -34,17 +37,25 @@ async def stream_reply(
     accumulator: StreamAccumulator,
     start: StartCompletion[Completion],
     to_chunk: ToChunk = _keep,
-) -> AsyncGenerator[ReplyPiece | ChatReply]:
+    *,
+    is_streamed: bool = True,
+) -> AsyncGenerator[ReplyPiece | CallRestart | ChatReply]:
     """Yield the pieces of a reply, then the ChatReply, as `ToolModel.answer`.
 
     `start` sends the request; `to_chunk` converts an event of the server to a chunk of OpenAI's format. The setting
-    `llm_timeout` limits the time of the whole reply.
+    `llm_timeout` limits the time of the whole reply. If `is_streamed`, the request is sent once more when no event has
+    come in the time of the setting `llm_start_timeout`.
     """
     deadline, failure = endpoint.deadline(), None
+    send = partial(start, endpoint, accumulator, deadline)
+    events = _iter_restarted(endpoint, send, deadline) if is_streamed else _iter_events(send(), deadline)
     with detached_span("chat", model=endpoint.model) as span:
         try:
-            async with aclosing(_iter_events(start(endpoint, accumulator, deadline), deadline)) as events:
+            async with aclosing(events):
                 async for event in events:
+                    if isinstance(event, CallRestart):
+                        yield event
+                        continue
                     for piece in accumulator.add_chunk(to_chunk(event)):
                         yield piece
         except FAILURES as error:
@@ -101,12 +112,44 @@ def is_refused_mode(error: openai.APIStatusError) -> bool:
     return error.status_code in structured_output.REFUSAL_STATUSES and not is_window_overflow(error)
 
 
-async def drop_deltas(pieces: AsyncGenerator[ReplyPiece | ChatReply]) -> AsyncGenerator[str | ChatReply]:
-    """Yield only the text pieces and the ChatReply; leave out each ReplyDelta."""
+async def drop_deltas(
+    pieces: AsyncGenerator[ReplyPiece | CallRestart | ChatReply],
+) -> AsyncGenerator[str | ChatReply]:
+    """Yield only the text pieces and the ChatReply."""
     async with aclosing(pieces):
         async for piece in pieces:
-            if not isinstance(piece, ReplyDelta):
+            if isinstance(piece, str | ChatReply):
                 yield piece
+
+
+async def _iter_restarted(
+    endpoint: ModelEndpoint, send: Callable[[], Awaitable[Completion]], deadline: float
+) -> AsyncGenerator[object]:
+    """Yield the events of a reply. If none comes in `start_seconds`, yield a CallRestart and send the request again.
+
+    This needs time before the deadline, and retry budget; otherwise the first request is waited for.
+    """
+    loop, start_seconds = asyncio.get_running_loop(), endpoint.upstream.start_seconds
+    start_deadline = loop.time() + start_seconds
+    if start_deadline < deadline and endpoint.breaker.has_retry:
+        async with aclosing(_iter_events(send(), deadline)) as events:
+            try:
+                async with asyncio.timeout_at(start_deadline):
+                    first = await anext(events, None)
+            except TimeoutError as error:
+                if not endpoint.breaker.allow_retry():
+                    raise
+                endpoint.record_result(error)
+            else:
+                if first is not None:
+                    yield first
+                    async for event in events:
+                        yield event
+                return
+        yield CallRestart(start_seconds)
+    async with aclosing(_iter_events(send(), deadline)) as events:
+        async for event in events:
+            yield event
 
 
 async def _iter_events(start: Awaitable[Completion], deadline: float) -> AsyncGenerator[object]:

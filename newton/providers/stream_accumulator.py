@@ -10,7 +10,12 @@ from newton.ids import new_id
 from newton.providers import token_counter
 from newton.providers.chat import ChatMessage, ChatReply, FinishReason, ReplyDelta, ReplyPiece, ToolCall
 
-FINISH_REASONS: dict[str, FinishReason] = {"length": "length", "content_filter": "interrupted"}
+FINISH_REASONS: dict[str, FinishReason] = {
+    "length": "length",
+    "content_filter": "interrupted",
+    "error": "interrupted",  # of OpenRouter
+    "abort": "interrupted",  # of vLLM
+}
 # The limit of a reply, for endpoints that ignore `max_tokens`; a longer token is rare.
 MAX_CHARS_PER_TOKEN, MIN_CHAR_LIMIT = 32, 4_096
 MAX_CHARS = 800_000  # of the text and the calls of a reply without a limit of tokens

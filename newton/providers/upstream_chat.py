@@ -8,8 +8,8 @@ import openai
 from pydantic import BaseModel
 
 from newton.providers import model_catalog
-from newton.providers.chat import ChatMessage, ChatReply, ReplyPiece, RequestOptions
-from newton.providers.model_endpoint import ModelEndpoint, make_client
+from newton.providers.chat import CallRestart, ChatMessage, ChatReply, ReplyPiece, RequestOptions
+from newton.providers.model_endpoint import ANSWERS, ModelEndpoint, make_client
 from newton.providers.upstreams import ModelUpstream
 
 
@@ -21,9 +21,14 @@ class UpstreamChat(ABC):
     """
 
     def __init__(
-        self, upstream: ModelUpstream, *, model: str | None = None, client: openai.AsyncOpenAI | None = None
+        self,
+        upstream: ModelUpstream,
+        *,
+        model: str | None = None,
+        client: openai.AsyncOpenAI | None = None,
+        purpose: str = ANSWERS,
     ) -> None:
-        self._upstream, self._model = upstream, model or upstream.model
+        self._upstream, self._model, self._purpose = upstream, model or upstream.model, purpose
         self._client = client or make_client(upstream)
 
     @property
@@ -39,7 +44,11 @@ class UpstreamChat(ABC):
 
     def with_model(self, name: str | None) -> Self:
         """Return a chat model for the model `name` of the same server; for None, the one of the settings."""
-        return type(self)(self._upstream, model=name, client=self._client)
+        return type(self)(self._upstream, model=name, client=self._client, purpose=self._purpose)
+
+    def isolate(self, purpose: str) -> Self:
+        """Return the same model with a circuit breaker of its own for this purpose."""
+        return type(self)(self._upstream, model=self._model, client=self._client, purpose=purpose)
 
     async def list_models(self) -> Sequence[str]:
         """Return the names of the models that the server offers. Raises ProviderError if it cannot be asked."""
@@ -58,8 +67,9 @@ class UpstreamChat(ABC):
     @abstractmethod
     def answer(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None, options: RequestOptions
-    ) -> AsyncGenerator[ReplyPiece | ChatReply]:
+    ) -> AsyncGenerator[ReplyPiece | CallRestart | ChatReply]:
         """Stream a reply that may contain tool calls, as `ToolModel.answer`."""
 
     async def _open_endpoint(self) -> ModelEndpoint:
-        return ModelEndpoint(client=self._client, model=await self.resolve_name(), upstream=self._upstream)
+        name = await self.resolve_name()
+        return ModelEndpoint(client=self._client, model=name, upstream=self._upstream, purpose=self._purpose)

@@ -21,8 +21,9 @@ class ModelUpstream:
     """A model server in the settings.
 
     `is_named` means that it is a table of `[models]`, not given by variables such as `OPENAI_BASE_URL`. `model` is None
-    if the server decides. `seconds` limits the time of a call. `needs_key` means that a variable for its key is
-    configured. `key_setting`, `address_setting` and `model_setting` are the names of settings in error messages.
+    if the server decides. `seconds` limits the time of a call, `start_seconds` that until its reply begins. `needs_key`
+    means that a variable for its key is configured. `key_setting`, `address_setting` and `model_setting` are the names
+    of settings in error messages.
     """
 
     name: str
@@ -30,6 +31,7 @@ class ModelUpstream:
     address: str
     model: str | None
     seconds: float
+    start_seconds: float
     key: str | None = field(default=None, repr=False)
     is_named: bool = False
     needs_key: bool = False
@@ -75,6 +77,7 @@ def build_provider_upstream(provider: Provider, settings: Settings) -> ModelUpst
         model=configured.model,
         key=configured.api_key.get_secret_value() if configured.api_key else None,
         seconds=settings.llm_timeout,
+        start_seconds=settings.llm_start_timeout,
         key_setting=f"{prefix}_API_KEY",
         address_setting=f"{prefix}_BASE_URL",
         model_setting=f"{prefix}_MODEL",
@@ -105,6 +108,7 @@ def _build_named_upstream(name: str, configured: UpstreamSettings, settings: Set
         model=configured.model,
         key=key.get_secret_value() if key else None,
         seconds=settings.llm_timeout,
+        start_seconds=settings.llm_start_timeout,
         is_named=True,
         needs_key=configured.api_key_env is not None,
         key_setting=key_setting,

@@ -8,7 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from newton.agent.compaction.background import open_compactions
 from newton.agent.scope import AgentScope
+from newton.brain.hook_runner import load_hooks
 from newton.clock import Clock, SystemClock
 from newton.cognition.assembly.render import count_header_tokens
 from newton.cognition.bundles.cache import CoverageThresholds
@@ -91,6 +93,7 @@ async def open_newton(
         newton = AgentServices(
             settings=settings,
             models=models,
+            compactions=await stack.enter_async_context(open_compactions(finishes=not long_running)),
             default_model=default_model,
             scope=scope,
             configured_embedder=configured,
@@ -103,10 +106,14 @@ async def open_newton(
         )
         if not skip_procedure_sync:
             await newton.procedures(DISK_ORIGIN).sync_from_disk(newton.skills)
-        # full garbage collections of the loaded objects would take a fifth of the time of a context
-        gc.freeze()
-        gc.set_threshold(GC_THRESHOLD, *gc.get_threshold()[1:])
+        _limit_garbage_collections()
         yield newton
+
+
+def _limit_garbage_collections() -> None:
+    """Exclude the loaded objects from garbage collections, which would take a fifth of the time of a context."""
+    gc.freeze()
+    gc.set_threshold(GC_THRESHOLD, *gc.get_threshold()[1:])
 
 
 def _load_frame_set(settings: Settings) -> FrameSet:
@@ -132,6 +139,7 @@ async def _build_contexts(
             min_word_overlap=settings.context_reuse_min_word_overlap,
         ),
         artifact_policy=build_artifact_policy(settings),
+        hooks=load_hooks(frame_set.pack.hooks if frame_set.pack else ()),
         web=build_web_source(settings, db=scope.db, count_tokens=scope.count_tokens),
     )
 

@@ -14,16 +14,18 @@ from threading import Timer
 from typing import Protocol
 
 import uvicorn
+from fastapi import FastAPI
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from newton.client.environment import LOOPBACK_HOSTS
 from newton.concurrency import task_group, with_timeout
+from newton.db.pool import Database
 from newton.errors import ConfigError, DatabaseError
 from newton.runtime import daemon_address
 from newton.runtime.access import operator_token
 from newton.runtime.agent_registry import AgentRegistry
-from newton.runtime.api.app import create_app
+from newton.runtime.api.app import create_app, stop_turns, wait_for_turns
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.command_socket import SocketUnavailableError
 from newton.runtime.jobs.schedule import SCHEDULES, build_runner
@@ -33,8 +35,9 @@ from newton.runtime.tracing import export_traces
 from newton.runtime.wiring import AgentServices
 from newton.settings import Settings
 
-# Seconds from the stop signal until requests are cancelled, database connections are dropped, and the process exits.
-DRAIN_SECONDS, ABORT_SECONDS, EXIT_SECONDS = 7, 8.0, 9.5
+# Seconds from the stop signal until replies are ended with an error, requests are cancelled, database connections are
+# dropped, and the process exits.
+REPLY_SECONDS, DRAIN_SECONDS, ABORT_SECONDS, EXIT_SECONDS = 5.0, 7, 8.0, 9.5
 BACKLOG = 512  # connections that wait to be accepted
 REQUEST_HEAD_SECONDS = 10  # timeout for the head of a request
 STALLED_READER_SECONDS = 20  # timeout for a client that reads nothing
@@ -179,14 +182,13 @@ async def serve(
             tasks.create_task(JobWorker(newton.scope.db, build_runner(agents)).work(SCHEDULES, stop))
             on_message(f"Newton serves {url}. Operator token: {settings.home / operator_token.TOKEN_FILE}.")
             await stop.wait()
-            asyncio.get_running_loop().call_later(ABORT_SECONDS, newton.scope.db.terminate)
+            _schedule_aborts(app, newton.scope.db)
             on_message("Newton is shutting down.")
             listener.cancel()
             app.state.broadcaster.close()
             server.should_exit = True
             await asyncio.gather(server_task, commands.stop(drain_seconds=DRAIN_SECONDS))
-            if app.state.running_turns:  # they store the reply so far
-                await asyncio.wait(app.state.running_turns, timeout=ABORT_SECONDS - DRAIN_SECONDS)
+            await wait_for_turns(app, seconds=ABORT_SECONDS - DRAIN_SECONDS)
 
 
 async def _start_command_server(commands: LocalCommandServer, on_message: Callable[[str], None]) -> LocalCommandServer:
@@ -195,6 +197,13 @@ async def _start_command_server(commands: LocalCommandServer, on_message: Callab
     except SocketUnavailableError as error:
         on_message(f"The daemon runs no commands of the CLI; each runs in its own process, because {error}.")
     return commands
+
+
+def _schedule_aborts(app: FastAPI, db: Database) -> None:
+    """End the replies that still run after REPLY_SECONDS, and drop the database connections after ABORT_SECONDS."""
+    loop = asyncio.get_running_loop()
+    loop.call_later(REPLY_SECONDS, stop_turns, app)
+    loop.call_later(ABORT_SECONDS, db.terminate)
 
 
 def _request_stop(stop: asyncio.Event) -> None:

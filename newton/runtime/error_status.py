@@ -36,7 +36,7 @@ ERROR_STATUSES: dict[str, ErrorStatus] = {
     "database_unavailable": ErrorStatus(503, EXIT_FAILED, "Database unavailable", retryable=True),
     "daemon_stopped": ErrorStatus(503, EXIT_FAILED, "The daemon stopped", retryable=True),
     "schema_mismatch": ErrorStatus(500, EXIT_REFUSED, "Database schema of another version"),
-    "provider_error": ErrorStatus(502, EXIT_FAILED, "Model provider error", retryable=True),
+    "provider_error": ErrorStatus(503, EXIT_FAILED, "The model does not answer", retryable=True),
     "request_refused": ErrorStatus(400, EXIT_FAILED, "Refused by the model's server"),
     "model_not_found": ErrorStatus(404, EXIT_FAILED, "No such model"),
     "rate_limited": ErrorStatus(429, EXIT_FAILED, "The model's server is busy", retryable=True),

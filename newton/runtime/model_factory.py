@@ -8,6 +8,7 @@ from newton.agent.scope import AgentScope
 from newton.cognition.sources.web import WebSource
 from newton.db.pool import Database
 from newton.memory.memory import TokenCounter
+from newton.providers.chat import IsolatableModel
 from newton.providers.embedding_providers import create_embedder
 from newton.runtime.model_directory import ModelDirectory
 from newton.settings import Settings
@@ -18,16 +19,24 @@ if TYPE_CHECKING:
 
 
 def build_structured_llm(
-    models: ModelDirectory, scope: AgentScope, *, model: str | None, tokens_per_day: int
+    models: ModelDirectory, scope: AgentScope, *, model: str | None, tokens_per_day: int, is_for_summaries: bool = False
 ) -> StructuredLLM | None:
     """Return a client for model calls with structured output; None if no chat model is configured.
 
-    `model` names the chat model; None stands for the configured default.
+    `model` names the chat model; None stands for the configured default. Its circuit breaker is not that of the
+    answers, and not the same for summaries of conversations as for other calls.
     """
     chat = models.get(model)
+    if isinstance(chat, IsolatableModel):
+        chat = chat.isolate("summaries" if is_for_summaries else "maintenance")
     if chat is None:
         return None
-    return StructuredLLM(scope=scope, model=cast("StructuredModel", chat), tokens_per_day=tokens_per_day)
+    return StructuredLLM(
+        scope=scope,
+        model=cast("StructuredModel", chat),
+        tokens_per_day=tokens_per_day,
+        is_for_summaries=is_for_summaries,
+    )
 
 
 def build_web_source(settings: Settings, *, db: Database, count_tokens: TokenCounter) -> WebSource | None:

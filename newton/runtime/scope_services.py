@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
 
+from newton.agent.inventory.artifacts import ArtifactService
 from newton.agent.inventory.bulk_changes import BulkService
 from newton.agent.inventory.documents import DocumentService
 from newton.agent.inventory.memory_edits import MemoryEditor
@@ -21,8 +23,10 @@ from newton.agent.services.items import ItemService
 from newton.agent.services.memories import MemoryService
 from newton.agent.services.procedures import ProcedureService
 from newton.agent.services.responses import ResponseService
-from newton.agent.services.tasks import TaskService
+from newton.agent.services.sessions import BriefService
+from newton.agent.session_data.tasks import TaskService
 from newton.cognition.metrics.service import MetricsService
+from newton.runtime.hint_names import ORIGIN_INTERFACES, rename_commands
 
 if TYPE_CHECKING:
     from newton.agent.growth.service import GrowthService
@@ -46,15 +50,20 @@ class ScopeServices:
     procedures = _service(ProcedureService)
     identity = _service(IdentityService)
     tasks = _service(TaskService)
+    briefs = _service(BriefService)
     entities = _service(EntityService)
     conflicts = _service(ConflictService)
     memory_lists = _service(MemoryListService)
     documents = _service(DocumentService)
     items = _service(ItemService)
-    action_gate = _service(ActionGate)
+    artifacts = _service(ArtifactService)
     erasure = _service(ErasureService)
     history_matcher = _service(HistoryMatcher)
     responses = _service(ResponseService)
+
+    def action_gate(self, origin: str) -> ActionGate:
+        rename = partial(rename_commands, interface=ORIGIN_INTERFACES.get(origin, "cli"))
+        return ActionGate(scope=self.scope.at(origin), name_commands=rename)
 
     def memory_editor(self, origin: str, author: str) -> MemoryEditor:
         return MemoryEditor(scope=self.scope.at(origin), author=author)

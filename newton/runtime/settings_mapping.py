@@ -5,12 +5,15 @@ from datetime import timedelta
 from newton.agent.loop.completion import TokenLimits
 from newton.brain.chain_heads import ChainHeadFiles, derive_database_key
 from newton.cognition.sources.session_artifacts import ArtifactPolicy
+from newton.dialogue.compaction.presets import CompactionPreset, find_problem, parse_preset
 from newton.dialogue.context_window import split_window
 from newton.dialogue.session_summary import SummarySizes
-from newton.errors import ConfigError
+from newton.errors import ConfigError, InputError
 from newton.heart.facts.fact_comparison import SimilarityThresholds
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.settings import Settings
+
+SUMMARY_DIVISOR = 4  # of the daily token limit
 
 
 def check_settings(settings: Settings) -> None:
@@ -19,7 +22,7 @@ def check_settings(settings: Settings) -> None:
     Settings with their default values are not reported.
     """
     conversation, window = settings.conversation_tokens, settings.window_tokens
-    if "conversation_tokens" in settings.model_fields_set and conversation > window:
+    if conversation is not None and conversation > window:
         raise ConfigError(
             f"A conversation of {conversation:,} tokens exceeds the context window of {window:,} tokens.",
             hint="Set NEWTON_CONVERSATION_TOKENS below NEWTON_WINDOW_TOKENS, or do not set it.",
@@ -31,17 +34,37 @@ def check_settings(settings: Settings) -> None:
             hint="Lower NEWTON_RAG_FINAL_TOP_K, or raise NEWTON_RAG_TOP_K_MAX or NEWTON_RAG_RE_RANK_TOP_N.",
         )
     build_summary_sizes(settings)
+    if (limit := conversation_budget(settings)) and (problem := find_problem(build_preset(settings), max_tokens=limit)):
+        raise ConfigError(
+            f"Invalid value for the setting 'compaction': {problem.reason}.",
+            hint=f"{problem.remedy} The setting is NEWTON_COMPACTION, or compaction in newton.toml.",
+        )
+
+
+def build_preset(settings: Settings) -> CompactionPreset:
+    """Return the compaction preset. Raises ConfigError for an unknown name or setting."""
+    try:
+        return parse_preset(settings.compaction)
+    except InputError as error:
+        raise ConfigError(f"Invalid value for the setting 'compaction': {error.what}", hint=error.hint) from None
 
 
 def build_turn_limits(settings: Settings) -> TokenLimits:
     return TokenLimits(
         context=settings.context_tokens,
-        conversation=settings.conversation_tokens,
+        conversation=build_preset(settings).max_tokens
+        if settings.conversation_tokens is None
+        else settings.conversation_tokens,
         reply=settings.max_output_tokens,
         per_day=settings.llm_tokens_per_day,
         window=settings.window_tokens,
         working=settings.working_set_tokens,
     )
+
+
+def summary_tokens_per_day(settings: Settings) -> int:
+    """Return the daily token limit of model calls that summarize conversations, apart from that of all other calls."""
+    return settings.llm_tokens_per_day // SUMMARY_DIVISOR
 
 
 def conversation_budget(settings: Settings) -> int:
@@ -106,4 +129,5 @@ def build_artifact_policy(settings: Settings) -> ArtifactPolicy:
         rerank_candidates=settings.rag_re_rank_top_n,
         max_selected=settings.rag_final_top_k,
         max_tokens=settings.rag_per_turn_memory_budget_tokens,
+        max_passage_tokens=settings.rag_per_turn_document_budget_tokens,
     )

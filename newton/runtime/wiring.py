@@ -1,31 +1,38 @@
 """The composition root: factories of all services of one agent, from its scope, settings and content files."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from newton.agent.compaction.background import BackgroundCompactions
 from newton.agent.compaction.service import CompactionService
 from newton.agent.loop.tools import AgentToolset
 from newton.agent.loop.turn import TurnRunner
+from newton.agent.loop.turn_status import ProgressCallback
 from newton.agent.maintenance.service import MaintenanceService
+from newton.agent.prompt_records.service import PromptService
 from newton.agent.services.bundles import BundleService
 from newton.agent.services.censors import CensorService
 from newton.agent.services.decisions import DecisionService
 from newton.agent.services.fact_intake import FactIntake
 from newton.agent.services.sessions import SessionService
 from newton.agent.services.working_memory import WorkingMemory, find_active_session
+from newton.agent.session_data.injections import InjectionService
+from newton.agent.session_data.session_stats import SessionStatsService
+from newton.agent.session_data.session_use import SessionUseRecorder
 from newton.brain.chain_heads import ChainHeadFiles
+from newton.brain.hook_runner import HookRunner
 from newton.cognition.pipeline import ContextBuilder
 from newton.content.frames import Frame
 from newton.content.profiles import Profile
 from newton.content.skills import SkillFile
 from newton.db.pool import Tx
-from newton.dialogue.compaction.progress_events import CompactionEvent
-from newton.dialogue.compaction.strategies import parse_preset
+from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.errors import NewtonError
 from newton.ids import derive_model_id
+from newton.memory.memory import Trust
 from newton.memory.outbox import EmbeddingOutbox
 from newton.runtime import settings_mapping as options
 from newton.runtime.model_directory import ModelDirectory
@@ -43,17 +50,15 @@ if TYPE_CHECKING:
     from newton.providers.chat import ChatModel
     from newton.providers.embedding import Embedder
 
-EventCallback = Callable[[CompactionEvent], None]
-
-
-def _ignore(event: CompactionEvent) -> None: ...
+INJECTED_TEXT_DIVISOR = 4  # the texts in the context of a session may take at most this part of the context
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentServices(ScopeServices):
     """Factories of all services of one agent. The argument `origin` names the interface of the caller.
 
-    `models` is shared by the agents of the process. `default_model` names the agent's own default model, or is None.
+    `models` and `compactions` are shared by the agents of the process. `default_model` names the agent's own default
+    model, or is None.
     """
 
     settings: Settings
@@ -64,6 +69,7 @@ class AgentServices(ScopeServices):
     context_builder: ContextBuilder
     skills: Mapping[str, SkillFile] = field(default_factory=dict[str, SkillFile])
     configured_embedder: "Embedder | None" = None
+    compactions: BackgroundCompactions = field(default_factory=BackgroundCompactions)
 
     def within(self, tx: Tx) -> "AgentServices":
         """Return a copy whose services write in the open transaction `tx`; they neither begin nor commit one."""
@@ -83,6 +89,11 @@ class AgentServices(ScopeServices):
         return CensorService(scope=self.scope.at(origin), domains=self.domains)
 
     @property
+    def hooks(self) -> HookRunner:
+        """Return the hooks of the pack, which run around contexts, events and sessions."""
+        return self.context_builder.hooks
+
+    @property
     def domains(self) -> frozenset[str]:
         """Return all subject domains that the frames define."""
         return frozenset(domain for frame in self.frames.values() for domain in frame.domains)
@@ -99,6 +110,9 @@ class AgentServices(ScopeServices):
 
     def bundles(self) -> BundleService:
         return BundleService(scope=self.scope, frames=self.frames, profiles=self.profiles)
+
+    def prompts(self) -> PromptService:
+        return PromptService(scope=self.scope)
 
     def profile_fitter(self) -> "ProfileFitter":
         module = import_module("newton.agent.maintenance.profile_fitting")
@@ -117,6 +131,7 @@ class AgentServices(ScopeServices):
             working_set_idle_days=self.settings.working_set_idle_days,
             session_idle_minutes=self.settings.session_idle_minutes,
             sizes=options.build_summary_sizes(self.settings),
+            hooks=self.hooks,
         )
 
     @property
@@ -124,13 +139,10 @@ class AgentServices(ScopeServices):
         """Return the chat model that the agent uses by default; None if no model is configured."""
         return self.models.get(self.default_model)
 
-    def structured_llm(self, model: str | None = None) -> "StructuredLLM | None":
-        """Return a client for model calls with structured output; None if no model is configured.
-
-        `model` replaces the agent's default model.
-        """
-        name, limit = model or self.default_model, self.settings.llm_tokens_per_day
-        return build_structured_llm(self.models, self.scope, model=name, tokens_per_day=limit)
+    def structured_llm(self) -> "StructuredLLM | None":
+        """Return a client for model calls with structured output; None if no model is configured."""
+        limit = self.settings.llm_tokens_per_day
+        return build_structured_llm(self.models, self.scope, model=self.default_model, tokens_per_day=limit)
 
     async def process_written(self, origin: str) -> None:
         """Embed and index new memories now, so that the next search finds them, if embeddings are computed locally.
@@ -156,19 +168,48 @@ class AgentServices(ScopeServices):
     def archive(self) -> AgentArchive:
         return AgentArchive(scope=self.scope, agent=self.settings.agent, chain_heads=self.chain_heads)
 
-    def compaction(self, on_event: EventCallback = _ignore) -> CompactionService:
+    def compaction(self, on_event: ProgressCallback = ignore_progress) -> CompactionService:
         """Return the service that compacts long conversations. `on_event` receives a progress event for each step."""
+        model = build_structured_llm(
+            self.models,
+            self.scope,
+            model=self.settings.compaction_model or self.default_model,
+            tokens_per_day=options.summary_tokens_per_day(self.settings),
+            is_for_summaries=True,
+        )
         return CompactionService(
             scope=self.scope,
-            preset=parse_preset(self.settings.compaction),
-            model=self.structured_llm(self.settings.compaction_model),
+            preset=options.build_preset(self.settings),
+            model=model,
             window=self.settings.window_tokens,
             on_event=on_event,
+            breaker=self.compactions.get_breaker(self.scope.agent_id, model.name if model else ""),
+            background=self.compactions,
         )
 
-    def sessions(self, origin: str, on_event: EventCallback = _ignore) -> SessionService:
+    def sessions(self, origin: str, on_event: ProgressCallback = ignore_progress) -> SessionService:
         budget, compaction = options.conversation_budget(self.settings), self.compaction(on_event)
-        return SessionService(scope=self.scope.at(origin), compaction=compaction, conversation_tokens=budget)
+        return SessionService(
+            scope=self.scope.at(origin),
+            compaction=compaction,
+            conversation_tokens=budget,
+            working_set_tokens=self.settings.working_set_tokens,
+            hooks=self.hooks,
+        )
+
+    def injections(self, origin: str, trust: Trust | None = None) -> InjectionService:
+        """Return the service for what a caller puts into sessions. `trust` is that of the caller's texts."""
+        return InjectionService(
+            scope=self.scope.at(origin, trust),
+            sessions=self.sessions(origin),
+            max_text_tokens=self.settings.context_tokens // INJECTED_TEXT_DIVISOR,
+        )
+
+    def session_stats(self) -> SessionStatsService:
+        return SessionStatsService(scope=self.scope, conversation_tokens=options.conversation_budget(self.settings))
+
+    def session_use(self, origin: str) -> SessionUseRecorder:
+        return SessionUseRecorder(scope=self.scope.at(origin), capacity=self.settings.working_set_tokens)
 
     def toolset(self, origin: str) -> AgentToolset:
         return AgentToolset(
@@ -178,6 +219,8 @@ class AgentServices(ScopeServices):
             tasks=self.tasks(origin),
             gate=self.action_gate(origin),
             maintenance=self.maintenance(origin),
+            session_use=self.session_use(origin),
+            artifacts=self.artifacts(origin),
         ).with_trust(())
 
     def fact_intake(self, origin: str) -> FactIntake:
@@ -189,7 +232,7 @@ class AgentServices(ScopeServices):
         )
 
     def turn_runner(
-        self, model: "ChatModel | None", *, origin: str = "chat", on_event: EventCallback = _ignore
+        self, model: "ChatModel | None", *, origin: str = "chat", on_event: ProgressCallback = ignore_progress
     ) -> TurnRunner:
         return TurnRunner(
             scope=self.scope.at(origin),
@@ -200,6 +243,8 @@ class AgentServices(ScopeServices):
             limits=options.build_turn_limits(self.settings),
             sizes=options.build_summary_sizes(self.settings),
             tools=self.toolset("agent"),
+            quotes_for_clients=self.settings.quote_without_model,
+            on_event=on_event,
         )
 
     async def working_memory(self, session: str | None) -> WorkingMemory:

@@ -12,7 +12,7 @@ from tests.clients.matrix import ClientRow
 from tests.clients.programs.harness import WEATHER_TEXT, CellTask
 
 # What can go wrong, by case: the HTTP status, and a word that the message has.
-STATUSES = {"token": 401, "model": 404, "down": 502}
+STATUSES = {"token": 401, "model": 404, "down": 503}
 PHRASES = {
     "token": "token",
     "model": "gpt-9",

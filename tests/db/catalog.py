@@ -7,6 +7,9 @@ AGENTLESS = {"runtime.schema_migrations", "memory.models"}
 
 APPEND_ONLY = {
     "dialogue.artifacts",
+    "dialogue.artifact_versions",
+    "dialogue.artifact_chunks",
+    "dialogue.artifact_vectors",
     "dialogue.sessions",
     "dialogue.messages",
     "dialogue.compaction_entries",
@@ -16,6 +19,9 @@ APPEND_ONLY = {
     "dialogue.injections",
     "dialogue.injection_removals",
     "dialogue.compaction_runs",
+    "dialogue.brief_items",
+    "dialogue.entry_rereads",
+    "dialogue.brief_closings",
     "dialogue.task_transitions",
     "heart.events",
     "heart.identity_versions",
@@ -40,7 +46,11 @@ APPEND_ONLY = {
     "brain.calibration_snapshots",
     "brain.decision_texts",
 }
-VECTORS = {("memory.embeddings", "embedding"), ("memory.window_embeddings", "embedding")}
+VECTORS = {
+    ("memory.embeddings", "embedding"),
+    ("memory.window_embeddings", "embedding"),
+    ("dialogue.artifact_vectors", "embedding"),
+}
 FIXED = {
     "dialogue.leases": {"session_id", "purpose"},
     "dialogue.fact_watermarks": {"session_id"},

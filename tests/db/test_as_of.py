@@ -207,7 +207,7 @@ async def test_the_states_at_a_past_moment_are_those_of_a_replay_up_to_it(db: Da
             expected = log.at(moment)
             assert {words: at[ids[words]] for words in ids if ids[words] in at} == expected, moment
             rows = await RECALL["list_hidden_at"].fetch_all(
-                tx, agent_id=agent, moment=day(moment), quarantined=False, past_states=["SUPERSEDED", "INACTIVE"]
+                tx, agent_id=agent, moment=day(moment), quarantined=[], past_states=["SUPERSEDED", "INACTIVE"]
             )
             hidden = {row["memory_id"] for row in rows}
             sought = {words for words, state in expected.items() if state[0] in CURRENT and not state[1]}

@@ -258,7 +258,8 @@ async def test_a_long_line_is_kept_whole_and_shown_trimmed(tx: Tx) -> None:
     _, output, said = await view(tx, session_id)
     assert output.kind == said.kind == "mask"
     assert output.tokens <= 2_004 and said.tokens <= 8_004
-    assert output.text.startswith("0 value = 0\n") and output.text.endswith("4999 value = 4999")
+    assert output.text.startswith("[Artifact ") and "\n1| 0 value = 0\n" in output.text
+    assert output.text.endswith("\n5000| 4999 value = 4999")
     kept = await log.load_messages(tx, [log.MessageRange(0, log.MAX_POSITION)], agent_id=ANA, session_id=session_id)
     assert kept[1].message.content == text
     assert said.is_input and output.tool_call_id == "a"

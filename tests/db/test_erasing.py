@@ -14,7 +14,7 @@ from newton.brain.hash_chain import ChainHead
 from newton.clock import ManualClock
 from newton.cognition.request import ContextBuildRequest
 from newton.db.pool import Database
-from newton.dialogue import branches, long_messages, response_store, session_close, sessions, tasks
+from newton.dialogue import branches, context_injections, long_messages, response_store, session_close, sessions, tasks
 from newton.dialogue.artifacts import ArtifactWriter
 from newton.dialogue.messages import Message
 from newton.errors import ConflictError, InputError
@@ -175,6 +175,15 @@ async def a_label(db: Database, agent: UUID) -> None:
         await response_store.store(tx, record, ["morning"], session_id=session_id, agent_id=agent)
 
 
+async def an_injection(db: Database, agent: UUID) -> None:
+    ctx = teller(agent)
+    async with db.transaction(agent) as tx:
+        session_id = await sessions.ensure_session(tx, agent_id=agent, ref="desk", now=NOON)
+        of = {"session_id": session_id, "ctx": ctx, "max_tokens": 100}
+        await context_injections.add_text(tx, "Mira has the key.", **of)
+        await context_injections.add_text(tx, "Be brief at lunch.", **of)
+
+
 async def a_reason_to_forget(db: Database, agent: UUID) -> None:
     ctx = teller(agent)
     async with db.transaction(agent) as tx:
@@ -186,7 +195,10 @@ async def a_reason_to_forget(db: Database, agent: UUID) -> None:
 
 @pytest.mark.parametrize(
     "place",
-    [a_goal, a_reason, a_part, a_title, an_item, an_input, a_session, a_checkpoint, a_label, a_reason_to_forget],
+    [
+        *(a_goal, a_reason, a_part, a_title, an_item, an_input, a_session, a_checkpoint, a_label, an_injection),
+        a_reason_to_forget,
+    ],
 )
 async def test_what_stands_in_no_memory_is_erased_as_well(
     db: Database, agent: UUID, place: Callable[[Database, UUID], Awaitable[None]]
@@ -199,8 +211,8 @@ async def test_what_stands_in_no_memory_is_erased_as_well(
     left = "\n".join(await everything(db, agent))
     assert "mira" not in left.lower() and "Warm the pot" not in left and "jam" not in left
     assert ("desk" in left, "lunch" in left) == (
-        place in (a_goal, a_reason, a_checkpoint, a_label),
-        place is a_checkpoint,
+        place in (a_goal, a_reason, a_checkpoint, a_label, an_injection),
+        place in (a_checkpoint, an_injection),
     )
     assert going.related or going.memories
     async with db.transaction(agent) as tx:

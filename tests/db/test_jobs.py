@@ -49,7 +49,7 @@ async def test_every_job_says_why_and_the_second_time_finds_little_to_do(newton:
     again = {name: await done(newton, name) for name in JOBS}
     always = {"growth", "verify", "retain"}  # a report, a proof, and the figures of what was let go of
     assert {name for name, outcome in again.items() if outcome.result} <= always
-    assert again["retain"].result == {"contexts": 0, "sessions": 0, "runs": 0}
+    assert again["retain"].result == {"contexts": 0, "sessions": 0, "prompts": 0, "runs": 0}
 
 
 async def test_sessions_that_their_doors_left_behind_get_their_summaries(newton: AgentServices) -> None:
@@ -88,4 +88,4 @@ async def test_old_runs_go_and_the_last_of_each_job_stays(newton: AgentServices)
             await tx.execute(
                 "update runtime.jobs set state = 'done', finished_at = slot, result = '{}' where state = 'queued'"
             )
-    assert (await done(newton, "retain")).result == {"contexts": 0, "sessions": 0, "runs": 2}
+    assert (await done(newton, "retain")).result == {"contexts": 0, "sessions": 0, "prompts": 0, "runs": 2}

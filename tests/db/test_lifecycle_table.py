@@ -137,6 +137,12 @@ async def test_code_and_database_agree_on_what_is_past(tx: Tx) -> None:
 
 async def test_the_searches_find_what_is_past_by_its_index(tx: Tx) -> None:
     await tx.execute("set local enable_seqscan = off")
+    await tx.execute("reset role")
+    # the other indexes are hidden, because on an almost empty table the choice among them depends on other tests
+    await tx.execute(
+        "update pg_index set indisvalid = false"
+        " where indrelid = 'memory.memories'::regclass and indexrelid <> 'memory.memories_hidden_idx'::regclass"
+    )
     rows = await tx.fetch(
         "explain select memory_id from memory.memories"
         " where agent_id = $1 and (quarantined or memory.is_obsolete(kind, state))",

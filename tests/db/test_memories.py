@@ -17,7 +17,7 @@ from newton.agent.services.memories import FactDraft, MemoryService
 from newton.clock import ManualClock
 from newton.db.pool import Database, Tx
 from newton.dialogue import sessions
-from newton.dialogue.compaction.strategies import PRESETS
+from newton.dialogue.compaction.presets import PRESETS
 from newton.dialogue.messages import Message
 from newton.heart import episodes
 from newton.heart.facts import fact_store

@@ -15,7 +15,7 @@ from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.ids import derive_model_id
-from newton.memory.outbox import BATCH, MAX_ATTEMPTS, EmbeddingOutbox, read_backlog
+from newton.memory.outbox import BATCH, MAX_ATTEMPTS, DrainControl, EmbeddingOutbox, read_backlog
 from newton.providers.embedding import Embedder, Vector
 from newton.providers.fakes import BrokenEmbedder, HashEmbedder
 from tests.support import NOON, agent_scope, count, ground, teller
@@ -148,7 +148,7 @@ async def test_a_text_no_model_can_take_is_given_up_after_eight_tries_and_holds_
 async def test_more_than_a_batch_is_emptied_and_each_batch_is_reported(db: Database, agent: UUID) -> None:
     await know(db, agent, *[f"text {n}" for n in range(BATCH + 10)])
     seen: list[int] = []
-    drained = await EmbeddingOutbox(db, HashEmbedder(), agent).drain(on_progress=seen.append)
+    drained = await EmbeddingOutbox(db, HashEmbedder(), agent).drain(control=DrainControl(on_progress=seen.append))
     assert drained.embedded == BATCH + 10
     assert seen == [BATCH, 10]
     assert await waiting(db, agent) == (0, 0)

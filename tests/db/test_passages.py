@@ -1,5 +1,8 @@
 """Documents as passages: taken in again, only what changed is replaced."""
 
+from dataclasses import replace
+from datetime import UTC, datetime
+
 import pytest
 
 from newton.db.pool import Tx
@@ -7,6 +10,8 @@ from newton.errors import NotFoundError
 from newton.heart import documents
 from newton.heart.chunking import TextChunk
 from newton.heart.documents import DocumentSource, IngestResult
+from newton.memory.forgetting import forget
+from newton.memory.representations import one_line, to_bullet
 from tests.support import ANA, count, teller
 
 GUIDE = DocumentSource(ref="/guide.md", title="The guide", format="markdown")
@@ -102,3 +107,53 @@ async def test_a_document_is_found_by_its_ref_its_id_or_six_digits_of_its_end(tx
     for ref in (digits[-5:], "------", "", "guide"):
         with pytest.raises(NotFoundError, match="There is no document"):
             await documents.read_document(tx, ref, agent_id=ANA)
+
+
+async def test_a_passage_that_moves_keeps_its_memory_and_shows_its_new_lines(tx: Tx) -> None:
+    # S004-7
+    words = "The quay is of granite, and the ferry that is called Artemis leaves from it each day at noon. " * 12
+    before = TextChunk("Quay", words, count(words), "lines 10-12")
+    assert await documents.replace_passages(tx, GUIDE, [before], ctx=teller()) == IngestResult(1, 0, 0)
+    (row,) = await tx.fetch("select * from memory.memories")
+    assert row["summary"].startswith("[The guide, lines 10-12] The quay") and row["micro"].startswith("[The guide] The")
+    moved = before._replace(location="lines 34-36")
+    assert await documents.replace_passages(tx, GUIDE, [moved], ctx=teller()) == IngestResult(0, 1, 0)
+    (after,) = await tx.fetch("select * from memory.memories")
+    assert (after["memory_id"], after["summary_tokens"]) == (row["memory_id"], row["summary_tokens"])
+    assert after["summary"].startswith("[The guide, lines 34-36] The quay")
+    assert count(to_bullet(after["summary"])) == after["summary_tokens"]
+    assert await tx.fetchval("select location from heart.passages") == "lines 34-36"
+    longer = before._replace(location="lines 134-136")
+    assert await documents.replace_passages(tx, GUIDE, [longer], ctx=teller()) == IngestResult(1, 0, 1)
+    sizes = await tx.fetch("select summary, summary_tokens, full_tokens, full_text, prefix_length from memory.memories")
+    for one in sizes:
+        assert count(to_bullet(one["summary"])) == one["summary_tokens"]
+        prefix = one["summary"][: one["prefix_length"]]
+        assert count(to_bullet(prefix + one_line(one["full_text"]))) == one["full_tokens"]
+
+
+async def test_a_passage_of_a_dated_text_has_its_date(tx: Tx) -> None:
+    sent = datetime(2024, 3, 1, 9, tzinfo=UTC)
+    chunk = TextChunk("Late", "The ferry is late.", 5, "message 2", sent)
+    await documents.replace_passages(tx, GUIDE, [chunk], ctx=teller())
+    row = await tx.fetchrow("select occurred_at, summary from memory.memories")
+    assert row is not None
+    assert tuple(row) == (sent, "[The guide, message 2, 2024-03-01] The ferry is late.")
+
+
+async def test_a_file_that_was_read_is_unchanged_until_a_passage_is_missing(tx: Tx) -> None:
+    source = replace(GUIDE, source_hash=b"x" * 32)
+    await documents.replace_passages(tx, source, chunks("one", "two"), ctx=teller())
+    assert await documents.count_unchanged(tx, source, ctx=teller()) == 2
+    assert await documents.count_unchanged(tx, replace(source, source_hash=b"y" * 32), ctx=teller()) is None
+    assert await documents.count_unchanged(tx, replace(source, ref="/other.md"), ctx=teller()) is None
+    (memory_id,) = await tx.fetchrow("select memory_id from memory.memories where full_text = 'one'") or (None,)
+    await forget(tx, [memory_id], derived=True, reason="test", ctx=teller())
+    assert await documents.count_unchanged(tx, source, ctx=teller()) is None
+
+
+async def test_a_quarantined_file_is_read_again_by_a_person(tx: Tx) -> None:
+    source = replace(GUIDE, source_hash=b"x" * 32)
+    await documents.replace_passages(tx, source, chunks("one"), ctx=replace(teller(), trust="web"))
+    assert await documents.count_unchanged(tx, source, ctx=replace(teller(), trust="web")) == 1
+    assert await documents.count_unchanged(tx, source, ctx=teller()) is None

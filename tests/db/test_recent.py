@@ -44,7 +44,7 @@ async def test_the_highlights_of_the_five_latest_other_sessions_come_too(tx: Tx)
     here = await session(tx, "here", day=99)
     for day in range(7):
         other = await session(tx, f"s{day}", day=day)
-        await happen(tx, other, "file_read", "error", "file_read", "file_write", "file_read")
+        await happen(tx, other, "file_read", "file_write", "file_read", "file_write", "file_read")
         lines = [Message(role="user", content=f"talk {n} of day {day}", said_at=NOON) for n in range(6)]
         await sessions.append(tx, lines, session_id=other, ctx=teller())
         await session_close.close_session(tx, session_id=other, ctx=teller())
@@ -53,7 +53,7 @@ async def test_the_highlights_of_the_five_latest_other_sessions_come_too(tx: Tx)
     episode, *told = found.other_sessions[0]
     assert episode.kind == "episode"
     assert "of day 6" in episode.summary
-    assert said(told) == ["error: boom 1", "wrote file_write3.py", "read file_read4.py"]
+    assert said(told) == ["wrote file_write3.py", "wrote file_write1.py", "read file_read4.py"]
     ids = [one.memory_id for other in found.other_sessions for one in other]
     assert len(ids) == len(set(ids))
 

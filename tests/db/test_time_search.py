@@ -62,7 +62,7 @@ async def test_what_is_of_a_time(tx: Tx, asked: str, found: list[str]) -> None:
         "agent_id": ANA,
         "kinds": kinds,
         "limits": [9, 9],
-        "quarantined": False,
+        "quarantined": [],
         "past_states": [],
         "excluded_ids": [],
     }

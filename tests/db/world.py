@@ -6,6 +6,12 @@ from uuid import UUID
 
 from newton.agent.events import publish
 from newton.agent.llm import usage
+from newton.agent.llm.usage import UsageRecord
+from newton.agent.maintenance.artifact_vectors import embed_artifacts
+from newton.agent.prompt_records import prompt_store
+from newton.agent.prompt_records.prompt_encoder import SentRequest
+from newton.agent.prompt_records.prompt_store import CallOutcome
+from newton.agent.prompt_records.spans import NO_TOKENS, PromptOrigin, to_spans
 from newton.agent.services.working_memory import WorkingMemory
 from newton.brain import decisions, guardrail_store
 from newton.brain.calibration import snapshots
@@ -25,12 +31,25 @@ from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
 from newton.content.skills import SkillFile
 from newton.db.pool import Database, Tx
-from newton.dialogue import branches, leases, log, long_messages, response_store, session_close, sessions, tasks
+from newton.dialogue import (
+    branches,
+    context_injections,
+    leases,
+    log,
+    long_messages,
+    response_store,
+    session_close,
+    sessions,
+    tasks,
+)
+from newton.dialogue.artifact_storage import artifact_store
+from newton.dialogue.artifact_storage.artifact_store import NewArtifact
 from newton.dialogue.artifacts import ArtifactWriter
 from newton.dialogue.branches import SessionExcerpt
+from newton.dialogue.brief import brief_store
 from newton.dialogue.compaction import entry_store
 from newton.dialogue.compaction.entry_store import CompactionRun
-from newton.dialogue.messages import Message
+from newton.dialogue.messages import Message, StoredMessage
 from newton.dialogue.response_store import ResponseRecord
 from newton.heart import activations, censors, documents, episodes, procedures
 from newton.heart.censors import CensorRule
@@ -55,7 +74,7 @@ from newton.memory.forgetting import forget
 from newton.memory.inventory import edits
 from newton.memory.memory import WriteContext
 from newton.memory.outbox import EmbeddingOutbox
-from newton.providers.chat import ChatReply
+from newton.providers.chat import ChatMessage, ChatReply, RequestOptions
 from newton.providers.fakes import HashEmbedder
 from newton.runtime.access import tokens
 from newton.runtime.access.tokens import TokenDraft
@@ -68,6 +87,13 @@ from tests.support import NOON, agent_scope, count, ground, teller
 
 SESSION = "kitchen"
 FACTS = "select memory_id from memory.memories where kind = 'fact' and agent_id = $1"
+STOVE_LOG = NewArtifact(
+    name="stove.log",
+    kind="upload",
+    media_type="text/plain",
+    trust="tool",
+    text="the stove is hot\nthe kettle boils over\n",
+)
 WORDS = ("the kettle is in the blue cupboard", "thanks", "and the cups", "beside it", "good")
 
 
@@ -99,19 +125,32 @@ async def live(db: Database, name: str) -> UUID:
         at = SessionScope(agent_id=agent_id, session_id=session_id, now=NOON, capacity=1_000)
         await working_set_store.add_messages(tx, range(len(lines)), scope=at)
         await all_kinds(tx, ctx)
-        line = await tx.fetchval("select memory_id from memory.memories where kind = 'exchange'")
-        await long_messages.save_summary(tx, "the kettle", "kettle", memory_id=line, max_tokens=10, ctx=ctx)
+        await a_line_summary(tx, ctx)
         await an_identity(tx, ctx)
         await some_tasks(tx, session_id, ctx)
         await a_daemon(tx, agent_id)
     await EmbeddingOutbox(db, HashEmbedder(), agent_id).drain(limit=4)  # the long text, which is the oldest, and lines
+    await embed_artifacts(agent_scope(agent_id=agent_id, db=db, embedder=HashEmbedder()))
     bundle = await contexts(db).build(
         ContextBuildRequest(agent_id=agent_id, input="where is the kettle?", tokens=500, session_id=session_id)
     )
     async with db.transaction(agent_id) as tx:
         await bundle_store.insert_turn(tx, served(bundle, session_id))
+        await a_prompt(tx, bundle, session_id)
     await desk(db, agent_id, session_id).create_context()
     return agent_id
+
+
+async def a_line_summary(tx: Tx, ctx: WriteContext) -> None:
+    line = await tx.fetchval("select memory_id from memory.memories where kind = 'exchange'")
+    await long_messages.save_summary(tx, "the kettle", "kettle", memory_id=line, max_tokens=10, ctx=ctx)
+
+
+async def a_prompt(tx: Tx, bundle: Bundle, session_id: UUID) -> None:
+    """The record of what a model was sent."""
+    origin = PromptOrigin(session_id=session_id, input_position=0, loaded=(), bundle_id=bundle.bundle_id)
+    outcome = CallOutcome(bundle.bundle_id, "stop")
+    await prompt_store.insert_prompt(tx, SENT, origin, outcome, agent_id=bundle.agent_id, now=NOON)
 
 
 async def a_long_text(tx: Tx, ctx: WriteContext) -> None:
@@ -128,15 +167,25 @@ async def a_daemon(tx: Tx, agent_id: UUID) -> None:
     publish("memory.remembered", {"status": "new"}, agent_id=agent_id, now=NOON)
     await queue.enqueue(tx, "embed", agent_id=agent_id)
     reply = ChatReply(text="yes", model="scripted", input_tokens=10, output_tokens=2, estimated=True)
-    await usage.record(tx, reply, agent_id=agent_id, purpose="turn", now=NOON)
+    await usage.record(tx, UsageRecord(reply, "turn"), agent_id=agent_id, now=NOON)
 
 
 async def some_tasks(tx: Tx, session_id: UUID, ctx: WriteContext) -> None:
+    """Tasks of the session, and a long output of them."""
+    await artifact_store.add(tx, [STOVE_LOG], session_id=session_id, ctx=ctx)
     await tasks.push(tx, "find the kettle", session_id=session_id, ctx=ctx)
     await tasks.push(tx, "look into the cupboard", session_id=session_id, ctx=ctx)
     await tasks.pop(tx, "it is there", session_id=session_id, ctx=ctx)
 
 
+SENT = SentRequest(
+    model="scripted",
+    messages=[ChatMessage("system", "Be kind to the kettle.")],
+    spans=[to_spans(("Be kind to the kettle.", "instructions"))],
+    options=RequestOptions(),
+    max_tokens=100,
+    part_tokens=NO_TOKENS,
+)
 RESPONSE = ResponseRecord(
     response_id=UUID(int=1),
     previous_id=None,
@@ -150,14 +199,28 @@ RESPONSE = ResponseRecord(
 )
 
 
+async def briefed(tx: Tx, session_id: UUID, ctx: WriteContext) -> None:
+    """A deadline that was replaced by another."""
+    update = await brief_store.load_update(tx, session_id=session_id, ctx=ctx)
+    for position, text in enumerate(("The deadline is 12 June.", "The deadline moved to 20 June.")):
+        message = Message(role="user", content=text, said_at=NOON)
+        update.read_message(StoredMessage(session_id=session_id, position=position, tokens=1, message=message), None)
+    await brief_store.save(tx, update, session_id=session_id, ctx=ctx)
+
+
 async def conversing(tx: Tx, session_id: UUID, ctx: WriteContext) -> None:
     """A branch with lines of its own, and a part that was told shorter and is shown again."""
     of: dict[str, UUID] = {"agent_id": ctx.agent_id, "session_id": session_id}
     made = entry(0, 1, before=100)
     assert await entry_store.save_if_unchanged(tx, [made], sources=await log.load_sources(tx, **of), **of)
+    read_again = await tx.fetchval(
+        "select memory_id from memory.memories where thread_id = $1 and kind = 'exchange' and position = 0", session_id
+    )
+    await entry_store.record_rereads(tx, [read_again], ctx=ctx)
     await entry_store.restore(tx, made.entry_id, session_id=session_id, ctx=ctx)
     assert await leases.acquire(tx, made.entry_id, "turn", seconds=60, **of)
     await entry_store.record_run(tx, CompactionRun("threshold", NOON, 1.5, 100, 10), **of)
+    await briefed(tx, session_id, ctx)
     await branches.create_checkpoint(tx, "tea", session_id=session_id, ctx=ctx)
     branch_id = await branches.create_branch(tx, "cellar", parent_id=session_id, from_position="tea", ctx=ctx)
     await response_store.store(tx, RESPONSE, [], session_id=branch_id, agent_id=ctx.agent_id)
@@ -169,6 +232,7 @@ async def conversing(tx: Tx, session_id: UUID, ctx: WriteContext) -> None:
     made = await branches.inject(tx, excerpt, session_id=session_id, ctx=ctx)
     await branches.eject(tx, made.injection_id, session_id=session_id, ctx=ctx)
     await branches.inject(tx, excerpt, session_id=session_id, ctx=ctx)
+    await context_injections.add_text(tx, "The tea is at five.", session_id=session_id, ctx=ctx, max_tokens=100)
 
 
 def served(bundle: Bundle, session_id: UUID) -> TurnRecord:

@@ -118,11 +118,7 @@ def events() -> str:
 
 def verbs() -> str:
     """Return the table of verbs with their names in each interface."""
-    routes = {
-        operation["operationId"]: f"{method.upper()} {path}"
-        for path, operations in describe_api()["paths"].items()
-        for method, operation in operations.items()
-    }
+    paths = routes()
     prefixes = {"cli": "newton "}
     rows: list[tuple[str, ...]] = []
     for row in load_verbs():
@@ -131,7 +127,7 @@ def verbs() -> str:
             if isinstance(cell, AbsenceReason):
                 cells.append(f"— {cell.text}")
                 continue
-            shown = [routes[name] if interface == "http" else f"{prefixes.get(interface, '')}{name}" for name in cell]
+            shown = [paths[name] if interface == "http" else f"{prefixes.get(interface, '')}{name}" for name in cell]
             cells.append(", ".join(f"`{name}`" for name in shown))
         rows.append(tuple(cells))
     intro = (
@@ -162,6 +158,16 @@ def parameters() -> str:
 
 
 @cache
+def routes() -> dict[str, str]:
+    """Return the route of each operation, by which hints name it."""
+    paths: Mapping[str, Any] = describe_api()["paths"]
+    return {
+        operation["operationId"]: f"{method.upper()} {path}"
+        for path, operations in paths.items()
+        for method, operation in operations.items()
+    }
+
+
 def describe_api() -> dict[str, Any]:
     """Return the OpenAPI description; the routes need no agents for it."""
     return build_openapi(create_app(cast("AgentRegistry", None), operator_token=""))
@@ -170,6 +176,7 @@ def describe_api() -> dict[str, Any]:
 def pages() -> dict[str, str]:
     """Return each page by its path from docs/reference."""
     return {
+        "../../newton/runtime/operation_routes.json": json.dumps(routes(), indent=1, sort_keys=True) + "\n",
         "../openapi.json": json.dumps(describe_api(), indent=1, ensure_ascii=False) + "\n",
         "commands.md": commands(),
         "settings.md": settings(),

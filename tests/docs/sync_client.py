@@ -15,12 +15,14 @@ PACKAGE = '"""The synchronous client, generated from the asynchronous one."""\n'
 DROPPED = {"async", "await"}
 RENAMED = {
     "AgentOperations": "SyncAgentOperations",
+    "ArtifactOperations": "SyncArtifactOperations",
     "AsyncClient": "Client",
     "AsyncGenerator": "Generator",
     "Client": "SyncClient",
     "DaemonConnection": "SyncDaemonConnection",
     "InventoryOperations": "SyncInventoryOperations",
     "ItemOperations": "SyncItemOperations",
+    "SessionOperations": "SyncSessionOperations",
     "__aenter__": "__enter__",
     "__aexit__": "__exit__",
     "aclose": "close",

@@ -20,6 +20,7 @@ PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
     [
         *("../openapi.json", "commands.md", "settings.md", "http.md", "errors.md", "events.md", "verbs.md"),
         "parameters.md",
+        "../../newton/runtime/operation_routes.json",
     ],
 )
 def test_the_reference_is_current(name: str) -> None:

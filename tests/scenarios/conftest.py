@@ -26,7 +26,7 @@ from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
 from newton.db.pool import Database
 from newton.dialogue import sessions
-from newton.dialogue.compaction.strategies import parse_preset
+from newton.dialogue.compaction.presets import parse_preset
 from newton.dialogue.messages import Message
 from newton.memory.outbox import EmbeddingOutbox
 from newton.providers import token_counter

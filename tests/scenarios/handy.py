@@ -4,13 +4,15 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
+from newton.agent.inventory.artifacts import ArtifactService
 from newton.agent.loop.tools import AgentToolset
 from newton.agent.loop.turn import TurnRunner
 from newton.agent.services.curation import CurationService
 from newton.agent.services.decisions import DecisionService
 from newton.agent.services.guardrails import GuardrailService, load_file_guardrails
 from newton.agent.services.memories import MemoryService
-from newton.agent.services.tasks import TaskService
+from newton.agent.session_data.session_use import SessionUseRecorder
+from newton.agent.session_data.tasks import TaskService
 from newton.brain.chain_heads import ChainHeadFiles
 from newton.providers.chat import ChatMessage, ChatReply, RequestOptions, ToolCall
 from newton.providers.fakes import ScriptedChat
@@ -61,6 +63,8 @@ def toolbox(mind: Mind, folder: ChainHeadFiles) -> AgentToolset:
         tasks=TaskService(scope=scope),
         gate=mind.gate,
         maintenance=upkeep(mind),
+        session_use=SessionUseRecorder(scope=scope, capacity=8_000),
+        artifacts=ArtifactService(scope=scope),
     ).with_trust(())
 
 

@@ -35,6 +35,7 @@ class Talking:
         return SessionService(
             compaction=self.compacting,
             conversation_tokens=100_000,
+            working_set_tokens=8_000,
             scope=mind.scope,
         )
 

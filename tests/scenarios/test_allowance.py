@@ -1,4 +1,4 @@
-"""Before somebody is answered a model may do little: few calls, few seconds, and what it did is kept as it comes."""
+"""To compact a session a model may do little: few calls, few seconds, and what it did is kept as it comes."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -38,7 +38,7 @@ async def test_before_a_reply_a_model_is_asked_few_times_however_long_the_sessio
     session_id = await imported(mind, 100)
     model, scripted = asking(mind, *[GOOD] * 500, per_day=10**9)
     told: list[CompactionEvent] = []
-    view = await replace(mind.compacting(), model=model, on_event=told.append).load_view(session_id, max_tokens=20_000)
+    view = await replace(mind.compacting(), model=model, on_event=told.append).compact(session_id, max_tokens=20_000)
     assert len(scripted.received) == MAX_CALLS
     assert count_view_tokens(view) < 0.5 * 20_000 and not [
         event for event in told if isinstance(event, CompactionFailed)
@@ -75,7 +75,7 @@ async def test_what_a_model_was_paid_for_is_kept_when_nobody_waits_for_the_rest(
     ask, _ = asking(mind)
     slow = Slow(GOOD, GOOD)
     compacting = replace(mind.compacting("threshold"), model=replace(ask, model=slow))
-    running = asyncio.create_task(compacting.load_view(session_id, max_tokens=4_000))
+    running = asyncio.create_task(compacting.compact(session_id, max_tokens=4_000))
     async with asyncio.timeout(60):
         await slow.thinks.wait()
     async with mind.db.transaction(mind.agent_id) as tx:
@@ -92,7 +92,7 @@ async def test_what_a_model_was_paid_for_is_kept_when_nobody_waits_for_the_rest(
     assert len(spent) == 3 and 1 in [row["output_tokens"] for row in spent], "what was asked in vain is paid for too"
     again = replace(compacting, model=None)
     before = count_view_tokens((await Talking(mind).doors.get_view("s1")).view)
-    assert count_view_tokens(await again.load_view(session_id, max_tokens=4_000)) < 0.8 * before, (
+    assert count_view_tokens(await again.compact(session_id, max_tokens=4_000)) < 0.8 * before, (
         "the rest is told the next time"
     )
 
@@ -112,8 +112,8 @@ async def test_the_right_is_held_anew_with_each_account_that_is_kept(mind: Mind)
                 yield piece
 
     ask, _ = asking(mind)
-    model = replace(ask, model=Watching(GOOD, GOOD, GOOD))
-    await replace(mind.compacting("threshold"), model=model).load_view(session_id, max_tokens=4_000)
+    model = replace(ask, model=Watching(*[GOOD] * MAX_CALLS))
+    await replace(mind.compacting("threshold"), model=model).compact(session_id, max_tokens=4_000)
     assert len(left) == MAX_CALLS and all(seconds > 0.9 * LEASE_SECONDS for seconds in left)
 
 
@@ -127,7 +127,7 @@ async def test_a_model_that_is_too_slow_is_not_waited_for(mind: Mind) -> None:
         new_budget=lambda: CallBudget(seconds=0.05),
         on_event=told.append,
     )
-    view = await compacting.load_view(session_id, max_tokens=4_000)
+    view = await compacting.compact(session_id, max_tokens=4_000)
     assert view[0].kind == "turn" and len(slow.most) == 1, "the seconds are for all calls together"
     (failed,) = [event.error for event in told if isinstance(event, CompactionFailed)]
     assert "did not answer in" in failed and failed.endswith(FALLBACK_NOTICE)

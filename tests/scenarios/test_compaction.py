@@ -3,11 +3,11 @@
 import asyncio
 import json
 from collections import Counter
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from newton.dialogue.compaction.adaptation import MAX_FACTOR, MIN_ENTRIES
 from newton.dialogue.compaction.progress_events import (
     EVENT_NAMES,
     CompactionCompleted,
@@ -15,7 +15,6 @@ from newton.dialogue.compaction.progress_events import (
     CompactionStarted,
     to_payload,
 )
-from newton.dialogue.compaction.strategies import CompactionPreset, SummarizeOldest
 from newton.dialogue.messages import Message, dump_calls
 from newton.dialogue.view import MESSAGE_TOKENS
 from newton.providers import token_counter
@@ -151,7 +150,7 @@ async def test_everything_else_goes_on_while_it_runs(mind: Mind) -> None:
     model = Waiting()
     talking = Talking(mind, "threshold(share=0.1)", chosen={"model": model})
     await talking.says(*[line for n in range(10) for line in turn(n)])
-    running = asyncio.create_task(talking.asks(most=2_000))
+    running = asyncio.create_task(talking.compacting.compact(await mind.session(), max_tokens=2_000))
     async with asyncio.timeout(60):
         await model.asked.wait()
         assert [type(event) for event in talking.told] == [CompactionStarted]
@@ -172,7 +171,7 @@ async def test_a_run_that_is_stopped_changes_nothing_and_lets_go(mind: Mind) -> 
     model = Waiting()
     talking = Talking(mind, "threshold(share=0.1)", chosen={"model": model})
     await talking.says(*[line for n in range(10) for line in turn(n)])
-    running = asyncio.create_task(talking.asks(most=2_000))
+    running = asyncio.create_task(talking.compacting.compact(await mind.session(), max_tokens=2_000))
     async with asyncio.timeout(60):
         await model.asked.wait()
     running.cancel()
@@ -218,7 +217,7 @@ async def test_a_failure_is_told_and_changes_nothing(mind: Mind) -> None:
     model = Waiting()
     talking = Talking(mind, "threshold(share=0.1)", chosen={"model": model})
     await talking.says(*[line for n in range(10) for line in turn(n)])
-    running = asyncio.create_task(talking.asks(most=2_000))
+    running = asyncio.create_task(talking.compacting.compact(await mind.session(), max_tokens=2_000))
     async with asyncio.timeout(60):
         await model.asked.wait()
         async with mind.db.transaction(mind.agent_id) as tx:
@@ -263,17 +262,6 @@ async def test_when_nothing_can_be_told_shorter_that_is_said_once(mind: Mind) ->
     await talking.asks(most=4_000)
     await talking.asks(most=4_000)
     assert len(talking.told) == before, "it is not tried again as long as nothing changes"
-
-
-async def test_full_is_what_is_full_by_the_preset(mind: Mind) -> None:
-    talking = Talking(mind, "threshold")
-    talking.compacting = replace(
-        talking.compacting, preset=CompactionPreset(strategies=(SummarizeOldest(),), max_tokens=4_000)
-    )
-    await talking.turns([turn(n) for n in range(5)], most=100_000)
-    ended = [event for event in talking.told if isinstance(event, CompactionCompleted)]
-    assert [event.exhausted for event in ended] == [True]
-    assert 0.8 * 4_000 <= ended[0].new_count < 0.8 * 100_000
 
 
 async def test_one_huge_recent_message_does_not_fire_compaction_every_turn(mind: Mind) -> None:
@@ -348,3 +336,52 @@ async def test_a_huge_file_that_a_tool_is_given_is_kept_and_shown_in_short(mind:
     (_, call, _) = (await talking.doors.get_view("s1")).view[-3:]
     assert call.calls[0].arguments == given
     assert [item.role for item in await talking.asks(most=6_000)][-3:] == ["user", "assistant", "tool"]
+
+
+@pytest.mark.parametrize("limit", [300, 700, 1_500, 4_000])
+async def test_a_limit_that_a_person_asks_for_is_reached(mind: Mind, limit: int) -> None:
+    # S003-18: whatever the preset spares, a person's own limit holds
+    talking = Talking(mind, "none")
+    await talking.turns([turn(n, work=n % 3) for n in range(40)], most=1_000_000)
+    await talking.turns([[says("user", "And now?"), says("assistant", "Now we go on.")]], most=1_000_000)
+    outcome = await talking.doors.compact("s1", max_tokens=limit)
+    assert outcome.before.tokens > 4_000
+    assert outcome.after.tokens <= limit and outcome.is_reached and outcome.obstacles == []
+    again = await talking.doors.compact("s1", max_tokens=limit)
+    assert again.after == outcome.after, "a repeated compaction changes nothing"
+
+
+async def test_short_messages_are_compacted_together_when_a_person_asks(mind: Mind) -> None:
+    # a turn of few words is not worth a summary of its own
+    talking = Talking(mind)
+    await talking.turns([[says("user", f"Add {n} eggs."), says("assistant", "Yes.")] for n in range(200)], most=9_000)
+    assert (await talking.doors.compact("s1", max_tokens=1_000)).is_reached
+
+
+async def test_what_keeps_a_session_above_its_limit_is_named(mind: Mind) -> None:
+    talking = Talking(mind)
+    await talking.turns([turn(n, work=1) for n in range(8)], most=100_000)
+    await talking.turns([[says("user", "word " * 2_000), says("assistant", "Long.")]], most=100_000)
+    outcome = await talking.doors.compact("s1", max_tokens=1_500)
+    assert not outcome.is_reached and outcome.after.tokens > 1_500
+    assert outcome.obstacles[0].reason == "the current turn is never compacted"
+    assert outcome.obstacles[0].tokens > 2_000
+    assert sum(obstacle.tokens for obstacle in outcome.obstacles) == outcome.after.tokens
+
+
+async def test_wrong_cuts_are_counted_and_make_a_strategy_wait(mind: Mind) -> None:
+    # S003-F3, S003-20: a restored entry and a message that is read in full again are wrong cuts
+    talking = Talking(mind, "threshold(recent=2, target=0.1)")
+    await talking.turns([turn(n, work=1) for n in range(40)], most=3_000)
+    before = {one.strategy: one for one in await talking.doors.get_compaction_stats("s1")}["threshold"]
+    assert (before.restored, before.reread, before.factor) == (0, 0, 1.0) and before.entries >= MIN_ENTRIES
+    entries = [one.entry for one in await talking.doors.list_entries("s1")]
+    for entry in entries[:3]:
+        await talking.doors.restore("s1", str(entry.entry_id))
+    async with mind.scope.transaction() as tx:
+        positions = [entry.first for entry in entries[3:6]]
+        query = "select memory_id from memory.memories where kind = 'exchange' and position = any($1)"
+        read = [row[0] for row in await tx.fetch(query, positions)]
+    await mind.verbs.record_access(read)
+    after = {one.strategy: one for one in await talking.doors.get_compaction_stats("s1")}["threshold"]
+    assert (after.restored, after.reread) == (3, 3) and 1 < after.factor <= MAX_FACTOR

@@ -10,7 +10,7 @@ import openai
 import pytest
 
 from newton.agent.compaction.service import CompactionService
-from newton.agent.loop.prompt import merge_consecutive_roles, to_chat_message
+from newton.agent.loop.prompt import to_chat_messages
 from newton.agent.services.sessions import SessionService
 from newton.bench.environment import vacuum_analyze
 from newton.dialogue.compaction.progress_events import CompactionCompleted, CompactionEvent
@@ -65,6 +65,7 @@ def conversations(mind: Mind, compacting: CompactionService) -> SessionService:
     return SessionService(
         compaction=compacting,
         conversation_tokens=100_000,
+        working_set_tokens=8_000,
         scope=mind.scope,
     )
 
@@ -192,9 +193,7 @@ async def test_no_request_of_an_agent_is_above_the_window_of_its_model(mind: Min
         client = openai.AsyncOpenAI(api_key="none", base_url=here.url, max_retries=0)
         for line in (line for line in talk if line.role != "assistant"):
             await held.say(line)
-            messages: Any = [
-                to_openai_message(one) for one in merge_consecutive_roles(map(to_chat_message, await held.seen()))
-            ]
+            messages: Any = [to_openai_message(one) for one in to_chat_messages(await held.seen())]
             asked: Any = await client.chat.completions.create(model="m", messages=messages)
             answer = asked.choices[0].message
             called = [ToolCall(one.id, one.function.name, one.function.arguments) for one in answer.tool_calls or ()]

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from newton.bench.detail import import_texts
-from newton.bench.long_texts import LongText, generate_long_texts
+from newton.bench.trials.long_texts import LongText, generate_long_texts
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.request import ContextBuildRequest
 from newton.cognition.sources.session_artifacts import ArtifactPolicy

@@ -7,6 +7,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from newton.agent.llm import usage
+from newton.agent.llm.usage import UsageRecord
 from newton.agent.services.memories import FactDraft
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.pipeline import ContextBuilder
@@ -117,7 +118,7 @@ DOORS: dict[str, Door] = {
     "upkeep": lambda mind, _: upkeep(mind).process_pending(),
     "a decision": write(lambda tx, mind: recorded(tx, REDIS, ctx=teller(mind.agent_id))),
     "the ledger of tokens": write(
-        lambda tx, mind: usage.record(tx, REPLY, agent_id=mind.agent_id, purpose="turn", now=NOON)
+        lambda tx, mind: usage.record(tx, UsageRecord(REPLY, "turn"), agent_id=mind.agent_id, now=NOON)
     ),
     "another context": lambda mind, _: mind.context("Something else?"),
     "another agent": lambda mind, _: agents.get_or_create_agent(mind.db, "ben", now=NOON),

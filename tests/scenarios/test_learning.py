@@ -10,7 +10,7 @@ from newton.agent.maintenance.service import MaintenanceService
 from newton.agent.services.curation import CurationService
 from newton.agent.services.memories import FactDraft
 from newton.agent.services.procedures import ProcedureService
-from newton.agent.services.tasks import TaskService
+from newton.agent.session_data.tasks import TaskService
 from newton.content.skills import SkillFile
 from newton.dialogue import sessions
 from newton.dialogue.messages import Message

@@ -125,7 +125,7 @@ async def test_a_procedure_that_is_asked_for_is_in_though_no_search_has_found_it
 async def test_filters_say_what_may_be_in_a_context(mind: Mind, filters: ContextFilters, left: set[str]) -> None:
     # S001-5
     await introduce(mind)
-    await happen(mind, "s1", "boat.py")
+    await happen(mind, "s1", "Ana Berg/the boat is repaired.md")
     await mind.hear("Ana Berg said the boat is repaired.")
     async with mind.db.transaction(mind.agent_id) as tx:
         source = DocumentSource(ref="/boat.md", title="Boat", format="markdown")
@@ -241,9 +241,9 @@ async def hurried(mind: Mind) -> Bundle:
     ("table", "late", "gone"),
     [
         ("heart.entity_names", ["entities and procedures"], "Acme"),
-        ("heart.events", ["events"], "boat.py"),
+        ("heart.events", ["events", "tool results"], "boat.py"),
         ("heart.censors, brain.calibration_snapshots", ["identity and constraints", "session"], None),
-        ("memory.postings", ["words", "session artifacts"], None),
+        ("memory.postings", ["words", "session artifacts", "tool results"], None),
         ("dialogue.tasks", ["tasks"], None),
     ],
 )

@@ -229,6 +229,26 @@ async def test_what_happened_in_the_session_enters_a_context_that_stands(talk: T
     assert "tides.txt" in talk.told
 
 
+async def test_a_context_that_stands_gets_an_observation_when_it_is_asked_about(talk: Talk) -> None:
+    # S001-34, S002-14
+    shown = "error: ImportError: No module named 'orders.models'"
+    asked = "When does the ferry Artemis leave the harbour?"
+    await talk.given(asked)
+    error = validate_event("error", talk.mind.clock.now(), {"message": "ImportError: No module named 'orders.models'"})
+    async with talk.mind.db.transaction(talk.mind.agent_id) as tx:
+        new = NewEvent(ref="e1", event=error, session_id=talk.session_id)
+        await event_store.record_events(tx, [new], ctx=teller(talk.mind.agent_id, count_tokens=token_counter.count))
+    await talk.mind.settle()
+    assert (await talk.given(asked)).method == "stood"
+    assert "orders.models" not in talk.told
+    given = await talk.given("Does the ferry Artemis leave? And fix the error in the module orders.models.")
+    assert given.method in ("updated", "built") and shown in talk.told
+    assert await replays(talk.mind, given)
+    again = await talk.given("Fix the error in the module orders.models of the ferry Artemis.")
+    assert shown in talk.told and talk.told.count(shown) == 1
+    assert await replays(talk.mind, again)
+
+
 async def test_lines_that_leave_the_view_enter_a_context_that_stands(talk: Talk) -> None:
     # S001-34: what has slid out of the sent history is not lost
     talk.turns = replace(talk.turns, limits=replace(talk.turns.limits, conversation=25))

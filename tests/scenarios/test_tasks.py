@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from newton.agent.services.tasks import TaskService
+from newton.agent.session_data.tasks import TaskService
 from newton.cognition.assembly.budget import TASK_LAYER_PERCENT, allocate_budget
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.request import ContextBuildRequest

@@ -1,6 +1,7 @@
 """What a model does with the memory while it works, and what it cannot do."""
 
 import asyncio
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from asyncpg import Record
 
 from newton.agent.loop.session_lock import lease_session
 from newton.agent.loop.turn import TurnInput, TurnRunner
+from newton.agent.session_data.tasks import TaskService
 from newton.brain.chain_heads import ChainHeadFiles
 from newton.dialogue import leases
 from newton.dialogue.messages import Message
@@ -65,6 +67,48 @@ async def test_every_tool_works_within_one_turn(mind: Mind, notes: ChainHeadFile
     told = [heard[-1].text for heard in model.received[1:]]
     assert "Artemis" in told[1] and "decision_id" in told[2] and "complete" in told[4]
     assert [words for words in told if "error" in words] == []
+
+
+async def test_a_model_blocks_fails_and_resumes_its_tasks(mind: Mind, notes: ChainHeadFiles) -> None:
+    # S001-35, S001-38: what a person and a client over MCP can do, the agent's own model can
+    model = Handy(
+        [call("push_task", goal="Ship the release")],
+        [call("push_task", goal="Sign the packages")],
+        [call("block_task", reason="Mira has the key")],
+        [call("resume_task", number=7)],
+        [call("resume_task", number=2)],
+        [call("fail_task", reason="the key has expired", replacement_goal="Make a new key")],
+        "I make a new key.",
+    )
+    assert await answered(mind, able(mind, model, notes), "Ship it.") == "I make a new key."
+    told = [json.loads(heard[-1].text) for heard in model.received[1:]]
+    assert told[2] == {"task": 2, "status": "blocked", "current_task": 1}
+    assert "no task '7'" in told[3]["error"]
+    assert told[4] == {"task": 2, "status": "active", "current_task": 2}
+    assert told[5] == {"task": 2, "status": "failed", "current_task": 3}
+    tree = await TaskService(scope=mind.scope).for_session(await mind.session()).tree()
+    assert [(task.status, task.instead_of is not None) for task in tree.tasks] == [
+        ("active", False),
+        ("failed", False),
+        ("active", True),
+    ]
+
+
+async def test_what_a_model_reads_and_stores_is_in_the_working_memory_of_its_session(
+    mind: Mind, notes: ChainHeadFiles
+) -> None:
+    # S000-1: said, shown and read
+    await mind.know("The ferry is called Artemis.")
+    async with mind.db.transaction(mind.agent_id) as tx:
+        ferry = await tx.fetchval("select memory_id from memory.memories where kind = 'fact'")
+    model = Handy([call("expand", memory_id=ferry.hex)], [call("remember", content="Ana likes tea.")], "Good.")
+    await answered(mind, able(mind, model, notes), "Quite something else.")
+    async with mind.db.transaction(mind.agent_id) as tx:
+        rows = await tx.fetch(
+            "select m.summary from cognition.working_set w join memory.memories m using (agent_id, memory_id)"
+            " where m.kind = 'fact' order by 1"
+        )
+    assert [row["summary"] for row in rows] == ["Ana likes tea.", "The ferry is called Artemis."]
 
 
 async def test_words_from_outside_are_believed_no_more_because_a_model_repeats_them(

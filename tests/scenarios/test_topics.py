@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from newton.bench.sessions import load_scripts, replay_session, store_facts, summarize
+from newton.bench.conversations.sessions import load_scripts, replay_session, store_facts, summarize
 from newton.cognition.frames.training import load_or_train
 from newton.providers.minilm import MiniLM
 from tests.scenarios.conftest import Mind, newton

@@ -235,7 +235,7 @@ async def test_a_censor_that_blocks_the_input_stops_the_turn_before_the_model(mi
     ref = short_id(censor.memory_id)
     assert answer.text.startswith(
         f"A censor forbids this input: push to main: releases go through review (censor {ref})."
-        f" `newton censors relax {ref}`"
+        f" Say it in other words, or change the censor: `newton censors relax {ref} --reason REASON`"
     )
     assert (answer.quoted, answer.caveat) == (False, None)
     assert await log(mind, session_id) == [("user", "Please push to main."), ("assistant", answer.text)]

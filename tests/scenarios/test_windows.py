@@ -11,7 +11,8 @@ from newton.agent.loop.completion import ChatService
 from newton.agent.loop.prompt import INPUT_HEADER
 from newton.agent.loop.turn import TurnInput, TurnRunner
 from newton.dialogue import sessions
-from newton.dialogue.compaction.strategies import CompactionBlock, CompactionPreset, ViewState
+from newton.dialogue.compaction.presets import CompactionPreset
+from newton.dialogue.compaction.strategies import CompactionBlock, ViewState
 from newton.dialogue.messages import Message
 from newton.dialogue.view import split_turns
 from newton.providers import token_counter

@@ -123,7 +123,8 @@ async def by_profile(mind: Mind, name: str, *, turns: int) -> None:
 def filled(turns: TurnRunner) -> TurnRunner:
     """Their contexts hold what is far from the input too, so that something in them is of no use."""
     profiles = {name: one.model_copy(update={"near": 0.0}) for name, one in turns.contexts.profiles.items()}
-    return replace(turns, contexts=replace(turns.contexts, profiles=profiles))
+    frames = {name: one.model_copy(update={"fact_share": 0.0}) for name, one in turns.contexts.frames.items()}
+    return replace(turns, contexts=replace(turns.contexts, profiles=profiles, frames=frames))
 
 
 async def test_what_a_reply_used_is_known_of_its_context(mind: Mind) -> None:

@@ -19,13 +19,12 @@ from newton.clock import SystemClock
 from newton.db.pool import Database
 from newton.dialogue import branches, log, sessions
 from newton.dialogue.compaction import entry_store
+from newton.dialogue.compaction.presets import CompactionPreset, parse_preset
 from newton.dialogue.compaction.progress_events import CompactionCompleted, CompactionEvent
 from newton.dialogue.compaction.strategies import (
     CompactionBlock,
-    CompactionPreset,
     CompactionStrategy,
     ViewState,
-    parse_preset,
 )
 from newton.dialogue.view import count_view_tokens
 from newton.providers.token_counter import count
@@ -45,7 +44,7 @@ from newton.agent.compaction.service import CompactionService
 from newton.agent.services.sessions import SessionService
 from newton.clock import SystemClock
 from newton.db.pool import Database
-from newton.dialogue.compaction.strategies import parse_preset
+from newton.dialogue.compaction.presets import parse_preset
 from newton.dialogue.messages import Message
 from newton.providers.chat import ToolCall
 from newton.providers.token_counter import count
@@ -57,7 +56,8 @@ async def main(dsn, agent, ref, who, turns, strategies, most):
     def tell(event):
         print(type(event).__name__, flush=True)
     compaction = CompactionService(scope=scope, preset=parse_preset(strategies), on_event=tell)
-    doors = SessionService(scope=scope, compaction=compaction, conversation_tokens=int(most))
+    doors = SessionService(scope=scope, compaction=compaction, conversation_tokens=int(most),
+        working_set_tokens=8_000)
     print("ready", flush=True)
     for n in range(int(turns)):
         def line(k, role, content, **more):

@@ -1,5 +1,5 @@
-"""The model's endpoint fails in seven ways: a daemon takes every write, says that its answers are degraded, and is back
-soon after the endpoint is."""
+"""The model's endpoint fails in seven ways: a daemon takes every write, gives no answer that is none, and is back soon
+after the endpoint is."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -89,9 +89,8 @@ async def test_an_outage_costs_no_write_and_ends_by_itself(
 
     answers = [answer for some in await asyncio.gather(*map(one, range(AT_ONCE))) for answer in some]
     firsts = AT_ONCE * TIMES
-    assert [answer.status_code for answer in answers] == [200] * firsts
-    assert all(answer.json()["newton"]["degraded"] for answer in answers)
-    assert all("Artemis" in answer.json()["choices"][0]["message"]["content"] for answer in answers)
+    assert {answer.status_code for answer in answers} <= {503, 429}, "none is an answer"
+    assert all(answer.json()["error"]["message"] for answer in answers)
     tried = len(talk.behind.asked)
     assert tried <= 1.1 * firsts
     sql = "select 1 from dialogue.messages where content like $1"
@@ -101,7 +100,7 @@ async def test_an_outage_costs_no_write_and_ends_by_itself(
     began, back = monotonic(), False
     while not back and monotonic() - began < BACK_SECONDS:
         answer = (await asked(talk, way, "back", f"Are you there, {monotonic()}?")).json()
-        back = "newton" in answer and answer["newton"]["degraded"] is None  # an error, while memory knows nothing
+        back = "newton" in answer
         await asyncio.sleep(0.5)
     assert back
     record_property("requests", tried)

@@ -102,8 +102,11 @@ async def served(db: Database, home: Path, **settings: object) -> AsyncGenerator
         scope=agent_scope(agent_id=owner, db=db, clock=SystemClock(), count_tokens=count, embedder=embedder),
     )
     app = create_app(AgentRegistry(newton), operator_token=OPERATOR)
-    async with serving(app) as url:
-        yield Api(url=url, db=db, app=app)
+    try:
+        async with serving(app) as url:
+            yield Api(url=url, db=db, app=app)
+    finally:
+        await newton.compactions.cancel()
 
 
 @asynccontextmanager

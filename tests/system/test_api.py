@@ -28,6 +28,7 @@ REDIS = {"description": "Use Redis for the cache", "confidence": 0.8, "reasons":
 BEGINS = {
     ("POST", "/v1/sessions/{session}/messages"): 201,
     ("POST", "/v1/sessions/{session}/turns"): 200,
+    ("POST", "/v1/sessions/{session}/injections"): 201,
     ("PUT", "/v1/agents/{name}/model"): 403,
 }
 BODIES = {
@@ -41,6 +42,8 @@ BODIES = {
     "/v1/decisions/{decision_id}/review": {"outcome": "success"},
     "/v1/sessions/{session}/messages": {"messages": [{"role": "user", "content": "hi"}]},
     "/v1/sessions/{session}/turns": {"input": "hi"},
+    "/v1/sessions/{session}/injections": {"text": "hi"},
+    "/v1/sessions/{session}/brief": {"item_id": str(uuid4()), "status": "done"},
     "/v1/sessions/{session}/compact": {},
     "/v1/sessions/{session}/restore": {"compaction_id": str(uuid4())},
     "/v1/sessions/{session}/checkpoints": {"name": "tea"},
@@ -54,7 +57,7 @@ OF_THE_OPERATOR = "/v1/agents/{name}"
 
 @pytest.fixture
 async def api(db: Database, tmp_path: Path) -> AsyncIterator[Api]:
-    async with served(db, tmp_path) as made:
+    async with served(db, tmp_path, quote_without_model=True) as made:
         yield made
 
 
@@ -233,6 +236,8 @@ async def test_nobody_reaches_what_is_another_agents(api: Api, ana: httpx2.Async
     made["decision_id"] = (await ana.post("/v1/decisions", json=REDIS)).json()["decision_id"]
     made["bundle_id"] = (await ana.post("/v1/context", json={"input": "Where does Ana live?"})).json()["bundle_id"]
     made["response_id"] = (await ana.post("/v1/responses", json={"input": "Where does Ana live?"})).json()["id"]
+    made["injection_id"] = str(uuid4())
+    made["turn"] = "latest"
     made |= {"other_id": made["bundle_id"], "model": "ana", "token_id": "laptop", "document_id": await documented(api)}
     await ana.post("/v1/censors", json={"trigger": "sell the boat", "reason": "it is not ours"})
     made["censor_id"] = (await ana.get("/v1/censors")).json()["items"][0]["memory_id"]

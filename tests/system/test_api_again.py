@@ -48,7 +48,7 @@ CUT = 30
 
 @pytest.fixture
 async def api(db: Database, tmp_path: Path) -> AsyncIterator[Api]:
-    async with served(db, tmp_path) as made:
+    async with served(db, tmp_path, quote_without_model=True) as made:
         yield made
 
 
@@ -151,7 +151,7 @@ async def listened(client: Client, many: int, *, after: int | None = None) -> li
 
 async def test_who_listens_hears_all_in_order_and_goes_on_after_a_restart(db: Database, tmp_path: Path) -> None:
     # R13
-    async with served(db, tmp_path) as api:
+    async with served(db, tmp_path, quote_without_model=True) as api:
         token = await api.token("ana")
         async with api.client(token) as client, api.client(await api.token("ben")) as ben:
             await client.remember("The kettle is blue.")
@@ -159,7 +159,7 @@ async def test_who_listens_hears_all_in_order_and_goes_on_after_a_restart(db: Da
             hearing = asyncio.create_task(listened(client, 20, after=1))
             await asyncio.gather(*(client.remember(f"There are {n} cups.") for n in range(20)))
             assert await hearing == list(range(2, 22))
-    async with served(db, tmp_path) as api, api.client(token) as client:
+    async with served(db, tmp_path, quote_without_model=True) as api, api.client(token) as client:
         await client.remember("The cup is white.")
         assert await listened(client, 3, after=19) == [20, 21, 22]
 
@@ -280,7 +280,7 @@ select pg_terminate_backend(pid) from pg_stat_activity where query ilike 'listen
 
 
 async def test_listening_ends_with_the_token_and_with_the_daemon(db: Database, tmp_path: Path) -> None:
-    async with served(db, tmp_path) as api:
+    async with served(db, tmp_path, quote_without_model=True) as api:
         for end in (_revoked, _closed):
             token = await api.token("ana", name="phone")
             async with api.http(token) as http, http.stream("GET", "/v1/events") as answer:

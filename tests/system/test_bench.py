@@ -130,6 +130,16 @@ def test_context_is_measured_beside_the_bare_searches(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow  # it starts a database of its own and a daemon
+def test_what_a_daemon_adds_to_a_reply_is_measured_beside_the_model_alone(tmp_path: Path) -> None:
+    asked = ("--memories", "60", "--rounds", "2", "--turns", "1", "--turns", "3", "--json")
+    done = bench(tmp_path, "turns", *asked)
+    assert done.returncode == 0, done.stderr
+    turns = json.loads(done.stdout)["turns"]
+    assert turns.keys() == {"1", "3"}
+    assert all(one["newton_first_byte_ms"]["p50"] <= one["newton_first_token_ms"]["p50"] for one in turns.values())
+
+
 @pytest.mark.slow  # both start a database of their own, and one a daemon
 def test_the_daemon_is_measured_at_its_work_and_at_its_door(tmp_path: Path) -> None:
     soaked = typed(tmp_path, "bench", "soak", "--minutes", "0.2", "--hours", "0.4", "--json")

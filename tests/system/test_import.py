@@ -39,7 +39,7 @@ async def test_each_kind_of_line_is_taken(db: Database, agent: UUID, tmp_path: P
     report = await take(db, agent, tmp_path, *GOOD)
     assert (report.new, report.unchanged, report.rejections) == (9, 0, [])
     assert report.episodes == 1, "the session became one of its own"
-    assert await totals(db, agent) == {"messages": 5, "facts": 2, "episodes": 3, "memories": 11, "confirmations": 0}
+    assert await totals(db, agent) == {"messages": 5, "facts": 2, "episodes": 3, "memories": 12, "confirmations": 0}
     async with db.transaction(agent) as tx:
         rows = await tx.fetch("select summary, trust, origin from memory.memories order by kind, summary")
         told = await tx.fetchrow("select * from heart.episodes where title = 'Tea'")
@@ -297,7 +297,7 @@ async def test_a_database_that_goes_away_is_no_fault_of_the_lines(db: Database, 
 async def test_what_was_imported_is_embedded_in_the_same_run(db: Database, agent: UUID, tmp_path: Path) -> None:
     outbox = EmbeddingOutbox(db, HashEmbedder(), agent)
     report = await importer(db, agent, outbox=outbox).run(written(tmp_path, *GOOD))
-    assert (report.embedded, report.embedder_error) == (11, None)
+    assert (report.embedded, report.embedder_error) == (12, None)
     async with db.transaction(agent) as tx:
         assert (await read_backlog(tx, agent_id=agent)).waiting == 0
 
@@ -307,7 +307,7 @@ async def test_everything_goes_in_while_the_embedder_is_down(db: Database, agent
     report = await importer(db, agent, outbox=outbox).run(written(tmp_path, *GOOD))
     assert (report.new, report.embedded, report.embedder_error) == (9, 0, "The embedding endpoint does not answer.")
     async with db.transaction(agent) as tx:
-        assert (await read_backlog(tx, agent_id=agent)).waiting == 11
+        assert (await read_backlog(tx, agent_id=agent)).waiting == 12
 
 
 async def test_no_secret_of_the_file_reaches_any_table(db: Database, agent: UUID, tmp_path: Path) -> None:

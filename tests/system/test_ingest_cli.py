@@ -1,11 +1,16 @@
 """`newton ingest` takes in what is in the folder that was named, and nothing that a link leads to elsewhere."""
 
 import json
+import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.system.test_cli import environment
 from tests.system.typed import ok, typed
 
 
@@ -46,7 +51,8 @@ def kept(home: Path, agent: str) -> set[str]:
 def test_a_link_that_stays_in_the_folder_is_followed(home: Path, folder: Path) -> None:
     done = typed(home, "ingest", str(folder), "--agent", "inside")
     assert ok(done) == "3 documents: 2 new passages, 1 unchanged, 0 replaced.\n"
-    assert "link" not in done.stderr
+    assert " out of " not in done.stderr
+    assert "2 files or folders skipped, broken link, or no permission: " in done.stderr
     assert kept(home, "inside") == {"Artemis", "granite"}
 
 
@@ -57,13 +63,14 @@ def test_a_link_that_leads_out_of_the_folder_is_left_alone_and_told(home: Path, 
     assert f"{said}  Give --follow-links to follow them.\n" in done.stderr
     assert kept(home, "outside") == {"Artemis", "granite"}
     told = json.loads(ok(typed(home, "ingest", str(leaky), "--json", "--agent", "outside")))
-    assert told["links_skipped"] == [f"{leaky}/harmless.md", f"{leaky}/more/papers"]
+    skipped = {one["reason"]: one for one in told["skipped"]}["link out of the folder"]
+    assert (skipped["count"], skipped["examples"]) == (2, [f"{leaky}/harmless.md", f"{leaky}/more/papers"])
 
 
 def test_with_follow_links_they_are_followed_once(home: Path, leaky: Path) -> None:
     done = typed(home, "ingest", str(leaky), "--follow-links", "--agent", "followed")
-    assert ok(done).startswith("5 documents: 4 new passages, ")
-    assert "link" not in done.stderr
+    assert ok(done).startswith("6 documents: 4 new passages, ")
+    assert " out of " not in done.stderr
     assert kept(home, "followed") == {"Artemis", "granite", "door", "sealed"}
 
 
@@ -84,3 +91,76 @@ def test_a_folder_of_such_links_alone_holds_nothing_and_says_why(home: Path, tmp
     done = typed(home, "ingest", str(alone), "--agent", "alone")
     assert ok(done).startswith("0 documents: ")
     assert "1 link out of" in done.stderr
+
+
+def test_progress_on_a_pipe_is_plain_lines_and_each_reason_has_one(home: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    for number in range(20):
+        (folder / f"{number:02}.txt").write_text(f"The crane of pier {number}.", encoding="utf-8")
+    for name in ("a.png", "b.png", "c.png", "d.png"):
+        (folder / name).write_bytes(b"\x89PNG\0")
+    (folder / "broken.docx").write_bytes(b"PK no document")
+    (folder / "other.xlsx").write_bytes(b"PK no workbook")
+    (folder / "cp.txt").write_bytes("Fähre".encode("cp1252"))
+    done = typed(home, "ingest", str(folder), "--agent", "mixed")
+    assert done.returncode == 2
+    assert done.stdout == "21 documents: 21 new passages, 0 unchanged, 0 replaced. Rejected: 2 files.\n"
+    lines = done.stderr.splitlines()
+    reading = [line for line in lines if line.startswith("Reading: ")]
+    assert 5 <= len(reading) <= 12 and reading[-1].startswith("Reading: 23 of 23 (")
+    names = ", ".join(f"{folder}/{name}.png" for name in "abc")
+    assert f"4 files or folders skipped, binary: {names}, …" in lines
+    assert f"newton: 2 files rejected, it is no Office document. {folder}/broken.docx, {folder}/other.xlsx" in lines
+    assert "1 document read as cp1252; --encoding sets another encoding." in lines
+    assert "\x1b" not in done.stderr
+
+
+def test_an_encoding_is_given(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "town.txt").write_bytes("Łódź has a quay.".encode("iso8859-2"))
+    ok(typed(home, "ingest", str(tmp_path / "town.txt"), "--encoding", "latin2", "--agent", "town"))
+    assert "Łódź has a quay." in ok(typed(home, "recall", "quay", "--agent", "town"))
+    refused = typed(home, "ingest", str(tmp_path / "town.txt"), "--encoding", "runes", "--agent", "town")
+    assert refused.returncode == 2 and "'runes' is not a known encoding" in refused.stderr
+
+
+def test_recall_and_documents_show_where_a_passage_is(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "winch.py").write_text("import math\n\n\ndef haul(rope):\n    return math.pi\n", encoding="utf-8")
+    ok(typed(home, "ingest", str(tmp_path / "winch.py"), "--agent", "places"))
+    assert "[winch.py, haul, lines 1-5] import math" in ok(typed(home, "recall", "haul rope", "--agent", "places"))
+    shown = ok(typed(home, "documents", "show", str(tmp_path / "winch.py"), "--agent", "places"))
+    assert "haul, haul, lines 1-5\n" in shown
+    assert ", of 20" in ok(typed(home, "documents", "--agent", "places"))
+
+
+@pytest.mark.fault
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_command_says_where_it_stopped_and_continues(
+    home: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    folder, agent = tmp_path / "many", f"stopped{number.value}"
+    folder.mkdir()
+    for file in range(200):
+        (folder / f"{file:03}.txt").write_text(f"The crane of pier {file}. " * 400, encoding="utf-8")
+    command = [sys.executable, "-m", "newton", "ingest", str(folder), "--agent", agent]
+    child = subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(home, NEWTON_EMBEDDING_PROVIDER="none"),
+        cwd=home,
+    )
+    assert child.stderr
+    while not child.stderr.readline().startswith("Reading: 20 of 200"):
+        pass
+    child.send_signal(number)
+    _, trace = child.communicate(timeout=100)
+    assert child.returncode == 130, trace
+    (line,) = [line for line in trace.splitlines() if line.startswith("Stopped")]
+    stopped = re.fullmatch(rf"Stopped at {folder}/(\d+)\.txt, after (\d+) of 200 documents\. What is stored .*", line)
+    assert stopped and stopped[1] == f"{int(stopped[2]):03}" and 20 <= int(stopped[2]) < 200
+    assert "passages are not embedded yet. The daemon embeds them" in trace
+    again = ok(typed(home, "ingest", str(folder), "--agent", agent))
+    kept = re.match(r"200 documents: [\d,]+ new passages, (\d+) unchanged, 0 replaced", again)
+    assert kept and int(kept[1]) > 0, again

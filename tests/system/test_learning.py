@@ -25,7 +25,7 @@ OFFLINE = {"NEWTON_EMBEDDING_PROVIDER": "none"}
 
 @pytest.fixture(scope="module")
 def served(home: Path) -> Iterator[Daemon]:
-    with daemon(home, **OFFLINE) as made:
+    with daemon(home, **OFFLINE, NEWTON_QUOTE_WITHOUT_MODEL="true") as made:
         made.begins(*AGENTS)
         yield made
 

@@ -95,7 +95,7 @@ def test_a_document_is_listed_shown_and_deleted(run: Run, tmp_path: Path) -> Non
     path = tmp_path / "guide.md"
     path.write_text("# Kettles\n\nFill the kettle with water before it is switched on.\n")
     ok(run("ingest", str(path)))
-    assert "Kettles (1 passage)" in ok(run("documents"))
+    assert "Kettles (1 passage, of 20" in ok(run("documents"))
     assert "Fill the kettle" in ok(run("documents", "show", str(path)))
     assert "--yes" in run("documents", "delete", str(path)).stderr
     assert "Deleted Kettles" in ok(run("documents", "delete", str(path), "--yes"))

@@ -57,7 +57,7 @@ async def test_a_model_is_chosen_for_a_question(home: Path) -> None:
         assert (wrong.returncode, "The models are: qwen3:8b, llama3.2:latest." in wrong.stderr) == (1, True)
         told = await command(home, "doctor", **address, OPENAI_MODEL="qwen3:8b")
         assert "qwen3:8b answered in" in told.stdout
-    assert used(server) == ["llama3.2", "qwen3:8b"]
+    assert used(server) == ["llama3.2", "qwen3:8b", "qwen3:8b"]  # `doctor` asks for facts and for a reply
 
 
 async def test_the_only_model_is_named_when_a_chat_begins_and_another_is_chosen_in_it(

@@ -1,5 +1,6 @@
 """What a client of OpenAI is told when the model behind Newton fails, refuses or says nothing."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -42,8 +43,13 @@ def named() -> str:
     return f"failing-{uuid4().hex[:6]}"
 
 
-async def test_what_memory_knows_is_quoted_and_marked(talk: Talk) -> None:
+async def test_what_memory_knows_is_quoted_and_marked_where_the_operator_wants_it(talk: Talk, home: Path) -> None:
     # R8
+    async with talking(home, talk.dsn, NEWTON_QUOTE_WITHOUT_MODEL="true") as quoting:
+        await quotes(quoting)
+
+
+async def quotes(talk: Talk) -> None:
     talk.plays(*[fails(500)] * 2)
     answer = await said(talk, user(KNOWN), session=named())
     text = answer.choices[0].message.content
@@ -54,9 +60,11 @@ async def test_what_memory_knows_is_quoted_and_marked(talk: Talk) -> None:
     session = named()
     await said(talk, user(KNOWN), assistant(text), user("And again?"), session=session)
     assert talk.shown()[-1] == ("user", "And again?")
+    talk.plays(*[fails(500, retry_after="0")] * 2)
+    with pytest.raises(openai.InternalServerError):
+        await said(talk, user("Quokka xylophone zeppelin?"), session=named())
 
 
-@pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(
     ("response", "kind", "code"),
     [
@@ -67,13 +75,65 @@ async def test_what_memory_knows_is_quoted_and_marked(talk: Talk) -> None:
         (fails(400), openai.BadRequestError, "request_refused"),
     ],
 )
-async def test_a_failure_of_which_memory_knows_nothing_is_an_error(
-    talk: Talk, response: Respond, kind: type[openai.APIStatusError], code: str, stream: bool
+async def test_a_failure_is_an_error_that_the_client_shows(
+    talk: Talk, response: Respond, kind: type[openai.APIStatusError], code: str
 ) -> None:
+    # R8: not an answer, whatever memory knows
     talk.plays(*[response] * 2)
     with pytest.raises(kind) as failed:
-        await said(talk, user("Quokka xylophone zeppelin?"), session=named(), stream=stream)
-    assert failed.value.code == code
+        await said(talk, user(KNOWN), session=named())
+    assert failed.value.code == code and failed.value.message
+    assert failed.value.status_code == (503 if kind is openai.InternalServerError else failed.value.status_code)
+    talk.plays(says(["Well."]))
+    await said(talk, user(KNOWN), session=named())
+    # a stream that has begun says it in an event
+    begun = asyncio.Event()
+
+    async def fails_late(wire: Wire) -> None:
+        await begun.wait()
+        await response(wire)
+
+    talk.plays(fails_late, fails_late)
+    async with talk.client(**{"X-Newton-Session": named()}) as client:
+        stream = await client.chat.completions.create(model="newton", messages=[user(KNOWN)], stream=True)
+        begun.set()
+        with pytest.raises(openai.APIError) as broken:
+            await anext(aiter(stream))
+    assert (broken.value.code, broken.value.message) == (code, failed.value.body["message"])  # pyright: ignore[reportIndexIssue, reportOptionalSubscript]  # an object
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_failed_response_is_an_error_or_an_event_of_its_protocol(talk: Talk, stream: bool) -> None:
+    # R8
+    begun = asyncio.Event()
+
+    async def fails_late(wire: Wire) -> None:
+        await begun.wait()
+        await fails(500, retry_after="0")(wire)
+
+    talk.plays(*[fails_late if stream else fails(500, retry_after="0")] * 2)
+    async with talk.client(**{"X-Newton-Session": named()}) as client:
+        if not stream:
+            with pytest.raises(openai.InternalServerError) as failed:
+                await client.responses.create(model="newton", input=KNOWN)
+            assert failed.value.status_code == 503
+            return
+        response = await client.responses.create(model="newton", input=KNOWN, stream=True)
+        begun.set()
+        events = [event async for event in response]
+    assert [event.type for event in events] == ["response.created", "response.in_progress", "response.failed"]
+    last: Any = events[-1]
+    assert last.response.error.code == "server_error" and "HTTP status 500" in last.response.error.message
+
+
+async def test_without_a_model_a_request_has_an_error_status_and_is_stored(home: Path, behind: str) -> None:
+    # R8
+    session = named()
+    async with talking(home, behind, OPENAI_BASE_URL="") as talk:
+        with pytest.raises(openai.InternalServerError, match="No model is set") as failed:
+            await said(talk, user("Is it kept?"), session=session)
+        assert (failed.value.status_code, failed.value.code) == (503, "provider_error")
+        assert await talk.lines(session) == {session: ["Is it kept?"]}
 
 
 @pytest.mark.parametrize("options", [{"response_format": FORMAT}, {"tools": [WEATHER]}, {"n": 2}])
@@ -113,10 +173,25 @@ async def test_a_refusal_is_told_in_its_field_and_known_again(talk: Talk) -> Non
     assert await talk.lines(session) == {session: ["Sink the ferry.", "I cannot do that.", "Then paint it.", "Gladly."]}
 
 
-async def test_a_reply_that_breaks_off_says_so_at_its_end(talk: Talk) -> None:
-    talk.plays(streams(chunk({"choices": [{"index": 0, "delta": {"content": "It is "}}]})))
+async def test_a_reply_that_breaks_off_ends_with_an_error_and_has_no_finish_reason(talk: Talk) -> None:
+    # R8: `finish_reason` is never untrue
+    breaks_off = streams(chunk({"choices": [{"index": 0, "delta": {"content": "It is "}}]}))
+    talk.plays(breaks_off)
+    session = named()
     body = {"messages": [user(KNOWN)], "stream": True}
-    lines = (await talk.post("/v1/chat/completions", body, **{"X-Newton-Session": named()})).text.splitlines()
-    events = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: {")]
-    assert events[-1]["choices"][0]["finish_reason"] == "length"
-    assert "ended its reply early" in events[-1]["newton"]["degraded"]
+    lines = (await talk.post("/v1/chat/completions", body, **{"X-Newton-Session": session})).text.splitlines()
+    *chunks, last = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: {")]
+    assert "".join(one["choices"][0]["delta"]["content"] for one in chunks) == "It is "
+    assert {one["choices"][0]["finish_reason"] for one in chunks} == {None}
+    assert last["error"]["code"] == "provider_error" and "ended its reply early" in last["error"]["message"]
+    assert await talk.lines(session) == {session: [KNOWN, "It is"]}, "what was said is kept"
+    talk.plays(breaks_off)
+    with pytest.raises(openai.InternalServerError, match="ended its reply early"):
+        await said(talk, user(KNOWN), session=named())
+
+
+@pytest.mark.parametrize("text", ["", "It is a "])
+async def test_a_filter_of_the_models_server_is_told_as_one(talk: Talk, text: str) -> None:
+    talk.plays(finishes("content_filter", content=text))
+    answer = await said(talk, user(KNOWN), session=named())
+    assert (answer.choices[0].message.content, answer.choices[0].finish_reason) == (text, "content_filter")

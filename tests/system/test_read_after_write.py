@@ -77,7 +77,7 @@ class Interface:
 
 @pytest.fixture(scope="module")
 def running(home: Path) -> Iterator[Daemon]:
-    with daemon(home) as made:
+    with daemon(home, NEWTON_QUOTE_WITHOUT_MODEL="true") as made:
         yield made
 
 

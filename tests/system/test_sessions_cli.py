@@ -15,7 +15,7 @@ from newton.dialogue.compaction.progress_events import (
     CompactionProgressed,
     CompactionStarted,
 )
-from newton.runtime.cli.conversations.sessions import print_progress
+from newton.runtime.cli.progress import print_progress
 from tests.support import NOON
 from tests.system.typed import Done, create_agents, ok, typed
 
@@ -90,7 +90,7 @@ def test_a_look_at_what_a_model_would_be_sent_changes_nothing(home: Path) -> Non
     usual = json.loads(ok(typed(home, *look[:3], "--json", NEWTON_WINDOW_TOKENS="4000")))
     assert usual["tokens"] <= usual["max_tokens"] == 2_400, "80 % of what the answer leaves"
     assert "No messages of this session have been compacted." in ok(typed(home, "sessions", "compactions", "looked at"))
-    assert "No compactions yet" in ok(typed(home, "sessions", "stats", "looked at"))
+    assert "Compactions" not in ok(typed(home, "sessions", "stats", "looked at"))
     assert view(home, "looked at") == before
     assert " fewer.\n" in ok(typed(home, "sessions", "compact", "looked at", "--max-tokens", "4000"))
     assert ok(typed(home, *look)) == ok(done), "now it is as it was shown"
@@ -112,7 +112,12 @@ def test_a_view_is_made_shorter_and_taken_back(home: Path) -> None:
     assert " expanded 20" in ok(typed(home, "sessions", "compactions", "shorter")).splitlines()[0]
     assert "is expanded already" in ok(typed(home, "sessions", "expand", "shorter", which))
     stats = json.loads(ok(typed(home, "sessions", "stats", "shorter", "--json")))
-    assert {one["strategy"] for one in stats} >= {"mask_outputs"} and all(one["saved"] > 0 for one in stats)
+    assert {one["strategy"] for one in stats["runs"]} >= {"mask_outputs"}
+    assert all(one["saved"] > 0 for one in stats["runs"])
+    assert stats["view_tokens"] == sum(part["tokens"] for part in stats["parts"].values()) < stats["log_tokens"]
+    assert sum(one["restored"] for one in stats["compactions"]) == 1
+    said = ok(typed(home, "sessions", "stats", "shorter"))
+    assert "48 messages, " in said and "mask_outputs" in said and "1 undone" in said
     assert "mask_outputs  " in ok(typed(home, "sessions", "stats"))
     assert view(home, "work") == other, "the other is as it was"
     for one in entries[1:]:
@@ -143,7 +148,7 @@ def test_a_branch_goes_on_from_a_named_place(home: Path) -> None:
     assert "4 messages  early (continues work from message 3)\n" in ok(typed(home, "sessions"))
     inject = ("sessions", "inject", "early", "--from", "work", "--first", "8", "--last", "9")
     said, undo = ok(typed(home, *inject)).splitlines()
-    assert said == "Injected 2 messages of work into early."
+    assert said == "Injected messages 8-9 of work into early."
     which = undo.split()[5].rstrip("`")
     assert undo == f"Undo: `newton sessions eject early {which}`"
     shown = ok(typed(home, "sessions", "view", "early"))
@@ -152,7 +157,7 @@ def test_a_branch_goes_on_from_a_named_place(home: Path) -> None:
     assert f"{which}  messages 8-9 of work" in ok(typed(home, "sessions", "eject", "early"))
     assert "Removed messages 8-9 of work from early" in ok(typed(home, "sessions", "eject", "early", which))
     assert "[From work]" not in ok(typed(home, "sessions", "view", "early"))
-    assert "The session shows no messages of other sessions" in ok(typed(home, "sessions", "eject", "early"))
+    assert "Nothing was put into this session" in ok(typed(home, "sessions", "eject", "early"))
     small = typed(home, *inject[:-1], "40", NEWTON_WINDOW_TOKENS="3000")
     assert small.returncode == 2 and "tokens; the maximum is" in small.stderr
 
@@ -182,7 +187,10 @@ def test_a_branch_goes_on_from_a_named_place(home: Path) -> None:
         (["branch", "work", " "], "The session is empty"),
         (["inject", "work", "--from", "nowhere", "--first", "0", "--last", "1"], "There is no session 'nowhere'"),
         (["inject", "beside", "--from", "work", "--first", "90", "--last", "99"], "`newton sessions log work` shows"),
-        (["inject", "work", "--first", "0", "--last", "1"], "requires --from"),
+        (["inject", "work", "--first", "0", "--last", "1"], "Give one of --memory, --text and --from"),
+        (["inject", "work", "--text", "x", "--memory", "abcdef"], "Give one of --memory, --text and --from"),
+        (["inject", "work", "--from", "beside", "--first", "0"], "The positions of the messages are missing"),
+        (["view", "work", "--strategy", "nothing"], "'nothing' is not a compaction strategy"),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_a_remedy(home: Path, words: list[str], said: str) -> None:
@@ -213,10 +221,49 @@ def test_own_strategies_are_set_in_their_order(home: Path) -> None:
     ok(typed(home, "sessions", "compact", "own", "--max-tokens", "20000", NEWTON_COMPACTION="tool_calls(age=3)"))
     made = json.loads(ok(typed(home, "sessions", "compactions", "own", "--json")))
     assert made and {one["strategy"] for one in made} == {"tool_calls"}
-    ok(typed(home, "sessions", "compact", "own", "--max-tokens", "20000", NEWTON_COMPACTION="goal_batch(back=4)"))
+    ok(
+        typed(
+            home,
+            "sessions",
+            "compact",
+            "own",
+            "--max-tokens",
+            "20000",
+            NEWTON_COMPACTION="goal_batch(back=4), threshold",
+        )
+    )
     listed = ok(typed(home, "sessions", "compactions", "own")).splitlines()[::2]
     assert not listed[0].startswith(" ") and "goal_batch" in listed[0]
     assert listed[1].startswith("   ") and "tool_calls" in listed[1], "what is covered stands further in"
+
+
+def test_a_compaction_that_does_not_reach_its_limit_says_why(home: Path) -> None:
+    # S003-16: the current turn is never compacted
+    ok(typed(home, "sessions", "branch", "work", "small"))
+    assert "fewer." in ok(typed(home, "sessions", "compact", "small", "--max-tokens", "1500"))
+    done = typed(home, "sessions", "compact", "small", "--max-tokens", "300")
+    assert done.returncode == 1
+    assert "more than the 300 requested, because:\n  the current turn is never compacted (" in done.stdout
+
+
+def test_the_brief_of_a_session_is_shown_and_closed(home: Path) -> None:
+    # S003-16
+    said = {
+        "type": "message",
+        "session": "brief",
+        "at": AT,
+        "role": "user",
+        "ref": "b0",
+        "content": "Never push to main.",
+    }
+    (home / "brief.ndjson").write_text(json.dumps(said) + "\n", encoding="utf-8")
+    ok(typed(home, "import", "brief.ndjson"))
+    assert "Rule:       Never push to main." in ok(typed(home, "sessions", "brief", "brief"))
+    (item,) = json.loads(ok(typed(home, "sessions", "brief", "brief", "--json")))
+    assert "no goals, deadlines or rules" in ok(
+        typed(home, "sessions", "brief", "brief", "--drop", item["item_id"][-8:])
+    )
+    assert "(dropped after message 0)" in ok(typed(home, "sessions", "brief", "brief", "--closed"))
 
 
 class CommandTerminal(io.StringIO):

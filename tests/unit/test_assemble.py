@@ -8,9 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.assembly.assembler import AssemblyInput, AssemblyResult, assemble
-from newton.cognition.assembly.budget import allocate_budget
-from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_header_tokens
+from newton.cognition.assembly.assembler import AssemblyResult, assemble
+from newton.cognition.assembly.assembly_input import AssemblyInput
+from newton.cognition.assembly.budget import allocate_budget, reserve_layer
+from newton.cognition.assembly.render import (
+    FENCE_BEGIN,
+    FENCE_END,
+    TextBlock,
+    count_day_tokens,
+    count_header_tokens,
+)
 from newton.cognition.assembly.sections import CensorSection, IdentitySection
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.content.profiles import load_profiles
@@ -40,7 +47,7 @@ def told(*best_first: RetrievedMemory, budget: int = 8_000, order: str = "best_f
     scored = [ScoredMemory(f, (1.0,) * len(FEATURE_NAMES), 1 - n / 100) for n, f in enumerate(best_first)]
     setting = AssemblyInput(
         input="?",
-        budget=allocate_budget(budget),
+        budget=reserve_layer(allocate_budget(budget), "documents", 1_000),
         profile=PROFILE.model_copy(update={"order": order}),
         identity=IdentitySection(),
         min_evidence=0.0,
@@ -94,15 +101,16 @@ def test_days_come_in_the_order_of_the_profile(order: str, days: list[str]) -> N
     assert [line for line in lines(shown) if line.endswith(":") and line.startswith("2026")] == days
 
 
-def test_what_has_no_day_stands_before_the_days_and_what_spans_a_day_before_its_lines() -> None:
+def test_what_spans_a_day_stands_before_its_lines_and_what_tools_did_behind_all_days() -> None:
     event = found(9, "The office moved.", kind="event", dated=False)
     shown = told(found(1, "Ana: Hi."), found(8, "Moving: they packed.", kind="episode"), event)
-    assert lines(shown)[1:] == ["- The office moved.", "2026-05-08:", "- Moving: they packed.", "- Ana: Hi."]
+    fenced = [FENCE_BEGIN.strip(), "- The office moved.", FENCE_END.strip()]
+    assert lines(shown)[1:] == ["2026-05-08:", "- Moving: they packed.", "- Ana: Hi.", *fenced]
 
 
 def test_other_sections_keep_their_dates() -> None:
     shown = told(found(1, "Water boils at 100.", kind="passage"))
-    assert lines(shown) == ["## Known Information", "- [2026-05-08] Water boils at 100."]
+    assert lines(shown) == ["## From Documents", "- [2026-05-08] Water boils at 100."]
 
 
 SAID = st.lists(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.cognition.assembly.sections import fit_extra_lines, render_extra_lines
-from newton.cognition.request import ContextFilters
+from newton.cognition.request import ContextBuildRequest, ContextFilters
 from newton.cognition.scoring.candidates import CandidateSet, collect_candidates
 from newton.cognition.sources.gathered_data import AlwaysOn, GatheredSources, InputMatches, SessionContextData
 from newton.cognition.sources.session_state import SessionState
@@ -17,7 +17,7 @@ from newton.heart.entities.entity_lookup import EntityMatches
 from newton.heart.events.event_store import RecentEvents
 from newton.memory.memory import Kind
 from newton.memory.search_types import RecallQuery, RecallResult, RetrievedMemory
-from tests.support import NOON, count
+from tests.support import ANA, NOON, count
 
 FAR = GatherOptions(depth=5, salient=100, events=200, sessions=50)
 
@@ -29,7 +29,8 @@ def found(number: int, kind: Kind = "event", relevance: float = 0.0) -> Retrieve
 
 
 def collect(given: GatheredSources, text: str, *, reach: GatherOptions) -> CandidateSet:
-    return collect_candidates(given, text, reach=reach, frame="task", relevance_model=load_relevance_model())
+    request = ContextBuildRequest(agent_id=ANA, input=text, tokens=8_000, filters=given.filters)
+    return collect_candidates(given, request, reach=reach, frame="task", relevance_model=load_relevance_model())
 
 
 def gathered(**given: object) -> GatheredSources:

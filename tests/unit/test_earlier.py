@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.cognition.assembly.artifact_selection import SESSION_LAYER, ArtifactSelector, select_artifacts
-from newton.cognition.assembly.assembler import AssemblyInput, AssemblyResult, assemble
-from newton.cognition.assembly.budget import allocate_budget, reserve_session_artifacts
+from newton.cognition.assembly.assembler import AssemblyResult, assemble
+from newton.cognition.assembly.assembly_input import AssemblyInput
+from newton.cognition.assembly.budget import allocate_budget, reserve_layer
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_header_tokens
 from newton.cognition.assembly.sections import CensorSection, IdentitySection
 from newton.cognition.request import SentMessages
@@ -53,7 +54,7 @@ def told(
     most = earlier.reserve_tokens([f for f in found if f.kind == "artifact"], view)
     setting = AssemblyInput(
         input="where is it?",
-        budget=reserve_session_artifacts(allocate_budget(budget), most),
+        budget=reserve_layer(allocate_budget(budget), "session", most),
         profile=PROFILE,
         identity=IdentitySection(),
         min_evidence=0.0,
@@ -163,7 +164,7 @@ def test_what_the_section_leaves_goes_to_others() -> None:
 
 def test_the_section_is_there_only_when_there_is_something_for_it() -> None:
     assert SESSION_LAYER not in told([artifact(1, cosine=0.1)]).layers
-    assert reserve_session_artifacts(allocate_budget(4_000), 0) == allocate_budget(4_000)
+    assert reserve_layer(allocate_budget(4_000), "session", 0) == allocate_budget(4_000)
 
 
 ARTIFACTS = st.lists(
@@ -189,7 +190,7 @@ def test_a_smaller_final_number_costs_no_more_and_the_ceiling_holds(
 
 @given(st.integers(0, 20_000), st.integers(0, 5_000))
 def test_the_flexible_layers_pay_for_the_session(total: int, most: int) -> None:
-    before, after = allocate_budget(total), reserve_session_artifacts(allocate_budget(total), most)
+    before, after = allocate_budget(total), reserve_layer(allocate_budget(total), "session", most)
     assert sum(after.layers.values()) <= sum(before.layers.values()) <= total
     assert after.layers.get(SESSION_LAYER, 0) <= most
     assert all(after.layers[name] == before.layers[name] for name in before.layers.keys() - before.flexible)

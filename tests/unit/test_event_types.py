@@ -48,7 +48,8 @@ def event(type: str, payload: dict[str, Any]) -> EventData:
         ("shell_exec", {"command": "ls", "exit_code": 2, "stderr": "no such\nfile"}, "ran ls · exit 2 · no such file"),
         ("shell_exec", {"command": "ls", "outcome": "ok", "stdout": " \n", "stderr": "odd"}, "ran ls · ok · odd"),
         ("shell_exec", {"command": "ls", "exit_code": 0, "stdout": "\x1b[31mred\x1b[0m"}, "ran ls · exit 0 · red"),
-        ("error", {"message": "boom", "stack": "a\nb\nc\nd"}, "error: boom · a | b | c"),
+        ("error", {"message": "boom", "stack": "a\nb\nc\nd"}, "error: boom · a | b | c | d"),
+        ("error", {"message": "boom", "stack": "a\n\nb\nc\nd\ne"}, "error: boom · a | b | … | d | e"),
         ("deploy", {"to": "prod", "by": "Ana"}, 'deploy {"by":"Ana","to":"prod"}'),
     ],
 )
@@ -80,7 +81,12 @@ def test_of_much_output_whole_lines_are_told_and_a_long_command_leaves_room_for_
     run = render_line(
         event("shell_exec", {"command": LONG, "exit_code": 1, "stdout": f"first line\nsecond line\n{LONG}"})
     )
-    assert run.endswith(" · exit 1 · first line second line …")
+    assert " · exit 1 · first line … word word" in run and "second line" not in run
+    run = render_line(
+        event("shell_exec", {"command": "make", "exit_code": 2, "stdout": f"cc a.c\n{LONG}\nmake: *** [a]"})
+    )
+    assert run.startswith(f"{AT}ran make · exit 2 · cc a.c … ")
+    assert run.endswith("make: *** [a]"), "the end of an output says how it went"
     run = render_line(event("shell_exec", {"command": "ls", "exit_code": 1, "stdout": LONG}))
     assert run.endswith(" word …")
     assert len(run) > 300

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.assembly.assembler import AssemblyInput, AssemblyResult, assemble
-from newton.cognition.assembly.budget import allocate_budget
+from newton.cognition.assembly.assembler import AssemblyResult, assemble
+from newton.cognition.assembly.assembly_input import AssemblyInput
+from newton.cognition.assembly.budget import allocate_budget, reserve_layer
 from newton.cognition.assembly.fact_labels import count_label_tokens, format_day, is_short_lived, label_facts
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_header_tokens
 from newton.cognition.assembly.scored_candidate import REPEATS_FACT, SHOWN_TOGETHER
@@ -67,7 +68,7 @@ def context(
     scored = [ScoredMemory(f, (1.0,) * len(FEATURE_NAMES), 1 - n / 100) for n, f in enumerate(best_first)]
     setting = AssemblyInput(
         input="?",
-        budget=allocate_budget(budget),
+        budget=reserve_layer(allocate_budget(budget), "documents", 1_000),
         profile=PROFILE,
         identity=IdentitySection(),
         min_evidence=0.0,

@@ -147,9 +147,9 @@ def test_a_missing_or_long_transcript_is_no_error(tmp_path: Path, monkeypatch: p
     assert texts[-1] == "Noted: half up." and len(texts) < 4
 
 
-def test_tool_calls_become_events_without_their_output() -> None:
+def test_tool_calls_become_events_without_what_was_read_or_written() -> None:
     assert events(example("claude-code", "PostToolUse")) == [
-        ("shell_exec", {"command": "pytest -q", "outcome": "succeeded"})
+        ("shell_exec", {"command": "pytest -q", "outcome": "succeeded", "stdout": "3 passed"})
     ]
     assert events(example("claude-code", "PostToolUse-edit")) == [
         ("file_write", {"path": "/home/ana/shop/cart.py", "outcome": "edited"})
@@ -158,7 +158,7 @@ def test_tool_calls_become_events_without_their_output() -> None:
         ("file_read", {"path": "/home/ana/shop/cart.py", "lines": [10, 30]})
     ]
     assert events(example("codex", "PostToolUse")) == [
-        ("shell_exec", {"command": "cargo test", "outcome": "succeeded"})
+        ("shell_exec", {"command": "cargo test", "outcome": "succeeded", "stdout": "test result: ok. 12 passed"})
     ]
     assert events(example("codex", "PostToolUse-patch")) == [
         ("file_write", {"path": "src/cart.rs", "outcome": "edited"}),
@@ -166,11 +166,22 @@ def test_tool_calls_become_events_without_their_output() -> None:
     ]
 
 
-def test_a_failed_call_keeps_the_beginning_of_its_error() -> None:
+def test_a_failed_call_keeps_its_error() -> None:
+    error = "Exit code 1\nError: connect ECONNREFUSED 127.0.0.1:5432"
     assert events(example("claude-code", "PostToolUseFailure")) == [
-        ("shell_exec", {"command": "npm test", "exit_code": 1}),
-        ("error", {"message": "Bash failed", "stack": "Exit code 1\nError: connect ECONNREFUSED 127.0.0.1:5432"}),
+        ("shell_exec", {"command": "npm test", "exit_code": 1, "stderr": error})
     ]
+    (failed,) = to_tool_events("Edit", {"file_path": "a.py"}, None, "String to replace not found")
+    assert failed == ("error", {"message": "Edit failed", "stack": "String to replace not found"})
+
+
+def test_of_a_long_output_the_beginning_and_the_end_are_kept() -> None:
+    lines = "\n".join(f"line {n} of the build" for n in range(2_000))
+    (run,) = to_tool_events("Bash", {"command": "make"}, {"stdout": lines}, "")
+    kept = str(run.payload["stdout"])
+    assert kept.startswith("line 0 of the build\nline 1 of") and kept.endswith("line 1999 of the build")
+    assert "\n…\n" in kept and len(kept) <= 4_010
+    assert all(line == "…" or line in lines.splitlines() for line in kept.splitlines()), "whole lines"
 
 
 def test_what_newton_itself_returned_is_not_recorded() -> None:

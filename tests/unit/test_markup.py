@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from newton.content import markdown
+from newton.content.formats import markdown
 from newton.errors import InputError
 from tests.timing import assert_near_linear
 

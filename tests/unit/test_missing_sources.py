@@ -18,7 +18,7 @@ def find_source_names(node: ast.AST) -> set[str]:
     found: list[ast.expr | None] = []
     match node:
         case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[first, *_]) if name in READERS:
-            found = [first]
+            found = [first.body, first.orelse] if isinstance(first, ast.IfExp) else [first]
         case ast.Assign(targets=[ast.Subscript(value=ast.Attribute(attr="missing"), slice=key)]):
             found = [key]
         case ast.Call(func=ast.Name(id="_SearchBranch"), args=[_, ast.Dict(keys=keys)]):

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from newton.errors import ModelNotFoundError, ProviderError
-from newton.providers.chat import ChatMessage, ChatModel, ChatReply
-from newton.providers.circuit_breaker import get_breaker
+from newton.providers.chat import ChatMessage, ChatModel, ChatReply, IsolatableModel
+from newton.providers.circuit_breaker import FAILURE_THRESHOLD, get_breaker
 from newton.providers.fakes import ScriptedChat
+from newton.providers.model_endpoint import ANSWERS
 from newton.providers.structured_output import EndpointKey
 from newton.runtime.model_directory import ModelDirectory, ensure_offered
 from newton.settings import load
@@ -93,8 +94,25 @@ async def test_each_upstream_has_its_own_circuit_breaker_and_what_it_learnt() ->
             await answer(models.get("broken"))
         with pytest.raises(ProviderError, match="answered with the HTTP status 500"):
             await answer(models.get("other"))
-    broken, other = (get_breaker(EndpointKey(name, server.url, "same")) for name in ("broken", "other"))
+    broken, other = (get_breaker(EndpointKey(name, server.url, "same"), ANSWERS) for name in ("broken", "other"))
     assert (broken.failures >= 5, other.failures < 5) == (True, True)
+
+
+async def test_the_failures_of_background_work_pause_no_answers() -> None:
+    # R8
+    async with endpoint(fails(500, retry_after="0")) as server:
+        model = directory(models={"one": {"base_url": server.url, "model": "same"}}).get("one")
+        assert isinstance(model, IsolatableModel)
+        background = model.isolate("summaries")
+        for _ in range(FAILURE_THRESHOLD + 1):
+            with pytest.raises(ProviderError):
+                await answer(background)
+        with pytest.raises(ProviderError, match="has failed several times"):
+            await answer(background)
+        asked = len(server.asked)
+        with pytest.raises(ProviderError, match="answered with the HTTP status 500"):
+            await answer(model)
+        assert len(server.asked) > asked
 
 
 async def test_a_key_is_read_from_its_variable_and_sent_to_its_own_server_only() -> None:

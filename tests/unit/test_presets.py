@@ -1,40 +1,83 @@
 """How a person sets in which ways conversations are made shorter."""
 
+from typing import NamedTuple
+
 import pytest
 
+from newton.dialogue.compaction.presets import PRESETS, parse_preset
 from newton.dialogue.compaction.strategies import (
     BatchTurns,
     MaskOutputs,
     MergeSummaries,
     SummarizeOldest,
     SummarizeToolCalls,
-    parse_preset,
+    ViewState,
 )
+from newton.dialogue.view import ViewMessage
 from newton.errors import InputError
+from newton.runtime.settings_mapping import build_preset, check_settings, conversation_budget
+from newton.settings import load
 
 
-def test_presets_have_their_names() -> None:
-    # S003-13, S003-14, S003-15
-    default, long, conservative = (parse_preset(name) for name in ("default", "long", "conservative"))
-    assert [s.name for s in default.strategies] == [
-        "mask_outputs",
-        "tool_calls",
-        "threshold",
-        "goal_batch",
-        "goal_merge",
-    ]
-    assert (default.strategies[1:3], default.max_tokens) == (
-        (SummarizeToolCalls(age=10), SummarizeOldest(share=0.8)),
-        100_000,
+class PresetNumbers(NamedTuple):
+    """The numbers of a preset, in tokens and turns, with a window of 200,000 tokens."""
+
+    conversation: int
+    masks_at: int | None
+    summarizes_calls_after: int | None
+    compacts_at: int | None
+    compacts_to: int | None
+    batches_before: int | None
+    merges_at: int | None
+
+
+# S003-5, S003-13, S003-14
+TABLE = {
+    "default": PresetNumbers(100_000, 60_000, 10, 80_000, 50_000, 20, 6),
+    "long": PresetNumbers(150_000, 90_000, 5, 112_500, 75_000, 20, 6),
+    "conservative": PresetNumbers(100_000, 80_000, 20, 90_000, 50_000, 20, 6),
+    "none": PresetNumbers(100_000, None, None, None, None, None, None),
+}
+
+
+def measure(name: str) -> PresetNumbers:
+    settings = load({"compaction": name, "window_tokens": 200_000}, env={})
+    check_settings(settings)
+    limit, strategies = conversation_budget(settings), {type(one): one for one in build_preset(settings).strategies}
+    mask, calls, oldest = (strategies.get(kind) for kind in (MaskOutputs, SummarizeToolCalls, SummarizeOldest))
+    batch, merge = strategies.get(BatchTurns), strategies.get(MergeSummaries)
+    return PresetNumbers(
+        conversation=limit,
+        masks_at=int(mask.share * limit) if isinstance(mask, MaskOutputs) else None,
+        summarizes_calls_after=calls.age if isinstance(calls, SummarizeToolCalls) else None,
+        compacts_at=int(oldest.share * limit) if isinstance(oldest, SummarizeOldest) else None,
+        compacts_to=int(oldest.target * limit) if isinstance(oldest, SummarizeOldest) else None,
+        batches_before=batch.back if isinstance(batch, BatchTurns) else None,
+        merges_at=merge.held if isinstance(merge, MergeSummaries) else None,
     )
-    assert (long.strategies[1:3], long.max_tokens) == (
-        (SummarizeToolCalls(age=5), SummarizeOldest(share=0.75)),
-        150_000,
-    )
-    assert (conservative.strategies[1:3], conservative.max_tokens) == (
-        (SummarizeToolCalls(age=20), SummarizeOldest(share=0.9)),
-        100_000,
-    )
+
+
+def test_every_preset_has_its_numbers() -> None:
+    # S003-13, S003-14: the preset long compacts at 112,500 of its 150,000 tokens
+    assert {name: measure(name) for name in PRESETS} == TABLE
+
+
+@pytest.mark.parametrize("name", [name for name, numbers in TABLE.items() if numbers.compacts_at])
+def test_a_preset_compacts_at_its_number_and_not_below(name: str) -> None:
+    # S003-5, S003-14
+    numbers, preset = TABLE[name], parse_preset(name)
+    assert numbers.compacts_at
+    oldest = next(one for one in preset.strategies if isinstance(one, SummarizeOldest))
+    for tokens, is_due in ((numbers.compacts_at - 500, False), (numbers.compacts_at, True)):
+        view = [ViewMessage("user", "word", 500, position, position) for position in range(tokens // 500)]
+        assert bool(oldest.plan(ViewState(view, numbers.conversation))) == is_due, tokens
+
+
+def test_the_strategies_of_a_preset_run_in_their_order() -> None:
+    # S003-15
+    names = ["mask_outputs", "tool_calls", "threshold", "goal_batch", "goal_merge"]
+    for name in ("default", "long", "conservative"):
+        assert [strategy.name for strategy in parse_preset(name).strategies] == names
     assert parse_preset("none").strategies == ()
 
 

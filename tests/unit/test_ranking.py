@@ -10,6 +10,7 @@ from newton.memory.ranking import (
     LONG_TEXT_FACTOR,
     LONG_TEXT_WORDS,
     MAX_NEIGHBOUR_SOURCES,
+    PreferredMemories,
     RankingWeights,
     SearchHit,
     find_named_speakers,
@@ -160,3 +161,15 @@ def test_no_place_is_looked_at_twice_or_stands_before_the_first(hits: list[Searc
     assert len(set(places)) == len(places)
     assert not {(h.thread_id, h.position) for h in hits} & set(places)
     assert all(place >= 0 for _, place in places)
+
+
+def test_messages_of_the_task_and_what_was_made_of_them_rank_higher() -> None:
+    # S001-37
+    made = hit(0.1)._replace(kind="fact", thread_id=None, position=None)
+    hits = [hit(0.4, place=5), hit(0.4, place=50), hit(0.4, place=500), made]
+    task = PreferredMemories(ranges=((THREAD, 40, 60),), ids=frozenset({made.memory_id}))
+    plain, ranked = score_relevance(hits), score_relevance(hits, preferred=task)
+    gains = [after - before for before, after in zip(plain, ranked, strict=True)]
+    assert gains == pytest.approx([0, DEFAULT_WEIGHTS.task, 0, DEFAULT_WEIGHTS.task])
+    away = PreferredMemories(ranges=((OTHER, 40, 60),))
+    assert score_relevance(hits, preferred=away) == plain

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from newton.cognition.assembly import assembler as assembling
 from newton.cognition.assembly import candidate_sections
-from newton.cognition.assembly.assembler import AssemblyInput, assemble
-from newton.cognition.assembly.budget import allocate_budget
+from newton.cognition.assembly.assembly_input import AssemblyInput
+from newton.cognition.assembly.budget import allocate_budget, reserve_layer
 from newton.cognition.assembly.fill import NO_ROOM, FillCandidate, FillPlacement
 from newton.cognition.assembly.order import arrange
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_header_tokens, render_item
@@ -89,11 +89,9 @@ def settled(
 ) -> AssemblyInput:
     return AssemblyInput(
         input="What is it?",
-        budget=allocate_budget(tokens),
+        budget=reserve_layer(allocate_budget(tokens), "documents", 1_000),
         profile=PROFILES[profile],
-        identity=IdentitySection(
-            3, (IdentityTenet(tenet_id=new_id(), part="value", text="Honest before kind", tokens=5),)
-        ),
+        identity=IdentitySection(3, (IdentityTenet(tenet_id=new_id(), part="value", text="Be honest", tokens=5),)),
         min_evidence=0.0,
         is_adaptive=False,
         frame_section=TextBlock("## Current Approach: debug\n", 6),
@@ -115,7 +113,7 @@ def bundle(
 ) -> Bundle:
     frame, setting = FRAMES["debug"], settled(candidates, focus, tokens=tokens, profile=profile)
     score = create_scorer(frame=frame, profile=setting.profile, now=NOON)
-    made = assemble([score(f) for f in candidates], setting)
+    made = assembling.assemble([score(f) for f in candidates], setting)
     return Bundle(
         bundle_id=new_id(),
         agent_id=ANA,

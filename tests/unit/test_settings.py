@@ -9,7 +9,12 @@ from newton.cognition.sources.session_artifacts import ArtifactPolicy
 from newton.dialogue.session_summary import SummarySizes
 from newton.environment import ENV_PREFIX, SHARED_VARIABLES
 from newton.errors import ConfigError
-from newton.runtime.settings_mapping import build_artifact_policy, build_summary_sizes, check_settings
+from newton.runtime.settings_mapping import (
+    build_artifact_policy,
+    build_summary_sizes,
+    build_turn_limits,
+    check_settings,
+)
 from newton.settings import Settings, load
 
 
@@ -114,11 +119,25 @@ def test_a_name_in_large_letters_in_the_file_is_refused_with_the_right_one(elsew
     ("given", "said"),
     [
         ({"window_tokens": 8_000, "conversation_tokens": 9_000}, "exceeds the context window of 8,000"),
+        ({"compaction": "threshold(share=2)"}, r"threshold\(share=2\) never fires: .* Set share to at most 1"),
+        ({"compaction": "mask_outputs(share=1.5)"}, "never fires"),
+        ({"compaction": "mask_outputs(least=100000)"}, "Set least below 100,000"),
+        ({"compaction": "threshold(share=0.5, target=0.6)"}, "never ends: .* Set target to at most 0.45"),
+        ({"compaction": "threshold(share=0)"}, "never ends"),
+        ({"compaction": "threshold(recent=20000)"}, "never fires: so many turns do not fit into 100,000 tokens"),
+        ({"compaction": "tool_calls(age=20000)"}, "Set age below 20,000"),
+        ({"compaction": "goal_batch(fewest=7), threshold"}, "Set most_turns to at least 7"),
+        ({"compaction": "goal_batch, goal_merge"}, "goal_batch never fires alone"),
+        ({"compaction": "threshold, goal_batch(back=20000)"}, "Set back below 20,000"),
+        ({"compaction": "threshold, goal_batch, goal_merge(held=3000)"}, "Set held below 2,500"),
+        ({"compaction": "threshold, goal_batch, goal_merge(share=0.5)"}, "never ends: .* Set share below 0.5"),
+        ({"compaction": "threshold", "conversation_tokens": 10, "window_tokens": 1_000}, "do not fit into 10 tokens"),
+        ({"compaction": "lnog"}, "'lnog' is not a compaction strategy"),
         ({"rag_final_top_k": 30}, "NEWTON_RAG_FINAL_TOP_K is 30, but only 20 artifacts are compared"),
         ({"rag_final_top_k": 6, "rag_re_rank_top_n": 0}, "NEWTON_RAG_FINAL_TOP_K is 6, .* only 5 artifacts"),
     ],
 )
-def test_settings_that_contradict_each_other_are_refused(given: dict[str, int], said: str) -> None:
+def test_settings_that_contradict_each_other_are_refused(given: dict[str, object], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         check_settings(load(given, env={}))
 
@@ -126,7 +145,7 @@ def test_settings_that_contradict_each_other_are_refused(given: dict[str, int], 
 @pytest.mark.parametrize("given", [{}, {"window_tokens": 8_000}, {"rag_top_k_max": 2, "rag_re_rank_top_n": 0}])
 def test_what_was_not_set_gives_way(given: dict[str, int]) -> None:
     check_settings(load(given, env={}))
-    assert load(given, env={}).conversation_tokens == 100_000
+    assert build_turn_limits(load(given, env={})).conversation == 100_000
 
 
 def test_a_name_like_no_other_is_refused_all_the_same() -> None:
@@ -180,5 +199,5 @@ def test_the_home_is_the_persons_own() -> None:
 
 
 def test_there_are_few_settings_and_each_says_what_it_is_for() -> None:
-    assert len(Settings.model_fields) <= 65
+    assert len(Settings.model_fields) <= 72
     assert [name for name, field in Settings.model_fields.items() if not field.description] == []

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from newton.dialogue.compaction.presets import PRESETS
 from newton.dialogue.compaction.strategies import (
-    PRESETS,
     BatchTurns,
     CompactionBlock,
     CompactionStrategy,

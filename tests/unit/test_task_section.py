@@ -55,7 +55,7 @@ def test_a_context_says_the_goal_the_way_and_what_is_done_beside_it() -> None:
         "- Within it: Make it fast",
         "- Now: Add an index (instead of: Cache it, a dead end: cold each morning)",
         "- Done: Measure it -> it takes 900 ms",
-        "- Blocked: Ask Mira -> she is away",
+        "- Blocked (task 6): Ask Mira -> she is away",
     ]
 
 

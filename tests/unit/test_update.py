@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.cognition.assembly.always_on import select_always_on
-from newton.cognition.assembly.assembler import AssemblyInput, assemble
+from newton.cognition.assembly.assembler import assemble
+from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.budget import allocate_budget, reserve_always_on
 from newton.cognition.assembly.render import count_day_tokens, count_header_tokens, render_frame_section
 from newton.cognition.scoring.score import ScoredMemory, create_scorer

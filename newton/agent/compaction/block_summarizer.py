@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from newton.agent.llm.structured import StructuredLLM
+from newton.agent.llm.usage import SUMMARY_PURPOSE
 from newton.agent.scope import AgentScope
 from newton.clock import monotonic_ms
 from newton.dialogue.compaction import llm_summary
@@ -18,8 +19,8 @@ from newton.errors import ProviderError
 from newton.memory.hygiene import clean_model_text
 from newton.providers.circuit_breaker import CircuitBreaker
 
-MAX_CALLS = 3  # model calls per compaction, because the user waits for the reply meanwhile
-MAX_SECONDS = 20.0  # of all model calls of one compaction
+MAX_CALLS = 6  # model calls per compaction; the other blocks are summarized without the model
+MAX_SECONDS = 60.0  # of all model calls of one compaction
 FAILURE_THRESHOLD = 3  # consecutive failures that open the circuit breaker
 COOLDOWN = timedelta(minutes=5)
 ANSWER_TOKENS_FACTOR = 2  # the answer may have this many times the target tokens of the block, for the JSON around it
@@ -36,10 +37,14 @@ def create_breaker() -> CircuitBreaker:
 
 @dataclass(slots=True)
 class CallBudget:
-    """The number of model calls, and of seconds, that one compaction may still use."""
+    """The number of model calls, and of seconds, that one compaction may still use.
+
+    `spent` are the tokens that its calls used, by the local token counter.
+    """
 
     calls: int = MAX_CALLS
     seconds: float = MAX_SECONDS
+    spent: int = 0
 
     def select_blocks(self, blocks: Iterable[CompactionBlock]) -> set[int]:
         """Return the position of the first message of each block that the model shall summarize.
@@ -75,7 +80,7 @@ class BlockSummarizer:
         started, summary, error_text = monotonic_ms(), None, f"{self.model.name} returned no usable summary."
         budget.calls -= 1
         try:
-            summary = await self._call_model(self.model, block, items, budget.seconds)
+            summary = await self._call_model(self.model, block, items, budget)
         except ProviderError as error:
             error_text = str(error)
         budget.seconds -= (monotonic_ms() - started) / 1_000
@@ -84,8 +89,16 @@ class BlockSummarizer:
         is_first = self.breaker.failures == 1
         return None if failed else summary, f"{error_text} {FALLBACK_NOTICE}" if is_first else None
 
+    async def find_failure(self) -> str | None:
+        """Ask the model for a summary of a short message; return why there is none, or None if it works."""
+        text = "We decided to use PostgreSQL, because the team knows it. The deadline is 12 June."
+        item = ViewMessage("user", text, self.scope.count_tokens(text), first=0, last=0)
+        block = CompactionBlock("turn", (item,), max_tokens=MIN_ANSWER_TOKENS)
+        _, error = await self.summarize(block, block.items, CallBudget(calls=1))
+        return error
+
     async def _call_model(
-        self, model: StructuredLLM, block: CompactionBlock, items: Sequence[ViewMessage], timeout_seconds: float
+        self, model: StructuredLLM, block: CompactionBlock, items: Sequence[ViewMessage], budget: CallBudget
     ) -> SummaryOutput | None:
         max_tokens = max(block.max_tokens * ANSWER_TOKENS_FACTOR, MIN_ANSWER_TOKENS)
         room = min(MAX_PROMPT_TOKENS, int(self.window * MAX_WINDOW_SHARE) - max_tokens)
@@ -93,9 +106,12 @@ class BlockSummarizer:
         prompt = llm_summary.build_prompt(
             block.kind, items, fence=fence, max_tokens=room, count_tokens=self.scope.count_tokens
         )
-        return await model.complete(
-            prompt, SummaryOutput, purpose="compact", max_tokens=max_tokens, timeout_seconds=timeout_seconds
+        budget.spent += self.scope.count_tokens(prompt)
+        output = await model.complete(
+            prompt, SummaryOutput, purpose=SUMMARY_PURPOSE, max_tokens=max_tokens, timeout_seconds=budget.seconds
         )
+        budget.spent += self.scope.count_tokens(output.model_dump_json(exclude_defaults=True)) if output else 0
+        return output
 
 
 def merge_summaries(model_output: SummaryOutput, extracted: BlockSummary) -> BlockSummary:

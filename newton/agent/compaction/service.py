@@ -1,21 +1,30 @@
 """Compaction of sessions: choose the blocks to shorten, summarize them, and store the summaries as entries."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field, replace
+from functools import partial
 from uuid import UUID
 
+from newton.agent.compaction.background import BackgroundCompactions
 from newton.agent.compaction.block_summarizer import BlockSummarizer, CallBudget, create_breaker, merge_summaries
 from newton.agent.llm.structured import StructuredLLM
 from newton.agent.scope import AgentScope
 from newton.clock import monotonic_ms
 from newton.db.pool import in_transaction
 from newton.dialogue import leases, log, tasks
+from newton.dialogue.brief import brief_store
+from newton.dialogue.brief.brief_items import BriefDraft, BriefItem
 from newton.dialogue.compaction import entry_store, extractive_summary, llm_summary, progress_events
+from newton.dialogue.compaction.adaptation import adapt_preset, list_without_model
+from newton.dialogue.compaction.brief_filter import remove_brief_items
 from newton.dialogue.compaction.entry_store import CompactionRun
+from newton.dialogue.compaction.obstacles import CompactionObstacle, list_obstacles
+from newton.dialogue.compaction.presets import CompactionPreset, parse_preset
+from newton.dialogue.compaction.progress_events import CompactionEvent, ignore_progress
 from newton.dialogue.compaction.strategies import (
     CompactionBlock,
-    CompactionPreset,
     CompactionStrategy,
+    FitToLimit,
     SummarizeOldest,
     ViewState,
     refusal_reason,
@@ -33,8 +42,21 @@ from newton.errors import ConflictError, NewtonError
 from newton.ids import new_id
 from newton.providers.circuit_breaker import CircuitBreaker
 
+TURN_SECONDS = 2.0  # from the start of a compaction, for which a turn waits
+NEAR_SHARE = 0.85  # of the limit: a view that is due at this size is compacted after a turn
+IDLE_SHARE = 0.75  # the same for a session that has become idle
 LEASE_SECONDS = 120.0  # much longer than a model call; renewed whenever entries are stored
 MAX_ROUNDS = 4  # rounds of one strategy; it stops earlier when a round does not reduce the view
+
+
+@dataclass(slots=True)
+class _EventRelay:
+    """Passes progress events on to `on_event`, which is replaced when the receiver waits no longer."""
+
+    on_event: Callable[[CompactionEvent], None]
+
+    def __call__(self, event: CompactionEvent) -> None:
+        self.on_event(event)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -58,27 +80,71 @@ class _CompactionState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionService:
-    """Compaction for one agent. Without a model, or if the model fails, summaries are extracted from the text."""
+    """Compaction for one agent. Without a model, or if the model fails, summaries are extracted from the text.
+
+    `background` runs the compactions that no turn waits for. The strategies in `without_model` use no model, because it
+    cost more tokens than it saved. `configured` is the preset of the settings if `preset` is adapted to feedback.
+    """
 
     scope: AgentScope
     preset: CompactionPreset
     model: StructuredLLM | None = None
     window: int = 128_000
-    on_event: Callable[[progress_events.CompactionEvent], None] = lambda event: None
+    on_event: Callable[[CompactionEvent], None] = ignore_progress
     breaker: CircuitBreaker = field(default_factory=create_breaker)
     new_budget: Callable[[], CallBudget] = CallBudget
+    configured: CompactionPreset | None = None
+    without_model: frozenset[str] = frozenset()
+    background: BackgroundCompactions = field(default_factory=BackgroundCompactions)
 
     async def load_view(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
-        """Return the messages of a session as a model gets them, after shortening old ones if they exceed a limit.
+        """Return the messages of a session as a model gets them, for a turn that begins now.
 
-        The result may still have more than `max_tokens` tokens. While another compaction of the session runs, the
+        If they exceed a limit, old ones are compacted. After TURN_SECONDS, the compaction continues in the background;
+        summaries that are not stored by then are extracted from the text, for this turn only, and have no `entry_id`.
+        The result may still have more than `max_tokens` tokens.
+        """
+        assert not in_transaction()
+        key = (self.scope.agent_id, session_id)
+        self.background.cancel_timer(key)
+        loaded = await _fold_tasks(self.scope, session_id)
+        if not self._is_due(loaded.view, max_tokens, loaded.pinned):
+            return loaded.view
+        service = await self._adapt(max_tokens)
+        relay = _EventRelay(self.on_event)
+        compact = partial(replace(service, on_event=relay).compact, session_id, max_tokens=max_tokens)
+        await self.background.start(key, compact).wait(seconds=TURN_SECONDS)
+        relay.on_event = ignore_progress
+        return _drop_unstored_ids(await service._preview(session_id, max_tokens))
+
+    def compact_ahead(self, session_id: UUID, view: Sequence[ViewMessage], *, new_tokens: int, max_tokens: int) -> None:
+        """Compact a session in the background after a turn, before the next turn needs it.
+
+        This happens now if the session would be compacted at NEAR_SHARE of the limit `max_tokens`. If it would at
+        IDLE_SHARE, it happens once the session is idle. `view` are the messages that the turn has loaded, `new_tokens`
+        the tokens of those since then.
+        """
+        quiet = replace(self, on_event=ignore_progress)
+        starts = {NEAR_SHARE: self.background.start, IDLE_SHARE: self.background.start_when_idle}
+        for share, start in starts.items():
+            limit = int(max_tokens * share)
+            if self._is_due(view, limit - new_tokens):
+                start((self.scope.agent_id, session_id), partial(quiet.compact, session_id, max_tokens=limit))
+                return
+
+    async def compact(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
+        """Shorten old messages of a session if they exceed a limit; return the messages as a model gets them.
+
+        The result may still have more than `max_tokens` tokens. While another process compacts the session, the
         messages are returned as they are.
         """
         assert not in_transaction()
         holder, key = new_id(), self._key(session_id)
-        async with self.scope.write() as (tx, ctx):
-            loaded = await tasks.fold_ended_tasks(tx, **key, now=ctx.now, count_tokens=ctx.count_tokens)
-        if not any(strategy.plan(self._view_state(loaded, max_tokens)) for strategy in self.preset.strategies):
+        loaded = await _fold_tasks(self.scope, session_id)
+        if not self._is_due(loaded.view, max_tokens, loaded.pinned):
+            return loaded.view
+        service = await self._adapt(max_tokens)
+        if not service._is_due(loaded.view, max_tokens, loaded.pinned):
             return loaded.view
         async with self.scope.transaction() as tx:
             if not await leases.acquire(tx, holder, "compaction", **key, seconds=LEASE_SECONDS):
@@ -87,40 +153,67 @@ class CompactionService:
             session_id=session_id, max_tokens=max_tokens, holder=holder, loaded=loaded, budget=self.new_budget()
         )
         try:
-            await self._run_strategies(state)
+            await service._run_strategies(state)
         finally:
             async with self.scope.transaction() as tx:
                 await leases.release(tx, holder, "compaction", **key)
         return state.loaded.view
 
-    async def preview(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
-        """Return the messages that `load_view` would return without a model. Stores nothing."""
-        service, budget = replace(self, model=None), CallBudget(calls=0)
+    async def compact_to(self, session_id: UUID, *, max_tokens: int) -> Sequence[CompactionObstacle]:
+        """Shorten the conversation of a session to a limit that a person asked for, beyond what the preset does.
+
+        Return what keeps it above the limit; nothing if it is reached.
+        """
+        await self.compact(session_id, max_tokens=max_tokens)
+        await replace(self, preset=CompactionPreset((FitToLimit(),))).compact(session_id, max_tokens=max_tokens)
         loaded = await self._load(session_id)
-        for strategy in self.preset.strategies:
+        return list_obstacles(_to_view_state(loaded, max_tokens))
+
+    async def _adapt(self, max_tokens: int) -> "CompactionService":
+        """Return the service with the configured strategies adapted to the feedback on their cuts."""
+        configured = self.configured or self.preset
+        async with self.scope.transaction() as tx:
+            feedback = await entry_store.list_feedback(tx, agent_id=self.scope.agent_id)
+        preset, without_model = adapt_preset(configured, feedback, max_tokens=max_tokens), list_without_model(feedback)
+        return replace(self, preset=preset, configured=configured, without_model=without_model)
+
+    def _is_due(self, view: Sequence[ViewMessage], max_tokens: int, pinned: Set[int] = frozenset()) -> bool:
+        """Return whether a strategy has something to shorten. Without tokens for a conversation, none is sent."""
+        state = ViewState(view, max_tokens, pinned)
+        return max_tokens > 0 and any(strategy.plan(state) for strategy in self.preset.strategies)
+
+    async def preview(self, session_id: UUID, *, max_tokens: int) -> Sequence[ViewMessage]:
+        """Return the messages that `compact` would return without a model. Stores nothing."""
+        return (await self._preview(session_id, max_tokens)).view
+
+    async def _preview(self, session_id: UUID, max_tokens: int) -> LoadedView:
+        service, budget = replace(await self._adapt(max_tokens), model=None), CallBudget(calls=0)
+        loaded = await self._load(session_id)
+        for strategy in service.preset.strategies:
             for _ in range(MAX_ROUNDS):
-                state = self._view_state(loaded, max_tokens)
-                blocks = [block for block in strategy.plan(state) if refusal_reason(block, state) is None]
+                state = _to_view_state(loaded, max_tokens)
+                blocks = (block for block in strategy.plan(state) if refusal_reason(block, state) is None)
                 entries = [await service._summarize_block(strategy, block, session_id, budget) for block in blocks]
                 if not any(entries):
                     break
                 loaded = replace(loaded, view=apply_entries(loaded.view, [entry for entry in entries if entry]))
-        return loaded.view
+        return loaded
 
     async def _run_strategies(self, state: _CompactionState) -> None:
         for strategy in self.preset.strategies:
             for _ in range(MAX_ROUNDS):
-                blocks = strategy.plan(self._view_state(state.loaded, state.max_tokens))
+                blocks = strategy.plan(_to_view_state(state.loaded, state.max_tokens))
                 if not blocks or not await self._run_strategy(strategy, blocks, state):
                     break
 
     async def _run_strategy(
         self, strategy: CompactionStrategy, blocks: Sequence[CompactionBlock], state: _CompactionState
     ) -> bool:
-        started, before = monotonic_ms(), count_view_tokens(state.loaded.view)
-        room = self._view_state(state.loaded, state.max_tokens).max_tokens
+        started, before, spent = monotonic_ms(), count_view_tokens(state.loaded.view), state.budget.spent
         self.on_event(
-            progress_events.CompactionStarted(strategy=strategy.name, current=before, max=room, time=self.scope.now())
+            progress_events.CompactionStarted(
+                strategy=strategy.name, current=before, max=state.max_tokens, time=self.scope.now()
+            )
         )
         state.entry_count, reason, after, exhausted = 0, None, before, False
         try:
@@ -130,11 +223,12 @@ class CompactionService:
         if state.entry_count:
             state.loaded = await self._load(state.session_id)
             after = count_view_tokens(state.loaded.view)
-            is_full = isinstance(strategy, SummarizeOldest) and after >= strategy.share * room
-            exhausted = is_full and not strategy.plan(self._view_state(state.loaded, state.max_tokens))
+            is_full = isinstance(strategy, SummarizeOldest) and after >= strategy.share * state.max_tokens
+            exhausted = is_full and not strategy.plan(_to_view_state(state.loaded, state.max_tokens))
         elif reason is None:
             reason = "no summary is shorter than the messages that it would replace"
-        run = CompactionRun(strategy.name, self.scope.now(), monotonic_ms() - started, before, after, reason)
+        duration_ms, spent = monotonic_ms() - started, state.budget.spent - spent
+        run = CompactionRun(strategy.name, self.scope.now(), duration_ms, before, after, spent, reason)
         await self._record_run(run, state.session_id, exhausted=exhausted)
         return reason is None
 
@@ -142,8 +236,8 @@ class CompactionService:
         self, strategy: CompactionStrategy, blocks: Sequence[CompactionBlock], state: _CompactionState
     ) -> None:
         """Summarize the blocks and store the summaries. Raises ConflictError if the session was changed meanwhile."""
-        view_state, unsaved, saved = self._view_state(state.loaded, state.max_tokens), list[CompactionEntry](), 0
-        selected = state.budget.select_blocks(blocks)
+        view_state, unsaved, saved = _to_view_state(state.loaded, state.max_tokens), list[CompactionEntry](), 0
+        selected = set[int]() if strategy.name in self.without_model else state.budget.select_blocks(blocks)
         for number, block in enumerate(blocks, start=1):
             budget, entry = state.budget if block.first in selected else CallBudget(calls=0), None
             if refusal_reason(block, view_state) is None:
@@ -174,13 +268,13 @@ class CompactionService:
     async def _summarize_block(
         self, strategy: CompactionStrategy, block: CompactionBlock, session_id: UUID, budget: CallBudget
     ) -> CompactionEntry | None:
-        items = await self._unmask(block, session_id)
         if block.kind == "mask":
+            items = await _unmask(block, session_id, scope=self.scope)
             item, count_tokens = items[0]._replace(tokens=block.tokens), self.scope.count_tokens
             text = extractive_summary.mask_output(item, max_tokens=block.max_tokens, count_tokens=count_tokens)
             model = None
         else:
-            text, model = await self._render_summary(strategy, block, items, budget)
+            text, model = await self._render_summary(strategy, block, session_id, budget)
         tokens = self.scope.count_tokens(text)
         if tokens + MESSAGE_TOKENS >= block.tokens:
             return None
@@ -198,20 +292,11 @@ class CompactionService:
             made_at=self.scope.now(),
         )
 
-    async def _unmask(self, block: CompactionBlock, session_id: UUID) -> Sequence[ViewMessage]:
-        masked = [item for item in block.items if item.kind == "mask"]
-        if not masked:
-            return block.items
-        async with self.scope.transaction() as tx:
-            parts = [log.MessageRange(item.first, item.last) for item in masked]
-            messages = await log.load_messages(tx, parts, **self._key(session_id))
-        texts = {stored.position: stored.message.content for stored in messages}
-        return [item._replace(text=texts[item.first]) if item.kind == "mask" else item for item in block.items]
-
     async def _render_summary(
-        self, strategy: CompactionStrategy, block: CompactionBlock, items: Sequence[ViewMessage], budget: CallBudget
+        self, strategy: CompactionStrategy, block: CompactionBlock, session_id: UUID, budget: CallBudget
     ) -> tuple[str, str | None]:
         """Return the summary of a block and the name of the model that wrote it; None for an extracted summary."""
+        items = await _unmask(block, session_id, scope=self.scope)
         summary, model_name = extractive_summary.summarize_block(items), None
         summarizer = BlockSummarizer(scope=self.scope, model=self.model, window=self.window, breaker=self.breaker)
         output, error = await summarizer.summarize(block, items, budget)
@@ -219,6 +304,8 @@ class CompactionService:
             self.on_event(progress_events.CompactionFailed(strategy=strategy.name, error=error, time=self.scope.now()))
         if output and self.model:
             summary, model_name = merge_summaries(output, summary), self.model.name
+        proposals = [BriefDraft(one.kind, one.quote) for one in output.brief] if output else []
+        remove_brief_items(summary, await _update_brief(self.scope, proposals, block, session_id))
         text = extractive_summary.render_summary(
             block.kind, summary, items, max_tokens=block.max_tokens, count_tokens=self.scope.count_tokens
         )
@@ -231,22 +318,67 @@ class CompactionService:
         async with self.scope.transaction() as tx:
             return await log.load_view(tx, **self._key(session_id))
 
-    def _view_state(self, loaded: LoadedView, max_tokens: int) -> ViewState:
-        return ViewState(loaded.view, min(max_tokens, self.preset.max_tokens), loaded.pinned)
-
     async def _record_run(self, run: CompactionRun, session_id: UUID, *, exhausted: bool) -> None:
         async with self.scope.transaction() as tx:
             await entry_store.record_run(tx, run, **self._key(session_id))
-        if run.error:
-            self.on_event(progress_events.CompactionFailed(strategy=run.strategy, error=run.error, time=run.at))
-            return
-        self.on_event(
-            progress_events.CompactionCompleted(
-                strategy=run.strategy,
-                saved=run.tokens_before - run.tokens_after,
-                new_count=run.tokens_after,
-                duration_ms=run.duration_ms,
-                time=run.at,
-                exhausted=exhausted,
-            )
+        self.on_event(_to_event(run, exhausted=exhausted))
+
+
+def _to_event(run: CompactionRun, *, exhausted: bool) -> CompactionEvent:
+    if run.error:
+        return progress_events.CompactionFailed(strategy=run.strategy, error=run.error, time=run.at)
+    return progress_events.CompactionCompleted(
+        strategy=run.strategy,
+        saved=run.tokens_before - run.tokens_after,
+        new_count=run.tokens_after,
+        duration_ms=run.duration_ms,
+        time=run.at,
+        exhausted=exhausted,
+    )
+
+
+def _to_view_state(loaded: LoadedView, max_tokens: int) -> ViewState:
+    return ViewState(loaded.view, max_tokens, loaded.pinned)
+
+
+async def _update_brief(
+    scope: AgentScope, proposals: Sequence[BriefDraft], block: CompactionBlock, session_id: UUID
+) -> Sequence[BriefItem]:
+    """Add the proposed items that stand in the messages of the block, and return the brief of the session."""
+    async with scope.write("agent") as (tx, ctx):
+        await brief_store.add_proposals(
+            tx, proposals, first=block.first, last=block.last, session_id=session_id, ctx=ctx
         )
+        return await brief_store.list_items(tx, agent_id=ctx.agent_id, session_id=session_id)
+
+
+def use_strategy(service: CompactionService, strategy: str | None) -> CompactionService:
+    """Return a copy of the service with another preset or list of strategies; for None, the service itself.
+
+    Raises InputError for an unknown name or setting.
+    """
+    return service if strategy is None else replace(service, preset=parse_preset(strategy))
+
+
+async def _fold_tasks(scope: AgentScope, session_id: UUID) -> LoadedView:
+    async with scope.write() as (tx, ctx):
+        key = {"agent_id": scope.agent_id, "session_id": session_id}
+        return await tasks.fold_ended_tasks(tx, **key, now=ctx.now, count_tokens=ctx.count_tokens)
+
+
+def _drop_unstored_ids(preview: LoadedView) -> list[ViewMessage]:
+    """Return a previewed view in which only stored summaries have an `entry_id`."""
+    stored = {None, *(entry.entry_id for entry in preview.sources.entries)}
+    return [item if item.entry_id in stored else item._replace(entry_id=None) for item in preview.view]
+
+
+async def _unmask(block: CompactionBlock, session_id: UUID, *, scope: AgentScope) -> Sequence[ViewMessage]:
+    """Return the messages of a block, with the whole text of those that a compaction entry shortens."""
+    masked = [item for item in block.items if item.kind == "mask"]
+    if not masked:
+        return block.items
+    async with scope.transaction() as tx:
+        parts = [log.MessageRange(item.first, item.last) for item in masked]
+        messages = await log.load_messages(tx, parts, agent_id=scope.agent_id, session_id=session_id)
+    texts = {stored.position: stored.message.content for stored in messages}
+    return [item._replace(text=texts[item.first]) if item.kind == "mask" else item for item in block.items]

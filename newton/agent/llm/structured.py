@@ -8,6 +8,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from newton.agent.llm import usage
+from newton.agent.llm.usage import UsageRecord
 from newton.agent.scope import AgentScope
 from newton.cognition.frames.tiebreak import FrameOutput, build_tiebreak_prompt
 from newton.content.frames import Frame
@@ -27,12 +28,14 @@ MAX_JUDGMENT_TOKENS = 50
 class StructuredLLM:
     """Calls of the chat model for one agent, whose answers are parsed by a pydantic model.
 
-    It implements the protocol `PairJudge`, and picks a frame when the classifier is undecided.
+    `tokens_per_day` limits the calls that summarize conversations if `is_for_summaries`, else all other calls. It
+    implements the protocol `PairJudge`, and picks a frame when the classifier is undecided.
     """
 
     scope: AgentScope
     model: StructuredModel
     tokens_per_day: int
+    is_for_summaries: bool = False
 
     @property
     def name(self) -> str:
@@ -49,7 +52,9 @@ class StructuredLLM:
         """
         assert not in_transaction()
         async with self.scope.transaction() as tx:
-            used = await usage.count_tokens_today(tx, agent_id=self.scope.agent_id, now=self.scope.now())
+            used = await usage.count_tokens_today(
+                tx, agent_id=self.scope.agent_id, now=self.scope.now(), of_summaries=self.is_for_summaries
+            )
         if used + self.scope.count_tokens(prompt) + max_tokens > self.tokens_per_day:
             raise TokenQuotaError(
                 f"This call needs more model tokens than are left of today's {self.tokens_per_day:,}.",
@@ -81,7 +86,7 @@ class StructuredLLM:
 
     async def _record_usage(self, reply: ChatReply, purpose: str) -> None:
         async with self.scope.write() as (tx, ctx):
-            await usage.record(tx, reply, agent_id=ctx.agent_id, purpose=purpose, now=ctx.now)
+            await usage.record(tx, UsageRecord(reply, purpose), agent_id=ctx.agent_id, now=ctx.now)
 
     async def pick_frame(self, text: str, candidates: Sequence[Frame]) -> str | None:
         """Ask the model which frame fits the text best; return its name, or None if there is no usable answer."""

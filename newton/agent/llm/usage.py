@@ -13,13 +13,19 @@ from newton.providers.token_calibration import UsageSample
 
 SQL = load("newton.agent.llm", "usage.sql")
 
+SUMMARY_PURPOSE = "compact"  # of calls that summarize conversations
 SAMPLE_LIMIT = 20  # number of calls used to fit the token calibration
 
 
-async def count_tokens_today(tx: Tx, *, agent_id: UUID, now: datetime) -> int:
-    """Return the number of input and output tokens that the agent used since midnight UTC."""
+async def count_tokens_today(tx: Tx, *, agent_id: UUID, now: datetime, of_summaries: bool | None = None) -> int:
+    """Return the number of input and output tokens that the agent used since midnight UTC.
+
+    `of_summaries` selects the calls that summarized conversations (True) or all others (False); None selects both.
+    """
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    row = await SQL["sum_tokens"].fetch_one(tx, agent_id=agent_id, since=midnight)
+    row = await SQL["sum_tokens"].fetch_one(
+        tx, agent_id=agent_id, since=midnight, summary_purpose=SUMMARY_PURPOSE, of_summaries=of_summaries
+    )
     assert row is not None
     return row["tokens"]
 
@@ -43,21 +49,30 @@ def estimate_reply(model: str, input_tokens: int, text: str, *, count_tokens: To
     )
 
 
-async def record(
-    tx: Tx, reply: ChatReply, *, agent_id: UUID, purpose: str, now: datetime, prompt_size: PromptSize | None = None
-) -> None:
+class UsageRecord(NamedTuple):
+    """The tokens of one call: the reply, the purpose of the call, the size of its prompt if counted, and its id."""
+
+    reply: ChatReply
+    purpose: str
+    prompt_size: PromptSize | None = None
+    usage_id: UUID | None = None
+
+
+async def record(tx: Tx, usage: UsageRecord, *, agent_id: UUID, now: datetime) -> None:
+    """Record the tokens of a call. `usage_id` defaults to a new id."""
+    reply, size = usage.reply, usage.prompt_size
     await SQL["record_usage"].execute(
         tx,
         agent_id=agent_id,
-        usage_id=new_id(),
+        usage_id=usage.usage_id or new_id(),
         created_at=now,
         model=reply.model,
-        purpose=purpose,
+        purpose=usage.purpose,
         input_tokens=reply.input_tokens,
         output_tokens=reply.output_tokens,
         estimated=reply.estimated,
-        counted_tokens=prompt_size and prompt_size.tokens,
-        message_count=prompt_size and prompt_size.messages,
+        counted_tokens=size and size.tokens,
+        message_count=size and size.messages,
     )
 
 

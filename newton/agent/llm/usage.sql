@@ -1,7 +1,8 @@
--- name: sum_tokens(agent_id, since)
+-- name: sum_tokens(agent_id, since, summary_purpose, of_summaries)
+-- Of all calls if of_summaries is null.
 select coalesce(sum(input_tokens + output_tokens), 0)::bigint as tokens
 from runtime.usage
-where agent_id = $1 and created_at >= $2;
+where agent_id = $1 and created_at >= $2 and ($4::boolean is null or (purpose = $3) = $4);
 
 -- name: list_samples(agent_id, model, max_rows)
 select counted_tokens as counted, message_count as messages, input_tokens

@@ -1,6 +1,6 @@
 """Checks of inputs, actions and replies against censors (rules that forbid something), made by code, not by a model."""
 
-from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
@@ -27,13 +27,15 @@ class CensorCheck:
     """The censors that match a text. `unchecked` is the reason why censors could not be compared by meaning, or None.
 
     `questioned` are the ids of censors that match only a question in the text. `explained` is the part of `questioned`
-    whose question asks about the rule itself; the reply to it may name what these censors forbid.
+    whose question asks about the rule itself; the reply to it may name what these censors forbid. `name_commands`
+    replaces the commands in a text by their names in the interface of the caller.
     """
 
     matches: tuple[Censor, ...]
     unchecked: str | None = None
     questioned: frozenset[UUID] = frozenset()
     explained: frozenset[UUID] = frozenset()
+    name_commands: Callable[[str], str] = str
 
     @property
     def blocks(self) -> bool:
@@ -49,15 +51,19 @@ class CensorCheck:
     @property
     def input_refusal(self) -> str | None:
         """Return the message for a person whose input is blocked; None if no censor blocks it."""
-        return f"A censor forbids this input: {self.message}. {self.remedy}" if self.blocks else None
+        if not self.blocks:
+            return None
+        return (
+            f"A censor forbids this input: {self.message}. Say it in other words, or change the censor: {self.remedy}"
+        )
 
     @property
     def remedy(self) -> str:
-        """Return a sentence with the commands by which a person changes the censor that `message` names."""
+        """Return a sentence with the operations by which a person changes the censor that `message` names."""
         ref = short_id(self._first.memory_id)
-        return (
-            f"`newton censors relax {ref}` makes the censor only warn; `newton censors false-positive {ref}` reports a"
-            " wrong match."
+        return self.name_commands(
+            f"`newton censors relax {ref} --reason REASON` makes it only warn;"
+            f" `newton censors false-positive {ref}` reports a wrong match."
         )
 
     @property
@@ -70,10 +76,14 @@ class CensorCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionGate:
-    """Checks texts against the censors of one agent. Matches are recorded if `is_recording` is True."""
+    """Checks texts against the censors of one agent. Matches are recorded if `is_recording` is True.
+
+    `name_commands` replaces the commands in a text by their names in the interface of the caller.
+    """
 
     scope: AgentScope
     is_recording: bool = True
+    name_commands: Callable[[str], str] = str
 
     async def check(self, text: str, stage: CensorStage, *, dry_run: bool = False) -> CensorCheck:
         """Return the censors that match `text`, which is an input, an action or a reply ("output").
@@ -87,10 +97,10 @@ class ActionGate:
         if acts and not dry_run:
             await self._record_activations(acts, stage)
         if stage != "input":
-            return CensorCheck(tuple(matches), unchecked)
+            return CensorCheck(tuple(matches), unchecked, name_commands=self.name_commands)
         questioned = frozenset(censor.memory_id for censor in matches if censor not in acts)
         explained = questioned if asks_about_rule(text) else frozenset[UUID]()
-        return CensorCheck(tuple(matches), unchecked, questioned, explained)
+        return CensorCheck(tuple(matches), unchecked, questioned, explained, self.name_commands)
 
     async def check_write(self, text: str, *, trust: Trust) -> str | None:
         """Check a text that is to be stored; return the warning of a censor that matches it, or None.
@@ -178,7 +188,7 @@ class ActionGate:
         vector, _ = await self._embed_text(text, blocking)
         if matches := censors.find_matching(blocking, text, vector):
             await self._record_activations(matches[:1], "output")
-            check = CensorCheck((matches[0],))
+            check = CensorCheck((matches[0],), name_commands=self.name_commands)
             raise CensorError(f"A censor blocked the reply: {check.message}.", hint=check.remedy)
 
     async def _list_blocking(self, exempt: Collection[UUID]) -> Sequence[Censor]:

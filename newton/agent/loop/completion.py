@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from newton.agent.llm import usage
-from newton.agent.llm.usage import PromptSize, estimate_reply
+from newton.agent.llm.usage import PromptSize, UsageRecord, estimate_reply
 from newton.agent.loop.prompt import (
     ATTACHMENT_TOKENS,
     SYSTEM_PROMPT,
@@ -16,14 +16,21 @@ from newton.agent.loop.prompt import (
     count_separator_tokens,
     exceeds_tokens,
 )
+from newton.agent.loop.turn_status import ProgressCallback, TurnStatus, report_waiting
+from newton.agent.prompt_records import prompt_store
+from newton.agent.prompt_records.prompt_encoder import SentRequest
+from newton.agent.prompt_records.prompt_store import CallOutcome
+from newton.agent.prompt_records.spans import PromptOrigin
 from newton.agent.scope import AgentScope
 from newton.db.pool import in_transaction
+from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.dialogue.compaction.view_budget import fit_to_budget
 from newton.dialogue.context_window import split_window
 from newton.dialogue.view import ViewMessage
 from newton.errors import ContextWindowError, ProviderError, RefusedRequestError
+from newton.ids import new_id
 from newton.memory.memory import TokenCounter
-from newton.providers.chat import ChatModel, ChatReply, ReplyPiece, RequestOptions, ToolModel
+from newton.providers.chat import CallRestart, ChatModel, ChatReply, ReplyPiece, RequestOptions, ToolModel
 from newton.providers.token_calibration import TokenCalibration, fit_calibration
 
 RETRY_SHRINK_FACTOR = 0.7  # of the prompt's tokens, after a context window error
@@ -82,12 +89,16 @@ class PromptBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatService:
-    """Calls of the chat model for one agent. `model` is None if none is configured."""
+    """Calls of the chat model for one agent. `model` is None if none is configured.
+
+    `on_event` receives what a call waits for until the reply begins.
+    """
 
     scope: AgentScope
     model: ChatModel | None
     limits: TokenLimits
     purpose: str = "turn"  # by which the usage is recorded
+    on_event: ProgressCallback = ignore_progress
 
     async def get_budget(self) -> PromptBudget:
         """Return the token limits of a prompt's parts, converted from the model's tokens to local ones."""
@@ -130,7 +141,9 @@ class ChatService:
         if self.model is None:
             return NO_MODEL_MESSAGE
         async with self.scope.transaction() as tx:
-            used = await usage.count_tokens_today(tx, agent_id=self.scope.agent_id, now=self.scope.now())
+            used = await usage.count_tokens_today(
+                tx, agent_id=self.scope.agent_id, now=self.scope.now(), of_summaries=False
+            )
         if (cost := tokens + self.limits.reply_reserve) <= self.limits.per_day - used:
             return None
         return (
@@ -150,7 +163,7 @@ class ChatService:
         assert self.model is not None, "stream() needs a model"
         sent = request.tokens + prompt.overhead_per_message * len(request.messages)
         try:
-            async with aclosing(self._stream_once(self.model, request, replies)) as chunks:
+            async with aclosing(self._stream_once(self.model, request, replies, prompt.origin)) as chunks:
                 async for chunk in chunks:
                     yield chunk
         except RefusedRequestError:
@@ -160,52 +173,86 @@ class ChatService:
             described = replace(prompt, attachments={}).build(
                 sent + ATTACHMENT_TOKENS, count_tokens=self.scope.count_tokens
             )
-            async with aclosing(self._stream_once(self.model, described, replies)) as chunks:
+            async with aclosing(self._stream_once(self.model, described, replies, prompt.origin)) as chunks:
                 async for chunk in chunks:
                     yield chunk
         except ContextWindowError:
             shorter = prompt.build(int(sent * RETRY_SHRINK_FACTOR), count_tokens=self.scope.count_tokens)
-            async with aclosing(self._stream_once(self.model, shorter, replies)) as chunks:
+            async with aclosing(self._stream_once(self.model, shorter, replies, prompt.origin)) as chunks:
                 async for chunk in chunks:
                     yield chunk
 
     async def _stream_once(
-        self, model: ChatModel, request: ModelRequest, replies: list[ChatReply]
+        self, model: ChatModel, request: ModelRequest, replies: list[ChatReply], origin: PromptOrigin | None
     ) -> AsyncGenerator[ReplyPiece]:
-        """Stream one call and record its tokens: as reported by the model, or estimated if the stream is closed
-        early.
+        """Stream one call. Record its prompt, and its tokens: as reported by the model, or estimated if the stream is
+        closed early.
         """
         assert not in_transaction()
         received: list[str] = []
         is_recorded = False
         try:
-            async for chunk in self._call_model(model, request):
-                if isinstance(chunk, ChatReply):
-                    is_recorded = True
-                    replies.append(chunk)
-                    await self._record_usage(chunk, request)
-                else:
-                    received += [chunk] if isinstance(chunk, str) else []
-                    yield chunk
-        except ProviderError:
+            with report_waiting(model.name, self.on_event) as report_begin:
+                async for chunk in self._call_model(model, request):
+                    if isinstance(chunk, CallRestart):
+                        self.on_event(TurnStatus.of_restart(model.name, chunk.seconds))
+                        continue
+                    report_begin()
+                    if isinstance(chunk, ChatReply):
+                        is_recorded = True
+                        replies.append(chunk)
+                        await self._record_call(chunk, model, request, origin)
+                    else:
+                        received += [chunk] if isinstance(chunk, str) else []
+                        yield chunk
+        except ProviderError as error:
+            if not is_recorded and origin:
+                await asyncio.shield(self._record_failure(error, model, request, origin))
             is_recorded = True  # a failing model has reported its usage already, or has none
             raise
         finally:
             if not is_recorded:
                 text, count_tokens = "".join(received), self.scope.count_tokens
                 estimate = estimate_reply(model.name, request.tokens, text, count_tokens=count_tokens)
-                await asyncio.shield(self._record_usage(estimate, request))
+                await asyncio.shield(self._record_call(estimate, model, request, origin))
 
-    def _call_model(self, model: ChatModel, request: ModelRequest) -> AsyncIterator[ReplyPiece | ChatReply]:
+    def _call_model(
+        self, model: ChatModel, request: ModelRequest
+    ) -> AsyncIterator[ReplyPiece | CallRestart | ChatReply]:
         if isinstance(model, ToolModel):
             return model.answer(request.messages, max_tokens=self.limits.reply, options=request.options)
         return model.stream(request.messages, max_tokens=self.limits.reply)
 
-    async def _record_usage(self, reply: ChatReply, request: ModelRequest) -> None:
+    async def _record_call(
+        self, reply: ChatReply, model: ChatModel, request: ModelRequest, origin: PromptOrigin | None
+    ) -> None:
+        """Record the tokens of a call and, with an `origin`, its prompt, under one id."""
         has_attachments = any(message.attachment_count for message in request.messages)  # their tokens are a guess
-        size = None if has_attachments else PromptSize(request.tokens, len(request.messages))
+        size, call_id = None if has_attachments else PromptSize(request.tokens, len(request.messages)), new_id()
         async with self.scope.write() as (tx, ctx):
-            await usage.record(tx, reply, agent_id=ctx.agent_id, purpose=self.purpose, now=ctx.now, prompt_size=size)
+            spent = UsageRecord(reply, self.purpose, size, call_id)
+            await usage.record(tx, spent, agent_id=ctx.agent_id, now=ctx.now)
+            if origin:
+                sent, outcome = self._to_sent_request(model, request), CallOutcome(call_id, reply.finish)
+                await prompt_store.insert_prompt(tx, sent, origin, outcome, agent_id=ctx.agent_id, now=ctx.now)
+
+    async def _record_failure(
+        self, error: ProviderError, model: ChatModel, request: ModelRequest, origin: PromptOrigin
+    ) -> None:
+        async with self.scope.write() as (tx, ctx):
+            sent, outcome = self._to_sent_request(model, request), CallOutcome(new_id(), "failed", error.code)
+            await prompt_store.insert_prompt(tx, sent, origin, outcome, agent_id=ctx.agent_id, now=ctx.now)
+
+    def _to_sent_request(self, model: ChatModel, request: ModelRequest) -> SentRequest:
+        """Return the request as `_call_model` sends it."""
+        return SentRequest(
+            model=model.name,
+            messages=request.messages,
+            spans=request.spans,
+            options=request.options if isinstance(model, ToolModel) else RequestOptions(),
+            max_tokens=self.limits.reply,
+            part_tokens=request.part_tokens,
+        )
 
     async def _load_calibration(self) -> TokenCalibration:
         if self.model is None:

@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 
-from newton.cognition.assembly.assembler import PROBABILITY_INDEX, TIMELY_INDEX
+from newton.cognition.assembly.assembler import TIMELY_INDEX
 from newton.cognition.assembly.fact_labels import render_contradiction
+from newton.cognition.assembly.relevance_floor import get_probability
 from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.sources.signals import asks_for_whole_range
+from newton.dialogue.brief.item_detection import find_asked_kinds
 from newton.memory.question_detection import contains_question, summarizes_session_starting_with
 from newton.memory.time_search import DATED_KINDS
 
@@ -28,7 +30,16 @@ def quote_memories(bundle: Bundle) -> list[str]:
     skip_dated = bundle.empty_time_ranges and asks_for_whole_range(bundle.input, bundle.assembly_input.time_ranges)
     items = [item for item in bundle.items if _is_relevant(item, bundle)]
     items = [item for item in items if not (skip_dated and item.kind in DATED_KINDS)][:MAX_QUOTES]
-    return [_render_quote(item, bundle) for item in items]
+    quotes = [_render_quote(item, bundle) for item in items]
+    return [*_quote_brief(bundle), *quotes][:MAX_QUOTES]
+
+
+def _quote_brief(bundle: Bundle) -> list[str]:
+    """Return the lines of the brief for which the input asks, such as "What is our deadline?"."""
+    if not contains_question(bundle.input):
+        return []
+    kinds = find_asked_kinds(bundle.input)
+    return [line.block.text.rstrip() for line in bundle.assembly_input.brief.lines if line.kind in kinds]
 
 
 def render_reply(quotes: Sequence[str], bundle: Bundle, *, is_stored: bool) -> str:
@@ -69,5 +80,5 @@ def _is_relevant(item: ScoredCandidate, bundle: Bundle) -> bool:
     if item.scored.features[TIMELY_INDEX] > 0:
         return True
     # the messages of the session are in the context whatever they say
-    is_above_floor = item.scored.features[PROBABILITY_INDEX] >= bundle.assembly_input.relevance_floor
+    is_above_floor = get_probability(item.scored) >= bundle.assembly_input.relevance_floor.find_minimum(found.kind)
     return is_above_floor and (item.features["lexical"] > 0 or item.features["cosine"] >= MIN_COSINE)

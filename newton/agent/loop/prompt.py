@@ -2,18 +2,28 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib import resources
 from itertools import groupby
 from typing import NamedTuple
 from uuid import UUID
 
+from newton.agent.prompt_records.spans import (
+    NO_TOKENS,
+    SEPARATOR,
+    PartTokens,
+    PromptMessage,
+    PromptOrigin,
+    SpanKind,
+    TextSpan,
+    to_spans,
+)
 from newton.cognition.assembly.render import split_by_input_dependence
 from newton.cognition.request import SentMessages
 from newton.dialogue.compaction.extractive_summary import truncate_middle
 from newton.dialogue.compaction.view_budget import fit_to_budget
 from newton.dialogue.messages import dump_calls
-from newton.dialogue.view import MESSAGE_TOKENS, ViewMessage
+from newton.dialogue.view import MESSAGE_TOKENS, ViewKind, ViewMessage, count_view_tokens
 from newton.memory.memory import TokenCounter
 from newton.providers.chat import ChatMessage, ContentPart, RequestOptions
 
@@ -29,18 +39,21 @@ DEFAULT_OPTIONS = RequestOptions()
 MEMORY_HEADER, INPUT_HEADER = "=== What you know ===\n", "=== Message ===\n"
 MIN_INPUT_DIVISOR = 4  # a truncated input keeps at least max_tokens divided by this
 ATTACHMENT_TOKENS = 1_100  # assumed for an image or a file; OpenAI counts 765 for an image of 1024x1024
+SPAN_KINDS: Mapping[ViewKind, SpanKind] = {"line": "line", "mask": "line", "injected": "injected", "left_out": "fixed"}
 COUNTED_CHARS = 100_000  # of a long text at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
     """The messages and options of one model call. `tokens` is the local token count, without the overhead per
-    message.
+    message; `part_tokens` is the same by part. `spans` are the sources of the text of each message.
     """
 
     messages: tuple[ChatMessage, ...]
     tokens: int
     options: RequestOptions = DEFAULT_OPTIONS
+    spans: tuple[tuple[TextSpan, ...], ...] = ()
+    part_tokens: PartTokens = NO_TOKENS
 
 
 class MessageParts(NamedTuple):
@@ -62,7 +75,7 @@ class PromptBuilder:
     `instructions`, identity and constraints, then the conversation. Memories recalled for the input are sent with the
     input, and `tool_messages` (calls and results of this turn) after it. `attachments` maps the ref of a message to its
     content if that is more than text; `input_parts` is the same for the input. With an empty `system_prompt`, Newton
-    adds only the context to the prompt.
+    adds only the context to the prompt. `origin` is None for a prompt of which no record is stored.
     """
 
     context: str
@@ -71,11 +84,12 @@ class PromptBuilder:
     text_tokens: int
     overhead_per_message: int = MESSAGE_TOKENS
     instructions: str = ""
-    tool_messages: tuple[ChatMessage, ...] = ()
+    tool_messages: tuple[PromptMessage, ...] = ()
     options: RequestOptions = DEFAULT_OPTIONS
     attachments: Mapping[str, MessageParts] = field(default_factory=dict[str, MessageParts])
     input_parts: MessageParts | None = None
     system_prompt: str = SYSTEM_PROMPT
+    origin: PromptOrigin | None = None
 
     def required_tokens(self, max_tokens: int, *, count_tokens: TokenCounter) -> int:
         """Return the minimum tokens of the prompt: of the parts that are never shortened, and of a truncated input."""
@@ -86,18 +100,23 @@ class PromptBuilder:
     def overhead_tokens(self, *, count_tokens: TokenCounter) -> int:
         """Return the tokens of the instructions, tool messages, tool definitions, and attachments of the input."""
         attached = self.input_parts.attachment_tokens if self.input_parts else 0
-        messages = attached + sum(count_message_tokens(self.tool_messages, count_tokens=count_tokens))
-        messages += (self.overhead_per_message - MESSAGE_TOKENS) * len(self.tool_messages)
-        return count_tokens(self.instructions) + messages + count_tool_tokens(self.options, count_tokens=count_tokens)
+        tools = count_tool_tokens(self.options, count_tokens=count_tokens)
+        return count_tokens(self.instructions) + attached + self._tool_work_tokens(count_tokens) + tools
+
+    def _tool_work_tokens(self, count_tokens: TokenCounter) -> int:
+        sent = [one.message for one in self.tool_messages]
+        overhead = (self.overhead_per_message - MESSAGE_TOKENS) * len(sent)
+        return sum(count_message_tokens(sent, count_tokens=count_tokens)) + overhead
 
     def build(self, max_tokens: int, *, count_tokens: TokenCounter) -> ModelRequest:
         """Build a request of at most `max_tokens`, if possible. The conversation is shortened first, then the input."""
         stable, recalled = split_by_input_dependence(self.context)
-        system = ChatMessage("system", "\n\n".join(filter(None, (self.instructions, self.system_prompt + stable))))
+        system = self._build_system_message(stable)
         memories = f"{MEMORY_HEADER}{recalled}{INPUT_HEADER}" if recalled else ""
         overhead = self.overhead_tokens(count_tokens=count_tokens) - count_tokens(self.instructions)
         per_message = self.overhead_per_message
-        fixed = count_tokens(system.text) + count_tokens(memories) + 2 * per_message + overhead
+        system_tokens, memory_tokens = count_tokens(system.message.text), count_tokens(memories)
+        fixed = system_tokens + memory_tokens + 2 * per_message + overhead
         text, tokens = self.text, self.text_tokens
         if fixed + tokens > max_tokens:
             tokens = max(max_tokens - fixed, max_tokens // MIN_INPUT_DIVISOR, 1)
@@ -107,15 +126,49 @@ class PromptBuilder:
         view = fit_to_budget(
             self.view, max_tokens=available, count_tokens=count_tokens, protected_turns=0, overhead=per_message
         )
-        conversation = [to_chat_message(item, find_parts(item, self.attachments)) for item in _pair_tool_results(view)]
-        user_message = ChatMessage("user", memories + text, parts=self._add_to_input(memories, text))
-        rest = merge_consecutive_roles([*conversation, user_message, *self.tool_messages])
-        messages = (system, *rest) if system.text else rest
+        conversation = [
+            to_prompt_message(item, find_parts(item, self.attachments)) for item in _pair_tool_results(view)
+        ]
+        rest = merge_messages([*conversation, self._build_input(recalled, text), *self.tool_messages])
+        all_messages = [*([system] if system.message.text else []), *rest]
+        messages = tuple(one.message for one in all_messages)
         tokens_sent = sum(count_message_tokens(messages, count_tokens=count_tokens)) - MESSAGE_TOKENS * len(messages)
+        tools = count_tool_tokens(self.options, count_tokens=count_tokens)
         return ModelRequest(
             messages=messages,
-            tokens=tokens_sent + count_tool_tokens(self.options, count_tokens=count_tokens),
+            tokens=tokens_sent + tools,
             options=self.options,
+            spans=tuple(one.spans for one in all_messages),
+            part_tokens=PartTokens(
+                system=system_tokens,
+                conversation=count_view_tokens(view) - MESSAGE_TOKENS * len(view),
+                memories=memory_tokens,
+                input=tokens + (self.input_parts.attachment_tokens if self.input_parts else 0),
+                tool_work=self._tool_work_tokens(count_tokens) - per_message * len(self.tool_messages),
+                tools=tools,
+            ),
+        )
+
+    def _build_system_message(self, stable: str) -> PromptMessage:
+        """Return the caller's instructions, the system prompt and the stable part of the context as one message."""
+        own = self.system_prompt + stable
+        between = SEPARATOR if self.instructions and own else ""
+        spans = to_spans(
+            (self.instructions, "instructions"), (between, "fixed"), (self.system_prompt, "fixed"), (stable, "stable")
+        )
+        return PromptMessage(ChatMessage("system", f"{self.instructions}{between}{own}"), spans)
+
+    def _build_input(self, recalled: str, text: str) -> PromptMessage:
+        """Return the input with the memories before it."""
+        header, end = (MEMORY_HEADER, INPUT_HEADER) if recalled else ("", "")
+        place = self.origin.input_position if self.origin else -1
+        memories = f"{header}{recalled}{end}"
+        return PromptMessage(
+            ChatMessage("user", memories + text, parts=self._add_to_input(memories, text)),
+            (
+                *to_spans((header, "fixed"), (recalled, "recalled"), (end, "fixed")),
+                TextSpan(len(text), "line", place, place),
+            ),
         )
 
     def _add_to_input(self, memories: str, text: str) -> tuple[ContentPart, ...]:
@@ -202,7 +255,12 @@ def to_chat_messages(view: Sequence[ViewMessage]) -> tuple[ChatMessage, ...]:
 
     Calls without a result are dropped. A result whose call is not in the view becomes a quoted (history) message.
     """
-    return merge_consecutive_roles(map(to_chat_message, _pair_tool_results(view)))
+    return tuple(one.message for one in to_prompt_messages(view))
+
+
+def to_prompt_messages(view: Sequence[ViewMessage]) -> tuple[PromptMessage, ...]:
+    """Convert a view to messages with the sources of their texts, as `to_chat_messages` does."""
+    return merge_messages(map(to_prompt_message, _pair_tool_results(view)))
 
 
 def count_message_tokens(messages: Sequence[ChatMessage], *, count_tokens: TokenCounter) -> list[int]:
@@ -234,36 +292,38 @@ def _pair_tool_results(view: Sequence[ViewMessage]) -> Iterator[ViewMessage]:
             yield from answers
 
 
-def merge_consecutive_roles(messages: Iterable[ChatMessage]) -> tuple[ChatMessage, ...]:
+def merge_messages(messages: Iterable[PromptMessage]) -> tuple[PromptMessage, ...]:
     """Merge consecutive user messages, and consecutive assistant messages, because many models reject them.
 
     An assistant message with tool calls is not merged with the next one. Between a user message that quotes earlier
     conversation (`is_history`) and one that a person just sent, a short assistant message is inserted instead.
     """
-    merged: list[ChatMessage] = []
-    for message in messages:
-        last = merged[-1] if merged else None
+    merged: list[PromptMessage] = []
+    for one in messages:
+        message, last = one.message, merged[-1].message if merged else None
         if last is None or last.role != message.role or message.role not in ("user", "assistant") or last.calls:
-            merged.append(message)
+            merged.append(one)
         elif last.is_history == message.is_history:
-            merged[-1] = last.join(message)
+            merged[-1] = merged[-1].join(one)
         else:
-            merged += [ChatMessage("assistant", ACKNOWLEDGMENT), message]
-    return tuple(
-        replace(message, text=f"{HISTORY_HEADER}\n{message.text}") if message.is_history else message
-        for message in merged
-    )
+            acknowledgment = ChatMessage("assistant", ACKNOWLEDGMENT)
+            merged += [PromptMessage(acknowledgment, to_spans((ACKNOWLEDGMENT, "fixed"))), one]
+    return tuple(one.prefix(f"{HISTORY_HEADER}\n") if one.message.is_history else one for one in merged)
 
 
-def to_chat_message(item: ViewMessage, content: MessageParts | None = None) -> ChatMessage:
-    """Convert a view message to a chat message. `content`, if given, is sent in place of its text.
+def to_prompt_message(item: ViewMessage, content: MessageParts | None = None) -> PromptMessage:
+    """Convert a view message to a message to send. `content`, if given, is sent in place of its text.
 
     A tool result without its call becomes a quoted (history) message.
     """
+    kind = "entry" if item.entry_id else SPAN_KINDS.get(item.kind, "summary")
+    spans = (TextSpan(len(item.text), kind, item.first, item.last, item.entry_id),)
     if item.role == "tool" and item.tool_call_id is None:
-        return ChatMessage("user", f"[{item.name or 'tool'}]\n{item.text}", is_history=True)
+        message = PromptMessage(ChatMessage("user", item.text, is_history=True), spans)
+        return message.prefix(f"[{item.name or 'tool'}]\n")
     parts = content.parts if content else ()
-    return ChatMessage(item.role, item.text, item.calls, item.tool_call_id, is_history=item.is_history, parts=parts)
+    message = ChatMessage(item.role, item.text, item.calls, item.tool_call_id, is_history=item.is_history, parts=parts)
+    return PromptMessage(message, spans)
 
 
 def find_parts(item: ViewMessage, attachments: Mapping[str, MessageParts]) -> MessageParts | None:

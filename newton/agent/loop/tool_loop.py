@@ -11,8 +11,11 @@ from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.completion import ChatService
 from newton.agent.loop.prompt import ModelRequest, PromptBuilder
 from newton.agent.loop.tools import AgentToolset, ToolResult
-from newton.dialogue.messages import Message
+from newton.agent.prompt_records.spans import PromptMessage, TextSpan
+from newton.dialogue.messages import Message, StoredMessage
+from newton.dialogue.view import to_view_message
 from newton.errors import ProviderError, TokenQuotaError
+from newton.heart.events.tool_results import ToolOutcome
 from newton.ids import new_id
 from newton.memory.hygiene import clean_model_text
 from newton.memory.lookup import PAGE_CHARS
@@ -40,9 +43,10 @@ TOO_MANY_CALLS = ToolResult(
 class ToolLoop:
     """The model calls of one turn, repeated while the model calls tools that Newton runs.
 
-    `caller_options` are the options without Newton's tools, `append_lines` stores messages, and `min_trust` is the
-    lowest trust tier of text that the model has read. After the loop, `calls` are the tool calls that the caller must
-    run. The censors in `exempt_censors` do not apply to the reply.
+    `caller_options` are the options without Newton's tools, `append_lines` stores messages, `record_failure` stores a
+    failed call of Newton's tools as an event, and `min_trust` is the lowest trust tier of text that the model has read.
+    After the loop, `calls` are the tool calls that the caller must run. The censors in `exempt_censors` do not apply to
+    the reply.
     """
 
     chat: ChatService
@@ -52,7 +56,8 @@ class ToolLoop:
     request: ModelRequest
     caller_options: RequestOptions
     max_tokens: int
-    append_lines: Callable[[Sequence[Message]], Awaitable[None]]
+    append_lines: Callable[[Sequence[Message]], Awaitable[Sequence[StoredMessage]]]
+    record_failure: Callable[[ToolOutcome], Awaitable[None]]
     min_trust: Trust | None = None
     exempt_censors: frozenset[UUID] = frozenset()
     replies: list[ChatReply] = field(default_factory=list[ChatReply])
@@ -115,7 +120,7 @@ class ToolLoop:
             own[call._replace(id=f"{OWN_CALL_PREFIX}{new_id().hex}")] = blocked
         return own, () if own else tuple(others)
 
-    async def _run_calls(self, calls: dict[ToolCall, ToolResult | None], text: str) -> list[ChatMessage]:
+    async def _run_calls(self, calls: dict[ToolCall, ToolResult | None], text: str) -> list[PromptMessage]:
         """Run the calls in order; return the messages of the calls and their results. `text` is the reply so far.
 
         The calls are stored first, then each result. The text is not stored here, but later with the whole reply.
@@ -123,15 +128,31 @@ class ToolLoop:
         cleaned = tuple(call._replace(arguments=clean_model_text(call.arguments)) for call in calls)
         clock = self.chat.scope.clock
         line = Message(role="assistant", content="", said_at=clock.now(), calls=cleaned, is_notice=True)
-        await self.append_lines([line])
-        messages = [ChatMessage("assistant", text, tuple(calls))]
+        place = await self._append(line)
+        spans = (TextSpan(len(text), "own"), TextSpan(0, "line", place, place))
+        messages = [PromptMessage(ChatMessage("assistant", text, tuple(calls)), spans)]
         for index, (call, blocked) in enumerate(calls.items()):
             result = TOO_MANY_CALLS if index >= MAX_CALLS_PER_REPLY else blocked or await self._run_call(call)
             self.min_trust = lowest_known_trust([self.min_trust, result.trust])
             output = json.dumps(result.fields, ensure_ascii=False, default=str)[:MAX_OUTPUT_CHARS]
-            await self.append_lines([to_tool_line(call, clean_model_text(output), said_at=clock.now())])
-            messages.append(ChatMessage("tool", output, tool_call_id=call.id))
+            place = await self._append(to_tool_line(call, clean_model_text(output), said_at=clock.now()))
+            if result.is_error:
+                await self.record_failure(ToolOutcome(call.name, call.arguments, output, is_error=True))
+            message = ChatMessage("tool", output, tool_call_id=call.id)
+            messages.append(PromptMessage(message, (TextSpan(len(output), "line", place, place),)))
         return messages
+
+    async def _append(self, line: Message) -> int:
+        """Store a message of this turn, and note it for the records of the next prompts; return its position.
+
+        The result is -1 in a private turn, which stores nothing.
+        """
+        stored = await self.append_lines([line])
+        if not stored or not self.prompt.origin:
+            return -1
+        notice, origin = to_view_message(line, stored[0].position, stored[0].tokens), self.prompt.origin
+        self.prompt = replace(self.prompt, origin=replace(origin, notices=(*origin.notices, notice)))
+        return notice.first
 
     async def _run_call(self, call: ToolCall) -> ToolResult:
         if self.tools is None:

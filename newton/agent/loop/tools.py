@@ -12,17 +12,21 @@ from uuid import UUID
 
 from pydantic import ValidationError
 
-from newton.agent import decision_inputs, inputs
+from newton.agent import artifact_inputs, context_inputs, decision_inputs, inputs
+from newton.agent.artifact_views import describe_page, describe_version, find_lowest_trust
 from newton.agent.inputs import ToolInput
+from newton.agent.inventory.artifacts import ArtifactReadQuery, ArtifactService
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.maintenance.service import MaintenanceService
 from newton.agent.services.curation import CurationService
 from newton.agent.services.decisions import DecisionPreview, DecisionService
 from newton.agent.services.identity import IdentityService
 from newton.agent.services.memories import FactDraft, MemoryService
-from newton.agent.services.tasks import TaskService
+from newton.agent.session_data.session_use import SessionUseRecorder
+from newton.agent.session_data.tasks import TaskService
 from newton.content.validation_messages import describe_problem, suggest_field
 from newton.content.yaml_models import did_you_mean
+from newton.dialogue.task_tree import Task
 from newton.errors import DatabaseError, InputError, NewtonError, NotFoundError
 from newton.heart.identity.standing_instructions import detect_instructions
 from newton.memory.lookup import MemoryMention, cut_page, short_id
@@ -50,7 +54,10 @@ class ToolResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentToolset:
-    """The tools of one agent. Memories that they store get at most the trust tier `max_trust`."""
+    """The tools of one agent. Memories that they store get at most the trust tier `max_trust`.
+
+    What they store, find and read is added to the working memory of the session of `session_use`.
+    """
 
     memories: MemoryService
     curation: CurationService
@@ -58,6 +65,9 @@ class AgentToolset:
     tasks: TaskService
     gate: ActionGate
     maintenance: MaintenanceService
+    session_use: SessionUseRecorder
+    artifacts: ArtifactService
+    session_id: UUID | None = None
     max_trust: Trust = "agent"
 
     def with_trust(self, tiers: Iterable[Trust | None]) -> "AgentToolset":
@@ -68,7 +78,12 @@ class AgentToolset:
         return replace(self, max_trust=trust, memories=memories, decisions=decisions)
 
     def for_session(self, session_id: UUID) -> "AgentToolset":
-        return replace(self, tasks=self.tasks.for_session(session_id))
+        return replace(
+            self,
+            tasks=self.tasks.for_session(session_id),
+            session_use=self.session_use.for_session(session_id),
+            session_id=session_id,
+        )
 
     async def execute(self, name: str, arguments: str) -> ToolResult:
         """Run a tool call with JSON arguments; return its result, or an error as the result. Raises DatabaseError
@@ -142,11 +157,14 @@ async def remember(toolset: AgentToolset, args: inputs.RememberInput) -> ToolRes
 
 
 async def recall(toolset: AgentToolset, args: inputs.RecallInput) -> ToolResult:
-    recalled = await toolset.memories.recall(args.query, limit=args.limit)
+    recalled = await toolset.memories.recall(
+        args.query, kinds=args.kinds, limit=args.limit, session_id=toolset.session_id
+    )
     items = [
         {"memory_id": short_id(found.memory_id), "kind": found.kind, "trust": found.trust, "text": found.summary}
         for found in recalled.memories
     ]
+    await toolset.session_use.record([found.memory_id for found in recalled.memories])
     missing = {"missing": dict(recalled.missing)} if recalled.missing else {}
     trust = lowest_known_trust(found.trust for found in recalled.memories if found.quarantined)
     return ToolResult({"items": items, **missing}, trust)
@@ -167,11 +185,13 @@ async def expand(toolset: AgentToolset, args: inputs.ExpandInput) -> ToolResult:
         "text": page.text,
     }
     await toolset.memories.record_access([memory.memory_id])
+    await toolset.session_use.record([memory.memory_id])
     return ToolResult(fields, memory.trust if memory.quarantined else None)
 
 
 async def decide(toolset: AgentToolset, args: decision_inputs.DecisionInput) -> ToolResult:
     result = await toolset.decisions.decide(args.to_draft(toolset.memories.scope.now()))
+    await toolset.session_use.record([result.decision_id])
     fields = {"decision_id": short_id(result.decision_id), "is_new": result.is_new, **preview_fields(result.preview)}
     return ToolResult(fields)
 
@@ -181,21 +201,52 @@ async def review(toolset: AgentToolset, args: decision_inputs.ReviewInput) -> To
     return ToolResult({"reviewed": args.outcome})
 
 
-async def push_task(toolset: AgentToolset, args: inputs.PushTaskInput) -> ToolResult:
+async def push_task(toolset: AgentToolset, args: context_inputs.PushTaskInput) -> ToolResult:
     return ToolResult({"task": (await toolset.tasks.push(args.goal)).number})
 
 
-async def pop_task(toolset: AgentToolset, args: inputs.PopTaskInput) -> ToolResult:
+async def pop_task(toolset: AgentToolset, args: context_inputs.PopTaskInput) -> ToolResult:
     return ToolResult({"task": (await toolset.tasks.pop(args.result)).number, "status": "complete"})
+
+
+async def block_task(toolset: AgentToolset, args: context_inputs.BlockCurrentTaskInput) -> ToolResult:
+    return await _describe_change(toolset, await toolset.tasks.block(args.reason))
+
+
+async def fail_task(toolset: AgentToolset, args: context_inputs.FailCurrentTaskInput) -> ToolResult:
+    failed, _ = await toolset.tasks.fail(args.reason, instead=args.replacement_goal)
+    return await _describe_change(toolset, failed)
+
+
+async def resume_task(toolset: AgentToolset, args: context_inputs.ResumeBlockedTaskInput) -> ToolResult:
+    return await _describe_change(toolset, await toolset.tasks.resume(str(args.number)))
+
+
+async def _describe_change(toolset: AgentToolset, task: Task) -> ToolResult:
+    current = (await toolset.tasks.tree()).current
+    return ToolResult({"task": task.number, "status": task.status, "current_task": current and current.number})
 
 
 async def note_lesson(toolset: AgentToolset, args: inputs.LessonInput) -> ToolResult:
     return await _store_fact(toolset, FactDraft(content=args.lesson, subject=args.subject))
 
 
+async def read_artifact(toolset: AgentToolset, args: artifact_inputs.ReadArtifactInput) -> ToolResult:
+    """Read lines of an artifact of the session, search in its artifacts, or list them."""
+    if toolset.session_id is None:
+        raise InputError("There is no session, so there are no artifacts.", hint="Continue without this tool.")
+    if args.name is None and args.search is None:
+        listed = await toolset.artifacts.list_latest(toolset.session_id)
+        return ToolResult({"items": list(map(describe_version, listed))}, find_lowest_trust(listed))
+    query = ArtifactReadQuery(**args.model_dump(include=set(artifact_inputs.ReadArtifactInput.model_fields)))
+    page = await toolset.artifacts.read(toolset.session_id, query)
+    return ToolResult(describe_page(page), find_lowest_trust([one.artifact for one in page.passages]))
+
+
 async def _store_fact(toolset: AgentToolset, fact: FactDraft) -> ToolResult:
     stored = await toolset.memories.remember(fact)
     await toolset.maintenance.process_pending()
+    await toolset.session_use.record([stored.memory_id])
     effects = await toolset.curation.find_effects(stored.memory_id)
     fields = {
         "memory_id": short_id(stored.memory_id),
@@ -219,10 +270,18 @@ TOOLS: Mapping[str, ToolSpec] = {
     EXPAND_TOOL: ToolSpec(inputs.ExpandInput, expand, mutates=False),
     "decide": ToolSpec(decision_inputs.DecisionInput, decide),
     "review": ToolSpec(decision_inputs.ReviewInput, review),
-    "push_task": ToolSpec(inputs.PushTaskInput, push_task),
-    "pop_task": ToolSpec(inputs.PopTaskInput, pop_task),
+    "push_task": ToolSpec(context_inputs.PushTaskInput, push_task),
+    "pop_task": ToolSpec(context_inputs.PopTaskInput, pop_task),
+    "block_task": ToolSpec(context_inputs.BlockCurrentTaskInput, block_task),
+    "fail_task": ToolSpec(context_inputs.FailCurrentTaskInput, fail_task),
+    "resume_task": ToolSpec(context_inputs.ResumeBlockedTaskInput, resume_task),
     "note_lesson": ToolSpec(inputs.LessonInput, note_lesson),
+    "read_artifact": ToolSpec(artifact_inputs.ReadArtifactInput, read_artifact, mutates=False),
 }
+
+
+# Offered only if they fit into the window beside the others.
+OPTIONAL_TOOLS = frozenset({"block_task", "fail_task", "resume_task", "note_lesson"})
 
 
 def preview_fields(preview: DecisionPreview) -> dict[str, object]:

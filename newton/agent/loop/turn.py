@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from newton.agent.compaction.service import CompactionService
 from newton.agent.loop.action_gate import ActionGate, CensorCheck
@@ -11,12 +11,15 @@ from newton.agent.loop.fallback import quote_memories, render_reply
 from newton.agent.loop.session_lock import lease_session
 from newton.agent.loop.tool_loop import QUOTA_HINT
 from newton.agent.loop.tools import AgentToolset
+from newton.agent.loop.turn_debug import format_turn_debug
 from newton.agent.loop.turn_preparation import PreparedTurn, RunningTurn, TurnPreparer
 from newton.agent.loop.turn_recorder import PrivateRecorder, RecordedInput, ReplyRecord, TurnRecorder
+from newton.agent.loop.turn_status import ProgressCallback
 from newton.agent.loop.turn_types import TurnInput, TurnResult
 from newton.agent.scope import AgentScope
 from newton.cognition.bundles.bundle_store import AnsweredBy
 from newton.cognition.pipeline import ContextBuilder
+from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.dialogue.messages import Message
 from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
 from newton.errors import (
@@ -37,9 +40,43 @@ REQUEST_ERRORS = (RefusedRequestError, ModelNotFoundError, ContextWindowError)  
 EMPTY_REPLY_MESSAGE = "The model returned an empty reply."
 
 
+@dataclass(slots=True, kw_only=True)
+class _ReceivedReply:
+    """What a model has replied so far.
+
+    `degraded` says why there is no complete reply; `reason` is the failure, or the message of the censor, behind it.
+    """
+
+    degraded: str | None
+    reason: ProviderError | str | None
+    pieces: list[str] = field(default_factory=list[str])
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+    async def read(self, prepared: PreparedTurn) -> AsyncGenerator[ReplyPiece]:
+        """Yield the pieces of the reply, up to a failure or a censor."""
+        if prepared.tool_loop is None:
+            return
+        try:
+            async with aclosing(prepared.tool_loop.stream()) as stream:
+                async for piece in stream:
+                    self.pieces += [piece] if isinstance(piece, str) else []
+                    yield piece
+        except ProviderError as error:
+            self.degraded, self.reason = str(error), error
+        except CensorError as error:
+            self.degraded, self.reason = error.what, str(error)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRunner:
-    """Runs turns for one agent. Without `tools`, the model is not offered Newton's tools."""
+    """Runs turns for one agent. Without `tools`, the model is not offered Newton's tools.
+
+    With `quotes_for_clients`, an API caller gets quotes of memory in place of a reply that fails before it begins.
+    `on_event` receives what a turn waits for.
+    """
 
     scope: AgentScope
     contexts: ContextBuilder
@@ -49,14 +86,17 @@ class TurnRunner:
     limits: TokenLimits
     sizes: SummarySizes = DEFAULT_SIZES
     tools: AgentToolset | None = None
+    quotes_for_clients: bool = False
+    on_event: ProgressCallback = ignore_progress
 
     async def run(self, turn_input: TurnInput) -> AsyncGenerator[ReplyPiece | TurnResult]:
         """Yield the pieces of the reply, then the TurnResult. If closed early, store the text received so far.
 
         Turns of a session run one at a time, across processes. Raises OverloadedError if another turn of the session
         does not end in time, or takes the session over during this one; then nothing more is stored. For an API caller,
-        raises ContextWindowError, before anything is stored, if the instructions and tools are too long, and the
-        model's ProviderError unless quotes of memory may replace the reply.
+        raises ContextWindowError, before anything is stored, if the instructions and tools are too long. If the model
+        fails, an API caller gets its ProviderError, also after a part of the reply, which is stored; any other caller
+        gets a TurnResult that says so.
         """
         text, session_id = clean_text(turn_input.text, what="message"), turn_input.session_id
         if options := turn_input.caller_options:
@@ -86,37 +126,33 @@ class TurnRunner:
         recorder = turn.recorder
         check = await self.gate.check(turn.question or "", "input")
         proposed = () if check.blocks else await recorder.propose_identity_changes(turn.recorded)
-        prepared = await self._preparer.prepare(turn, check)
-        degraded, pieces = prepared.degraded, list[str]()
-        # why there is no complete reply: a failure, or the message of a censor
-        reason: ProviderError | str | None = check.input_refusal
+        prepared = await self._prepare(turn, check)
+        received = _ReceivedReply(degraded=prepared.degraded, reason=check.input_refusal)
         try:
-            if prepared.tool_loop:
-                async with aclosing(prepared.tool_loop.stream()) as stream:
-                    async for piece in stream:
-                        pieces += [piece] if isinstance(piece, str) else []
-                        yield piece
-        except ProviderError as error:
-            degraded, reason = str(error), error
-        except CensorError as error:
-            degraded, reason = error.what, str(error)
+            async with aclosing(received.read(prepared)) as pieces:
+                async for piece in pieces:
+                    yield piece
         finally:
             # A turn cancelled during streaming stores the text received so far.
-            reply = _to_reply_record(turn, prepared, "".join(pieces) or prepared.speech, "model")
+            reply = _to_reply_record(turn, prepared, received.text or prepared.speech, "model")
             has_reply = await recorder.store_reply(reply)
+        degraded, reason, text = received.degraded, received.reason, received.text
+        if has_reply and turn.is_api_call and isinstance(reason, ProviderError) and not prepared.is_filtered:
+            await recorder.record_context(prepared.context)
+            raise reason  # no finish reason of the API means that a reply was cut by a failure
         if not has_reply and _is_complete_without_text(turn, prepared, reason):
             has_reply, degraded = True, None
         author: AnsweredBy = "censor" if isinstance(reason, str) else "model"
         if not has_reply:
             degraded = degraded or EMPTY_REPLY_MESSAGE
-            prepared, pieces, author = await self._reply_without_model(
-                turn, prepared, check, reason or self._to_failure(degraded)
-            )
-            yield pieces[0]
-            await recorder.store_reply(_to_reply_record(turn, prepared, pieces[0], author))
+            failure = reason or self._to_failure(degraded)
+            prepared, text, author = await self._reply_without_model(turn, prepared, check, failure)
+            yield text
+            await recorder.store_reply(_to_reply_record(turn, prepared, text, author))
         await recorder.record_context(prepared.context)
+        self._compact_ahead(turn, prepared)
         yield TurnResult(
-            text="".join(pieces),
+            text=text,
             context=prepared.context,
             private=turn.private,
             degraded=degraded,
@@ -129,19 +165,34 @@ class TurnRunner:
             redacted=0 if turn.private else count_redactions(turn.recorded.text),
         )
 
+    async def _prepare(self, turn: RunningTurn, check: CensorCheck) -> PreparedTurn:
+        prepared = await self._preparer.prepare(turn, check)
+        if turn.input.on_debug:
+            turn.input.on_debug(format_turn_debug(prepared))
+        return prepared
+
+    def _compact_ahead(self, turn: RunningTurn, prepared: PreparedTurn) -> None:
+        if turn.input.session_id and prepared.budget:
+            self.compaction.compact_ahead(
+                turn.input.session_id,
+                prepared.view,
+                new_tokens=sum(reply.output_tokens for reply in prepared.replies),
+                max_tokens=prepared.budget.conversation,
+            )
+
     async def _reply_without_model(
         self, turn: RunningTurn, prepared: PreparedTurn, check: CensorCheck, reason: ProviderError | str
-    ) -> tuple[PreparedTurn, list[str], AnsweredBy]:
+    ) -> tuple[PreparedTurn, str, AnsweredBy]:
         """Return the turn with the context that is quoted, the reply, and its author: "memory" or "censor".
 
         `reason` is the message of the censor that blocked the turn, or the model's failure. For an API caller, the
-        failure is raised if nothing can be quoted, or if quotes may not replace the reply. If no model is configured,
-        the reply comes from memory, even if that has nothing.
+        failure is raised, unless quotes may replace the reply and memory has some. If no model is configured, the
+        quotes may also be a sentence that memory has nothing.
         """
         if isinstance(reason, str):
-            return prepared, [reason], "censor"
-        is_api_call = turn.input.caller_options is not None
-        if is_api_call and (isinstance(reason, REQUEST_ERRORS) or not turn.options.accepts_quotes):
+            return prepared, reason, "censor"
+        is_quotable = self.quotes_for_clients and turn.options.accepts_quotes and not isinstance(reason, REQUEST_ERRORS)
+        if turn.is_api_call and not is_quotable:
             raise reason
         if prepared.tool_loop:
             # A context built for a model omits the conversation.
@@ -150,17 +201,17 @@ class TurnRunner:
             raise reason
         bundle = prepared.context.bundle
         quotes = quote_memories(bundle)
-        if is_api_call and not quotes and self.model is not None:
+        if turn.is_api_call and not quotes and self.model is not None:
             raise reason
         allowed = await self.gate.omit_blocked(quotes, exempt=check.explained)
         reply = render_reply(allowed or quotes, bundle, is_stored=turn.private is None)
-        if is_api_call:  # its clients show nothing but the text
+        if turn.is_api_call:  # its clients show nothing but the text
             reply = f"({reason.what} This answer only quotes memory.)\n\n{reply}"
         try:
             await self.gate.check_reply(reply, exempt=check.explained)
         except CensorError as error:
-            return prepared, [str(error)], "censor"
-        return prepared, [reply], "memory"
+            return prepared, str(error), "censor"
+        return prepared, reply, "memory"
 
     @property
     def _preparer(self) -> TurnPreparer:
@@ -172,6 +223,7 @@ class TurnRunner:
             model=self.model,
             limits=self.limits,
             tools=self.tools,
+            on_event=self.on_event,
         )
 
     def _to_failure(self, reason: str) -> ProviderError:
@@ -188,9 +240,9 @@ def _is_complete_without_text(turn: RunningTurn, prepared: PreparedTurn, reason:
 
     The model may have used its tokens for reasoning, or have answered in another field.
     """
-    if turn.input.caller_options is None or not prepared.replies or isinstance(reason, str):
+    if not turn.is_api_call or not prepared.replies or isinstance(reason, str):
         return False
-    return reason is None or prepared.replies[-1].finish == "length"
+    return reason is None or prepared.is_filtered or prepared.replies[-1].finish == "length"
 
 
 def _to_reply_record(turn: RunningTurn, prepared: PreparedTurn, text: str, answered_by: AnsweredBy) -> ReplyRecord:

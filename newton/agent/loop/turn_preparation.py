@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
-from newton.agent.compaction.service import CompactionService
+from newton.agent.compaction.service import CompactionService, use_strategy
 from newton.agent.loop.action_gate import ActionGate, CensorCheck
 from newton.agent.loop.completion import ChatService, PromptBudget, TokenLimits
 from newton.agent.loop.prompt import (
@@ -15,17 +15,20 @@ from newton.agent.loop.prompt import (
     drop_own_tool_calls,
     find_sent_messages,
     select_dialogue,
-    to_chat_messages,
+    to_prompt_messages,
 )
 from newton.agent.loop.tool_loop import OWN_CALL_PREFIX, ToolLoop
-from newton.agent.loop.tools import EXPAND_TOOL, AgentToolset, list_tools
+from newton.agent.loop.tools import EXPAND_TOOL, OPTIONAL_TOOLS, AgentToolset, list_tools
 from newton.agent.loop.turn_recorder import PrivateRecorder, RecordedInput, TurnRecorder
+from newton.agent.loop.turn_status import RETRIEVING, ProgressCallback
 from newton.agent.loop.turn_types import CENSOR_MESSAGE, CallerOptions, PrivateConversation, TurnInput
+from newton.agent.prompt_records.spans import PromptOrigin
 from newton.agent.scope import AgentScope
 from newton.cognition.pipeline import ContextBuilder
 from newton.cognition.request import ContextBuildRequest, SentMessages
 from newton.cognition.session_context.service import SessionContext, SessionContextService
 from newton.dialogue import log
+from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.dialogue.compaction.view_budget import fit_to_budget
 from newton.dialogue.view import ViewMessage
 from newton.memory.memory import Trust, lowest_known_trust
@@ -35,6 +38,7 @@ from newton.providers.chat import (
     FinishReason,
     RequestOptions,
     ToolCall,
+    ToolDefinition,
     ToolModel,
 )
 
@@ -56,6 +60,11 @@ class RunningTurn:
         return self.input.caller_options or CallerOptions()
 
     @property
+    def is_api_call(self) -> bool:
+        """Return whether the input comes from a client of OpenAI's API, which gets failures as errors."""
+        return self.input.caller_options is not None
+
+    @property
     def private(self) -> PrivateConversation | None:
         return self.input.private
 
@@ -67,9 +76,14 @@ class RunningTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedTurn:
-    """The context of a turn and the tool loop to run; `degraded` is the reason if there is no tool loop."""
+    """The context of a turn and the tool loop to run; `degraded` is the reason if there is no tool loop.
+
+    `view` are the messages of the conversation, and `budget` limits the prompt; it is None without a tool loop.
+    """
 
     context: SessionContext | None
+    view: Sequence[ViewMessage] = ()
+    budget: PromptBudget | None = None
     tool_loop: ToolLoop | None = None
     degraded: str | None = None
 
@@ -95,6 +109,11 @@ class PreparedTurn:
         """Return what the model said outside of its reply text: a refusal, or the transcript of audio."""
         return self.replies[-1].speech if self.replies else ""
 
+    @property
+    def is_filtered(self) -> bool:
+        """Return whether a content filter of the model's server has ended the reply."""
+        return bool(self.replies) and self.replies[-1].server_finish == "content_filter"
+
     def finish_reason(self, degraded: str | None) -> FinishReason:
         if not self.replies:
             return "stop"
@@ -103,7 +122,10 @@ class PreparedTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnPreparer:
-    """Prepares turns of one agent. Without `tools`, the model is not offered Newton's tools."""
+    """Prepares turns of one agent. Without `tools`, the model is not offered Newton's tools.
+
+    `on_event` receives what the turn waits for.
+    """
 
     scope: AgentScope
     contexts: ContextBuilder
@@ -112,23 +134,21 @@ class TurnPreparer:
     model: ChatModel | None
     limits: TokenLimits
     tools: AgentToolset | None = None
+    on_event: ProgressCallback = ignore_progress
 
     async def prepare(self, turn: RunningTurn, check: CensorCheck) -> PreparedTurn:
         """Build the context and, unless a censor or a limit forbids a model call, the request to the model."""
         if check.blocks:
             return await self._prepare_without_model(turn, CENSOR_MESSAGE)
-        chat = ChatService(
-            scope=self.scope,
-            model=self.model,
-            limits=self.limit_reply(turn.options),
-            purpose=turn.private.purpose if turn.private else "turn",
-        )
+        chat = self._create_chat(turn)
         count_tokens, session_id = self.scope.count_tokens, turn.input.session_id
         if reason := await chat.get_refusal_reason(count_tokens(turn.recorded.text)):
             return await self._prepare_without_model(turn, reason)
+        self.on_event(RETRIEVING)
         budget = await chat.get_budget()
         full_view = await self._load_view(turn, max_tokens=budget.conversation)
-        before, after_input = self._split_view(turn, full_view, budget)
+        dialogue = self._filter_roles(turn, full_view)
+        before, after_input = self._split_view(turn, dialogue, budget)
         view = full_view if turn.input.already_stored else _select_before_input(full_view, turn.recorded)
         prompt = self._build_prompt(turn, after_input, budget)
         conversation = budget.fit_conversation(
@@ -137,7 +157,8 @@ class TurnPreparer:
         messages = [*conversation, *after_input]
         end = max((item.last for item in view), default=-1)
         context = await self._build_context(turn, prompt, budget, self._find_sent(turn, messages, end=end))
-        prompt = replace(prompt, context=context.bundle.text if context else "", view=conversation)
+        origin = _find_origin(turn, full_view, dialogue, context)
+        prompt = replace(prompt, context=context.bundle.text if context else "", view=conversation, origin=origin)
         request = prompt.build(budget.usable, count_tokens=count_tokens)
         model_tokens = budget.calibration.to_model_tokens(request.tokens, len(request.messages))
         if reason := await chat.get_refusal_reason(model_tokens):
@@ -152,26 +173,39 @@ class TurnPreparer:
             caller_options=turn.options.request_options,
             max_tokens=budget.usable,
             append_lines=turn.recorder.append,
+            record_failure=turn.recorder.record_failure,
             min_trust=lowest_known_trust((*quarantined, *(context.bundle.external_trusts if context else ()))),
             exempt_censors=check.explained,
         )
-        return PreparedTurn(context=context, tool_loop=tool_loop)
+        return PreparedTurn(context=context, tool_loop=tool_loop, view=full_view, budget=budget)
+
+    def _create_chat(self, turn: RunningTurn) -> ChatService:
+        return ChatService(
+            scope=self.scope,
+            model=self.model,
+            limits=self.limit_reply(turn.options),
+            purpose=turn.private.purpose if turn.private else "turn",
+            on_event=self.on_event,
+        )
 
     async def _load_view(self, turn: RunningTurn, *, max_tokens: int) -> Sequence[ViewMessage]:
         """Return the conversation of the turn; for a private turn, the stored messages of its session come first."""
         if turn.private is None:
             assert turn.input.session_id, "only a private turn has no session"
-            return await self.compaction.load_view(turn.input.session_id, max_tokens=max_tokens)
+            return await self._compaction(turn).load_view(turn.input.session_id, max_tokens=max_tokens)
         if turn.private.session_id is None:
             return turn.private.view
         last = turn.private.last_position
-        loaded = await self.compaction.preview(turn.private.session_id, max_tokens=max_tokens)
+        loaded = await self._compaction(turn).preview(turn.private.session_id, max_tokens=max_tokens)
         stored = [item for item in loaded if last is None or item.first <= last]
         first = max((item.last for item in stored), default=-1) + 1
         return [
             *stored,
             *(item._replace(first=first + item.first, last=first + item.last) for item in turn.private.view),
         ]
+
+    def _compaction(self, turn: RunningTurn) -> CompactionService:
+        return use_strategy(self.compaction, turn.input.strategy)
 
     def _find_sent(self, turn: RunningTurn, messages: Sequence[ViewMessage], *, end: int) -> SentMessages | None:
         """Return which messages of the session are sent with the prompt; None in a private turn."""
@@ -188,17 +222,12 @@ class TurnPreparer:
         return replace(self.limits, reply=options.max_reply_tokens or self.limits.reply)
 
     def _split_view(
-        self, turn: RunningTurn, view: Sequence[ViewMessage], budget: PromptBudget
+        self, turn: RunningTurn, dialogue: Sequence[ViewMessage], budget: PromptBudget
     ) -> tuple[list[ViewMessage], list[ViewMessage]]:
         """Split the conversation into the messages before the input and those after it.
 
         The messages after it, such as tool results, are shortened to half the window.
         """
-        dialogue = (
-            drop_own_tool_calls(view, own_prefix=OWN_CALL_PREFIX, count_tokens=self.scope.count_tokens)
-            if turn.input.caller_options
-            else select_dialogue(view, count_tokens=self.scope.count_tokens)
-        )
         dialogue = add_attachment_tokens(dialogue, turn.options.attachments)
         if not turn.input.already_stored:
             return _select_before_input(dialogue, turn.recorded), []
@@ -211,19 +240,23 @@ class TurnPreparer:
         )
         return dialogue[:index], [item for item in after if not item.is_input]
 
+    def _filter_roles(self, turn: RunningTurn, view: Sequence[ViewMessage]) -> list[ViewMessage]:
+        """Return the messages that this kind of turn sends: an API caller gets its tool calls and results as well."""
+        if turn.input.caller_options:
+            return drop_own_tool_calls(view, own_prefix=OWN_CALL_PREFIX, count_tokens=self.scope.count_tokens)
+        return select_dialogue(view, count_tokens=self.scope.count_tokens)
+
     def _build_prompt(
         self, turn: RunningTurn, after_input: Sequence[ViewMessage], budget: PromptBudget
     ) -> PromptBuilder:
         """Build a prompt without context and conversation.
 
-        Newton's tools are offered if the model can call them and they fit.
+        Newton's tools are offered if the model can call them and they fit; in a small window, without the optional
+        ones.
         """
         options, count_tokens = turn.options.request_options, self.scope.count_tokens
-        own_tools = list_tools(exclude=frozenset(tool.name for tool in options.tools))
-        tool_tokens = count_tool_tokens(RequestOptions(own_tools=own_tools), count_tokens=count_tokens)
-        can_call = self.tools and turn.options.offers_own_tools and isinstance(self.model, ToolModel)
-        if can_call and tool_tokens * OWN_TOOLS_DIVISOR <= budget.usable:
-            options = replace(options, own_tools=own_tools)
+        if self.tools and turn.options.offers_own_tools and isinstance(self.model, ToolModel):
+            options = replace(options, own_tools=self._select_own_tools(options, budget))
         return PromptBuilder(
             context="",
             view=(),
@@ -231,12 +264,21 @@ class TurnPreparer:
             text_tokens=count_tokens(turn.recorded.text),
             overhead_per_message=budget.overhead_per_message,
             instructions=turn.options.instructions,
-            tool_messages=to_chat_messages(after_input),
+            tool_messages=to_prompt_messages(after_input),
             options=options,
             attachments=turn.options.attachments,
             input_parts=turn.options.input_parts,
             system_prompt="" if turn.question is None else SYSTEM_PROMPT,
         )
+
+    def _select_own_tools(self, options: RequestOptions, budget: PromptBudget) -> tuple[ToolDefinition, ...]:
+        taken = frozenset(tool.name for tool in options.tools)
+        for exclude in (taken, taken | OPTIONAL_TOOLS):
+            own_tools = list_tools(exclude=exclude)
+            tokens = count_tool_tokens(RequestOptions(own_tools=own_tools), count_tokens=self.scope.count_tokens)
+            if tokens * OWN_TOOLS_DIVISOR <= budget.usable:
+                return own_tools
+        return ()
 
     async def _build_context(
         self, turn: RunningTurn, prompt: PromptBuilder, budget: PromptBudget, sent: SentMessages | None
@@ -288,3 +330,27 @@ def _offers_expand(options: RequestOptions) -> bool:
 
 def _select_before_input(view: Sequence[ViewMessage], recorded: RecordedInput) -> list[ViewMessage]:
     return [item for item in view if recorded.position is None or item.first < recorded.position]
+
+
+def _find_origin(
+    turn: RunningTurn, view: Sequence[ViewMessage], dialogue: Sequence[ViewMessage], context: SessionContext | None
+) -> PromptOrigin | None:
+    """Return the place of the prompt for its record; None for a private turn, which is not recorded.
+
+    `dialogue` are the messages of `view` that this kind of turn sends.
+    """
+    if (session_id := turn.input.session_id) is None:
+        return None
+    position = turn.recorded.position
+    if position is None:
+        end = view[-1].last if view else 0
+        position = next((item.first for item in reversed(view) if item.is_input), end)
+    sent = {item.first for item in dialogue}
+    dropped = [item for item in view if item.first not in sent]
+    return PromptOrigin(
+        session_id=session_id,
+        input_position=position,
+        loaded=view,
+        filtered=frozenset(place for item in dropped for place in range(item.first, item.last + 1)),
+        bundle_id=context.bundle.bundle_id if context else None,
+    )

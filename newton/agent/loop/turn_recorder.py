@@ -21,8 +21,12 @@ from newton.dialogue.artifacts import ArtifactWriter
 from newton.dialogue.log import AncestorRange
 from newton.dialogue.messages import Message, StoredMessage
 from newton.dialogue.session_summary import SummarySizes
+from newton.heart.events import event_store
+from newton.heart.events.event_store import NewEvent
+from newton.heart.events.tool_results import ToolOutcome, to_event
 from newton.heart.identity.identity_store import IdentityEdit, MessageRef, TenetProposal
 from newton.heart.lifecycle.engine import LifecycleContext
+from newton.ids import new_id
 from newton.memory import store
 from newton.memory.hygiene import clean_model_text
 from newton.memory.memory import Trust, WriteContext
@@ -70,9 +74,17 @@ class TurnRecorder:
     capacity: int
     lease: SessionLease
 
-    async def append(self, lines: Sequence[Message]) -> None:
+    async def append(self, lines: Sequence[Message]) -> Sequence[StoredMessage]:
+        """Store messages; return those that were not stored yet."""
         async with self._write() as (tx, ctx):
-            await self._append_lines(tx, ctx, lines)
+            return (await self._append_lines(tx, ctx, lines))[0]
+
+    async def record_failure(self, outcome: ToolOutcome) -> None:
+        """Store a failed tool call as an event of the session, so that later turns can take account of it."""
+        async with self._write() as (tx, ctx):
+            event = to_event(outcome, occurred_at=ctx.now)
+            new = NewEvent(ref=str(new_id()), event=event, session_id=self.session_id, is_tool_result=True)
+            await event_store.record_events(tx, [new], ctx=ctx)
 
     async def record_input(self, text: str, line: Message | None, earlier: Sequence[Message]) -> RecordedInput:
         """Store the `earlier` messages and the input `line`, if any; return the input with its position and memory.
@@ -177,7 +189,10 @@ class TurnRecorder:
 class PrivateRecorder:
     """Takes the place of a TurnRecorder in a private turn, and stores nothing."""
 
-    async def append(self, lines: Sequence[Message]) -> None: ...
+    async def append(self, lines: Sequence[Message]) -> Sequence[StoredMessage]:
+        return ()
+
+    async def record_failure(self, outcome: ToolOutcome) -> None: ...
 
     async def propose_identity_changes(self, recorded: RecordedInput) -> Sequence[TenetProposal]:
         return ()

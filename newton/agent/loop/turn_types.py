@@ -22,8 +22,8 @@ class CallerOptions:
 
     `instructions` are sent before the context. `fingerprint` computes the ref under which the reply is stored.
     `max_reply_tokens` is reserved in the context window. `offers_own_tools` says whether the model may call Newton's
-    tools, `accepts_quotes` whether quotes of memory may replace a reply. `attachments` maps the ref of a message to its
-    content if that is more than text; `input_parts` is the same for the input.
+    tools, `accepts_quotes` whether the caller can use quotes of memory in place of a reply. `attachments` maps the ref
+    of a message to its content if that is more than text; `input_parts` is the same for the input.
     """
 
     request_options: RequestOptions = field(default_factory=RequestOptions)
@@ -62,7 +62,9 @@ class TurnInput:
     """The input of a turn.
 
     `earlier` are messages to store before the input, or after it if `already_stored`. `private` is set for a turn that
-    is not stored and has no session: its conversation, which ends with the input or with tool results.
+    is not stored and has no session: its conversation, which ends with the input or with tool results. `on_debug`
+    receives debug lines before the reply: what the model is sent. `strategy` is
+    the compaction preset, or list of strategies, for this turn; None means the setting.
     """
 
     session_id: UUID | None
@@ -72,7 +74,9 @@ class TurnInput:
     ref: str | None = None
     earlier: Sequence[Message] = ()
     already_stored: bool = False
+    strategy: str | None = None
     caller_options: CallerOptions | None = None
+    on_debug: Callable[[Sequence[str]], None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,12 +8,15 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
+from newton.agent.event_hooks import EventHooks
 from newton.agent.llm.structured import StructuredLLM
 from newton.agent.maintenance.extracted_facts import ExtractionResult
 from newton.agent.maintenance.extraction import extract
 from newton.agent.maintenance.line_summaries import summarize_lines
 from newton.agent.maintenance.statement_extraction import extract_statements
+from newton.agent.prompt_records import prompt_store
 from newton.agent.scope import AgentScope
+from newton.brain.hook_runner import NO_HOOKS, HookRunner
 from newton.cognition.bundles import bundle_store
 from newton.cognition.working_set import working_set_store
 from newton.db.pool import Tx
@@ -28,10 +31,11 @@ from newton.heart.facts.judgement import judge_undecided
 from newton.heart.lifecycle import engine
 from newton.heart.lifecycle.engine import LifecycleScope
 from newton.ids import derive_model_id
-from newton.memory.outbox import DrainResult, EmbeddingOutbox
+from newton.memory.outbox import RUN_TO_THE_END, DrainControl, DrainResult, EmbeddingOutbox
 from newton.memory.transitions import PlannedTransition, list_applied_since
 
 BATCH_SIZE = 64  # items of one step; further pending items are processed in the background
+BULK_KINDS = ("passage",)  # embedded by the ingestion itself or by a job
 MODEL_BATCH_SIZE = 4  # conversations that a model extracts from while a person waits
 
 
@@ -43,10 +47,11 @@ class LifecycleReport(NamedTuple):
 
 
 class RetentionReport(NamedTuple):
-    """The number of stored contexts deleted, and of sessions whose working memory was deleted."""
+    """The numbers of deleted contexts, of sessions whose working memory was deleted, and of deleted prompt records."""
 
     contexts: int
     sessions: int
+    prompts: int
 
 
 class LearningReport(NamedTuple):
@@ -71,16 +76,22 @@ class MaintenanceService:
     working_set_idle_days: int = 30
     session_idle_minutes: int = 15
     sizes: SummarySizes = DEFAULT_SIZES
+    hooks: HookRunner = NO_HOOKS
 
-    async def process_pending(self, limit: int | None = BATCH_SIZE) -> DrainResult:
+    async def process_pending(
+        self, limit: int | None = BATCH_SIZE, *, passages: bool = False, control: DrainControl = RUN_TO_THE_END
+    ) -> DrainResult:
         """Find entities in new memories, embed the memories, and compare new facts with known ones.
 
-        Each step processes up to `limit` items; None processes all. Returns the result of the embedding step.
+        Each step processes up to `limit` items; None processes all. Passages of documents, of which thousands may
+        wait, are embedded only with `passages`: a command that stores a fact must not wait for them. `control` observes
+        the embedding, and stops it. Returns the result of the embedding step.
         """
         await self._index_mentions(single_batch=limit is not None)
         if self.scope.embedder is None:
             return DrainResult(0, 0, stopped_by="no embedding model is set")
-        drained = await EmbeddingOutbox(self.scope.db, self.scope.embedder, self.scope.agent_id).drain(limit=limit)
+        outbox = EmbeddingOutbox(self.scope.db, self.scope.embedder, self.scope.agent_id)
+        drained = await outbox.drain(limit=limit, excluded=() if passages else BULK_KINDS, control=control)
         await self.compare_facts(limit)
         return drained
 
@@ -126,7 +137,7 @@ class MaintenanceService:
             due = await engine.run_lifecycle(self.scope.db, self.scope.write_context(), dry_run=True)
             return LifecycleReport(due, expired_contexts=0)
         started_at = self.scope.now()
-        await self.process_pending(limit=None)
+        await self.process_pending(limit=None, passages=True)
         await self.judge_conflicts()
         await self.generalize_facts()
         await self.apply_transitions()
@@ -157,14 +168,18 @@ class MaintenanceService:
         return await engine.run_lifecycle(self.scope.db, self.scope.write_context(), only=kind)
 
     async def apply_retention(self, tx: Tx) -> RetentionReport:
-        """Delete expired contexts, and the working memory of sessions that were not used for too long."""
+        """Delete expired contexts and records of prompts, and the working memory of sessions not used for too long.
+
+        A context is kept as long as the record of a prompt that contains it.
+        """
         now, agent_id = self.scope.now(), self.scope.agent_id
-        idle_since, bundles = now - timedelta(days=self.working_set_idle_days), 0
+        idle_since, bundles, prompts = now - timedelta(days=self.working_set_idle_days), 0, 0
         working_sets = await working_set_store.expire_working_sets(tx, agent_id=agent_id, before=idle_since)
         if self.bundle_retention_days:
             before = now - timedelta(days=self.bundle_retention_days)
+            prompts = await prompt_store.delete_prompts_before(tx, agent_id=agent_id, before=before)
             bundles = await bundle_store.delete_bundles_before(tx, agent_id=agent_id, before=before)
-        return RetentionReport(bundles, working_sets)
+        return RetentionReport(bundles, working_sets, prompts)
 
     async def update_summaries(self) -> int:
         """Update the session summaries that are out of date; return the number of sessions."""
@@ -206,6 +221,7 @@ class MaintenanceService:
                 if created := await session_close.close_session(tx, session_id=session_id, ctx=ctx):
                     self.scope.publish("session.closed", {"session_id": str(session_id), "episodes": created})
                     episodes += created
+            await EventHooks(scope=self.scope, hooks=self.hooks).run_for_session("session_end", session_id)
         return episodes
 
     async def extract(self, limit: int = BATCH_SIZE, *, ended_before: datetime | None = None) -> ExtractionResult:

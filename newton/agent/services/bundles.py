@@ -14,6 +14,7 @@ from newton.cognition.bundles.trace import StoredBundle
 from newton.content.frames import Frame
 from newton.content.profiles import Profile
 from newton.db.pool import Tx
+from newton.dialogue import sessions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,10 +28,19 @@ class BundleService:
     frames: Mapping[str, Frame]
     profiles: Mapping[str, Profile]
 
-    async def list_recent(self, limit: int, *, before: UUID | None = None) -> list[BundleSummary]:
-        """Return up to `limit` stored contexts, newest first; with `before`, only those older than that context."""
+    async def list_recent(
+        self, limit: int, *, before: UUID | None = None, session: str | None = None
+    ) -> list[BundleSummary]:
+        """Return up to `limit` stored contexts, newest first; with `before`, only those older than that context.
+
+        `session` selects those of one session. Raises NotFoundError for an unknown session.
+        """
+        agent_id = self.scope.agent_id
         async with self.scope.transaction() as tx:
-            return await bundle_store.list_bundles(tx, agent_id=self.scope.agent_id, limit=limit, before=before)
+            session_id = None if session is None else await sessions.get_session_id(tx, agent_id=agent_id, ref=session)
+            return await bundle_store.list_bundles(
+                tx, agent_id=agent_id, limit=limit, before=before, session_id=session_id
+            )
 
     async def explain(self, bundle_ref: str) -> BundleExplanation:
         """Return a stored context with all memories that were considered, and their scores."""

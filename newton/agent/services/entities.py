@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from newton.agent.scope import AgentScope
+from newton.dialogue import sessions
 from newton.errors import NotFoundError
 from newton.heart.entities import entity_records, entity_store
 from newton.heart.entities.entity_store import EntitySummary, ReachedRelation
@@ -34,6 +35,17 @@ class EntityService:
         """
         async with self.scope.write() as (tx, ctx):
             entities = await entity_store.list_entities(tx, agent_id=ctx.agent_id, limit=limit)
+        return sorted(((entity, entity.salience_at(ctx.now)) for entity in entities), key=lambda pair: -pair[1])
+
+    async def list_session_entities(self, session: str, *, limit: int) -> list[tuple[EntitySummary, float]]:
+        """Return up to `limit` entities that a session mentions, with their salience there, highest first.
+
+        The mentions and the time of the last one are those of the session. Raises NotFoundError for an unknown session.
+        """
+        async with self.scope.write() as (tx, ctx):
+            session_id = await sessions.get_session_id(tx, agent_id=ctx.agent_id, ref=session)
+            key = {"agent_id": ctx.agent_id, "session_id": session_id}
+            entities = await entity_store.list_session_entities(tx, **key, limit=limit)
         return sorted(((entity, entity.salience_at(ctx.now)) for entity in entities), key=lambda pair: -pair[1])
 
     async def get(self, name: str, *, limit: int) -> EntityRecord:

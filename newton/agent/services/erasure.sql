@@ -80,8 +80,8 @@ where agent_id = $1 and text ~* $2
 order by tenet_id;
 
 -- name: find_other_records(agent_id, pattern)
--- Records outside of memories that contain the text: tasks, documents by title and file name, items, bundles, names of
--- sessions and checkpoints, labels of responses, and reasons for forgetting.
+-- Records outside of memories that contain the text: tasks, documents by title and file name, items, artifacts, bundles,
+-- texts of prompts, names of sessions and checkpoints, labels of responses, and reasons for forgetting.
 select task_id as id, 'task' as kind
 from dialogue.tasks as t
 where
@@ -103,9 +103,30 @@ select item_id, 'item'
 from heart.items
 where agent_id = $1 and concat_ws(' ', array_to_string(namespace, ' '), key, value) ~* $2
 union all
+select injection_id, 'injection'
+from dialogue.context_injections
+where agent_id = $1 and text ~* $2
+union all
+select a.artifact_id, 'artifact'
+from dialogue.artifact_versions as a
+where
+    a.agent_id = $1
+    and (
+        concat_ws(' ', a.name, a.source) ~* $2
+        or exists (
+            select
+            from dialogue.artifact_chunks as c
+            where c.agent_id = $1 and c.artifact_id = a.artifact_id and c.text ~* $2
+        )
+    )
+union all
 select bundle_id, 'context'
 from cognition.bundles
 where agent_id = $1 and concat_ws(' ', input, text, trace::text) ~* $2
+union all
+select text_id, 'prompt'
+from cognition.prompt_texts
+where agent_id = $1 and kind not in ('edition', 'fixed') and content ~* $2
 union all
 select session_id, 'session'
 from dialogue.sessions

@@ -1,13 +1,26 @@
-"""Ingestion of documents: files are split into passages and stored, one transaction for each document."""
+"""Ingestion of documents: they are split into passages and stored, one transaction for each document."""
 
 import asyncio
+import hashlib
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
+from uuid import UUID
 
 from newton.agent.scope import AgentScope
-from newton.content.documents import DocumentPaths, LoadedDocument, list_documents, read_document
+from newton.content import sandbox
+from newton.content.charset import check_encoding
+from newton.content.document_folders import FoundDocuments, find_documents
+from newton.content.documents import (
+    DocumentBytes,
+    DocumentError,
+    LoadedDocument,
+    identify,
+    load_bytes,
+    parse_document,
+)
 from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
 from newton.errors import InputError
 from newton.heart import documents
@@ -18,20 +31,33 @@ from newton.memory.memory import Trust
 
 FileCallback = Callable[[Path], None]
 
+# Part of the hash of a file that is not read again. Raise it when a parser or the chunking changes its result.
+PARSING_EDITION = 1
+ASSUMED_ENCODINGS = ("utf-8", "utf-8-sig")  # of which a report says nothing
+
+
+class IngestStoppedError(Exception):
+    """Error of the reading of a document that is no longer wanted."""
+
 
 @dataclass(slots=True)
 class IngestReport:
     """The counts of documents and of new, unchanged and replaced passages, and the errors of files that were skipped.
 
-    `redacted` is the number of passages from which secrets were removed.
+    `unread` is the number of documents whose files have not changed, and `redacted` that of passages from which
+    secrets were removed. `encodings` counts the documents by each encoding other than UTF-8 that was detected.
+    `stopped_at` is the document at which the ingestion was stopped; None if it was completed.
     """
 
     new: int = 0
     kept: int = 0
     replaced: int = 0
     documents: int = 0
+    unread: int = 0
     redacted: int = 0
-    refused: list[InputError] = field(default_factory=list[InputError])
+    refused: list[DocumentError] = field(default_factory=list[DocumentError])
+    encodings: Counter[str] = field(default_factory=Counter[str])
+    stopped_at: Path | None = None
 
     def add(self, result: IngestResult) -> None:
         self.new += result.new
@@ -41,51 +67,118 @@ class IngestReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadDocument:
+    """A document with its passages; `source` identifies it and its content."""
+
+    source: DocumentSource
+    loaded: LoadedDocument
+    chunks: Sequence[TextChunk]
+
+    @property
+    def text(self) -> str:
+        """Return the title and the text of all passages."""
+        return "\n".join((self.source.title, *(chunk.text for chunk in self.chunks)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UploadResult:
+    """A document that was stored from its content, with the counts of its passages.
+
+    `redacted` is the number of passages from which secrets were removed.
+    """
+
+    document_id: UUID
+    ref: str
+    format: str
+    encoding: str | None
+    counts: IngestResult
+    redacted: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IngestService:
     """Document ingestion for one agent."""
 
     scope: AgentScope
     sizes: SummarySizes = DEFAULT_SIZES
 
-    async def find_documents(self, path: Path, *, follow: bool = False) -> DocumentPaths:
-        """Return the documents under a path, and the symbolic links that were skipped (none with `follow`).
+    async def find_documents(self, path: Path, *, follow: bool = False) -> FoundDocuments:
+        """Return the documents under a path, and the files that are passed over.
 
-        Raises InputError if there are neither documents nor links.
+        Raises InputError if there are neither.
         """
-        found = await asyncio.to_thread(list_documents, path, follow=follow)
-        if not any(found):
-            hint = "Supported formats are Markdown, text, HTML and PDF."
-            raise InputError(f"{path} contains no documents.", hint=hint)
+        found = await asyncio.to_thread(find_documents, path, follow=follow)
+        if not found.documents and not found.skipped:
+            raise InputError(f"{path} contains no documents.", hint="Give a folder that contains documents.")
         return found
 
     async def ingest(
-        self, paths: Sequence[Path], *, trust: Trust, progress: FileCallback = lambda path: None
+        self,
+        paths: Sequence[Path],
+        *,
+        trust: Trust,
+        encoding: str | None = None,
+        progress: FileCallback = lambda path: None,
+        stop: asyncio.Event | None = None,
     ) -> IngestReport:
         """Store new or changed documents, each in its own transaction; skip unreadable files and list them in the
         report.
 
-        `progress` is called after each file.
+        `encoding` is that of all texts; None detects it. `progress` is called after each file. Once `stop` is set, the
+        document that is being read is left out, and the report names it.
         """
-        report = IngestReport()
+        report, stop = IngestReport(), stop or asyncio.Event()
         for path in paths:
             try:
-                document, chunks = await asyncio.to_thread(self._read_document, path)
-            except InputError as error:
+                await self._ingest_file(path, report, trust, encoding, stop)
+            except DocumentError as error:
                 report.refused.append(error)
-            else:
-                title = redact_secrets(document.title)
-                source = DocumentSource(ref=str(path.resolve()), title=title, format=document.format)
-                report.add(await self._store_passages(source, chunks, trust))
-                report.redacted += sum(1 for chunk in chunks if count_redactions(chunk.text, chunk.heading))
+            except IngestStoppedError:
+                report.stopped_at = path
+                break
             progress(path)
         return report
+
+    async def read_upload(
+        self,
+        raw: bytes,
+        *,
+        name: str,
+        ref: str | None = None,
+        title: str | None = None,
+        encoding: str | None = None,
+    ) -> ReadDocument:
+        """Read a document from its content. `name` is its file name, which says its format.
+
+        `ref` identifies the document when it is stored again; None takes the name. Raises DocumentError if the
+        content cannot be read, and InputError for an unknown encoding.
+        """
+        encoding = None if encoding is None else check_encoding(encoding)
+        document = await asyncio.to_thread(identify, PurePath(name), raw)
+        return await asyncio.to_thread(self._parse, document, ref or name, title, encoding, asyncio.Event())
+
+    async def store_upload(self, read: ReadDocument, *, trust: Trust) -> UploadResult:
+        """Store a document that `read_upload` returned."""
+        counts = await self._store_passages(read.source, read.chunks, trust)
+        async with self.scope.transaction() as tx:
+            stored = await documents.find_document_id(tx, read.source.ref, agent_id=self.scope.agent_id)
+        return UploadResult(
+            document_id=stored,
+            ref=read.source.ref,
+            format=read.source.format,
+            encoding=read.loaded.encoding,
+            counts=counts,
+            redacted=count_redacted(read.chunks),
+        )
 
     async def mark_missing(self, folder: Path) -> list[str]:
         """Remove the passages of ingested documents under `folder` whose files no longer exist; return their paths."""
         known = {document.ref: document for document in await self.list_documents() if document.passages}
         missing = await asyncio.to_thread(_missing_refs, folder, list(known))
         for ref in missing:
-            source = DocumentSource(ref=ref, title=known[ref].title, format=known[ref].format)
+            source = DocumentSource(
+                ref=ref, title=known[ref].title, format=known[ref].format, dated_at=known[ref].dated_at
+            )
             await self._store_passages(source, [], "user")
         return missing
 
@@ -94,20 +187,64 @@ class IngestService:
         async with self.scope.transaction() as tx:
             return await documents.list_documents(tx, agent_id=self.scope.agent_id)
 
-    def _read_document(self, path: Path) -> tuple[LoadedDocument, list[TextChunk]]:
-        if not _has_utf8_name(path):
+    async def _ingest_file(
+        self, path: Path, report: IngestReport, trust: Trust, encoding: str | None, stop: asyncio.Event
+    ) -> None:
+        """Store one file. Raises DocumentError, and IngestStoppedError once `stop` is set."""
+        if stop.is_set():
+            raise IngestStoppedError
+        document, unread = await asyncio.to_thread(self._load_file, path, encoding)
+        async with self.scope.write(trust) as (tx, ctx):
+            unchanged = await documents.count_unchanged(tx, unread, ctx=ctx)
+        if unchanged is not None:
+            report.add(IngestResult(0, unchanged, 0))
+            report.unread += 1
+            return
+        read = await _run_until_stopped(lambda: self._parse(document, unread.ref, None, encoding, stop), stop)
+        report.add(await self._store_passages(read.source, read.chunks, trust))
+        report.redacted += count_redacted(read.chunks)
+        if read.loaded.encoding not in (None, encoding, *ASSUMED_ENCODINGS):
+            report.encodings[str(read.loaded.encoding)] += 1
+
+    def _load_file(self, path: Path, encoding: str | None) -> tuple[DocumentBytes, DocumentSource]:
+        """Read a file without parsing it. Raises DocumentError."""
+        ref = str(path.resolve())
+        if ref.encode(errors="ignore").decode() != ref:  # the file system allows any bytes
             name = os.fsencode(path).decode(errors="replace")
-            raise InputError(f"The name of the file {name} is not valid UTF-8.", hint="Rename the file.")
-        document = read_document(path)
+            raise DocumentError(name, "the name of the file is not valid UTF-8.", hint="Rename the file.")
+        document = load_bytes(path)
+        source_hash = self._hash_source(document, encoding)
+        return document, DocumentSource(ref=ref, title=path.name, format=document.format, source_hash=source_hash)
+
+    def _parse(
+        self, document: DocumentBytes, ref: str, title: str | None, encoding: str | None, stop: asyncio.Event
+    ) -> ReadDocument:
+        loaded = parse_document(document, encoding=encoding)
+
+        def count_tokens(text: str) -> int:
+            if stop.is_set():  # a thread cannot be cancelled
+                raise IngestStoppedError
+            return self.scope.count_tokens(text)
+
         chunks = split_passages(
-            document.sections,
-            count_tokens=self.scope.count_tokens,
+            loaded.sections,
+            count_tokens=count_tokens,
             size=self.sizes.chunk_tokens,
             overlap=self.sizes.overlap_tokens,
         )
-        return document, [
-            chunk._replace(text=redact_secrets(chunk.text), heading=redact_secrets(chunk.heading)) for chunk in chunks
-        ]
+        source = DocumentSource(
+            ref=ref,
+            title=redact_secrets(title or loaded.title),
+            format=loaded.format,
+            source_hash=self._hash_source(document, encoding),
+            dated_at=loaded.date,
+        )
+        return ReadDocument(source=source, loaded=loaded, chunks=[_redact(chunk) for chunk in chunks])
+
+    def _hash_source(self, document: DocumentBytes, encoding: str | None) -> bytes:
+        sizes = f"{self.sizes.chunk_tokens} {self.sizes.overlap_tokens}"
+        how = f"{PARSING_EDITION} {sizes} {encoding or ''} {document.name.name}\n"
+        return hashlib.sha256(how.encode(errors="surrogateescape") + document.raw).digest()
 
     async def _store_passages(self, source: DocumentSource, chunks: Sequence[TextChunk], trust: Trust) -> IngestResult:
         async with self.scope.write(trust) as (tx, ctx):
@@ -118,13 +255,36 @@ class IngestService:
             return result
 
 
+def count_redacted(chunks: Sequence[TextChunk]) -> int:
+    """Return the number of passages from which secrets were removed."""
+    return sum(1 for chunk in chunks if count_redactions(chunk.text, chunk.heading))
+
+
+async def _run_until_stopped(read: Callable[[], ReadDocument], stop: asyncio.Event) -> ReadDocument:
+    """Run `read` in a thread. Raises what it raises, and IngestStoppedError as soon as `stop` is set."""
+    reading = asyncio.ensure_future(asyncio.to_thread(read))
+    stopping = asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({reading, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        if not reading.done():
+            await asyncio.to_thread(sandbox.stop_parsers)
+        return await reading
+    except sandbox.ParserStoppedError:
+        raise IngestStoppedError from None
+    finally:
+        stopping.cancel()
+
+
+def _redact(chunk: TextChunk) -> TextChunk:
+    return chunk._replace(
+        text=redact_secrets(chunk.text),
+        heading=redact_secrets(chunk.heading),
+        location=redact_secrets(chunk.location),
+    )
+
+
 def _missing_refs(folder: Path, refs: Sequence[str]) -> list[str]:
     """Return the refs that are paths under `folder` at which no file exists."""
     root = folder.resolve()
     paths = [Path(ref) for ref in refs if Path(ref).is_absolute() and Path(ref).is_relative_to(root)]
     return [str(path) for path in paths if not path.exists()]
-
-
-def _has_utf8_name(path: Path) -> bool:
-    """Return whether the path is valid UTF-8, because the file system allows any bytes."""
-    return str(path.resolve()).encode(errors="ignore").decode() == str(path.resolve())

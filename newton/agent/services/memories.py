@@ -7,6 +7,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from newton.agent.scope import AgentScope
+from newton.dialogue.compaction import entry_store
 from newton.errors import InputError
 from newton.heart import episodes
 from newton.heart.entities.subject_rank import demote_other_subjects
@@ -17,7 +18,8 @@ from newton.ids import new_id
 from newton.memory import store
 from newton.memory.hygiene import clean_name, clean_text, count_redactions, validate_time
 from newton.memory.importance import normalize_importance
-from newton.memory.memory import ARCHIVED, RECALLABLE_KINDS, Kind
+from newton.memory.memory import ARCHIVED, KINDS, RECALLABLE_KINDS, Kind
+from newton.memory.ranking import PreferredMemories
 from newton.memory.recall import recall
 from newton.memory.search_types import MemorySearch, RecallResult, SearchLimits
 
@@ -97,18 +99,23 @@ class MemoryService:
         self,
         text: str,
         *,
-        kinds: Sequence[Kind] = RECALLABLE_KINDS,
+        kinds: Sequence[Kind] | None = None,
         limit: int = 10,
         include_quarantined: bool = False,
         as_of: datetime | None = None,
+        session_id: UUID | None = None,
     ) -> RecallResult:
-        """Return the `limit` memories most relevant to a text; quarantined memories only with `include_quarantined`.
+        """Return the `limit` memories most relevant to a text, of the `kinds`, by default of all kinds.
 
-        Superseded facts rank lower, messages that only ask a question rank last, and retracted facts are left out.
-        `as_of` searches the memory as it was at that time.
+        Quarantined memories are found only with `include_quarantined`, and events with the output of tools also if
+        `kinds` names events. Superseded facts rank lower, messages that only ask a question rank last, and retracted
+        facts are left out. `as_of` searches the memory as it was at that time. Messages of the session `session_id`
+        rank higher.
         """
         if limit < 1:
             raise InputError(f"The limit of {limit} is too small.", hint="Give a limit of 1 or more.")
+        shown: Sequence[Kind] = KINDS if include_quarantined else [kind for kind in kinds or () if kind == "event"]
+        kinds = RECALLABLE_KINDS if kinds is None else kinds
         if "artifact" in kinds:
             raise InputError(
                 "Session artifacts can be recalled only in their own session.",
@@ -124,9 +131,10 @@ class MemoryService:
             db=self.scope.db,
             agent_id=self.scope.agent_id,
             limits=dict.fromkeys(kinds, width),
-            include_quarantined=include_quarantined,
+            quarantined_kinds=frozenset(shown),
             excluded_states={"INACTIVE", "RETIRED", ARCHIVED},
             moment=_with_timezone(as_of),
+            preferred=PreferredMemories(threads=frozenset([session_id] if session_id else [])),
         )
         recalled = await recall(query, embedder=self.scope.embedder, search=search)
         ranked = demote_other_subjects(query, recalled.memories)
@@ -137,8 +145,10 @@ class MemoryService:
         return replace(recalled, memories=memories)
 
     async def record_access(self, memory_ids: Sequence[UUID]) -> None:
+        """Record that memories were read in full, also for the compaction entries that replace them."""
         async with self.scope.write() as (tx, ctx):
             await store.record_access(tx, memory_ids, agent_id=ctx.agent_id, now=ctx.now)
+            await entry_store.record_rereads(tx, memory_ids, ctx=ctx)
 
     def _publish(self, result: RememberResult, kind: Kind) -> RememberResult:
         payload = {"memory_id": str(result.memory_id), "kind": kind, "status": result.status}

@@ -5,17 +5,24 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from uuid import UUID
 
-from newton.agent.compaction.service import CompactionService
+from newton.agent.compaction.service import CompactionService, use_strategy
+from newton.agent.event_hooks import EventHooks
 from newton.agent.events import publish
 from newton.agent.scope import AgentScope
+from newton.brain.hook_runner import NO_HOOKS, HookRunner
+from newton.cognition.working_set import working_set_store
+from newton.cognition.working_set.working_set_store import SessionScope
 from newton.db.pool import Tx
 from newton.dialogue import branches, log, session_close, sessions
 from newton.dialogue.branches import BranchSummary, SessionCheckpoint, SessionExcerpt
+from newton.dialogue.brief import brief_store
+from newton.dialogue.brief.brief_items import BriefItem
 from newton.dialogue.compaction import entry_store
 from newton.dialogue.compaction.entry_store import CompactionStats, EntryStatus
+from newton.dialogue.compaction.obstacles import CompactionObstacle
 from newton.dialogue.compaction.view_budget import fit_to_budget
 from newton.dialogue.log import InjectedRange
 from newton.dialogue.messages import Message, StoredMessage
@@ -25,6 +32,8 @@ from newton.heart.events import event_store
 from newton.heart.events.event_store import NewEvent
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.ids import new_id
+
+ClosedStatus = Literal["done", "dropped"]
 
 INJECTED_DIVISOR = 4  # injected messages may take at most this part of the conversation budget
 
@@ -54,15 +63,32 @@ class ViewPreview(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionOutcome:
+    """The view of a session before and after a compaction to `max_tokens`, and what keeps it above this limit."""
+
+    before: SessionView
+    after: SessionView
+    max_tokens: int
+    obstacles: Sequence[CompactionObstacle]
+
+    @property
+    def is_reached(self) -> bool:
+        return self.after.tokens <= self.max_tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionService:
     """Sessions of one agent, identified by name (`ref`).
 
-    `conversation_tokens` is the maximum size of the part of a session that is sent to a model.
+    `conversation_tokens` is the maximum size of the part of a session that is sent to a model, `working_set_tokens`
+    that of the working memory of a session.
     """
 
     scope: AgentScope
     compaction: CompactionService
     conversation_tokens: int
+    working_set_tokens: int
+    hooks: HookRunner = NO_HOOKS
 
     async def list_sessions(self) -> Sequence[BranchSummary]:
         """Return all sessions, least recently used first."""
@@ -82,37 +108,58 @@ class SessionService:
 
     async def begin(self, ref: str | None) -> UUID:
         """Return the id of the session named `ref`, and create it if needed. Without a name, create a new session."""
-        async with self.scope.write() as (tx, ctx):
-            return await get_or_create_session(tx, ref or str(new_id()), agent_id=ctx.agent_id, now=ctx.now)
+        name = ref or str(new_id())
+        async with self._new_session_hooks(name), self.scope.write() as (tx, ctx):
+            return await get_or_create_session(tx, name, agent_id=ctx.agent_id, now=ctx.now)
 
     async def close(self, session_id: UUID) -> None:
         """Close a session: its new messages become an episode."""
         async with self.scope.write("agent") as (tx, ctx):
             episodes = await session_close.close_session(tx, session_id=session_id, ctx=ctx)
             self._publish("closed", session_id, episodes=episodes)
+        await self._event_hooks.run_for_session("session_end", session_id)
 
     async def record_events(self, ref: str, events: Sequence[NewEvent]) -> int:
         """Store the events that are not stored yet; return their number. The session is created if needed.
 
-        The `ref` of an event is unique in its session. Raises ConflictError for a known ref with other content.
+        The `ref` of an event is unique in its session. The hooks of the pack may drop events before, and extract
+        relations after. Raises ConflictError for a known ref with other content.
         """
-        async with self.scope.write("agent") as (tx, ctx):
+        kept = await self._event_hooks.run_before_record(events)
+        async with self._new_session_hooks(ref), self.scope.write("agent") as (tx, ctx):
             session_id = await get_or_create_session(tx, ref, agent_id=ctx.agent_id, now=ctx.now)
-            own = [replace(one, ref=f"{session_id} {one.ref}", session_id=session_id) for one in events]
+            own = [replace(one, ref=f"{session_id} {one.ref}", session_id=session_id) for one in kept]
             recorded = await event_store.record_events(tx, own, ctx=ctx)
             if recorded:
                 self._publish("events_recorded", session_id, events=recorded)
-            return recorded
+        await self._event_hooks.run_after_record(own)
+        return recorded
+
+    @asynccontextmanager
+    async def _new_session_hooks(self, ref: str) -> AsyncGenerator[None]:
+        """Run the hooks of the beginning of a session after the block, if the block creates the session."""
+        is_new = self.hooks.has_hooks("session_start") and not await self.exists(ref)
+        yield
+        if is_new and (session_id := await self.find(ref)):
+            await self._event_hooks.run_for_session("session_start", session_id)
+
+    @property
+    def _event_hooks(self) -> EventHooks:
+        return EventHooks(scope=self.scope, hooks=self.hooks)
 
     async def append(self, ref: str, lines: Sequence[Message]) -> Sequence[StoredMessage]:
         """Store the messages that are not stored yet; return them. The session is created if needed.
 
         Identical messages without a ref are numbered, so a repeated call stores nothing. Raises as `sessions.append`.
         """
-        async with self.scope.write() as (tx, ctx):
+        async with self._new_session_hooks(ref), self.scope.write() as (tx, ctx):
             session_id = await get_or_create_session(tx, ref, agent_id=ctx.agent_id, now=ctx.now)
             stored = await sessions.append(tx, number_duplicates(lines), session_id=session_id, ctx=ctx)
             if stored:
+                session = SessionScope(
+                    agent_id=ctx.agent_id, session_id=session_id, now=ctx.now, capacity=self.working_set_tokens
+                )
+                await working_set_store.add_messages(tx, [one.position for one in stored], scope=session)
                 self._publish("appended", session_id, messages=len(stored))
             return stored
 
@@ -127,15 +174,16 @@ class SessionService:
         async with self._session(ref) as (tx, ctx, session_id):
             return await _read_view(tx, agent_id=ctx.agent_id, session_id=session_id)
 
-    async def preview(self, ref: str, *, max_tokens: int | None = None) -> ViewPreview:
+    async def preview(self, ref: str, *, max_tokens: int | None = None, strategy: str | None = None) -> ViewPreview:
         """Return the messages that a request of `max_tokens` would contain, with old ones summarized without a model.
 
-        `max_tokens` defaults to `conversation_tokens`. Stores nothing. Raises InputError if no message fits.
+        `max_tokens` defaults to `conversation_tokens`, `strategy` (a compaction preset or a list of strategies) to the
+        setting. Stores nothing. Raises InputError if no message fits.
         """
         room = self._token_limit(max_tokens)
         async with self._session(ref) as (tx, ctx, session_id):
             logged = await log.get_token_count(tx, agent_id=ctx.agent_id, session_id=session_id)
-        whole = await self.compaction.preview(session_id, max_tokens=room)
+        whole = await use_strategy(self.compaction, strategy).preview(session_id, max_tokens=room)
         sent = fit_to_budget(whole, max_tokens=room, count_tokens=self.scope.count_tokens)
         if whole and (not sent or count_view_tokens(sent) > room):
             hint = f"Allow more tokens: the last message has {whole[-1].tokens:,}. Only long messages are truncated."
@@ -152,16 +200,19 @@ class SessionService:
             cut=sum(item.text != texts[item.first] for item in shown),
         )
 
-    async def compact(self, ref: str, *, max_tokens: int | None = None) -> tuple[SessionView, SessionView]:
-        """Shorten old messages if the session is too long for `max_tokens`; return the view before and after.
+    async def compact(
+        self, ref: str, *, max_tokens: int | None = None, strategy: str | None = None
+    ) -> CompactionOutcome:
+        """Shorten old messages if the session is too long for `max_tokens`, down to this limit if that is possible.
 
-        `max_tokens` defaults to `conversation_tokens`.
+        `max_tokens` defaults to `conversation_tokens`, `strategy` (a compaction preset or a list of strategies) to the
+        setting.
         """
-        room = self._token_limit(max_tokens)
+        limit = self._token_limit(max_tokens)
         async with self._session(ref) as (tx, ctx, session_id):
             before = await _read_view(tx, agent_id=ctx.agent_id, session_id=session_id)
-        await self.compaction.load_view(session_id, max_tokens=room)
-        return before, await self.get_view(ref)
+        obstacles = await use_strategy(self.compaction, strategy).compact_to(session_id, max_tokens=limit)
+        return CompactionOutcome(before=before, after=await self.get_view(ref), max_tokens=limit, obstacles=obstacles)
 
     async def list_entries(self, ref: str) -> Sequence[EntryStatus]:
         """Return all summaries (compaction entries) of the session by position, even those that were removed again."""
@@ -175,7 +226,7 @@ class SessionService:
         """
         async with self._session(ref) as (tx, ctx, session_id):
             entries = await entry_store.list_entries(tx, agent_id=ctx.agent_id, session_id=session_id)
-            entry_id = _match_id(entry_ref, [status.entry.entry_id for status in entries], ref, "entry", "compactions")
+            entry_id = match_id(entry_ref, [status.entry.entry_id for status in entries], ref, "entry", "compactions")
             restored = len(await entry_store.restore(tx, entry_id, session_id=session_id, ctx=ctx))
             self._publish("restored", session_id, compaction_id=str(entry_id), restored=restored)
             return restored
@@ -225,7 +276,7 @@ class SessionService:
         async with self._session(ref) as (tx, ctx, session_id):
             injections = await log.list_injections(tx, agent_id=ctx.agent_id, session_id=session_id)
             by_id = {injected.injection_id: injected for injected in injections}
-            injection_id = _match_id(injection_ref, list(by_id), ref, "injection", "eject")
+            injection_id = match_id(injection_ref, list(by_id), ref, "injection", "eject")
             await branches.eject(tx, injection_id, session_id=session_id, ctx=ctx)
             self._publish("ejected", session_id, injection_id=str(injection_id))
             return by_id[injection_id]
@@ -252,6 +303,37 @@ class SessionService:
             yield tx, ctx, await sessions.get_session_id(tx, agent_id=ctx.agent_id, ref=ref)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BriefService:
+    """Briefs of the sessions of one agent. Sessions are identified by name (`ref`)."""
+
+    scope: AgentScope
+
+    async def list_items(self, ref: str, *, only_open: bool = False) -> Sequence[BriefItem]:
+        """Return the items of a session, in the order in which they were said. Raises NotFoundError."""
+        async with self.scope.transaction() as tx:
+            agent_id = self.scope.agent_id
+            session_id = await sessions.get_session_id(tx, agent_id=agent_id, ref=ref)
+            return await brief_store.list_items(tx, agent_id=agent_id, session_id=session_id, only_open=only_open)
+
+    async def close(self, ref: str, item_ref: str, status: ClosedStatus) -> BriefItem:
+        """Close an open item of a session; return it as it was.
+
+        `item_ref` is the id of the item or the end of the id. Raises NotFoundError for an unknown or closed item, and
+        InputError if several ids end so.
+        """
+        async with self.scope.write() as (tx, ctx):
+            session_id = await sessions.get_session_id(tx, agent_id=ctx.agent_id, ref=ref)
+            await log.lock_session(tx, agent_id=ctx.agent_id, session_id=session_id)
+            update = await brief_store.load_update(tx, session_id=session_id, ctx=ctx)
+            item = _find_brief_item(item_ref, update.items, ref)
+            last = await log.get_last_position(tx, agent_id=ctx.agent_id, session_id=session_id)
+            update.close(item, status, last, None)
+            await brief_store.save(tx, update, session_id=session_id, ctx=ctx)
+            self.scope.publish("session.brief_closed", {"session_id": str(session_id), "item_id": str(item.item_id)})
+            return item
+
+
 async def get_or_create_session(tx: Tx, ref: str, *, agent_id: UUID, now: datetime) -> UUID:
     """Return the id of the session named `ref`. If it does not exist, create it and publish an event."""
     session_id, new = await sessions.get_or_create(tx, agent_id=agent_id, ref=ref, now=now)
@@ -266,7 +348,7 @@ async def _read_view(tx: Tx, *, agent_id: UUID, session_id: UUID) -> SessionView
     return SessionView(view, count_view_tokens(view), logged)
 
 
-def _match_id(suffix: str, candidates: Sequence[UUID], ref: str, noun: str, command: str) -> UUID:
+def match_id(suffix: str, candidates: Sequence[UUID], ref: str, noun: str, command: str) -> UUID:
     """Return the candidate whose id ends in `suffix`. Raises InputError for several, and NotFoundError for none.
 
     `ref` (the session), `noun` and `command` (which lists the candidates) are used in the messages.
@@ -297,3 +379,14 @@ def number_duplicates(lines: Sequence[Message]) -> list[Message]:
 
 def _covered_positions(view: Iterable[ViewMessage]) -> set[int]:
     return {position for item in view if item.kind != "injected" for position in range(item.first, item.last + 1)}
+
+
+def _find_brief_item(suffix: str, items: Sequence[BriefItem], ref: str) -> BriefItem:
+    end = suffix.replace("-", "").lower()
+    matches = [item for item in items if end and item.item_id.hex.endswith(end)]
+    if len(matches) > 1:
+        raise InputError(f"The id {suffix!r} is ambiguous: {len(matches)} ids end in it.", hint="Give more of the id.")
+    if not matches:
+        hint = f"`newton sessions brief {ref}` lists the open items."
+        raise NotFoundError(f"The brief of the session {ref!r} has no open item {suffix!r}.", hint=hint)
+    return matches[0]

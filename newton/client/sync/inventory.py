@@ -1,6 +1,7 @@
 # Generated from newton/client/inventory.py by scripts/make-reference; change that module instead.
 """Client operations on stored data: memories, documents, identity lines, agents and tokens."""
 
+from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any, Literal
 from uuid import uuid4
@@ -42,6 +43,14 @@ class SyncInventoryOperations(SyncDaemonConnection):
     def document(self, document_id: IdLike) -> JsonDict:
         """Return an ingested document with its passages, the parts that searches find."""
         return self.get(f"/v1/documents/{document_id}")
+
+    def upload_document(self, name: str, content: str | bytes, **fields: object) -> JsonDict:
+        """Store a document; its file name says its format. Return its id and the counts of its passages.
+
+        `fields` are `encoding`, `ref`, `title` and `source` of `POST /v1/documents`.
+        """
+        body = {"content": content} if isinstance(content, str) else {"content_base64": b64encode(content).decode()}
+        return self._send("POST", "/v1/documents", {"name": name, **body, **fields})
 
     def delete_document(self, document_id: IdLike, *, reason: str = "requested") -> list[str]:
         """Permanently delete a document with its passages; return the ids of all deleted memories."""

@@ -2,10 +2,10 @@
 """Client operations on decisions, procedures, prohibitions, the identity, sessions, tasks and reports."""
 
 from ..json_types import IdLike, JsonDict, encode_segment
-from .items import SyncItemOperations
+from .sessions import SyncSessionOperations
 
 
-class SyncAgentOperations(SyncItemOperations):
+class SyncAgentOperations(SyncSessionOperations):
     """Client operations that return plain JSON. `/openapi.json` describes the fields of each route.
 
     Each raises ApiError, with the code `not_found` for an id or a name that does not exist.
@@ -101,6 +101,14 @@ class SyncAgentOperations(SyncItemOperations):
         `fields` are `profile` and `max_tokens`.
         """
         return self.get("/v1/working-memory", {**fields, **({"session": session} if session else {})})
+
+    def prompt(self, turn: str = "latest", *, session: str | None = None) -> JsonDict:
+        """Return what the model received in each call of a turn, and what of the conversation was left out.
+
+        `turn` is `latest`, `previous`, the position of one of its messages, or the id of a prompt. Without a `session`,
+        it is in the session of the latest prompt.
+        """
+        return self.get(f"/v1/prompts/{turn}", {"session": session} if session else {})
 
     def bundles(self, **fields: str | int) -> list[JsonDict]:
         """Return one page of the stored contexts, newest first."""

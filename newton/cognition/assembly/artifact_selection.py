@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
+from newton.cognition.assembly.budget import ContextBudget, reserve_layer
 from newton.cognition.assembly.fill import NO_ROOM, FillPlacement
 from newton.cognition.request import SentMessages
 from newton.cognition.sources.session_artifacts import DEFAULT_ARTIFACT_POLICY, ArtifactPolicy, LineRange
 from newton.memory.search_types import RetrievedMemory
 
-SESSION_LAYER = "session"
+SESSION_LAYER, DOCUMENT_LAYER = "session", "documents"
 
 ALREADY_SENT = "the message itself is sent to the model"
 LEXICAL_WEIGHT = 1.0  # weight of the lexical overlap in the ranking; the cosine has weight 1
@@ -31,6 +32,19 @@ class ArtifactSelector:
     def reserve_tokens(self, artifacts: Sequence[RetrievedMemory], sent_messages: SentMessages | None) -> int:
         """Return the tokens to reserve for artifacts, heading included; 0 when none would be selected."""
         return self.policy.max_tokens if select_artifacts(artifacts, self, sent_messages).selected else 0
+
+    def reserve_layers(
+        self,
+        budget: ContextBudget,
+        artifacts: Sequence[RetrievedMemory],
+        memories: Sequence[RetrievedMemory],
+        sent_messages: SentMessages | None,
+    ) -> ContextBudget:
+        """Return the budget with the layers of session artifacts and of passages of documents, if any were found."""
+        has_passages = self.policy.max_selected and any(found.kind == "passage" for found in memories)
+        documents = self.policy.max_passage_tokens if has_passages else 0
+        budget = reserve_layer(budget, SESSION_LAYER, self.reserve_tokens(artifacts, sent_messages))
+        return reserve_layer(budget, DOCUMENT_LAYER, documents)
 
 
 DEFAULT_ARTIFACT_SELECTOR = ArtifactSelector()

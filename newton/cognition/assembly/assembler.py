@@ -1,25 +1,25 @@
 """Assembly of a context: reject candidates, place the rest within the budget, and render. Pure."""
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from uuid import UUID
 
 from newton.cognition.assembly.artifact_selection import (
-    ALREADY_SENT,
-    DEFAULT_ARTIFACT_SELECTOR,
+    DOCUMENT_LAYER,
     SESSION_LAYER,
-    ArtifactSelector,
     add_artifact_reason,
     select_artifacts,
 )
-from newton.cognition.assembly.budget import ContextBudget
+from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.candidate_sections import build_candidate_sections
 from newton.cognition.assembly.deduplicator import Deduplicator
-from newton.cognition.assembly.fact_labels import FactLabel
+from newton.cognition.assembly.exclusion_rules import find_exclusion_reason, find_floor_reason, is_too_far
 from newton.cognition.assembly.fill import FillCandidate, FillPlacement, fill
+from newton.cognition.assembly.relevance_floor import find_best_fact
 from newton.cognition.assembly.render import (
+    FENCE_GROUP,
+    FENCED_KINDS,
     LAYERS_BY_DAY,
-    DayTokens,
     TextBlock,
     render,
     render_memory,
@@ -27,85 +27,22 @@ from newton.cognition.assembly.render import (
 from newton.cognition.assembly.scored_candidate import (
     LayerUsage,
     ScoredCandidate,
-    format_share,
     label_candidates,
     reject_repeated_facts,
     reject_surplus_passages,
     resize_long_candidate,
 )
-from newton.cognition.assembly.sections import NO_TASKS, CensorSection, IdentitySection, TaskSection
-from newton.cognition.assembly.working_context import find_state_reason
-from newton.cognition.content_words import extract_content_words, is_empty_remark
-from newton.cognition.request import SentMessages
+from newton.cognition.assembly.sections import IdentitySection
+from newton.cognition.scoring.observation_choice import ObservationVerdict
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.cognition.sources.signals import asks_for_whole_range
-from newton.content.profiles import Profile
 from newton.memory.memory import past_reason
 from newton.memory.question_detection import contains_question
 from newton.memory.search_types import RetrievedMemory
-from newton.memory.time_expressions import TimeRange
 from newton.memory.time_search import DATED_KINDS
 
 INEFFECTIVE_PENALTY = 10.0  # more than any score
-# Minimum cosine or lexical evidence of a procedure; without it, procedures would be in every context.
-MIN_PROCEDURE_EVIDENCE = 0.35
-
-LIKE_QUESTION_MIN_COSINE = 0.6
-
-# Maximum of the best evidence. More means that a memory repeats the words of the input, as a summary of an earlier
-# conversation does; it must not raise the minimum evidence of the others.
-FULL_EVIDENCE = 1.0
-
 TIMELY_INDEX = FEATURE_NAMES.index("timely")
-PROBABILITY_INDEX = FEATURE_NAMES.index("probability")
-
-# Kinds of verbatim text: they need no minimum evidence unless the context is adaptive.
-VERBATIM_KINDS = frozenset({"exchange", "passage"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssemblyInput:
-    """Everything besides the candidates that determines a context. It is stored with the bundle for replay.
-
-    Minimums: `min_evidence` applies to derived memories; `relevance_floor` is the minimum probability of being
-    relevant, 0 to use the whole budget, and does not apply to messages of `session_id`. `is_adaptive` leaves out weak
-    matches. `triggered` are procedures that the input asks for; `unranked` are memories found without a search, which
-    need no evidence. Lines: `focus` are the session's messages that are not sent, best first; `open_decisions` are
-    pending decisions that are not candidates; `extra` are lines of the caller. `time_ranges` are the times that the
-    input asks for. `empty_range_note` says that memory has nothing from them, `nothing_known_note` that it has nothing
-    on a question (None if not searched). `item_id_tokens` are the tokens of an id in a line, 0 without ids, and
-    `cut_id_tokens` those in the line of a long text that is cut, which always has its id.
-    `relation_evidence` maps relations to candidate facts that state them.
-    """
-
-    input: str
-    budget: ContextBudget
-    profile: Profile
-    identity: IdentitySection
-    min_evidence: float
-    is_adaptive: bool
-    frame_section: TextBlock
-    censors: CensorSection
-    focus: Sequence[RetrievedMemory]
-    open_decisions: Sequence[RetrievedMemory]
-    calibration_note: TextBlock | None
-    triggered: frozenset[UUID]
-    unranked: frozenset[UUID]
-    sent_messages: SentMessages | None
-    extra: Sequence[TextBlock]
-    header_tokens: Mapping[str, int]
-    day_tokens: DayTokens
-    relevance_floor: float = 0.0
-    session_id: UUID | None = None
-    artifact_selector: ArtifactSelector = DEFAULT_ARTIFACT_SELECTOR
-    time_ranges: Sequence[TimeRange] = ()
-    tasks: TaskSection = NO_TASKS
-    empty_range_note: TextBlock | None = None
-    nothing_known_note: TextBlock | None = None
-    item_id_tokens: int = 0
-    cut_id_tokens: int = 0
-    fact_labels: Mapping[UUID, FactLabel] = field(default_factory=dict[UUID, FactLabel])
-    relation_evidence: Mapping[UUID, Sequence[UUID]] = field(default_factory=dict[UUID, Sequence[UUID]])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +58,8 @@ class AssemblyResult:
 
 def assemble(scored: Sequence[ScoredMemory], assembly_input: AssemblyInput) -> AssemblyResult:
     """Select memories for a context, best score first, within the budget, and render it."""
-    ordered = sorted(scored, key=lambda s: (-_rank_score(s), s.found.memory_id))
+    injected = assembly_input.injected
+    ordered = sorted(scored, key=lambda s: (s.found.memory_id not in injected, -_rank_score(s), s.found.memory_id))
     focus = select_focus(assembly_input)
     fixed = render(_build_fixed_sections(assembly_input, focus), header_tokens=assembly_input.header_tokens)
     rejected = _reject_candidates([s for s in ordered if s.layer != SESSION_LAYER], assembly_input, focus=focus)
@@ -150,7 +88,7 @@ class _Placer:
 
         Leaves out artifacts that repeat a placed message or one of `shown_texts`, which are always in the context.
         """
-        messages = [s for s in self._ordered if s.found.kind == "exchange"]
+        messages = [s for s in self._ordered if s.found.kind in ("exchange", "event")]
         possible = [s.found.summary for s in messages if s.found.memory_id not in self._rejected]
         suspected = self._find_repeated(self._artifacts, [*shown_texts, *possible])
         placed = self._fill_layers(suspected)
@@ -178,13 +116,17 @@ class _Placer:
         ranks = {memory_id: -float(rank) for rank, memory_id in enumerate(selection.selected)}
         candidates = [to_fill_candidate(s, inputs) for s in self._ordered if s.found.memory_id not in rejected]
         placed = fill(
-            [c._replace(score=ranks.get(c.memory_id, c.score)) for c in candidates],
+            [
+                c._replace(score=ranks.get(c.memory_id, c.score), is_first=c.memory_id in inputs.injected)
+                for c in candidates
+            ],
             max_tokens=self._max_tokens,
             layers=inputs.budget.layers,
             header_tokens=inputs.header_tokens,
             policy=inputs.profile.fill,
-            sealed_layers={SESSION_LAYER, *inputs.budget.layers} - inputs.budget.flexible,
+            sealed_layers={SESSION_LAYER, DOCUMENT_LAYER, *inputs.budget.layers} - inputs.budget.flexible,
         )
+        placed = [_add_observation_reason(p, inputs.observations.get(p.memory_id)) for p in placed]
         return {**rejected, **{p.memory_id: add_artifact_reason(p, selection) for p in placed}}
 
 
@@ -231,6 +173,7 @@ def _build_fixed_sections(
         "identity": assembly_input.identity.blocks,
         "censors": assembly_input.censors.blocks,
         "frame": [assembly_input.frame_section],
+        "brief": assembly_input.brief.blocks,
         **assembly_input.tasks.to_layers(),
         "working": [render_memory(f.memory_id, f.summary, f.summary_tokens + ids, show_id=bool(ids)) for f in focus],
         "additional": assembly_input.extra,
@@ -253,6 +196,8 @@ def to_fill_candidate(scored: ScoredMemory, assembly_input: AssemblyInput) -> Fi
         extra = summary - found.summary_tokens
         candidate = FillCandidate(found.memory_id, layer, _rank_score(scored), summary, micro)
         return resize_long_candidate(candidate, found, extra, extra - ids + assembly_input.cut_id_tokens)
+    if found.kind in FENCED_KINDS:
+        return FillCandidate(found.memory_id, layer, scored.score, summary, micro, FENCE_GROUP, day_tokens.fence)
     if layer not in LAYERS_BY_DAY or (day := found.day) is None:
         return FillCandidate(found.memory_id, layer, _rank_score(scored), summary, micro)
     summary, micro = summary - day_tokens.prefix, micro - day_tokens.prefix
@@ -266,16 +211,24 @@ def _reject_candidates(
     focus_ids = {found.memory_id for found in focus}
     excluded = {s.found.memory_id: find_exclusion_reason(s.found, assembly_input, focus_ids=focus_ids) for s in ordered}
     # procedures do not count for the best evidence: they may be built-in
-    comparable = [s.found for s in ordered if s.found.kind != "procedure" and not excluded[s.found.memory_id]]
+    comparable = [
+        s.found
+        for s in ordered
+        if s.found.kind != "procedure"
+        and not excluded[s.found.memory_id]
+        and s.found.memory_id not in assembly_input.observations  # the result of a tool must not displace knowledge
+    ]
     best = max((found.evidence_score for found in comparable), default=0.0)
+    best_fact = find_best_fact([s for s in ordered if not excluded[s.found.memory_id]])
     out_of_range = _find_out_of_range(ordered, assembly_input)
     deduplicator = Deduplicator(assembly_input.identity, focus)
     rejected: dict[UUID, FillPlacement] = {}
     for s in ordered:
         reason = "outside of the requested time" if s.found.memory_id in out_of_range else None
-        if not reason and _is_too_far(s.found, assembly_input, best):
-            reason = "too far from the input"
-        reason = reason or find_floor_reason(s, assembly_input)
+        if s.found.memory_id not in assembly_input.observations:  # these were judged by rules of their own
+            if not reason and is_too_far(s.found, assembly_input, best):
+                reason = "too far from the input"
+            reason = reason or find_floor_reason(s, assembly_input, best_fact)
         if reason := excluded[s.found.memory_id] or deduplicator.find_duplicate_reason(s.found, other_reason=reason):
             rejected[s.found.memory_id] = FillPlacement(s.found.memory_id, None, 0, reason)
     rejected |= reject_surplus_passages(ordered, rejected, assembly_input.artifact_selector.policy.max_selected)
@@ -289,72 +242,10 @@ def _find_out_of_range(ordered: Sequence[ScoredMemory], assembly_input: Assembly
     """
     if not assembly_input.is_adaptive or not asks_for_whole_range(assembly_input.input, assembly_input.time_ranges):
         return frozenset()
-    dated = [s for s in ordered if s.found.kind in DATED_KINDS]
+    injected = assembly_input.injected
+    dated = [s for s in ordered if s.found.kind in DATED_KINDS and s.found.memory_id not in injected]
     outside = {s.found.memory_id for s in dated if not s.features[TIMELY_INDEX]}
     return outside if len(outside) < len(dated) else frozenset()
-
-
-def find_exclusion_reason(found: RetrievedMemory, assembly_input: AssemblyInput, *, focus_ids: Set[UUID]) -> str | None:
-    """Return why the memory is excluded from this context, or None."""
-    if reason := find_state_reason(found):
-        return reason
-    if found.memory_id in focus_ids:
-        return "already in Current Focus"
-    if found.memory_id in assembly_input.tasks.task_ids:
-        return "already in Tasks"
-    if assembly_input.sent_messages and assembly_input.sent_messages.contains(found):
-        return ALREADY_SENT
-    if found.repeats_query(assembly_input.input):
-        return "repeats the input"
-    return _find_unwanted_reason(found, assembly_input)
-
-
-def _find_unwanted_reason(found: RetrievedMemory, assembly_input: AssemblyInput) -> str | None:
-    if found.outcome == "failure" and not assembly_input.profile.reach.failures:
-        return "its outcome is failure, which the profile excludes"
-    fills = assembly_input.relevance_floor == 0  # any memory that fits is asked for
-    if found.is_only_question and (
-        assembly_input.is_adaptive or (not fills and _is_like_question(found, assembly_input.input))
-    ):
-        return "only a question"
-    if found.kind == "exchange" and not fills and is_empty_remark(found.spoken_text):
-        return "only greets, thanks or agrees"
-    if found.kind == "procedure" and not _is_procedure_match(found, assembly_input):
-        return "neither triggered by the input nor similar to it"
-    return None
-
-
-def _is_like_question(found: RetrievedMemory, text: str) -> bool:
-    """Return True if a stored question is nearly the same as the input, so that it cannot answer it."""
-    words = extract_content_words(found.spoken_text)
-    return found.similarity >= LIKE_QUESTION_MIN_COSINE or bool(words and words <= extract_content_words(text))
-
-
-def _is_too_far(found: RetrievedMemory, assembly_input: AssemblyInput, best_evidence: float) -> bool:
-    """Return True if a memory has too little search evidence for the input."""
-    if found.memory_id in assembly_input.unranked:
-        return False
-    profile, min_evidence = assembly_input.profile, assembly_input.min_evidence
-    if found.kind in VERBATIM_KINDS:
-        is_weak = found.relevance < profile.near or found.evidence_score < min_evidence
-        return assembly_input.is_adaptive and is_weak
-    return found.evidence_score < max(profile.floor * min(best_evidence, FULL_EVIDENCE), min_evidence)
-
-
-def find_floor_reason(scored: ScoredMemory, assembly_input: AssemblyInput) -> str | None:
-    """Return why the memory's probability of being relevant is too low, or None.
-
-    The minimum does not apply to memories found by name, time or trigger, or to messages of the session.
-    """
-    found, floor, probability = scored.found, assembly_input.relevance_floor, scored.features[PROBABILITY_INDEX]
-    is_of_session = assembly_input.session_id is not None and found.thread_id == assembly_input.session_id
-    if probability >= floor or is_of_session or found.memory_id in assembly_input.unranked | assembly_input.triggered:
-        return None
-    return f"below the relevance floor ({format_share(probability)} < {format_share(floor)})"
-
-
-def _is_procedure_match(found: RetrievedMemory, assembly_input: AssemblyInput) -> bool:
-    return found.memory_id in assembly_input.triggered or max(found.similarity, found.lexical) >= MIN_PROCEDURE_EVIDENCE
 
 
 def select_focus(assembly_input: AssemblyInput, *, added_ids: Set[UUID] = frozenset()) -> list[RetrievedMemory]:
@@ -373,6 +264,10 @@ def select_focus(assembly_input: AssemblyInput, *, added_ids: Set[UUID] = frozen
             shown.append(found)
     # messages by position, then decisions by time
     return sorted(shown, key=lambda f: (f.kind == "decision", f.position or 0, f.occurred_at, f.memory_id))
+
+
+def _add_observation_reason(placed: FillPlacement, verdict: ObservationVerdict | None) -> FillPlacement:
+    return placed._replace(reason=f"{placed.reason}: {verdict.reason}") if verdict and placed.detail else placed
 
 
 def _build_notes(assembly_input: AssemblyInput) -> list[TextBlock]:

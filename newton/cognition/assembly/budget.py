@@ -87,8 +87,9 @@ FLEXIBLE_LAYERS: Mapping[str, int] = LayerShares().shares
 # that memory has nothing.
 EXTENSIBLE_LAYERS = frozenset({"working", "note"})
 NOTE_TOKENS = 100  # for the calibration note; taken from the flexible part
-MAX_SESSION_SHARE = 0.5  # of the flexible part, for session artifacts
-MAX_EXTRA_SHARE = 0.5  # of the total, for the caller's lines
+MAX_RESERVED_SHARE = 0.5  # of the flexible part, for session artifacts, and as much for passages of documents
+# Maximum shares of the total, for the caller's lines and for the brief of the session.
+RESERVED_SHARES: Mapping[str, float] = {"additional": 0.5, "brief": 0.2}
 
 # Percent of the flexible part for the task stack: root goal, path to the current task, siblings.
 TASK_LAYER_PERCENT: Mapping[str, float] = {"root": 5, "path": 15, "siblings": 10}
@@ -128,14 +129,14 @@ def allocate_budget(
     complexity: float | None = None,
     stakes: Stakes = "medium",
     has_tasks: bool = False,
-    extra_tokens: int = 0,
+    reserved: Mapping[str, int] | None = None,
 ) -> ContextBudget:
     """Divide at most `total` tokens among the layers of a context.
 
     `shares` are the weights of the flexible layers; None means the defaults. `complexity` (0 to 1) shrinks the flexible
     part to what the input needs, so the budget may be smaller than `total`; None keeps all of it. A complex input with
     high stakes gives more weight to decisions and procedures. `has_tasks` reserves tokens for the task stack.
-    `extra_tokens` are reserved for lines of the caller, at most half of the total.
+    `reserved` are tokens for the layers `additional` and `brief`, limited by `RESERVED_SHARES`.
 
     >>> allocate_budget(8_000).layers["decisions"]
     1966
@@ -145,8 +146,11 @@ def allocate_budget(
     4460
     """
     parts = _build_fixed_parts()
-    if extra_tokens:
-        parts.append(BudgetPart(name="additional", fixed=extra_tokens, cap=int(total * MAX_EXTRA_SHARE)))
+    parts += [
+        BudgetPart(name=name, fixed=tokens, cap=int(total * RESERVED_SHARES[name]))
+        for name, tokens in (reserved or {}).items()
+        if tokens
+    ]
     layers = split_budget(total, [*parts, BudgetPart(name="flexible")])
     flexible = layers.pop("flexible")
     if complexity is not None:
@@ -157,23 +161,23 @@ def allocate_budget(
     return ContextBudget(total=total, layers={**layers, **split_budget(flexible, weighted)})
 
 
-def reserve_session_artifacts(budget: ContextBudget, tokens: int) -> ContextBudget:
-    """Return the budget with `tokens` reserved for session artifacts, at most half of the flexible layers' tokens.
+def reserve_layer(budget: ContextBudget, layer: str, tokens: int) -> ContextBudget:
+    """Return the budget with `tokens` reserved for a layer, at most half of the flexible layers' tokens.
 
-    >>> budget = reserve_session_artifacts(allocate_budget(8_000), 800)
+    >>> budget = reserve_layer(allocate_budget(8_000), "session", 800)
     >>> budget.layers["session"], budget.layers["decisions"], allocate_budget(8_000).layers["decisions"]
     (800, 1699, 1966)
     """
     if tokens <= 0:
         return budget
     flexible = sum(budget.layers[name] for name in budget.flexible)
-    session = min(tokens, int(flexible * MAX_SESSION_SHARE))
-    rest = {name: budget.layers[name] * (flexible - session) // (flexible or 1) for name in budget.flexible}
-    return replace(budget, layers={**budget.layers, **rest, "session": session})
+    reserved = min(tokens, int(flexible * MAX_RESERVED_SHARE))
+    rest = {name: budget.layers[name] * (flexible - reserved) // (flexible or 1) for name in budget.flexible}
+    return replace(budget, layers={**budget.layers, **rest, layer: reserved})
 
 
 # The layers that pay for the identity and the censors after the flexible ones, in this order.
-_REDUCED_LAYERS = ("note", "working", "additional", "frame")
+_REDUCED_LAYERS = ("note", "working", "additional", "frame", "brief")
 
 
 def reserve_always_on(budget: ContextBudget, used: Mapping[str, int], *, max_tokens: int) -> ContextBudget:

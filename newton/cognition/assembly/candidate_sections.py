@@ -7,10 +7,12 @@ from uuid import UUID
 from newton.cognition.assembly.fact_labels import render_contradiction
 from newton.cognition.assembly.order import arrange
 from newton.cognition.assembly.render import (
+    FENCED_KINDS,
     LAYERS_BY_DAY,
     DayTokens,
     TextBlock,
     add_item_id,
+    fence,
     render_day_heading,
     render_memory,
 )
@@ -42,13 +44,14 @@ def build_candidate_sections(
 def _group_by_day(
     candidates: Sequence[ScoredCandidate], profile: Profile, day_tokens: DayTokens, *, show_ids: bool
 ) -> list[TextBlock]:
-    """Render the items without a date, then the items of each day under a heading.
+    """Render the items without a date, then the items of each day under a heading, then text of tools within a fence.
 
-    Days are in the profile's order of their best items; items within a day are chronological.
+    Days are in the profile's order of their best items; items within a day and within the fence are chronological.
     """
     days: dict[str | None, list[ScoredCandidate]] = {}
     for c in candidates:
-        days.setdefault(c.day, []).append(c)
+        if c.kind not in FENCED_KINDS:
+            days.setdefault(c.day, []).append(c)
     undated = arrange(days.pop(None, []), profile, sort_key=_date_key)
     blocks = [_render_item(c, {}, show_id=show_ids) for c in undated]
     for day, items in arrange(list(days.items()), profile, sort_key=lambda day: _date_key(day[1][0])):
@@ -58,7 +61,8 @@ def _group_by_day(
             for c in sorted(items, key=_chronological_key)
         ]
         blocks += [render_day_heading(day, day_tokens), *lines]
-    return blocks
+    fenced = sorted((c for c in candidates if c.kind in FENCED_KINDS), key=_chronological_key)
+    return [*blocks, *fence([_render_item(c, {}, show_id=show_ids) for c in fenced], day_tokens)]
 
 
 def _date_key(item: ScoredCandidate) -> tuple[datetime, UUID]:

@@ -1,7 +1,7 @@
 """Selection of the memories that fit into a context, and of the level of detail of each. Pure."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Literal, NamedTuple
 from uuid import UUID
 
@@ -13,6 +13,7 @@ FITS_LAYER = "fits the budget of its layer"
 FITS_LEFTOVER = "fits into unused tokens of other layers"
 FITS_SHORT = "only its short form fits"
 FITS_GAP = "fits into the remaining tokens"
+INJECTED = "injected into the session"
 GROWN = "the whole text fits"
 NO_ROOM = "no room left"
 
@@ -24,7 +25,7 @@ class FillCandidate(NamedTuple):
     """A memory to place, with its sizes. `heading_tokens` are counted once for all items under one `group_heading`.
 
     `part_tokens` and `full_tokens` are set for a long text, which enters as its part, if it has one, instead of its
-    summary.
+    summary. A candidate that `is_first` is placed before all others.
     """
 
     memory_id: UUID
@@ -36,6 +37,7 @@ class FillCandidate(NamedTuple):
     heading_tokens: int = 0
     part_tokens: int | None = None
     full_tokens: int | None = None
+    is_first: bool = False
 
     @property
     def entry_detail(self) -> DetailLevel:
@@ -89,11 +91,12 @@ def fill(
     grow to their whole texts; then the others enter, and grow. The order does not depend on `max_tokens`. At the
     first candidate that does not fit, that candidate is shortened or left out, and later ones fill the remaining
     tokens, as the policy allows. The first item of a layer or group is charged with the heading. `sealed_layers`
-    never exceed their own budget.
+    never exceed their own budget, and in them each candidate grows before the next one enters: a further candidate
+    changes nothing of those before it.
     """
     state = _FillState(max_tokens, policy, sealed_layers)
     verdicts: dict[UUID, FillPlacement] = {}
-    for turn in _order_turns(candidates, layers, header_tokens):
+    for turn in _order_turns(candidates, layers, header_tokens, sealed_layers):
         memory_id = turn.candidate.memory_id
         verdicts[memory_id] = state.grow(turn, verdicts[memory_id]) if turn.grows else state.place(turn)
     return [verdicts[c.memory_id] for c in sorted(candidates, key=_sort_key)]
@@ -104,7 +107,10 @@ def _sort_key(candidate: FillCandidate) -> tuple[float, UUID]:
 
 
 def _order_turns(
-    candidates: Sequence[FillCandidate], layers: Mapping[str, int], header_tokens: Mapping[str, int]
+    candidates: Sequence[FillCandidate],
+    layers: Mapping[str, int],
+    header_tokens: Mapping[str, int],
+    sealed_layers: Set[str],
 ) -> list[_LayerTurn]:
     queues: dict[str, list[FillCandidate]] = {}
     for candidate in sorted(candidates, key=_sort_key):
@@ -112,19 +118,35 @@ def _order_turns(
     turns = [
         turn
         for layer, queue in queues.items()
-        for turn in _queue_layer(queue, share=layers.get(layer, 0), header_tokens=header_tokens.get(layer, 0))
+        for turn in _queue_layer(
+            _order_by_rank(queue) if layer in sealed_layers else _order_growth(queue),
+            share=layers.get(layer, 0),
+            header_tokens=header_tokens.get(layer, 0),
+        )
     ]
-    return sorted(turns, key=lambda turn: (turn.shares, turn.grows, _sort_key(turn.candidate)))
+    return sorted(
+        turns, key=lambda turn: (not turn.candidate.is_first, turn.shares, turn.grows, _sort_key(turn.candidate))
+    )
 
 
-def _queue_layer(queue: Sequence[FillCandidate], *, share: int, header_tokens: int) -> Iterator[_LayerTurn]:
+def _queue_layer(
+    queue: Iterable[tuple[FillCandidate, bool]], *, share: int, header_tokens: int
+) -> Iterator[_LayerTurn]:
     used, headings = header_tokens, set[str]()
-    for candidate, grows in _order_growth(queue):
+    for candidate, grows in queue:
         used += candidate.growth_tokens if grows else candidate.entry_tokens
         if candidate.group_heading is not None and candidate.group_heading not in headings:
             used += candidate.heading_tokens
             headings.add(candidate.group_heading)
         yield _LayerTurn(used / share if share > 0 else math.inf, candidate, header_tokens, grows)
+
+
+def _order_by_rank(queue: Sequence[FillCandidate]) -> Iterator[tuple[FillCandidate, bool]]:
+    """Yield each candidate of a layer as it enters (False) and, if it can grow, again (True)."""
+    for candidate in queue:
+        yield candidate, False
+        if candidate.growth_tokens:
+            yield candidate, True
 
 
 def _order_growth(queue: Sequence[FillCandidate]) -> Iterator[tuple[FillCandidate, bool]]:
@@ -151,6 +173,7 @@ class _FillState:
             return FillPlacement(candidate.memory_id, None, 0, NO_ROOM)
         if self._try_reserve(turn, candidate.entry_tokens):
             reason = FITS_GAP if self._is_full else FITS_LEFTOVER if is_over_layer else FITS_LAYER
+            reason = INJECTED if candidate.is_first else reason
             return FillPlacement(candidate.memory_id, candidate.entry_detail, candidate.entry_tokens, reason)
         reason, self._is_full = f"{FITS_GAP}, in short" if self._is_full else FITS_SHORT, True
         if self._policy == "downgrade" and self._try_reserve(turn, candidate.micro_tokens):

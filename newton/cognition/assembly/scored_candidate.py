@@ -10,6 +10,7 @@ from newton.cognition.assembly.fact_labels import FactLabel, render_fact
 from newton.cognition.assembly.fill import DetailLevel, FillCandidate, FillPlacement
 from newton.cognition.assembly.render import LAYERS_BY_DAY
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
+from newton.cognition.sources.session_artifacts import ArtifactPolicy
 from newton.memory.representations import split_date_prefix
 from newton.memory.search_types import RetrievedMemory
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from newton.client.context import LayerTokens
 
 SHOWN_TOGETHER = "shown in one item with a fact that it contradicts"
+NO_PASSAGE_ROOM = "no room for another passage of a document"
 REPEATS_FACT = "repeats a fact of the context"
 
 
@@ -158,6 +160,22 @@ def reject_surplus_passages(
     ids = [s.found.memory_id for s in ordered if s.found.kind == "passage" and s.found.memory_id not in rejected]
     reason = f"not among the best {max_passages} passages of documents"
     return {memory_id: FillPlacement(memory_id, None, 0, reason) for memory_id in ids[max_passages:]}
+
+
+def limit_new_passages(
+    new: Sequence[ScoredCandidate], known: Sequence[ScoredCandidate], policy: ArtifactPolicy
+) -> list[ScoredCandidate]:
+    """Return the new candidates of a context. Passages beyond the limits, with the known ones, are left out."""
+    shown = [c for c in known if c.kind == "passage" and c.detail]
+    count, tokens, limited = len(shown), sum(c.tokens for c in shown), list[ScoredCandidate]()
+    for c in new:
+        is_passage = c.kind == "passage" and c.detail is not None
+        is_surplus = count >= policy.max_selected or tokens + c.tokens > policy.max_passage_tokens
+        placement = FillPlacement(c.memory_id, None, 0, NO_PASSAGE_ROOM) if is_passage and is_surplus else c.placement
+        limited.append(c._replace(placement=placement))
+        if is_passage and not is_surplus:
+            count, tokens = count + 1, tokens + c.tokens
+    return limited
 
 
 def resize_long_candidate(

@@ -1,4 +1,4 @@
-"""Sections of a context that are not scored: identity, censors, task stack and the lines of the caller. Pure."""
+"""Sections of a context that are not scored: identity, censors, brief, task stack, lines of the caller. Pure."""
 
 import functools
 import itertools
@@ -8,6 +8,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from newton.cognition.assembly.render import TextBlock, render_item
+from newton.dialogue.brief.brief_items import BRIEF_KINDS, BriefItem, BriefKind, render_brief_line
+from newton.dialogue.context_injections import ContextInjection
 from newton.dialogue.task_tree import Task, TaskStack
 from newton.heart.identity.tenets import Identity, IdentityTenet, render_tenet
 from newton.memory.memory import TokenCounter
@@ -76,13 +78,17 @@ ROOT, PATH, SIBLINGS = "root", "path", "siblings"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSection:
-    """The rendered tasks of a session in three layers: root goal, path, siblings. `omitted_count` tasks did not fit."""
+    """The rendered tasks of a session in three layers: root goal, path, siblings. `omitted_count` tasks did not fit.
+
+    `current_number` is the number of the current task, whose memories the search prefers; None without a task.
+    """
 
     root: tuple[TextBlock, ...] = ()
     path: tuple[TextBlock, ...] = ()
     siblings: tuple[TextBlock, ...] = ()
     task_ids: frozenset[UUID] = frozenset()
     omitted_count: int = 0
+    current_number: int | None = None
 
     def to_layers(self) -> Mapping[str, Sequence[TextBlock]]:
         return {ROOT: self.root, PATH: self.path, SIBLINGS: self.siblings}
@@ -100,11 +106,11 @@ def build_task_section(
     """
     if not stack.path:
         return NO_TASKS
-    root, *below = stack.path
+    (root, *below), number = stack.path, stack.path[-1].number
     prefix, suffix = "Goal: " if below else "Goal, and now: ", _describe_replaced_task(root, stack)
     goal = _render_line(prefix, root, suffix, layers[ROOT] - header_tokens[ROOT], count_tokens)
     if goal is None:
-        return TaskSection(omitted_count=len(stack.path) + len(stack.related))
+        return TaskSection(omitted_count=len(stack.path) + len(stack.related), current_number=number)
     path = _render_path(below, stack, layers[PATH], count_tokens)
     replaced_id = stack.path[-1].instead_of
     others = [task for task in stack.related if task.task_id != replaced_id]
@@ -115,6 +121,7 @@ def build_task_section(
         siblings=tuple(siblings[task.task_id] for task in others if task.task_id in siblings),
         task_ids=frozenset(filter(None, (root.task_id, *path, *siblings, replaced_id))),
         omitted_count=len(below) - len(path) + len(others) - len(siblings),
+        current_number=number,
     )
 
 
@@ -140,7 +147,7 @@ def _render_siblings(siblings: Sequence[Task], max_tokens: int, count_tokens: To
     blocks: dict[UUID, TextBlock] = {}
     limit = int(max_tokens * MAX_SIBLING_SHARE)
     for task in sorted(siblings, key=lambda task: (task.changed_at, task.number), reverse=True):
-        prefix = {"complete": "Done: ", "failed": "Dead end: "}.get(task.status, "Blocked: ")
+        prefix = {"complete": "Done: ", "failed": "Dead end: "}.get(task.status, f"Blocked (task {task.number}): ")
         suffix = f" -> {one_line(task.words or '')}"
         if block := _render_line(prefix, task, suffix, min(limit, max_tokens), count_tokens):
             blocks[task.task_id] = block
@@ -165,6 +172,58 @@ def _fit_line(prefix: str, text: str, max_tokens: int, count_tokens: TokenCounte
     return render_item(form.summary, form.summary_tokens) if fits else None
 
 
+class BriefLine(NamedTuple):
+    """A line of the brief of the session: its kind, and the memory of the message that said it, if any."""
+
+    kind: BriefKind
+    memory_id: UUID | None
+    block: TextBlock
+
+
+class BriefSection(NamedTuple):
+    """The brief of the session: goals, deadlines, rules, constraints and open items; and the number that do not fit."""
+
+    lines: tuple[BriefLine, ...] = ()
+    omitted_count: int = 0
+
+    @property
+    def blocks(self) -> list[TextBlock]:
+        return [line.block for line in self.lines]
+
+
+def build_brief_section(items: Sequence[BriefItem], *, max_tokens: int) -> BriefSection:
+    """Render the items that fit into `max_tokens`: by kind, the most important first; of open items the latest first.
+
+    No line is cut, because each is shown word for word.
+    """
+    ranked = sorted(enumerate(items), key=lambda pair: _rank_brief_item(pair[1], pair[0]))
+    shown: list[tuple[int, BriefItem]] = []
+    for number, item in ranked:
+        if item.tokens <= max_tokens:
+            shown.append((number, item))
+            max_tokens -= item.tokens
+    ordered = sorted(shown, key=lambda pair: (BRIEF_KINDS.index(pair[1].kind), pair[0]))
+    lines = (
+        BriefLine(
+            item.kind, item.memory_id, render_item(render_brief_line(item.kind, item.text, item.said_at), item.tokens)
+        )
+        for _, item in ordered
+    )
+    return BriefSection(tuple(lines), len(items) - len(shown))
+
+
+def _rank_brief_item(item: BriefItem, number: int) -> tuple[int, int]:
+    return BRIEF_KINDS.index(item.kind), -number if item.kind == "open_item" else number
+
+
+def count_reserved_tokens(
+    extra_lines: Sequence[TextBlock], brief: Sequence[BriefItem], header_tokens: Mapping[str, int]
+) -> dict[str, int]:
+    """Return the tokens of the sections with the caller's lines and with the brief, headers included; 0 if empty."""
+    tokens = {"additional": sum(line.tokens for line in extra_lines), "brief": sum(item.tokens for item in brief)}
+    return {name: count and count + header_tokens[name] for name, count in tokens.items()}
+
+
 class ExtraSection(NamedTuple):
     """The lines of the caller that fit, and the number of lines left out."""
 
@@ -172,10 +231,16 @@ class ExtraSection(NamedTuple):
     omitted_count: int
 
 
-def render_extra_lines(text: str, *, count_tokens: TokenCounter) -> list[TextBlock]:
-    """Render each line of the caller's text as one list item, so that no line can start a section."""
+def render_extra_lines(
+    text: str, injections: Sequence[ContextInjection] = (), *, count_tokens: TokenCounter
+) -> list[TextBlock]:
+    """Render the injected texts of a session and the caller's text, each line as one list item.
+
+    So no line can start a section.
+    """
+    injected = [render_item(line, tokens) for one in injections for line, tokens in one.lines]
     lines = filter(None, map(one_line, text.splitlines()))
-    return [render_item(line, count_tokens(to_bullet(line))) for line in lines]
+    return [*injected, *(render_item(line, count_tokens(to_bullet(line))) for line in lines)]
 
 
 def fit_extra_lines(blocks: list[TextBlock], *, max_tokens: int) -> ExtraSection:

@@ -1,13 +1,14 @@
 """A bundle: one assembled context, with everything needed to explain and replay it."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID
 
-from newton.cognition.assembly.assembler import AssemblyInput
+from newton.brain.hook_runner import HookResult
+from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.fill import NO_ROOM
 from newton.cognition.assembly.scored_candidate import LayerUsage, ScoredCandidate
 from newton.cognition.assembly.sections import IdentitySection
@@ -61,7 +62,7 @@ class Bundle:
     `focus` are the memories in the section Current Focus, `recent_ids` the candidates from recent events. `as_of` is
     the past moment that the caller asked for, None for the present. `frame_edition` is the version hash of the frame.
     `missing` maps unavailable sources to reasons. `update` describes an incremental update, None if the context was
-    built anew.
+    built anew. `hooks` are the runs of the hooks of the pack.
     """
 
     bundle_id: UUID
@@ -86,6 +87,7 @@ class Bundle:
     missing: Mapping[str, str]
     timings_ms: Mapping[str, float]
     update: ContextUpdate | None = None
+    hooks: tuple[HookResult, ...] = ()
 
     @property
     def items(self) -> tuple[ScoredCandidate, ...]:
@@ -132,8 +134,19 @@ class Bundle:
         return (*self.assembly_input.censors.omitted, *tenets)
 
     def find_source(self, c: ScoredCandidate) -> str:
-        """Return how the candidate was found: recent, session, entity, relation, pattern, or semantic (the search)."""
+        """Return how the candidate was found: injected (put into the session by a caller), recent, session, entity,
+        relation, pattern, or semantic (the search).
+        """
+        if c.memory_id in self.assembly_input.injected:
+            return "injected"
         return "recent" if c.memory_id in self.recent_ids else SOURCE_BY_KIND.get(c.kind, "semantic")
+
+    @property
+    def task_json(self) -> dict[str, Any] | None:
+        """Return how the search used a task: its number, whether its memories were `preferred` or the `only` ones, and
+        how many of the items belong to it; None if no task was used.
+        """
+        return describe_task(self.filters, self.assembly_input, (c.features for c in self.items))
 
     def as_json(self) -> "ContextResponse":
         """Return the context in the form that all interfaces publish."""
@@ -154,9 +167,11 @@ class Bundle:
                 "asked": [span.phrase for span in self.assembly_input.time_ranges],
                 "blank": bool(self.empty_time_ranges),
             },
+            "task": self.task_json,
             "missing": dict(self.missing),
             "update": self.update.as_json() if self.update else None,
             "timings_ms": {name: round(ms, 3) for name, ms in self.timings_ms.items()},
+            "hooks": [result.as_json() for result in self.hooks],
             "considered": dict(sorted(Counter(c.kind for c in self.candidates).items())),
             "items": [_item_json(c, source=self.find_source(c)) for c in self.items],
             "dropped": [
@@ -168,6 +183,19 @@ class Bundle:
             response["filters"] = filters
             response["left_nothing"] = dict(self.unmatched_filters)
         return response
+
+
+def describe_task(
+    filters: ContextFilters, assembly_input: AssemblyInput, items: Iterable[Mapping[str, float]]
+) -> dict[str, Any] | None:
+    """Return how a context used a task, from the features of its items; None if it used none."""
+    if filters.task:
+        return {"number": filters.task.number, "memories": "only", "items": len(list(items))}
+    number = assembly_input.tasks.current_number
+    if number is None:
+        return None
+    count = sum(features["task"] > 0 for features in items)
+    return {"number": number, "memories": "preferred", "items": count}
 
 
 def _verdict_json(c: ScoredCandidate) -> "DroppedCandidate":
@@ -202,6 +230,7 @@ def _item_json(c: ScoredCandidate, *, source: str) -> "ContextItem":
         "tokens": c.tokens,
         "text": c.text,
         "source": source,
+        "trust": c.scored.found.trust,
         "told_at": c.scored.found.told_at.isoformat(),
         "valid_to": c.scored.found.valid_to.isoformat() if c.scored.found.valid_to else None,
         "contradicts": [str(memory_id) for memory_id in c.contradicted_ids],

@@ -2,21 +2,25 @@
 
 import functools
 import hashlib
+import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from types import ModuleType
-from typing import Literal
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 from newton.cognition.assembly import (
     always_on,
     assembler,
+    assembly_input,
     candidate_sections,
+    exclusion_rules,
     fact_labels,
     fill,
+    relevance_floor,
     render,
     scored_candidate,
     sections,
@@ -44,9 +48,12 @@ RULE_MODULES: Sequence[ModuleType] = (
     score,
     always_on,
     assembler,
+    assembly_input,
     candidate_sections,
+    exclusion_rules,
     fact_labels,
     fill,
+    relevance_floor,
     render,
     scored_candidate,
     sections,
@@ -81,6 +88,25 @@ class TurnRecord:
     answered_by: AnsweredBy
     input_position: int
     reply_position: int
+
+
+class ContextUsage(NamedTuple):
+    """The tokens of a stored context: all, the budget, and those of each layer that is not empty."""
+
+    bundle_id: UUID
+    created_at: datetime
+    tokens: int
+    budget: int
+    layers: Mapping[str, int]
+
+
+async def read_latest_usage(tx: Tx, *, agent_id: UUID, session_id: UUID) -> ContextUsage | None:
+    """Return the tokens of the latest context of a session, by layer; None if the session has no stored context."""
+    row = await SQL["get_latest_usage"].fetch_one(tx, agent_id=agent_id, session_id=session_id)
+    if row is None:
+        return None
+    used = {name: layer["used"] for name, layer in json.loads(row["layers"]).items() if layer["used"]}
+    return ContextUsage(row["bundle_id"], row["created_at"], row["tokens"], row["budget"], used)
 
 
 async def insert_bundle(tx: Tx, bundle: Bundle) -> int:
@@ -191,9 +217,15 @@ async def load_bundle(tx: Tx, bundle_id: UUID, *, agent_id: UUID) -> StoredBundl
     return StoredBundle(**columns, trace=trace, candidates=candidates, focus=focus)
 
 
-async def list_bundles(tx: Tx, *, agent_id: UUID, limit: int, before: UUID | None = None) -> list[BundleSummary]:
-    """Return the latest bundles, newest first; with `before`, the latest of those older than that bundle."""
-    rows = await SQL["list_bundles"].fetch_all(tx, agent_id=agent_id, before=before, max_rows=limit)
+async def list_bundles(
+    tx: Tx, *, agent_id: UUID, limit: int, before: UUID | None = None, session_id: UUID | None = None
+) -> list[BundleSummary]:
+    """Return the latest bundles, newest first; with `before`, the latest of those older than that bundle.
+
+    `session_id` selects those of one session.
+    """
+    query = SQL["list_bundles"]
+    rows = await query.fetch_all(tx, agent_id=agent_id, before=before, session_id=session_id, max_rows=limit)
     return [BundleSummary(**row) for row in rows]
 
 

@@ -29,6 +29,14 @@ where agent_id = $1
 order by created_at desc, bundle_id desc
 limit 1 offset $2;
 
+-- name: get_latest_usage(agent_id, session_id)
+-- The tokens of the latest context of a session, by layer.
+select bundle_id, created_at, tokens, budget, trace -> 'layers' as layers
+from cognition.bundles
+where agent_id = $1 and session_id = $2 and as_of is null
+order by created_at desc, bundle_id desc
+limit 1;
+
 -- name: find_by_id_part(agent_id, id_part, max_rows)
 -- Bundles whose id begins or ends with these digits.
 select bundle_id
@@ -41,7 +49,8 @@ where
     )
 limit $3;
 
--- name: list_bundles(agent_id, before, max_rows)
+-- name: list_bundles(agent_id, before, session_id, max_rows)
+-- Of one session, or of all if session_id is null.
 select b.bundle_id, b.created_at, b.as_of, s.ref as session, b.frame, b.tokens, b.budget, b.input
 from cognition.bundles as b
 left join dialogue.sessions as s on s.agent_id = $1 and s.session_id = b.session_id
@@ -53,8 +62,9 @@ where
             select p.created_at, p.bundle_id from cognition.bundles as p where p.agent_id = $1 and p.bundle_id = $2
         )
     )
+    and ($3::uuid is null or b.session_id = $3)
 order by b.created_at desc, b.bundle_id desc
-limit $3;
+limit $4;
 
 -- name: list_sources(agent_id, memory_ids)
 -- The sources and evidence of memories; for an episode, the messages of its session.

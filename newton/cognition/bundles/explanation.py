@@ -7,7 +7,7 @@ from uuid import UUID
 
 from newton.cognition.assembly.fill import NO_ROOM
 from newton.cognition.assembly.scored_candidate import format_list_line, get_form
-from newton.cognition.bundles.bundle import SOURCE_BY_KIND
+from newton.cognition.bundles.bundle import SOURCE_BY_KIND, describe_task
 from newton.cognition.bundles.replay import MemoryHistory, align_features, restore_memory
 from newton.cognition.bundles.trace import StoredBundle, StoredCandidate
 from newton.cognition.scoring.score import FEATURE_NAMES, LAYER_BY_KIND, compute_contributions
@@ -48,6 +48,12 @@ class CandidateExplanation(NamedTuple):
         return f"in the requested time: {self.time_range_text}" if self.features["timely"] else None
 
     @property
+    def note(self) -> str | None:
+        """Return that a memory is from the requested time or belongs to the current task; None if neither is true."""
+        task = "belongs to the current task" if self.features["task"] else None
+        return "; ".join(filter(None, (self.timely_reason, task))) or None
+
+    @property
     def layer(self) -> str:
         return LAYER_BY_KIND[self.found.kind]
 
@@ -82,6 +88,7 @@ class CandidateExplanation(NamedTuple):
             "reason": stored.reason,
             "contradicts": [str(other.memory_id) for other in self.contradictions],
             "of_the_time": self.time_range_text if self.features["timely"] else None,
+            "of_the_task": bool(self.features["task"]),
             "tokens": stored.tokens,
             "score": round(stored.score, 6),
             "features": {name: round(value, 6) for name, value in self.features.items()},
@@ -151,7 +158,11 @@ class BundleExplanation:
             "frame": trace.frame_choice.as_json(),
             "profile": trace.assembly_input.profile.model_dump(mode="json"),
             "layers": {name: layer.as_json() for name, layer in trace.layers.items()},
+            "task": describe_task(
+                trace.filters, trace.assembly_input, (one.features for one in self.items if one.stored_candidate.detail)
+            ),
             "missing": dict(trace.missing),
+            "hooks": [result.as_json() for result in trace.hooks],
             "candidates": [item.as_json() for item in self.items],
             "missed": {layer: str(item.stored_candidate.memory_id) for layer, item in self.near_misses.items()},
         }
@@ -198,12 +209,16 @@ def _explain_candidate(
 ) -> CandidateExplanation:
     features = align_features(stored_candidate, stored.trace.features)
     lost = history.found._replace(state=stored_candidate.state, micro=LOST_TEXT, summary=LOST_TEXT)
-    is_recent = stored_candidate.memory_id in stored.trace.recent_ids
+    memory_id, trace = stored_candidate.memory_id, stored.trace
+    source = (
+        "injected" if memory_id in trace.assembly_input.injected else SOURCE_BY_KIND.get(history.found.kind, "semantic")
+    )
+    source = "recent" if source != "injected" and memory_id in trace.recent_ids else source
     return CandidateExplanation(
         rank,
         stored_candidate,
         restore_memory(stored_candidate, history) or lost,
-        "recent" if is_recent else SOURCE_BY_KIND.get(history.found.kind, "semantic"),
+        source,
         history.sources,
         dict(zip(FEATURE_NAMES, features, strict=True)),
         compute_contributions(features, stored.trace.assembly_input.profile),

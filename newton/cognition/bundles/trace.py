@@ -14,7 +14,8 @@ from uuid import UUID
 import numpy as np
 from pydantic import TypeAdapter
 
-from newton.cognition.assembly.assembler import AssemblyInput
+from newton.brain.hook_runner import HookResult
+from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.fill import DetailLevel
 from newton.cognition.assembly.scored_candidate import LayerUsage
 from newton.cognition.bundles.bundle import Bundle, ContextUpdate
@@ -87,6 +88,7 @@ class BundleTrace:
     states: Sequence[str]
     outcomes: Sequence[str | None]
     update: ContextUpdate | None = None
+    hooks: tuple[HookResult, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +155,7 @@ def encode_bundle(bundle: Bundle, *, rules_hash: str) -> EncodedTrace:
         states=list(dict.fromkeys(f.state for f in found)),
         outcomes=list(dict.fromkeys(f.outcome for f in found)),
         update=bundle.update,
+        hooks=bundle.hooks,
     )
     columns = _pack_columns(bundle, found, [trace.reasons.index(reason) for reason in reasons], trace)
     return EncodedTrace(
@@ -163,10 +166,11 @@ def encode_bundle(bundle: Bundle, *, rules_hash: str) -> EncodedTrace:
 
 
 def _iter_fixed_memory_ids(bundle: Bundle) -> Iterator[UUID]:
-    """Yield the ids of censors, tasks and identity lines. Deleting one of these memories deletes the bundle."""
+    """Yield the ids of censors, tasks, brief and identity. Deleting one of these memories deletes the bundle."""
     censors = bundle.assembly_input.censors
     yield from (*(line.memory_id for line in censors.lines), *censors.omitted)
     yield from sorted(bundle.assembly_input.tasks.task_ids)
+    yield from (line.memory_id for line in bundle.assembly_input.brief.lines if line.memory_id)
     yield from (tenet.tenet_id for tenet in (*bundle.identity.shown, *bundle.identity.omitted))
 
 

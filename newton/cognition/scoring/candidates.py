@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from itertools import chain
 from uuid import UUID
 
+from newton.cognition.request import ContextBuildRequest
+from newton.cognition.scoring.observation_choice import ObservationVerdict, choose_observations
 from newton.cognition.scoring.relevance import create_estimator
 from newton.cognition.scoring.reply_usage import extract_keywords
 from newton.cognition.scoring.score import QuerySignals, TrialCounts
@@ -23,43 +25,59 @@ class CandidateSet:
     """The candidates of a context, and what is known of them from the input.
 
     `recent_ids` are candidates from recent events. `triggered` are procedures that the input asks for. `unranked` were
-    found by name, time or trigger and need no minimum similarity. `is_range_empty` means that memory has nothing from
-    `time_ranges`. `relation_evidence` maps relations to the candidate facts that state them.
+    found by name, time or trigger and need no minimum similarity. `injected` were put into the context of the session
+    by a caller. `is_range_empty` means that memory has nothing from `time_ranges`. `relation_evidence` maps relations
+    to the candidate facts that state them. `observations` says of events whether they are chosen, and why.
     """
 
     memories: Sequence[RetrievedMemory]
     recent_ids: frozenset[UUID]
     triggered: frozenset[UUID]
     unranked: frozenset[UUID]
+    injected: frozenset[UUID]
     signals: QuerySignals
     time_ranges: Sequence[TimeRange]
     is_range_empty: bool
     relation_evidence: Mapping[UUID, Sequence[UUID]]
+    observations: Mapping[UUID, ObservationVerdict]
 
 
 def collect_candidates(
-    gathered: GatheredSources, text: str, *, reach: GatherOptions, frame: str, relevance_model: RelevanceModel
+    gathered: GatheredSources,
+    request: ContextBuildRequest,
+    *,
+    reach: GatherOptions,
+    frame: str,
+    relevance_model: RelevanceModel,
 ) -> CandidateSet:
     """Merge the memories from all sources, each once, as far as `reach` (the profile's limits) allows.
 
     A memory that the search also found keeps the evidence of the search. Facts that contradict a found fact are added.
     """
+    text = request.input
     other_sessions = chain.from_iterable(gathered.recent_events.other_sessions[: reach.sessions])
     recent = [*gathered.recent_events.current_session[: reach.events], *other_sessions]
+    observed = {one.memory.memory_id: one.memory for one in gathered.observations}
+    own_observations = {one.memory.memory_id for one in gathered.observations if one.is_own}
+    verdicts = _judge_observations(gathered, request, reach=reach)
     searched = {f.memory_id: f for f in gathered.recall_result.memories}
-    unsearched = {f.memory_id: f for f in (*recent, *_limit_related(gathered, reach), *gathered.procedures)}
+    others = (*recent, *_limit_related(gathered, reach), *gathered.procedures, *gathered.injected)
+    unsearched = {f.memory_id: f for f in others}
     contradictions = {f.memory_id: f for f in gathered.recall_result.contradictions}
-    memories = contradictions | unsearched | searched | {f.memory_id: f for f in gathered.artifacts.found}
+    memories = contradictions | unsearched | searched | observed | {f.memory_id: f for f in gathered.artifacts.found}
     triggers, entities = gathered.input_matches.procedure_triggers, gathered.input_matches.entity_matches
     triggered = {p.memory_id for p in match_triggers(triggers, text, types=entities.entity_types, frame=frame)}
     timely = _find_timely(gathered, memories.values())
-    unranked = {*unsearched, *triggered, *(timely if asks_only_about_time(text, gathered.time_ranges) else ())}
+    asked_by_time = timely if asks_only_about_time(text, gathered.time_ranges) else ()
+    unranked = {*unsearched, *gathered.injected_ids, *triggered, *asked_by_time}
     return CandidateSet(
         memories=[f for f in memories.values() if gathered.filters.allows_kind(f.kind)],
-        recent_ids=frozenset(f.memory_id for f in recent if f.memory_id not in searched),
+        recent_ids=frozenset(f.memory_id for f in recent if f.memory_id not in searched) | own_observations,
         triggered=frozenset(triggered),
         unranked=frozenset(unranked),
+        injected=gathered.injected_ids,
         relation_evidence=_find_relation_evidence(entities.evidence, memories),
+        observations=verdicts,
         time_ranges=gathered.time_ranges,
         is_range_empty=_is_range_empty(gathered, [f for f in memories.values() if f.memory_id in timely], text),
         signals=QuerySignals(
@@ -69,9 +87,28 @@ def collect_candidates(
             hops=entities.distances,
             trials={p.memory_id: TrialCounts(p.successes, p.successes + p.failures) for p in triggers},
             timely_ids=timely,
+            task_ids=frozenset(f.memory_id for f in memories.values() if gathered.task.contains(f)),
             estimate_relevance=create_estimator(relevance_model, gathered.recall_result),
         ),
     )
+
+
+def _judge_observations(
+    gathered: GatheredSources, request: ContextBuildRequest, *, reach: GatherOptions
+) -> Mapping[UUID, ObservationVerdict]:
+    """Return the verdicts on the events that were found, without those that the other rules decide about.
+
+    Those are trusted events: the last ones of the session under a profile that reaches to other sessions, and those of
+    other sessions that the search found. To fill the budget, all events of the session are taken.
+    """
+    found, recent = gathered.observations, gathered.recent_events.current_session
+    verdicts = choose_observations(
+        found, request.input, sent=request.sent_messages, time_ranges=gathered.time_ranges, takes_own=request.fill
+    )
+    taken = {f.memory_id for f in recent[: reach.events]} if reach.sessions else set[UUID]()
+    others = {f.memory_id for f in gathered.recall_result.memories} - {f.memory.memory_id for f in found if f.is_own}
+    undecided = {f.memory.memory_id for f in found if not f.memory.quarantined} & (taken | others)
+    return {i: verdict for i, verdict in verdicts.items() if verdict.is_chosen or i not in undecided}
 
 
 def _find_relation_evidence(

@@ -19,7 +19,7 @@ from newton.memory.search_types import RetrievedMemory
 # Layer of each kind.
 LAYER_BY_KIND: Mapping[str, str] = {
     "fact": "facts",
-    "passage": "facts",
+    "passage": "documents",
     "item": "facts",
     "procedure": "procedures",
     "decision": "decisions",
@@ -52,6 +52,7 @@ FEATURE_NAMES = (
     "success_rate",
     "depth",
     "timely",
+    "task",
     "age_h",
     "access_count",
     "probability",
@@ -62,6 +63,7 @@ NEUTRAL_FEATURES: Mapping[str, float] = {
     "salience": NEUTRAL_SHARE,
     "success_rate": NEUTRAL_SHARE,
     "timely": 0.0,
+    "task": 0.0,
     "age_h": 0.0,
     "access_count": 0.0,
     "probability": NEUTRAL_SHARE,
@@ -89,7 +91,8 @@ class QuerySignals:
     """Relations of memories to the input, as far as known. A missing value has no influence on scores.
 
     `keywords` are lower-case words of the input. `mentioned_ids` are memories that it names, `hops` the number of
-    relations from those to another memory. `timely_ids` are memories from the times that it asks for.
+    relations from those to another memory. `timely_ids` are memories from the times that it asks for, `task_ids` those
+    of the current task.
     `estimate_relevance` returns the probability that a memory is relevant.
     """
 
@@ -99,6 +102,7 @@ class QuerySignals:
     trials: Mapping[UUID, TrialCounts] = field(default_factory=dict[UUID, TrialCounts])
     hops: Mapping[UUID, int] = field(default_factory=dict[UUID, int])
     timely_ids: frozenset[UUID] = frozenset()
+    task_ids: frozenset[UUID] = frozenset()
     estimate_relevance: Callable[[RetrievedMemory], float] = lambda _: NEUTRAL_SHARE
 
 
@@ -135,7 +139,7 @@ def create_scorer(
     priorities = {kind: frame.priority(kind) for kind in LAYER_BY_KIND} if frame else {}
     clock, combine = _select_clock(profile.recency.clock), create_combiner(profile)
     boost, salience = _create_boost(profile.boosts, signals), _create_salience(profile.boosts, signals)
-    trials, hops, timely_ids = signals.trials, signals.hops, signals.timely_ids
+    trials, hops, timely_ids, task_ids = signals.trials, signals.hops, signals.timely_ids, signals.task_ids
     estimate_relevance = signals.estimate_relevance
 
     def score(found: RetrievedMemory) -> ScoredMemory:
@@ -154,6 +158,7 @@ def create_scorer(
             trials[found.memory_id].rate if trials and found.memory_id in trials else NEUTRAL_SHARE,
             1 / max(hops.get(found.memory_id, 1), 1) if hops else NEUTRAL_FACTOR,
             float(found.memory_id in timely_ids),
+            float(found.memory_id in task_ids),
             hours,
             float(found.uses),
             estimate_relevance(found),

@@ -6,16 +6,16 @@ from typing import NamedTuple
 from uuid import UUID
 
 from newton.cognition.assembly.assembler import (
-    AssemblyInput,
     AssemblyResult,
     compose,
-    find_exclusion_reason,
     select_focus,
     to_fill_candidate,
 )
+from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.deduplicator import Deduplicator
+from newton.cognition.assembly.exclusion_rules import find_exclusion_reason
 from newton.cognition.assembly.fill import FillPlacement
-from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate
+from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate, limit_new_passages
 from newton.cognition.scoring.score import ScoredMemory
 from newton.memory.search_types import RetrievedMemory
 
@@ -97,6 +97,7 @@ def _merge_candidates(
     deduplicator = Deduplicator(assembly_input.identity, [*focus, *(c.scored.found for c in known if c.detail)])
     best_first = sorted(new_memories, key=lambda s: (-s.score, s.found.memory_id))
     new = [_place_new_memory(s, assembly_input, focus_ids, deduplicator) for s in best_first]
+    new = limit_new_passages(new, known, assembly_input.artifact_selector.policy)
     return sorted([*new, *known], key=lambda c: (-c.score, c.memory_id))
 
 
@@ -146,9 +147,14 @@ class _EvictionState:
         """Yield (index, new placement): first for each item that can be shortened, then for each that can be evicted.
 
         Both are in ascending order of scores. Contradicting facts are one item, evicted with the fact that was placed.
+        Memories that a caller has put into the context stay.
         """
-        count = len(self.candidates)
-        indexes = [n for n in range(count - 1, -1, -1) if self.candidates[n].reason != SHOWN_TOGETHER]
+        kept = self.assembly_input.injected
+        indexes = [
+            n
+            for n in reversed(range(len(self.candidates)))
+            if self.candidates[n].reason != SHOWN_TOGETHER and self.candidates[n].memory_id not in kept
+        ]
         for index in indexes if shorten else ():
             item = self.candidates[index]
             tokens = to_fill_candidate(item.scored, self.assembly_input).micro_tokens

@@ -1,14 +1,14 @@
 """Context of each turn of a session: the current one is reused, updated or rebuilt."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from newton.clock import monotonic_ms
-from newton.cognition.assembly.assembler import AssemblyInput
+from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.fact_labels import count_label_tokens, label_facts
 from newton.cognition.bundles import bundle_store
 from newton.cognition.bundles.bundle import Bundle, ContextUpdate, RefreshMethod
@@ -17,9 +17,15 @@ from newton.cognition.content_words import extract_content_words, is_continuatio
 from newton.cognition.frames.selection import FrameChoice, keep_session_frame
 from newton.cognition.pipeline import ContextBuilder
 from newton.cognition.request import NO_FILTERS, ContextBuildRequest, SentMessages
+from newton.cognition.scoring.observation_choice import ObservationVerdict, choose_observations
 from newton.cognition.scoring.score import create_scorer
 from newton.cognition.session_context import staleness
-from newton.cognition.session_context.incremental_update import ContextAdditions, PreviousContext, update_context
+from newton.cognition.session_context.incremental_update import (
+    NEW_MEMORY_SCORE,
+    ContextAdditions,
+    PreviousContext,
+    update_context,
+)
 from newton.cognition.session_context.policy import (
     DECISION_FRAME,
     InputCoverage,
@@ -30,6 +36,7 @@ from newton.cognition.session_context.policy import (
 )
 from newton.cognition.session_context.staleness import MAX_ADDED_MEMORIES, MAX_NEW_MEMORIES, ContextChanges, NewMatches
 from newton.cognition.sources.gathered_data import SessionContextData
+from newton.cognition.sources.observations import FoundObservation
 from newton.cognition.sources.session_state import MAX_FOCUS_LINES, SessionState
 from newton.cognition.sources.signals import asks_for_times, find_asked_times
 from newton.concurrency import task_group
@@ -75,6 +82,8 @@ class _CurrentState:
     is_choice_due: bool
     coverage: InputCoverage
     new_matches: NewMatches
+    observations: Sequence[RetrievedMemory]
+    verdicts: Mapping[UUID, ObservationVerdict]
     lines: Sequence[RetrievedMemory]
     time_ranges: Sequence[TimeRange]
     now: datetime
@@ -134,6 +143,9 @@ class SessionContextService:
         min_cosine = builder.coverage_thresholds.min_cosine
         async with builder.db.transaction(request.agent_id) as tx:
             new_matches = await staleness.find_new_matches(tx, cached, cue, changes, min_cosine=min_cosine)
+        observed = await self._read_observations(request, cue, now=moment)
+        verdicts = choose_observations(observed, request.input, sent=request.sent_messages)
+        new_ids = {memory_id for memory_id, verdict in verdicts.items() if verdict.is_chosen} - _list_tried(cached)
         coverage = _compute_coverage(cached, request.input, new_matches)
         is_new_topic = find_coverage_gap(coverage, builder.coverage_thresholds) is not None
         session_frame = cached.bundle.frame_choice.frame
@@ -153,10 +165,21 @@ class SessionContextService:
             else keep_session_frame(suggested, session_frame, pending_frame=cached.topic.pending_frame),
             is_choice_due=is_choice_due,
             new_matches=new_matches,
+            observations=[one.memory for one in observed if one.memory.memory_id in new_ids],
+            verdicts={memory_id: verdicts[memory_id] for memory_id in new_ids},
             lines=_find_unsent_lines(cached, request.sent_messages, session_data.session_state),
             time_ranges=find_asked_times(request.input, now=moment),
             now=moment,
         )
+
+    async def _read_observations(
+        self, request: ContextBuildRequest, cue: RecallQuery, *, now: datetime
+    ) -> Sequence[FoundObservation]:
+        vectors = {} if cue.vector is None else {request.input: cue.vector}
+        sources = replace(self.builder.create_sources(), known_vectors=vectors)
+        if cue.vector is None:
+            sources = replace(sources, embedder=None)
+        return await sources.read_observations(request, now=now)
 
     async def _embed_input(self, request: ContextBuildRequest) -> "tuple[RecallQuery, Vector | None]":
         """Return the recall query for the input, and the vector for selecting its frame; None if not embedded."""
@@ -211,7 +234,8 @@ class SessionContextService:
         frame = get_frame(self.builder.frames, previous.frame_choice.frame)
         inputs = self._update_assembly_input(cached, request, state)
         score = create_scorer(frame=frame, profile=previous.profile, now=self.builder.clock.now())
-        additions = ContextAdditions(state.lines, [score(found) for found in state.new_matches.additions])
+        memories = {found.memory_id: found for found in (*state.new_matches.additions, *state.observations)}
+        additions = ContextAdditions(state.lines, [score(found) for found in memories.values()])
         updated = update_context(PreviousContext(previous.candidates, previous.focus), inputs, additions)
         if updated is None:
             reason = f"the sections that are always included exceed the budget of {request.tokens:,} tokens"
@@ -256,6 +280,7 @@ class SessionContextService:
         return replace(
             previous,
             fact_labels={**previous.fact_labels, **new_labels},
+            observations={**previous.observations, **state.verdicts},
             input=request.input,
             focus=focus,
             sent_messages=request.sent_messages,
@@ -273,6 +298,12 @@ def _find_unsent_lines(
     return [f for f in session_state.focus if (f.position or 0) >= first and f.memory_id not in cached.shown_memories]
 
 
+def _list_tried(cached: CachedContext) -> Set[UUID]:
+    """Return the memories that are in the context, or were added to it and then evicted or rejected as duplicates."""
+    added = {c.memory_id for c in cached.bundle.candidates if c.score >= NEW_MEMORY_SCORE}
+    return added | cached.shown_memories.keys()
+
+
 def _create_refresh_input(cached: CachedContext, request: ContextBuildRequest, state: _CurrentState) -> RefreshInput:
     return RefreshInput(
         frame=state.frame_choice.frame,
@@ -284,10 +315,10 @@ def _create_refresh_input(cached: CachedContext, request: ContextBuildRequest, s
         used_tokens=cached.bundle.tokens,
         stale_reasons=[
             *state.changes.stale_reasons,
-            *_list_changed_sections(cached.session_data, state.session_data),
+            *staleness.list_changed_sections(cached.session_data, state.session_data),
             *_list_outdated_labels(cached.bundle, state),
         ],
-        added_count=len(state.lines) + len(state.new_matches.additions),
+        added_count=len(state.lines) + len(state.new_matches.additions) + len(state.observations),
         overflow_reason=_find_overflow_reason(cached, request, state),
     )
 
@@ -313,19 +344,6 @@ def _append_input(topic: TopicInputs, request: ContextBuildRequest, state: _Curr
     return topic.append(request.input, state.cue.vector, pending_frame=suggested)
 
 
-def _list_changed_sections(before: SessionContextData, now: SessionContextData) -> list[str]:
-    """Return a text for each changed section, of those that need no search, such as the identity."""
-    old, new = before.session_state, now.session_state
-    pairs = {
-        "identity": (before.always_on.identity, now.always_on.identity),
-        "censors": (before.always_on.censors, now.always_on.censors),
-        "calibration note": (old.calibration_note, new.calibration_note),
-        "tasks": (before.task_stack, now.task_stack),
-        "open decisions": (_index_texts(old.open_decisions), _index_texts(new.open_decisions)),
-    }
-    return [f"the {name} changed" for name, (was, is_now) in pairs.items() if was != is_now]
-
-
 def _list_outdated_labels(bundle: Bundle, state: _CurrentState) -> list[str]:
     """Return why labels of facts are out of date. Labels depend on the day and on contradicting facts."""
     has_facts = any(c.kind == "fact" for c in bundle.items)
@@ -333,10 +351,6 @@ def _list_outdated_labels(bundle: Bundle, state: _CurrentState) -> list[str]:
     reasons = ["the labels of its facts were made on another day"] if has_facts and not is_same_day else []
     is_contested = any(found.contradicted_ids for found in state.new_matches.memories)
     return [*reasons, "a new fact contradicts another one"] if is_contested else reasons
-
-
-def _index_texts(memories: Sequence[RetrievedMemory]) -> Mapping[UUID, str]:
-    return {found.memory_id: found.summary for found in memories}
 
 
 def _find_overflow_reason(cached: CachedContext, request: ContextBuildRequest, state: _CurrentState) -> str | None:

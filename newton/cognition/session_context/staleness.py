@@ -6,6 +6,7 @@ from uuid import UUID
 
 from newton.cognition.bundles.cache import CachedContext
 from newton.cognition.session_context.incremental_update import NEW_MEMORY_SCORE
+from newton.cognition.sources.gathered_data import SessionContextData
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.heart import procedures
@@ -20,6 +21,7 @@ MAX_NEW_MEMORIES = 200  # with more new memories a full search is cheaper
 MAX_ADDED_MEMORIES = 10
 MAX_MISSING = 3  # memories nearest to the input that are added, when the context lacks them
 MIN_MISSING_COSINE = 0.3  # a memory less close to the input says nothing of it
+MIN_GAIN = 0.1  # by which a memory that the context left out must be nearer to this input than to that of the context
 CLOCK_SLACK_MS = 10_000  # ids precede their commit, and clocks differ
 
 
@@ -141,8 +143,10 @@ async def find_new_matches(
 async def _find_missing(tx: Tx, cached: CachedContext, vectors: Mapping[str, Any]) -> Sequence[RetrievedMemory]:
     """Return the memories nearest to the input that are not in the context, nearest first.
 
-    Memories that were added before, and then evicted or rejected as duplicates, are not returned again.
+    Memories that were added before, and then evicted or rejected as duplicates, are not returned again; those that the
+    context left out are, if they are nearer to this input.
     """
+    left_out = {c.memory_id: c.scored.found.similarity + MIN_GAIN for c in cached.bundle.candidates if not c.detail}
     added = [c.memory_id for c in cached.bundle.candidates if c.score >= NEW_MEMORY_SCORE]
     rows = await SQL["find_nearest"].fetch_all(
         tx,
@@ -153,7 +157,7 @@ async def _find_missing(tx: Tx, cached: CachedContext, vectors: Mapping[str, Any
         max_rows=MAX_MISSING,
     )
     found = await _load_memories(tx, cached, {row["memory_id"]: row["cosine"] for row in rows})
-    return [memory for memory in found if not memory.is_only_question]
+    return [m for m in found if not m.is_only_question and m.similarity >= left_out.get(m.memory_id, 0.0)]
 
 
 async def _load_memories(tx: Tx, cached: CachedContext, cosines: Mapping[UUID, float]) -> Sequence[RetrievedMemory]:
@@ -162,3 +166,22 @@ async def _load_memories(tx: Tx, cached: CachedContext, cosines: Mapping[UUID, f
         return ()
     found = await fetch_memories(tx, list(cosines), agent_id=cached.bundle.agent_id, moment=None)
     return [f._replace(similarity=cosines[f.memory_id], relevance=max(cosines[f.memory_id], 0.0)) for f in found]
+
+
+def list_changed_sections(before: SessionContextData, now: SessionContextData) -> list[str]:
+    """Return a text for each changed section, of those that need no search, such as the identity."""
+    old, new = before.session_state, now.session_state
+    pairs = {
+        "identity": (before.always_on.identity, now.always_on.identity),
+        "censors": (before.always_on.censors, now.always_on.censors),
+        "calibration note": (old.calibration_note, new.calibration_note),
+        "tasks": (before.task_stack, now.task_stack),
+        "injections": (old.injections, new.injections),
+        "brief of the session": (old.brief, new.brief),
+        "open decisions": (_index_texts(old.open_decisions), _index_texts(new.open_decisions)),
+    }
+    return [f"the {name} changed" for name, (was, is_now) in pairs.items() if was != is_now]
+
+
+def _index_texts(memories: Sequence[RetrievedMemory]) -> Mapping[UUID, str]:
+    return {found.memory_id: found.summary for found in memories}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from newton.cognition.request import ContextFilters
+from newton.cognition.sources.task_memories import list_task_memories
 from newton.db.pool import Tx
 from newton.db.queries import load
 
@@ -18,8 +19,10 @@ async def find_hidden_ids(tx: Tx, filters: ContextFilters, *, agent_id: UUID) ->
 
     The filter by kind is not applied here: excluded kinds are not searched at all.
     """
-    if not (filters.since or filters.until or filters.event_types or filters.entity_types):
+    task = filters.task
+    if not (filters.since or filters.until or filters.event_types or filters.entity_types or task):
         return sorted(filters.exclude)
+    task_memories = await list_task_memories(tx, task, agent_id=agent_id) if task else None
     rows = await SQL["list_filtered_out"].fetch_all(
         tx,
         agent_id=agent_id,
@@ -27,5 +30,9 @@ async def find_hidden_ids(tx: Tx, filters: ContextFilters, *, agent_id: UUID) ->
         until=filters.until,
         event_types=sorted(filters.event_types),
         entity_types=sorted(filters.entity_types),
+        task_session=task and task.session_id,
+        task_firsts=task and [span.first for span in task.spans],
+        task_lasts=task and [span.last for span in task.spans],
+        task_memories=None if task_memories is None else list(task_memories),
     )
     return sorted(filters.exclude | {row["memory_id"] for row in rows})

@@ -1,4 +1,5 @@
--- name: list_filtered_out(agent_id, since, until, event_types, entity_types)
+-- name: list_filtered_out(agent_id, since, until, event_types, entity_types, task_session, task_firsts, task_lasts, task_memories)
+-- Without a task, the last four parameters are null.
 select memory_id
 from memory.memories
 where agent_id = $1 and (occurred_at < $2 or occurred_at >= $3) and kind not in ('entity', 'relation', 'procedure', 'censor')
@@ -18,4 +19,19 @@ where agent_id = $1 and cardinality($4::text[]) > 0 and type <> all($4::text[])
 union
 select memory_id
 from heart.entities
-where agent_id = $1 and cardinality($5::text[]) > 0 and type <> all($5::text[]);
+where agent_id = $1 and cardinality($5::text[]) > 0 and type <> all($5::text[])
+union
+select memory_id
+from memory.memories
+where
+    agent_id = $1
+    and $6::uuid is not null
+    and kind not in ('entity', 'relation', 'procedure', 'censor')
+    and not (
+        kind = 'exchange'
+        and thread_id = $6
+        and exists (
+            select from unnest($7::integer[], $8::integer[]) as r (first, last) where position between r.first and r.last
+        )
+    )
+    and memory_id <> all($9::uuid[]);

@@ -10,11 +10,15 @@ from newton.cognition.request import NO_FILTERS, ContextBuildRequest
 from newton.cognition.sources import filters
 from newton.cognition.sources.gathered_data import (
     NO_ARTIFACTS,
+    NO_TASK,
     AlwaysOn,
     GatheredSources,
     InputMatches,
     SessionContextData,
+    TaskData,
 )
+from newton.cognition.sources.observations import FoundObservation, ObservationSource
+from newton.cognition.sources.search_limits import compute_search_limits
 from newton.cognition.sources.session_artifacts import (
     DEFAULT_ARTIFACT_POLICY,
     ArtifactPolicy,
@@ -30,12 +34,12 @@ from newton.cognition.sources.signals import (
     classify_intent,
     find_asked_times,
 )
+from newton.cognition.sources.task_memories import list_task_memories, load_task_scope
 from newton.cognition.sources.web import WebSource
 from newton.concurrency import task_group, with_timeout
 from newton.content.profiles import GatherOptions
 from newton.db.pool import Database, Tx
 from newton.dialogue import tasks
-from newton.dialogue.task_tree import EMPTY_STACK, TaskStack
 from newton.errors import ProviderError
 from newton.heart import censors, procedures
 from newton.heart.entities import entity_lookup
@@ -48,7 +52,7 @@ from newton.heart.procedure_matching import match_triggers
 from newton.heart.statements.greetings import strip_greeting
 from newton.ids import derive_model_id
 from newton.memory.memory import Kind
-from newton.memory.ranking import DEFAULT_WEIGHTS, TIME_FIRST, RankingWeights
+from newton.memory.ranking import DEFAULT_WEIGHTS, TIME_FIRST, PreferredMemories, RankingWeights
 from newton.memory.recall import fetch_memories, recall
 from newton.memory.search_types import MemorySearch, RecallQuery, RecallResult, RetrievedMemory, SearchLimits
 from newton.memory.time_expressions import TimeRange
@@ -58,18 +62,6 @@ if TYPE_CHECKING:
 
     from newton.providers.embedding import Embedder, Vector
 
-DEFAULT_SEARCH_LIMITS: Mapping[Kind, SearchLimits] = {
-    "fact": SearchLimits(searched=30, kept=30),
-    "episode": SearchLimits(searched=10, kept=10),
-    "procedure": SearchLimits(searched=10, kept=10),
-    "passage": SearchLimits(searched=20, kept=20),
-    "item": SearchLimits(searched=20, kept=20),
-    "event": SearchLimits(searched=10, kept=10),
-    "decision": SearchLimits(searched=20, kept=20),
-}
-EXCHANGES_SEARCHED = 200  # results by vector, and as many by words; adjacent messages of the best are added
-TOKENS_PER_EXCHANGE = 28  # a low estimate, so that the results more than fill the context
-MIN_EXCHANGES, MAX_EXCHANGES = 40, 300
 MAX_TRIGGERED_PROCEDURES = 10
 
 T = TypeVar("T")
@@ -145,30 +137,33 @@ class ContextSources:
             def start(name: str, source: Awaitable[T], default: T) -> "Task[T]":
                 return group.create_task(reader.read_or_default(name, source, default=default))
 
-            stack = group.create_task(self._read_task_stack(request, reader))
+            task = group.create_task(self._read_task(request, reader))
             session_data = group.create_task(self._read_data_without_tasks(request, now=source_request.now))
-            recall_result = start("memories", self._recall(source_request, stack), no_memories)
+            recall_result = start("memories", self._recall(source_request, task), no_memories)
             matches = start("entities and procedures", self._read(source_request, _read_input_matches), InputMatches())
             events = (
                 start("events", self._read(source_request, _read_recent_events), RecentEvents())
                 if request.session_id
                 else None
             )
-            core = start("input embedding", self._embed_core_after_tasks(request, stack), None)
+            core = start("input embedding", self._embed_core_after_tasks(request, task), None)
             artifacts = start("session artifacts", self._read_artifacts(source_request), NO_ARTIFACTS)
+            observations = start("tool results", self._find_observations(source_request), ())
         missing = {**recall_result.result().missing, **reader.missing, **session_data.result().missing}
         gathered = GatheredSources(
             recall_result=recall_result.result(),
-            session_data=replace(session_data.result(), task_stack=stack.result()),
+            session_data=replace(session_data.result(), task_stack=task.result().stack),
+            task=task.result(),
             core_vector=core.result(),
             input_matches=matches.result(),
             recent_events=events.result() if events else RecentEvents(),
             artifacts=artifacts.result(),
+            observations=observations.result(),
             filters=request.filters,
             time_ranges=source_request.time_ranges,
             missing=missing,
         )
-        return await self._add_triggered_procedures(gathered, source_request, reader)
+        return await self._add_unsearched(gathered, source_request, reader)
 
     async def _search_the_web(self, source_request: SourceRequest, reader: _SourceReader) -> None:
         request, now = source_request.request, source_request.now
@@ -187,14 +182,34 @@ class ContextSources:
         )
         return await source.read(source_request.request, source_request.hidden_ids)
 
+    async def read_observations(self, request: ContextBuildRequest, *, now: datetime) -> Sequence[FoundObservation]:
+        """Read the events of the session, and those of others that match the input; none if this takes too long."""
+        source_request = SourceRequest(
+            request=request,
+            reach=GatherOptions(),
+            hidden_ids=await self._find_hidden_ids(request),
+            now=now,
+            time_ranges=find_asked_times(request.input, now=now),
+        )
+        embedder = CachingEmbedder(self.embedder, self.known_vectors) if self.embedder else None
+        finding = replace(self, embedder=embedder)._find_observations(source_request)
+        return await _SourceReader(self.timeout_seconds).read_or_default("tool results", finding, default=())
+
+    async def _find_observations(self, source_request: SourceRequest) -> Sequence[FoundObservation]:
+        request = source_request.request
+        if not request.filters.allows_kind("event"):
+            return ()
+        source = ObservationSource(db=self.db, embedder=self.embedder, timeout_seconds=self.timeout_seconds / 2)
+        return await source.read(request, source_request.hidden_ids, source_request.time_ranges)
+
     async def read_session_data(self, request: ContextBuildRequest, *, now: datetime) -> SessionContextData:
         """Read the data that needs no search: identity, censors, session state and task stack."""
         reader = _SourceReader(self.timeout_seconds)
         async with task_group() as group:
-            stack = group.create_task(self._read_task_stack(request, reader))
+            task = group.create_task(self._read_task(request, reader, with_memories=False))
             reading = group.create_task(self._read_data_without_tasks(request, now=now))
         data = reading.result()
-        return replace(data, task_stack=stack.result(), missing={**data.missing, **reader.missing})
+        return replace(data, task_stack=task.result().stack, missing={**data.missing, **reader.missing})
 
     async def _read_data_without_tasks(self, request: ContextBuildRequest, *, now: datetime) -> SessionContextData:
         source_request = SourceRequest(
@@ -222,22 +237,30 @@ class ContextSources:
         async with self.db.transaction(request.agent_id) as tx:
             return [*input_ids, *await filters.find_hidden_ids(tx, request.filters, agent_id=request.agent_id)]
 
-    async def _read_task_stack(self, request: ContextBuildRequest, reader: _SourceReader) -> TaskStack:
-        """Read the task stack, with half of the timeout, because the search waits for it."""
+    async def _read_task(
+        self, request: ContextBuildRequest, reader: _SourceReader, *, with_memories: bool = True
+    ) -> TaskData:
+        """Read the tasks of the session, with half of the timeout, because the search waits for them."""
         if request.session_id is None:
-            return EMPTY_STACK
+            return NO_TASK
         half_time = _SourceReader(self.timeout_seconds / 2, reader.missing)
-        stack = self._load_task_stack(request, request.session_id)
-        return await half_time.read_or_default("tasks", stack, default=EMPTY_STACK)
+        task = self._load_task(request, request.session_id, with_memories=with_memories)
+        return await half_time.read_or_default("tasks", task, default=NO_TASK)
 
-    async def _load_task_stack(self, request: ContextBuildRequest, session_id: UUID) -> TaskStack:
-        async with self.db.transaction(request.agent_id) as tx:
-            tree = await tasks.load_tree(tx, agent_id=request.agent_id, session_id=session_id, moment=request.as_of)
-            return tree.stack
+    async def _load_task(self, request: ContextBuildRequest, session_id: UUID, *, with_memories: bool) -> TaskData:
+        agent_id = request.agent_id
+        async with self.db.transaction(agent_id) as tx:
+            tree = await tasks.load_tree(tx, agent_id=agent_id, session_id=session_id, moment=request.as_of)
+            if tree.current is None or not with_memories:
+                return TaskData(tree.stack)
+            key = {"agent_id": agent_id, "session_id": session_id}
+            scope = await load_task_scope(tx, tree.current, tree, **key, moment=request.as_of)
+            return TaskData(tree.stack, scope, await list_task_memories(tx, scope, agent_id=agent_id))
 
-    async def _recall(self, source_request: SourceRequest, stack_task: "Task[TaskStack]") -> RecallResult:
-        """Search memory for the input, together with the goal of the current task."""
-        request, current = source_request.request, (await stack_task).current
+    async def _recall(self, source_request: SourceRequest, reading_task: "Task[TaskData]") -> RecallResult:
+        """Search memory for the input, together with the goal of the current task, whose memories rank higher."""
+        request, task = source_request.request, await reading_task
+        current = task.stack.current
         search = MemorySearch(
             db=self.db,
             agent_id=request.agent_id,
@@ -245,7 +268,11 @@ class ContextSources:
             moment=request.as_of,
             excluded_ids=source_request.hidden_ids,
             time_ranges=source_request.time_ranges if self.ranking_weights.time_range else (),
-            preferred_threads=frozenset(request.related_sessions),
+            preferred=PreferredMemories(
+                threads=frozenset(request.related_sessions),
+                ranges=task.scope.message_ranges if task.scope else (),
+                ids=task.memory_ids,
+            ),
             timeout_seconds=self.timeout_seconds / 2,
             weights=_select_ranking_weights(self.ranking_weights, source_request),
         )
@@ -254,14 +281,14 @@ class ContextSources:
         return replace(result, memories=demote_other_subjects(request.input, result.memories))
 
     async def _embed_core_after_tasks(
-        self, request: ContextBuildRequest, stack_task: "Task[TaskStack]"
+        self, request: ContextBuildRequest, reading_task: "Task[TaskData]"
     ) -> "Vector | None":
         """Embed the input without its greeting, for the selection of a frame.
 
         If the session has a task, this is needed even without a greeting: the text that is embedded for the search then
         contains the task's goal too.
         """
-        return await self.embed_core(request, always=bool((await stack_task).path))
+        return await self.embed_core(request, always=bool((await reading_task).stack.path))
 
     async def embed_core(self, request: ContextBuildRequest, *, always: bool = False) -> "Vector | None":
         """Return the vector of the input without its greeting, for the selection of a frame.
@@ -286,22 +313,33 @@ class ContextSources:
         async with self.db.transaction(source_request.request.agent_id) as tx:
             return await source(tx, source_request)
 
-    async def _add_triggered_procedures(
+    async def _add_unsearched(
         self, gathered: GatheredSources, source_request: SourceRequest, reader: _SourceReader
     ) -> GatheredSources:
-        """Add the procedures that the input triggers and the search did not find."""
+        """Add the procedures that the input triggers and the memories injected into the session, unless the search
+        found them.
+        """
         request, matches = source_request.request, gathered.input_matches
         known_ids = {found.memory_id for found in gathered.recall_result.memories} | set(source_request.hidden_ids)
         triggered = match_triggers(matches.procedure_triggers, request.input, types=matches.entity_matches.entity_types)
         new_ids = [p.memory_id for p in triggered[:MAX_TRIGGERED_PROCEDURES] if p.memory_id not in known_ids]
-        if not new_ids:
+        injected_ids = {one.memory_id for one in gathered.session_state.injections if one.memory_id} - known_ids
+        if not new_ids and not injected_ids:
             return gathered
 
         async def read(tx: Tx, _: SourceRequest) -> Sequence[RetrievedMemory]:
-            return await fetch_memories(tx, new_ids, agent_id=request.agent_id, moment=request.as_of)
+            ids = [*sorted(injected_ids), *(one for one in new_ids if one not in injected_ids)]
+            return await fetch_memories(tx, ids, agent_id=request.agent_id, moment=request.as_of)
 
-        found = await reader.read_or_default("procedures", self._read(source_request, read), default=())
-        return replace(gathered, procedures=found, missing={**gathered.missing, **reader.missing})
+        found = await reader.read_or_default(
+            "triggered or injected memories", self._read(source_request, read), default=()
+        )
+        return replace(
+            gathered,
+            procedures=[one for one in found if one.memory_id not in injected_ids],
+            injected=[one for one in found if one.memory_id in injected_ids],
+            missing={**gathered.missing, **reader.missing},
+        )
 
 
 def _select_ranking_weights(default: RankingWeights, source_request: SourceRequest) -> RankingWeights:
@@ -353,12 +391,3 @@ async def _read_recent_events(tx: Tx, source_request: SourceRequest) -> RecentEv
 
 async def _read_session_state(tx: Tx, source_request: SourceRequest) -> SessionState:
     return await read_session_state(tx, source_request.request, now=source_request.now)
-
-
-def compute_search_limits(tokens: int) -> dict[Kind, SearchLimits]:
-    """Return the search limits of each kind.
-
-    The number of messages depends on the token budget, because each result takes time.
-    """
-    exchanges = min(max(tokens // TOKENS_PER_EXCHANGE, MIN_EXCHANGES), MAX_EXCHANGES)
-    return {"exchange": SearchLimits(EXCHANGES_SEARCHED, exchanges), **DEFAULT_SEARCH_LIMITS}

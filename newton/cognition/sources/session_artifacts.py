@@ -21,10 +21,12 @@ LineRange = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArtifactPolicy:
-    """The rules for selecting artifacts of a session.
+    """The rules for selecting artifacts of a session, and passages of documents.
 
     The search returns the larger of `top_k` and `rerank_candidates` artifacts. With `rerank_candidates=0`, they are
-    ranked by cosine similarity only, not also by word overlap. `max_tokens` includes the heading of the section.
+    ranked by cosine similarity only, not also by word overlap. `max_selected` limits the artifacts of a context, and
+    its passages. `max_tokens` is the total of the artifacts and `max_passage_tokens` that of the passages, each with
+    the heading of the section.
     """
 
     top_k: int = 5
@@ -32,6 +34,7 @@ class ArtifactPolicy:
     rerank_candidates: int = 20
     max_selected: int = 3
     max_tokens: int = 800
+    max_passage_tokens: int = 1_000
 
     @property
     def candidate_count(self) -> int:

@@ -10,6 +10,10 @@ from newton.brain.calibration.snapshots import CalibrationNote
 from newton.cognition.request import ContextBuildRequest, ContextFilters
 from newton.db.pool import Tx
 from newton.db.queries import load
+from newton.dialogue import context_injections
+from newton.dialogue.brief import brief_store
+from newton.dialogue.brief.brief_items import BriefItem
+from newton.dialogue.context_injections import ContextInjection
 from newton.memory.recall import fetch_pending_decisions, fetch_pending_decisions_as_of, fetch_preceding
 from newton.memory.search_types import RetrievedMemory
 
@@ -25,13 +29,17 @@ MAX_OPEN_DECISIONS = 3
 class SessionState:
     """The last frame of a session, its messages that are not sent (latest first), and decisions that await an outcome.
 
+    `brief` are the open items of its brief whose messages are not sent.
     `calibration_note` says how well the stated confidence of decisions matched their outcomes; None without one.
+    `injections` are memories and texts that a caller has put into the context of the session.
     """
 
     frame: str | None = None
     focus: Sequence[RetrievedMemory] = ()
     open_decisions: Sequence[RetrievedMemory] = ()
+    brief: Sequence[BriefItem] = ()
     calibration_note: CalibrationNote | None = None
+    injections: Sequence[ContextInjection] = ()
 
     def apply_filters(self, filters: ContextFilters) -> "SessionState":
         """Return the state without the messages and decisions that the filters exclude."""
@@ -51,7 +59,13 @@ async def read_session_state(tx: Tx, request: ContextBuildRequest, *, now: datet
         else None,
         focus=await _read_focus(tx, request),
         open_decisions=await _read_open_decisions(tx, request, since=now - OPEN_DECISION_AGE),
+        brief=await _read_brief(tx, request),
         calibration_note=await snapshots.read_note(tx, agent_id=agent_id, moment=request.as_of),
+        injections=await context_injections.list_injections(
+            tx, agent_id=agent_id, session_id=session_id, moment=request.as_of
+        )
+        if session_id
+        else (),
     )
 
 
@@ -61,6 +75,20 @@ async def _read_open_decisions(tx: Tx, request: ContextBuildRequest, *, since: d
     return await fetch_pending_decisions_as_of(
         tx, agent_id=request.agent_id, since=since, moment=request.as_of, limit=MAX_OPEN_DECISIONS
     )
+
+
+async def _read_brief(tx: Tx, request: ContextBuildRequest) -> Sequence[BriefItem]:
+    if request.session_id is None:
+        return ()
+    items = await brief_store.list_items(
+        tx, agent_id=request.agent_id, session_id=request.session_id, moment=request.as_of, only_open=True
+    )
+    sent = request.sent_messages
+    return [
+        item
+        for item in items
+        if sent is None or item.memory_id is None or not sent.covers(item.position, item.position)
+    ]
 
 
 async def _read_focus(tx: Tx, request: ContextBuildRequest) -> Sequence[RetrievedMemory]:

@@ -10,6 +10,7 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue import log
+from newton.dialogue.compaction.adaptation import StrategyFeedback
 from newton.dialogue.view import CompactionEntry
 from newton.errors import NotFoundError
 from newton.ids import new_id
@@ -19,7 +20,7 @@ SQL = load("newton.dialogue.compaction", "entry_store.sql")
 
 
 class CompactionRun(NamedTuple):
-    """A run of a strategy: its duration, and the tokens of the view before and after.
+    """A run of a strategy: its duration, the tokens of the view before and after, and those that a model used.
 
     `error` is None if it succeeded.
     """
@@ -29,20 +30,30 @@ class CompactionRun(NamedTuple):
     duration_ms: float
     tokens_before: int
     tokens_after: int
+    tokens_spent: int = 0
     error: str | None = None
 
 
 class CompactionStats(NamedTuple):
-    """Statistics on the runs of one strategy: counts, tokens saved, and durations in milliseconds."""
+    """Statistics on the runs of one strategy: counts, tokens saved and spent, and durations in milliseconds.
+
+    Of its `entries`, `restored` were undone by a person, and of `reread` a message was read in full again. `factor` is
+    by how much the strategy waits longer because of such cuts.
+    """
 
     strategy: str
     runs: int
     failed: int
     saved: int
+    spent: int
     mean_ms: float
     most_ms: float
     sessions: int
     last_at: datetime
+    entries: int
+    restored: int
+    reread: int
+    factor: float = 1.0
 
 
 class EntryStatus(NamedTuple):
@@ -111,7 +122,22 @@ async def record_run(tx: Tx, run: CompactionRun, *, agent_id: UUID, session_id: 
 async def list_run_stats(tx: Tx, *, agent_id: UUID, session_id: UUID | None) -> list[CompactionStats]:
     """Return the statistics of runs by strategy, for all sessions if `session_id` is None."""
     rows = await SQL["summarize_runs"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
-    return [CompactionStats(*row) for row in rows]
+    factors = {one.strategy: one.factor for one in await list_feedback(tx, agent_id=agent_id)}
+    return [CompactionStats(*row, factor=factors.get(row["strategy"], 1.0)) for row in rows]
+
+
+async def list_feedback(tx: Tx, *, agent_id: UUID) -> list[StrategyFeedback]:
+    """Return what is known of each strategy from all sessions of an agent."""
+    rows = await SQL["list_feedback"].fetch_all(tx, agent_id=agent_id)
+    return [StrategyFeedback(**dict(row)) for row in rows]
+
+
+async def record_rereads(tx: Tx, memory_ids: Sequence[UUID], *, ctx: WriteContext) -> None:
+    """Record that messages were read in full, for the compaction entries that replace them."""
+    if memory_ids:
+        await SQL["record_rereads"].execute(
+            tx, agent_id=ctx.agent_id, memory_ids=list(memory_ids), now=ctx.now, origin=ctx.origin
+        )
 
 
 def _to_row(entry: CompactionEntry) -> Mapping[str, object]:

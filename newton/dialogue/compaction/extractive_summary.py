@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from newton.dialogue import sentence_cues
+from newton.dialogue.brief.item_changes import is_reported_done
+from newton.dialogue.compaction.item_importance import rank_items
 from newton.dialogue.compaction.summary_sections import HEADINGS, ITEMS_PER_ROUND, SECTIONS, SummaryPart
 from newton.dialogue.sentence_cues import ERROR_PATTERN, MAX_NAME_CHARS, MAX_SENTENCE_CHARS, CueKind
 from newton.dialogue.view import EntryKind, ViewMessage
@@ -12,12 +14,13 @@ from newton.memory.memory import TokenCounter
 from newton.memory.representations import one_line
 from newton.providers.chat import ToolCall
 
-RULES_VERSION = "extract/2"  # of the rules of extraction; stored with each entry
+RULES_VERSION = "extract/3"  # of the rules of extraction; stored with each entry
 
 _PART_BY_HEADING: Mapping[str, SummaryPart] = {
     **{name: part for sections in SECTIONS.values() for part, name in sections.items()},
     "Strategy": "decided",
     "Operations": "did",
+    "Task": "worked",  # the line that replaces the messages of an ended task
 }
 MAX_ITEM_CHARS = 220
 MAX_ERROR_CHARS = 400  # errors are kept whole or left out
@@ -66,6 +69,15 @@ class BlockSummary:
         if text:
             self.parts.setdefault(part, {})[text] = None
 
+    def remove(self, part: SummaryPart, text: str) -> None:
+        self.parts.get(part, {}).pop(text, None)
+
+    def close_open_items(self, sentence: str) -> None:
+        """Remove the open items that a later sentence reports as done."""
+        for text in self.items("open"):
+            if is_reported_done(sentence, text):
+                self.remove("open", text)
+
     def items(self, part: SummaryPart) -> list[str]:
         return list(self.parts.get(part, ()))
 
@@ -87,7 +99,7 @@ def render_summary(
     sections = SECTIONS["goals" if kind == "merged" else kind]
     head = HEADINGS[kind]
     left = max_tokens - count_tokens(head + "\n")
-    kept = _select_items(summary, sections, max_tokens=left, count_tokens=count_tokens, latest=kind == "merged")
+    kept = _select_items(summary, sections, max_tokens=left, count_tokens=count_tokens, is_merge=kind == "merged")
     lines = [head]
     for part, name in sections.items():
         if kept.get(part):
@@ -204,6 +216,7 @@ def parse_summary(text: str) -> Iterator[tuple[SummaryPart, str]]:
 def _add_message(summary: BlockSummary, item: ViewMessage) -> None:
     if item.kind not in ("line", "mask"):
         for part, text in parse_summary(item.text):
+            summary.close_open_items(text)
             summary.add(part, text)
         return
     for call in item.calls:
@@ -224,6 +237,7 @@ def _add_dialogue(summary: BlockSummary, item: ViewMessage) -> None:
     if is_user and sentences:
         summary.add("asked", sentences[0])
     for sentence in sentences:
+        summary.close_open_items(sentence)
         part = _classify(sentence)
         if is_user and sentence_cues.is_request(sentence) and part not in ("decided", "rule", "open"):
             part = "asked"
@@ -339,16 +353,20 @@ def _select_items(
     *,
     max_tokens: int,
     count_tokens: TokenCounter,
-    latest: bool,
+    is_merge: bool,
 ) -> Mapping[SummaryPart, Sequence[str]]:
     """Return the items that fit, by part, in their original order.
 
-    The first items of a part are preferred, with `latest` the last ones; of paths, the most nested ones.
+    The first items of a part are preferred, of a merge the most important ones; of paths, the most nested ones. A name
+    that stands in another item is not listed again.
     """
     items: dict[SummaryPart, list[str]] = {part: summary.items(part) for part in ITEMS_PER_ROUND if part in sections}
-    if not latest and "thing" in items:
+    if not is_merge and "thing" in items:
         items["thing"] = sorted(items["thing"], key=_path_depth, reverse=True)[:MAX_PATHS]
-    waiting: dict[SummaryPart, list[str]] = {part: texts[::-1] if latest else texts[:] for part, texts in items.items()}
+    waiting: dict[SummaryPart, list[str]] = rank_items(items) if is_merge else {p: t[:] for p, t in items.items()}
     selection = _ItemSelection(waiting=waiting, sections=sections, tokens_left=max_tokens, count_tokens=count_tokens)
     selection.take_all()
-    return {part: [text for text in items[part] if text in set(kept)] for part, kept in selection.selected.items()}
+    kept = {part: [text for text in items[part] if text in set(chosen)] for part, chosen in selection.selected.items()}
+    # not in operations and status, because a summary of summaries leaves these out
+    texts = [text for part, chosen in kept.items() if part not in ("thing", "did", "state") for text in chosen]
+    return {**kept, "thing": [name for name in kept.get("thing", ()) if not any(name in text for text in texts)]}

@@ -6,13 +6,14 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from newton.dialogue.brief.brief_items import BriefKind
 from newton.dialogue.compaction.extractive_summary import render_message, truncate_middle
 from newton.dialogue.compaction.summary_sections import SECTIONS, SummaryPart
 from newton.dialogue.compaction.view_budget import equal_share
 from newton.dialogue.view import EntryKind, ViewMessage
 from newton.memory.memory import TokenCounter
 
-PROMPT_VERSION = "summary/2"  # of the prompt; stored with each entry
+PROMPT_VERSION = "summary/3"  # of the prompt; stored with each entry
 MIN_MESSAGE_TOKENS = 60  # with less for each message, those in the middle are left out
 MAX_LINES = 1_000  # of the beginning and of the end of a message
 OMITTED_NOTE = "[{many} messages in the middle are left out]"
@@ -23,8 +24,20 @@ ItemList = Annotated[list[ItemText], Field(default=[], max_length=40)]
 PROMPT = (resources.files("newton.dialogue") / "compaction" / "llm_summary.md").read_text(encoding="utf-8")
 
 
+class BriefProposal(BaseModel):
+    """A goal, deadline, rule, limit or open item that the user stated, as a quotation of the user's words."""
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: BriefKind
+    quote: ItemText
+
+
 class SummaryOutput(BaseModel):
-    """The model's summary, a list of items per part. Code, not the model, sets the range of messages that it covers."""
+    """The model's summary, a list of items per part. Code, not the model, sets the range of messages that it covers.
+
+    `brief` are proposals for the brief of the session; code verifies their quotations.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -38,6 +51,7 @@ class SummaryOutput(BaseModel):
     thing: ItemList = []
     open: ItemList = []
     state: ItemList = []
+    brief: Annotated[list[BriefProposal], Field(default=[], max_length=20)] = []
 
     def items(self, part: SummaryPart) -> list[str]:
         return getattr(self, part)

@@ -64,6 +64,10 @@ EVENT_NAMES: Mapping[type[CompactionEvent], str] = {
 EVENT_TYPES: Mapping[str, type[CompactionEvent]] = {name: kind for kind, name in EVENT_NAMES.items()}
 
 
+def ignore_progress(event: object) -> None:
+    """Take a progress event and do nothing."""
+
+
 def to_payload(event: CompactionEvent) -> dict[str, object]:
     """Return the event as JSON fields, with its name."""
     return {"event": EVENT_NAMES[type(event)], **asdict(event), "time": event.time.isoformat()}

@@ -3,15 +3,14 @@
 No strategy shortens system messages, the current turn or restored messages, or separates a tool call from its result.
 """
 
-import math
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Sequence, Set
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from newton.dialogue.view import (
     BATCH_KINDS,
+    MESSAGE_TOKENS,
     WHOLE_TURN_KINDS,
     DialogueTurn,
     EntryKind,
@@ -21,9 +20,9 @@ from newton.dialogue.view import (
     iter_tool_groups,
     split_turns,
 )
-from newton.errors import InputError
 
 MIN_GAIN_TOKENS = 80  # that a block must save
+MIN_SUMMARY_TOKENS = 40  # of a block
 MIN_GAIN_SHARE = 0.05  # of the view's limit that a run must save, so that a full view is not compacted at every turn
 
 
@@ -201,82 +200,47 @@ class MergeSummaries:
         if run is None:
             return ()
         items = tuple(item for turn in run[: len(run) - self.keep] for item in turn.items)
-        target = max(40, min(int(self.share * state.max_tokens), count_view_tokens(items) * 9 // 10))
+        target = max(MIN_SUMMARY_TOKENS, min(int(self.share * state.max_tokens), count_view_tokens(items) * 9 // 10))
         block = CompactionBlock("merged", items, max_tokens=target)
         return [block] if block.is_worthwhile else ()
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionPreset:
-    """Strategies in the order in which they run, and the maximum tokens of the conversation."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitToLimit:
+    """Strategy that merges the oldest turns and summaries, except the current turn, until the view has its limit.
 
-    strategies: tuple[CompactionStrategy, ...]
-    max_tokens: int = 100_000
-
-
-# Specific strategies come first, broad ones last.
-PRESETS: Mapping[str, CompactionPreset] = {
-    "default": CompactionPreset(
-        (MaskOutputs(), SummarizeToolCalls(), SummarizeOldest(), BatchTurns(), MergeSummaries())
-    ),
-    "long": CompactionPreset(
-        (MaskOutputs(), SummarizeToolCalls(age=5), SummarizeOldest(share=0.75), BatchTurns(), MergeSummaries()), 150_000
-    ),
-    "conservative": CompactionPreset(
-        (MaskOutputs(share=0.8), SummarizeToolCalls(age=20), SummarizeOldest(share=0.9), BatchTurns(), MergeSummaries())
-    ),
-    "none": CompactionPreset(()),
-}
-STRATEGIES: Mapping[str, type[MaskOutputs | SummarizeToolCalls | SummarizeOldest | BatchTurns | MergeSummaries]] = {
-    "mask_outputs": MaskOutputs,
-    "tool_calls": SummarizeToolCalls,
-    "threshold": SummarizeOldest,
-    "goal_batch": BatchTurns,
-    "goal_merge": MergeSummaries,
-}
-_STRATEGY_PATTERN = re.compile(r"\s*(\w+)\s*(?:\(([^)]*)\))?\s*")
-
-
-def parse_preset(text: str) -> CompactionPreset:
-    """Parse the name of a preset, or a list of strategies, such as `tool_calls(age=5), threshold(share=0.7)`.
-
-    Raises InputError for an unknown name or setting.
+    It runs only when a person asks for a size, because it does not spare recent turns.
     """
-    if text in PRESETS:
-        return PRESETS[text]
-    parts = re.split(r",(?![^(]*\))", text)
-    return CompactionPreset(strategies=tuple(_parse_strategy(part) for part in parts))
 
+    name: str = "limit"
+    most: int = 700
 
-def _parse_strategy(text: str) -> CompactionStrategy:
-    named = _STRATEGY_PATTERN.fullmatch(text)
-    kind = STRATEGIES.get(named[1]) if named else None
-    if named and named[1] in PRESETS:
-        raise InputError(
-            f"{named[1]!r} is a preset: it cannot be combined with strategies or settings.",
-            hint=f"Give the preset alone, or strategies: {', '.join(STRATEGIES)}.",
-        )
-    if named is None or kind is None:
-        known = ", ".join((*PRESETS, *STRATEGIES))
-        raise InputError(f"{text.strip()!r} is not a compaction strategy.", hint=f"Use one of: {known}.")
-    defaults: dict[str, float] = {key: value for key, value in asdict(kind()).items() if key != "name"}
-    given: dict[str, Any] = {}
-    for setting in filter(None, (part.strip() for part in (named[2] or "").split(","))):
-        name, _, value = setting.partition("=")
-        try:
-            given[name.strip()] = _parse_number(value, type(defaults[name.strip()]))
-        except (KeyError, ValueError):
-            settings = ", ".join(f"{key}={value}" for key, value in defaults.items())
-            hint = f"The settings of the strategy, with their defaults, are {settings}."
-            raise InputError(f"{setting!r} is not a valid setting of {named[1]}.", hint=hint) from None
-    return kind(**given)
+    def plan(self, state: ViewState) -> Sequence[CompactionBlock]:
+        over = state.tokens - state.max_tokens
+        turns = _older_turns(split_turns(state.view), 1)
+        blocks: list[CompactionBlock] = []
+        for run in _consecutive_runs(turns, lambda turn: turn.is_complete, state):
+            block = self._find_block(run, over)
+            if over > 0 and block.tokens > block.max_tokens + MESSAGE_TOKENS:
+                blocks.append(block)
+                over -= block.tokens - block.max_tokens - MESSAGE_TOKENS
+        return blocks
 
+    def _find_block(self, run: Sequence[DialogueTurn], over: int) -> CompactionBlock:
+        """Return the shortest beginning of the run that saves `over` tokens if it is summarized; else the whole run.
 
-def _parse_number(text: str, kind: type[float]) -> float:
-    number = kind(text)
-    if not 0 <= number < math.inf:
-        raise ValueError(text)
-    return number
+        The summary of a whole run is as short as needed.
+        """
+        items: tuple[ViewMessage, ...] = ()
+        block = CompactionBlock("goals", items, max_tokens=0)
+        for turn in run:
+            items += turn.items
+            kind: EntryKind = "merged" if any(item.kind in BATCH_KINDS for item in items) else "goals"
+            block = CompactionBlock(kind, items, max_tokens=_target_tokens(items, 5, self.most))
+            if block.tokens - block.max_tokens - MESSAGE_TOKENS >= over:
+                return block
+        needed = block.tokens - over - MESSAGE_TOKENS
+        return block._replace(max_tokens=max(MIN_SUMMARY_TOKENS, min(block.max_tokens, needed)))
 
 
 def refusal_reason(block: CompactionBlock, state: ViewState) -> str | None:
@@ -322,7 +286,7 @@ def _token_gain(blocks: Sequence[CompactionBlock]) -> int:
 
 
 def _target_tokens(items: Sequence[ViewMessage], divisor: int, max_tokens: int) -> int:
-    return max(40, min(max_tokens, count_view_tokens(items) // divisor))
+    return max(MIN_SUMMARY_TOKENS, min(max_tokens, count_view_tokens(items) // divisor))
 
 
 def _consecutive_runs(

@@ -142,6 +142,13 @@ async def list_entities(tx: Tx, *, agent_id: UUID, limit: int) -> list[EntitySum
     return [EntitySummary(**row) for row in await SQL["list_entities"].fetch_all(tx, agent_id=agent_id, max_rows=limit)]
 
 
+async def list_session_entities(tx: Tx, *, agent_id: UUID, session_id: UUID, limit: int) -> list[EntitySummary]:
+    """Return up to `limit` entities that a session mentions, the most mentioned first. They are counted there only."""
+    query = SQL["list_session_entities"]
+    rows = await query.fetch_all(tx, agent_id=agent_id, session_id=session_id, max_rows=limit)
+    return [EntitySummary(**row) for row in rows]
+
+
 async def find_relations(tx: Tx, entity_ids: Iterable[UUID], *, agent_id: UUID, depth: int) -> list[ReachedRelation]:
     """Return the relations within `depth` steps of the entities, in both directions, nearest first."""
     relations: dict[UUID, ReachedRelation] = {}

@@ -105,6 +105,32 @@ where e.agent_id = $1
 order by e.mentions desc, e.name
 limit $2;
 
+-- name: list_session_entities(agent_id, session_id, max_rows)
+-- The entities that the messages of a session mention, and the memories made from these, with the counts in the session.
+with said as (
+    select m.memory_id, m.occurred_at
+    from memory.memories as m
+    where m.agent_id = $1 and m.kind = 'exchange' and m.thread_id = $2
+),
+found as (
+    select memory_id, occurred_at
+    from said
+    union
+    select s.memory_id, d.occurred_at
+    from said as d
+    join memory.sources as s on s.agent_id = $1 and s.source_id = d.memory_id
+)
+select
+    e.memory_id, e.name, e.type, e.aliases, count(distinct n.memory_id)::integer as mentions,
+    max(f.occurred_at) as mentioned_at, x.state
+from found as f
+join heart.mentions as n on n.agent_id = $1 and n.memory_id = f.memory_id
+join heart.entities as e on e.agent_id = $1 and e.memory_id = n.entity_id
+join memory.memories as x on x.agent_id = $1 and x.memory_id = e.memory_id
+group by e.memory_id, e.name, e.type, e.aliases, x.state
+order by mentions desc, e.name
+limit $3;
+
 -- name: list_relations(agent_id, entity_ids)
 select r.memory_id, r.source_id, s.name as source, r.type, r.target_id, t.name as target, r.weight
 from heart.relations as r

@@ -1,38 +1,63 @@
-"""Store of events. An event that contains the output of a tool has trust `tool` and is quarantined."""
+"""Store of events. An event that contains the output of a tool has trust `tool` and is quarantined: an observation.
+
+No search finds an observation unless it is asked for: it is evidence of what a tool did, never knowledge.
+"""
 
 import json
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.heart.events.event_types import EventData, has_output, render_line, render_text
+from newton.heart.events.event_types import (
+    EventData,
+    find_outcome,
+    has_output,
+    render_details,
+    render_line,
+    render_text,
+    split_identifiers,
+)
 from newton.memory import store
 from newton.memory.memory import NewMemory, Trust, WriteContext, digest, lowest_trust
 from newton.memory.recall import fetch_memories
 from newton.memory.representations import make_short_forms
 from newton.memory.search_types import RetrievedMemory
+from newton.memory.time_expressions import TimeRange
 from newton.memory.transitions import END_OF_TIME
+
+if TYPE_CHECKING:
+    from newton.providers.embedding import Vector
 
 SQL = load("newton.heart.events", "event_store.sql")
 
 MAX_HIGHLIGHTS = 3  # of another session
+MAX_TOKENS = 160  # of the line of an event in a context, with its time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewEvent:
-    """An event to store; `ref` is the idempotency key."""
+    """An event to store; `ref` is the idempotency key.
+
+    An event that was made of a message of the session has its `position`, and its memory as `source_id`. An event that
+    `is_tool_result` is the output of a tool as a whole, whatever its fields are called.
+    """
 
     ref: str
     event: EventData
     session_id: UUID | None = None
+    position: int | None = None
+    source_id: UUID | None = None
+    is_tool_result: bool = False
 
     def effective_trust(self, ctx: WriteContext) -> Trust:
         """Return the trust of the event: that of its writer, but at most `tool` if it contains the output of a tool."""
-        return lowest_trust([ctx.trust, "tool"]) if has_output(self.event) else ctx.trust
+        is_output = self.is_tool_result or has_output(self.event)
+        return lowest_trust([ctx.trust, "tool"]) if is_output else ctx.trust
 
 
 async def record_events(tx: Tx, events: Sequence[NewEvent], *, ctx: WriteContext) -> int:
@@ -40,6 +65,8 @@ async def record_events(tx: Tx, events: Sequence[NewEvent], *, ctx: WriteContext
 
     Raises ConflictError if a `ref` is stored with another content.
     """
+    if not events:
+        return 0
     refs = [(event.ref, _content_hash(event)) for event in events]
     await store.find_by_ref(tx, refs, agent_id=ctx.agent_id, kind="event")
     drafts = {event.ref: _to_new_memory(event, ctx=ctx) for event in events}
@@ -50,6 +77,7 @@ async def record_events(tx: Tx, events: Sequence[NewEvent], *, ctx: WriteContext
             "session_id": str(new.session_id) if new.session_id else None,
             "type": new.event.type,
             "payload": new.event.payload,
+            "position": new.position,
         }
         for new in {event.ref: event for event in events}.values()
         if drafts[new.ref].memory_id in written
@@ -105,19 +133,82 @@ async def find_recent(tx: Tx, query: EventQuery) -> RecentEvents:
     return RecentEvents(current_session=current, other_sessions=[sessions[nth] for nth in sorted(sessions)])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservationQuery:
+    """A search for events: the last ones of a session, and those of all sessions that match a text or a time.
+
+    Without `session_id`, only the search is done; without `vector`, only words are compared. With `moment`, it finds
+    what was stored then. `max_own` limits the events of the session, `max_found` those of each search.
+    """
+
+    agent_id: UUID
+    session_id: UUID | None
+    text: str
+    vector: "Vector | None"
+    model_id: UUID | None
+    moment: datetime | None
+    excluded_ids: Sequence[UUID]
+    max_own: int
+    max_found: int
+    time_ranges: Sequence[TimeRange] = ()
+
+
+class ObservationHit(NamedTuple):
+    """An event that was found.
+
+    `age` is its place among the events of the session, 0 for the last one; None if it is of another session.
+    `cause_id` is the failed action after which it happened, for what was done next in another session. `similarity` is
+    the cosine similarity to the query, `lexical` the share of the query's words, by rarity, that it contains.
+    """
+
+    memory_id: UUID
+    type: str
+    session_id: UUID | None
+    position: int | None
+    age: int | None
+    cause_id: UUID | None
+    similarity: float
+    lexical: float
+
+
+async def find_observations(tx: Tx, query: ObservationQuery) -> list[ObservationHit]:
+    """Return the last events of the session, those that match the query, and what was done after failures."""
+    rows = await SQL["search_observations"].fetch_all(
+        tx,
+        agent_id=query.agent_id,
+        session_id=query.session_id,
+        model_id=query.model_id,
+        embedding=query.vector,
+        input=f"{query.text}\n{split_identifiers(query.text)}",
+        moment=query.moment or END_OF_TIME,
+        excluded_ids=query.excluded_ids,
+        max_own=query.max_own,
+        max_found=query.max_found,
+        time_ranges=json.dumps([_to_row(span) for span in query.time_ranges]),
+    )
+    return [ObservationHit(*row) for row in rows]
+
+
+def _to_row(span: TimeRange) -> dict[str, str]:
+    ends = {"starts_at": span.start, "ends_at": span.end}
+    return {name: at.isoformat() for name, at in ends.items() if at}
+
+
 def _content_hash(event: NewEvent) -> bytes:
     return digest(event.ref, render_text(event.event))  # without the time, as for messages
 
 
 def _to_new_memory(event: NewEvent, *, ctx: WriteContext) -> NewMemory:
-    line = render_line(event.event)
+    line, details = render_line(event.event), render_details(event.event)
     return NewMemory(
         kind="event",
-        forms=make_short_forms(line, count_tokens=ctx.count_tokens),
-        full_text=line,
-        indexed_text=line,
-        embedding_text=line,
+        forms=make_short_forms(line, count_tokens=ctx.count_tokens, max_tokens=MAX_TOKENS, keep_end=True),
+        full_text=details,
+        indexed_text=f"{details}\n{split_identifiers(details)}",
+        embedding_text=render_line(event.event, with_time=False),
         occurred_at=event.event.occurred_at,
+        outcome=find_outcome(event.event),
+        sources=(event.source_id,) if event.source_id else (),
         ctx=replace(ctx, trust=event.effective_trust(ctx)),
         content_hash=_content_hash(event),
         ref=event.ref,

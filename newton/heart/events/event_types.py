@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import cast
 
 from newton.errors import InputError
-from newton.memory.hygiene import redact_secrets
+from newton.memory.hygiene import redact_secrets, remove_prompt_marks
+from newton.memory.memory import Outcome
 from newton.memory.representations import ELLIPSIS, one_line
 
 Json = str | int | float | bool | None | Sequence["Json"] | Mapping[str, "Json"]
@@ -19,14 +20,20 @@ MAX_LINE_CHARACTERS = 400  # of the whole line, including the time
 MAX_HEAD_CHARACTERS = 200  # of a path, a command or a message, to leave room for the result
 MAX_OUTCOME_CHARACTERS = 80
 MAX_OUTPUT_CHARACTERS = 360  # before the time, with the output in whole lines
-MAX_STACK_LINES = 3
+MAX_DETAIL_CHARACTERS = 4_000  # of the text that is searched and that `expand` shows
+STACK_HEAD_LINES, STACK_TAIL_LINES = 2, 2  # the call that failed is in the first or in the last lines
+MIN_LINE_CHARACTERS = 20  # of a line that is cut
+GAP = "…"
 MAX_EXIT_CODE = 2**32
 
-# Fields with output of tools. An event with one of them has trust `tool`, not `agent`.
+# Fields with output of tools. An event with one of them, and an error with a message, has trust `tool`, not `agent`.
 OUTPUT_FIELDS = frozenset({"stdout", "stderr", "content", "output", "stack", "body", "text", "response", "result"})
 
 _TYPE = re.compile(r"[a-z][a-z0-9_.-]{0,59}")
 _LINE_RANGE = re.compile(r"\d{1,9}(?: ?[-–:,] ?\d{1,9}){0,9}")
+# Words joined by a mark, or by a capital in the middle; and the places where they are joined.
+_IDENTIFIER = re.compile(r"[^\W_]+(?:[./\\_:#$-]+[^\W_]+)+|[A-Za-z]*[a-z][A-Z][A-Za-z]*")
+_WORD_PART = re.compile(r"[\W_]+|(?<=[a-z])(?=[A-Z])")
 _CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")  # terminal escape sequences
 
 
@@ -61,9 +68,9 @@ def validate_event(type: str, occurred_at: datetime, payload: Payload) -> EventD
     return EventData(type=type, occurred_at=occurred_at, payload=cast("Payload", cleaned))
 
 
-def render_line(event: EventData) -> str:
+def render_line(event: EventData, *, with_time: bool = True) -> str:
     """Return the event as one line of at most 400 characters. A payload of an unknown form is rendered as JSON."""
-    prefix = f"[{event.occurred_at.isoformat(timespec='seconds')}] "
+    prefix = f"[{event.occurred_at.isoformat(timespec='seconds')}] " if with_time else ""
     return prefix + _truncate(render_text(event), MAX_LINE_CHARACTERS - len(prefix))
 
 
@@ -73,8 +80,67 @@ def render_text(event: EventData) -> str:
     return (render(event.payload) if render else None) or f"{event.type} {_to_json(event.payload)}"
 
 
+def render_details(event: EventData) -> str:
+    """Return what the event did, and below it its output or stack with line breaks, at most 4,000 characters.
+
+    Of a longer output, the first and the last lines are kept.
+    """
+    outputs = [event.payload.get(name) for name in ("stdout", "stderr", "stack", "content")]
+    texts = [text.strip() for text in outputs if isinstance(text, str) and text.strip()]
+    known = event.type in _RENDERERS
+    head = one_line(_CONTROLS.sub("", render_text(event)))
+    if not (known and texts):
+        return cut_lines(head, MAX_DETAIL_CHARACTERS)
+    body = cut_lines(_CONTROLS.sub("", "\n".join(texts)), MAX_DETAIL_CHARACTERS - MAX_LINE_CHARACTERS - 1)
+    return f"{_truncate(head, MAX_LINE_CHARACTERS)}\n{body}"
+
+
+def cut_lines(text: str, max_chars: int) -> str:
+    """Return the text, or its first and last lines if it is longer than `max_chars`. A long line is cut.
+
+    >>> cut_lines("one\\ntwo\\nthree\\nfour\\nfive", 16).splitlines()
+    ['one', '…', 'five']
+    """
+    if len(text) <= max_chars:
+        return text
+    half = (max_chars - len(GAP) - 2) // 2
+    head, tail = text[:half], text[-half:]
+    head = head[: head.rfind("\n")] if "\n" in head else head
+    tail = tail[tail.find("\n") + 1 :] if "\n" in tail else tail
+    return f"{head}\n{GAP}\n{tail}"
+
+
+def split_identifiers(text: str) -> str:
+    """Return the words within the paths and identifiers of a text, so that a part of a name finds the whole.
+
+    >>> split_identifiers("src/orders/views.py: NoneType, fine")
+    'src orders views py None Type'
+    """
+    found = dict.fromkeys(match[0] for match in _IDENTIFIER.finditer(text[:MAX_DETAIL_CHARACTERS]))
+    return " ".join(_WORD_PART.sub(" ", name).strip() for name in found)
+
+
+def find_outcome(event: EventData) -> Outcome | None:
+    """Return whether the action of the event failed or succeeded; None if the event does not say it."""
+    if event.type == "error":
+        return "failure"
+    match event.payload.get("exit_code"), event.payload.get("outcome"):
+        case bool(), _:
+            return None
+        case int(code), _:
+            return "failure" if code else "success"
+        case _, "failed" | "interrupted" | "error":
+            return "failure"
+        case _, "succeeded" | "ok":
+            return "success"
+        case _:
+            return None
+
+
 def has_output(event: EventData) -> bool:
-    """Return whether the payload contains output of a tool: a text in one of OUTPUT_FIELDS, at any depth."""
+    """Return whether the payload contains text of a tool: one in OUTPUT_FIELDS at any depth, or an error's message."""
+    if event.type == "error" and isinstance(message := event.payload.get("message"), str) and message.strip():
+        return True
     return _has_output(event.payload, is_output=False)
 
 
@@ -145,7 +211,7 @@ def _render_shell_exec(payload: Payload) -> str | None:
 def _render_error(payload: Payload) -> str | None:
     match _read_texts(payload, "message", "stack"):
         case [message, stack] if message:
-            return _join_parts(f"error: {message}", " | ".join(filter(str.strip, stack.splitlines()[:MAX_STACK_LINES])))
+            return _join_parts(f"error: {message}", " | ".join(_select_stack_lines(stack)))
         case _:
             return None
 
@@ -182,18 +248,31 @@ def _format_line_range(lines: Json) -> str | None:
             return None
 
 
-def _fit_lines(text: str, max_chars: int) -> str:
-    """Return as many of the first lines as fit into `max_chars`, joined by spaces.
+def _select_stack_lines(stack: str) -> list[str]:
+    """Return the first and the last lines of a stack that are not empty, with an ellipsis for those between."""
+    lines = [line.strip() for line in stack.splitlines() if line.strip()]
+    if len(lines) <= STACK_HEAD_LINES + STACK_TAIL_LINES:
+        return lines
+    return [*lines[:STACK_HEAD_LINES], GAP, *lines[-STACK_TAIL_LINES:]]
 
-    If not even the first line fits, it is cut at a word.
+
+def _fit_lines(text: str, max_chars: int) -> str:
+    """Return the lines of an output joined by spaces: of a long one the first line and as many of the last as fit.
+
+    The last lines of an output say how it ended. A single line that does not fit is cut at a word.
     """
-    head: list[str] = []
-    for line in filter(None, map(one_line, text.splitlines())):
-        max_chars -= len(line) + 1
-        if max_chars < 0:
-            return " ".join(head) + ELLIPSIS if head else _truncate(line, max_chars + len(line) + 1)
-        head.append(line)
-    return " ".join(head)
+    lines = [line for line in map(one_line, _CONTROLS.sub("", text).splitlines()) if line]
+    if len(whole := " ".join(lines)) <= max_chars:
+        return whole
+    head = _truncate(lines[0], max_chars if len(lines) == 1 else max_chars // 3)
+    free, tail = max_chars - len(head) - len(GAP) - 2, list[str]()
+    for line in reversed(lines[1:]):
+        if len(line) + 1 > free and tail:
+            break
+        tail.insert(0, _truncate(line, max(free, MIN_LINE_CHARACTERS)))
+        free -= len(tail[0]) + 1
+    gap = [GAP] if len(tail) < len(lines) - 1 else []
+    return " ".join([head, *gap, *tail])[:max_chars]
 
 
 def _join_parts(*parts: str) -> str:
@@ -224,7 +303,7 @@ def _to_plain(value: object) -> object:
 
 def _truncate(text: str, max_chars: int) -> str:
     """Return the text as one line of at most `max_chars`, cut at a space if there is one in its second half."""
-    line = one_line(_CONTROLS.sub("", text))
+    line = one_line(remove_prompt_marks(_CONTROLS.sub("", text)))
     if len(line) <= max_chars:
         return line
     head = line[: max_chars - len(ELLIPSIS)]

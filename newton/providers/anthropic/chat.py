@@ -15,7 +15,7 @@ from newton.providers import model_catalog
 from newton.providers.anthropic.events import REASONING_EXTRA, EventTranslator
 from newton.providers.anthropic.request import Block, ModelFacts, build_body
 from newton.providers.call_extras import find_call_extras
-from newton.providers.chat import ChatMessage, ChatReply, ReplyPiece, RequestOptions, ToolCall
+from newton.providers.chat import CallRestart, ChatMessage, ChatReply, ReplyPiece, RequestOptions, ToolCall
 from newton.providers.model_endpoint import ModelEndpoint, build_request_headers
 from newton.providers.reply_stream import StartCompletion, drop_deltas, start_structured, stream_reply
 from newton.providers.stream_accumulator import StreamAccumulator
@@ -47,14 +47,14 @@ class AnthropicChat(UpstreamChat):
 
     def answer(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None, options: RequestOptions
-    ) -> AsyncGenerator[ReplyPiece | ChatReply]:
+    ) -> AsyncGenerator[ReplyPiece | CallRestart | ChatReply]:
         """Stream a reply that may contain tool calls, as `ToolModel.answer`."""
         accumulator = StreamAccumulator(messages, max_tokens)
         return self._stream_reply(accumulator, partial(_start_with_options, options=options))
 
     async def _stream_reply(
         self, accumulator: StreamAccumulator, start: StartCompletion[Events]
-    ) -> AsyncGenerator[ReplyPiece | ChatReply]:
+    ) -> AsyncGenerator[ReplyPiece | CallRestart | ChatReply]:
         endpoint = await self._open_endpoint()
         async with aclosing(stream_reply(endpoint, accumulator, start, EventTranslator().to_chunk)) as pieces:
             async for piece in pieces:

@@ -11,7 +11,7 @@ import openai
 from pydantic import BaseModel
 
 from newton.providers.call_extras import find_call_extras
-from newton.providers.chat import ChatMessage, ChatReply, ReplyPiece, RequestOptions, to_openai_message
+from newton.providers.chat import CallRestart, ChatMessage, ChatReply, ReplyPiece, RequestOptions, to_openai_message
 from newton.providers.model_endpoint import ModelEndpoint
 from newton.providers.openai.field_substitution import Fields, send_accepted_fields
 from newton.providers.reply_stream import (
@@ -47,17 +47,18 @@ class OpenAIChat(UpstreamChat):
 
     def answer(
         self, messages: Sequence[ChatMessage], *, max_tokens: int | None, options: RequestOptions
-    ) -> AsyncGenerator[ReplyPiece | ChatReply]:
+    ) -> AsyncGenerator[ReplyPiece | CallRestart | ChatReply]:
         """Stream a reply that may contain tool calls, as `ToolModel.answer`."""
         has_own_limit = any(name in options.extra_body for name in LIMIT_FIELDS)
         accumulator = StreamAccumulator(messages, None if has_own_limit else max_tokens)
-        return self._stream_reply(accumulator, partial(_start_with_options, options=options))
+        start, is_streamed = partial(_start_with_options, options=options), not _needs_whole_response(options)
+        return self._stream_reply(accumulator, start, is_streamed=is_streamed)
 
     async def _stream_reply(
-        self, accumulator: StreamAccumulator, start: StartCompletion[Completion]
-    ) -> AsyncGenerator[ReplyPiece | ChatReply]:
+        self, accumulator: StreamAccumulator, start: StartCompletion[Completion], *, is_streamed: bool = True
+    ) -> AsyncGenerator[ReplyPiece | CallRestart | ChatReply]:
         endpoint = await self._open_endpoint()
-        async with aclosing(stream_reply(endpoint, accumulator, start)) as pieces:
+        async with aclosing(stream_reply(endpoint, accumulator, start, is_streamed=is_streamed)) as pieces:
             async for piece in pieces:
                 yield piece
 

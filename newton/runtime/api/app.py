@@ -1,6 +1,8 @@
 """The FastAPI application with its routes, middleware and OpenAPI description."""
 
+import asyncio
 from collections.abc import Set
+from contextlib import suppress
 from functools import cache
 from operator import attrgetter
 from typing import Any
@@ -9,6 +11,7 @@ from fastapi import APIRouter, FastAPI
 
 from newton import __version__
 from newton.client.environment import LOOPBACK_HOSTS
+from newton.concurrency import with_timeout
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api import problems
 from newton.runtime.api.event_broadcaster import EventBroadcaster
@@ -34,16 +37,16 @@ from newton.runtime.api.routes import (
     recall,
     reports,
     sessions,
-    tasks,
     transfer,
     turns,
 )
-from newton.runtime.api.routes.inventory import documents, entities, memory_list, tokens
+from newton.runtime.api.routes.conversations import session_contents, tasks
+from newton.runtime.api.routes.inventory import artifacts, documents, entities, memory_list, prompts, tokens
 from newton.runtime.api.routes.openai import chat_completions, embeddings, models, responses
 
 ROUTE_MODULES = (
-    *(health, agents, tokens, context, bundles, memory_list, memories, recall, entities, documents, items),
-    *(turns, sessions, identity, tasks),
+    *(health, agents, tokens, context, bundles, prompts, memory_list, memories, recall, entities, documents, items),
+    *(turns, sessions, session_contents, artifacts, identity, tasks),
     *(conflicts, decisions, guardrails, censors, procedures, reports, transfer, jobs, events),
     *(models, chat_completions, responses, embeddings),
 )
@@ -65,7 +68,7 @@ def create_app(registry: AgentRegistry, *, operator_token: str, hosts: Set[str] 
     app.state.agents = registry
     app.state.operator_token = operator_token
     app.state.broadcaster = EventBroadcaster()
-    app.state.running_turns = set()  # the tasks that the daemon waits for on shutdown
+    app.state.running_turns = set()  # the streams that the daemon ends, and waits for, on shutdown
     app.state.metrics = PrometheusMetrics(registry)
     problems.install_error_handlers(app)
     app.add_middleware(AdmissionMiddleware, limiter=FairLimiter())  # the last one added is the outermost
@@ -74,6 +77,18 @@ def create_app(registry: AgentRegistry, *, operator_token: str, hosts: Set[str] 
     app.add_middleware(RequestLogMiddleware, metrics=app.state.metrics)
     app.openapi = lambda: build_openapi(app)
     return app
+
+
+def stop_turns(app: FastAPI) -> None:
+    """End all running turns with an error for their clients, because the daemon shuts down."""
+    for turn in tuple(app.state.running_turns):
+        turn.stop()
+
+
+async def wait_for_turns(app: FastAPI, *, seconds: float) -> None:
+    """Wait until all running turns have stored their replies, but at most so many seconds."""
+    with suppress(TimeoutError):
+        await with_timeout(asyncio.gather(*(turn.wait() for turn in app.state.running_turns)), seconds=seconds)
 
 
 @cache

@@ -18,6 +18,7 @@ from newton.content.validation_messages import describe_problem, suggest_field
 from newton.errors import InputError, NewtonError, NotFoundError, RefusedRequestError
 from newton.runtime.api.middleware.request_log import REQUEST_ID_KEY, add_response_headers
 from newton.runtime.error_status import get_error_status
+from newton.runtime.hint_names import HintInterface, rename_in_error
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
@@ -75,9 +76,9 @@ OPENAI_ERRORS: dict[int | str, dict[str, Any]] = {
 }
 
 
-def to_problem(error: NewtonError) -> ProblemDetails:
-    """Return the problem document for an error."""
-    status = get_error_status(error.code)
+def to_problem(error: NewtonError, interface: HintInterface = "http") -> ProblemDetails:
+    """Return the problem document for an error. Its texts name the operations of an interface in place of commands."""
+    status, error = get_error_status(error.code), rename_in_error(error, interface)
     return ProblemDetails(
         type=f"urn:newton:{error.code}", title=status.title, status=status.http, detail=error.what, hint=error.hint
     )
@@ -116,7 +117,7 @@ def to_json_rpc_error(error: NewtonError) -> dict[str, Any]:
     >>> to_json_rpc_error(InputError("The body is empty.", hint="Send a request."))["error"]["message"]
     'The body is empty. Send a request.'
     """
-    problem = to_problem(error)
+    problem, error = to_problem(error, "mcp"), rename_in_error(error, "mcp")
     code = JSON_RPC_INVALID_REQUEST if problem.status < HTTPStatus.INTERNAL_SERVER_ERROR else JSON_RPC_INTERNAL_ERROR
     described = {"code": code, "message": f"{error.what} {error.hint}", "data": problem.model_dump()}
     return {"jsonrpc": "2.0", "id": None, "error": described}

@@ -7,9 +7,11 @@ from prometheus_client.metrics_core import GaugeMetricFamily
 
 from newton.agent.llm import usage
 from newton.clock import monotonic_ms
+from newton.dialogue.compaction import entry_store
 from newton.runtime.agent_registry import AgentRegistry
 
 PERIOD_DAYS = 7
+COMPACTION_FIGURES = ("runs", "failed", "saved", "spent", "mean_ms", "entries", "restored", "reread", "factor")
 CACHE_MS = 60_000  # lifetime of the cached quality metrics, which are computed from a week of rows
 DURATION_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
@@ -60,6 +62,9 @@ class PrometheusMetrics:
         tokens = GaugeMetricFamily(
             "newton_llm_tokens_today", "Tokens of model calls since midnight UTC.", labels=["agent"]
         )
+        compactions = GaugeMetricFamily(
+            "newton_compactions", "Compactions by strategy, all sessions.", labels=["agent", "strategy", "figure"]
+        )
         for newton in self._agents.loaded_agents:
             agent, scope = newton.settings.agent, newton.scope
             for metric in (await newton.metrics().report(PERIOD_DAYS)).metrics:
@@ -67,5 +72,9 @@ class PrometheusMetrics:
                     quality.add_metric([agent, metric.name, metric.unit], metric.value)
             async with scope.transaction() as tx:
                 count = await usage.count_tokens_today(tx, agent_id=scope.agent_id, now=scope.now())
+                stats = await entry_store.list_run_stats(tx, agent_id=scope.agent_id, session_id=None)
             tokens.add_metric([agent], count)
-        return [quality, tokens]
+            for one in stats:
+                for figure in COMPACTION_FIGURES:
+                    compactions.add_metric([agent, one.strategy, figure], getattr(one, figure))
+        return [quality, tokens, compactions]

@@ -19,7 +19,7 @@ from newton.errors import error_from_code
 from newton.heart.facts.conflicts import FactPair
 from newton.heart.identity.identity_store import find_conflicts
 from newton.memory.hygiene import clean_ref
-from newton.runtime.chat_backend.protocol import PrivateMessage, TaskCommands
+from newton.runtime.chat_backend.protocol import DebugLines, PrivateMessage, TaskCommands
 from newton.runtime.chat_backend.view_models import (
     ConflictFactView,
     ConflictView,
@@ -65,15 +65,21 @@ class LocalAgent:
         input: str,
         *,
         frame: str | None = None,
+        strategy: str | None = None,
         include_context: bool = False,
         private: Sequence[PrivateMessage] | None = None,
-    ) -> AsyncGenerator[str | TurnView]:
+    ) -> AsyncGenerator[str | DebugLines | TurnView]:
         if private is None:
             turn_input = TurnInput(session_id=await self._sessions.begin(session), text=input, frame=frame)
         else:
             turn_input = await self._create_private_input(session, input, frame, private)
+        debug: list[str] = []
+        turn_input = replace(turn_input, strategy=strategy, on_debug=debug.extend if include_context else None)
         async with aclosing(self.turn_runner.run(turn_input)) as pieces:  # an abandoned turn is stored too
             async for piece in pieces:
+                if debug:
+                    yield DebugLines(tuple(debug))
+                    debug.clear()
                 if isinstance(piece, str):
                     yield piece
                 elif isinstance(piece, TurnResult):

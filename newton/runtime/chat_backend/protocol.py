@@ -17,6 +17,12 @@ class PrivateMessage(NamedTuple):
     text: str
 
 
+class DebugLines(NamedTuple):
+    """Comment lines of an event stream that describe what the model is sent in a turn. They come before the reply."""
+
+    lines: Sequence[str]
+
+
 class TaskCommands(Protocol):
     """The task stack of one session. Its methods raise InputError for a change that is not possible."""
 
@@ -58,11 +64,14 @@ class ChatBackend(Protocol):
         input: str,
         *,
         frame: str | None = None,
+        strategy: str | None = None,
         include_context: bool = False,
         private: Sequence[PrivateMessage] | None = None,
-    ) -> AsyncGenerator[str | TurnView]:
+    ) -> AsyncGenerator[str | DebugLines | TurnView]:
         """Yield the pieces of the reply to `input`, and then the result of the turn.
 
+        With `include_context`, debug lines come first, and the result contains the full context.
+        `strategy` is the compaction preset, or list of strategies, for this turn; None means the setting.
         If the generator is closed early, the text so far is stored. If `private` is given, it has the earlier messages
         of a private conversation, and nothing of the turn is stored.
         """

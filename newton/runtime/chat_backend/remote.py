@@ -1,6 +1,6 @@
 """The chat backend for an agent in a daemon, which is called over HTTP."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TypeVar
@@ -8,6 +8,7 @@ from uuid import UUID
 
 from pydantic import TypeAdapter
 
+from newton.agent.loop.turn_status import ProgressCallback, ProgressEvent, TurnStatus
 from newton.agent.maintenance.service import BATCH_SIZE
 from newton.agent.services.fact_intake import RememberReport
 from newton.agent.services.memories import RememberResult
@@ -16,12 +17,12 @@ from newton.client.client import session_path
 from newton.client.http_messages import expect_newton_response
 from newton.content.yaml_models import get_by_name
 from newton.dialogue.branches import SessionCheckpoint
-from newton.dialogue.compaction.progress_events import EVENT_TYPES, CompactionEvent
+from newton.dialogue.compaction.progress_events import EVENT_TYPES, CompactionEvent, ignore_progress
 from newton.dialogue.task_tree import Task, TaskTree
 from newton.errors import NotFoundError
 from newton.memory.hygiene import clean_ref, clean_text
 from newton.memory.lookup import MemoryMention
-from newton.runtime.chat_backend.protocol import PrivateMessage, TaskCommands
+from newton.runtime.chat_backend.protocol import DebugLines, PrivateMessage, TaskCommands
 from newton.runtime.chat_backend.view_models import ExplanationView, ProposalView, TurnView
 from newton.runtime.model_directory import ensure_offered
 
@@ -29,6 +30,7 @@ T = TypeVar("T")
 
 PROPOSALS = TypeAdapter(list[ProposalView])
 TASKS = TypeAdapter(list[Task])
+STATUS = TypeAdapter(TurnStatus)
 CHECKPOINTS = TypeAdapter(list[SessionCheckpoint])
 
 
@@ -40,12 +42,12 @@ TASK_FIELDS = {"replaces_task_id": "instead_of", "note": "words", "first_positio
 class RemoteAgent:
     """A chat backend that calls a daemon. Its methods raise ApiError for errors that the daemon reports.
 
-    `on_compaction` receives progress events. `selected_model` replaces the agent's model; None selects no other.
+    `on_event` receives progress events. `selected_model` replaces the agent's model; None selects no other.
     """
 
     client: Client
     token_info: TokenInfoDict
-    on_compaction: Callable[[CompactionEvent], None] = lambda event: None
+    on_event: ProgressCallback = ignore_progress
     selected_model: str | None = None
 
     @property
@@ -72,20 +74,21 @@ class RemoteAgent:
         input: str,
         *,
         frame: str | None = None,
+        strategy: str | None = None,
         include_context: bool = False,
         private: Sequence[PrivateMessage] | None = None,
-    ) -> AsyncGenerator[str | TurnView]:
+    ) -> AsyncGenerator[str | DebugLines | TurnView]:
         text = clean_text(input, what="message")
         messages = None if private is None else [one._asdict() for one in private]
-        options = {"frame": frame, "model": self.selected_model, "private": messages}
+        options = {"frame": frame, "strategy": strategy, "model": self.selected_model, "private": messages}
         fields = {"include_context": include_context, **{name: one for name, one in options.items() if one is not None}}
         async with aclosing(self.client.run_turn(session, text, **fields)) as events:  # closing it stops the turn
             async for event in events:
                 piece = _parse_event(event)
-                if isinstance(piece, str | TurnView):
+                if isinstance(piece, str | DebugLines | TurnView):
                     yield piece
                 elif piece is not None:
-                    self.on_compaction(piece)
+                    self.on_event(piece)
 
     async def process_pending(self, limit: int | None = BATCH_SIZE) -> None:
         """Do nothing, because the background jobs of the daemon process new memories."""
@@ -198,14 +201,18 @@ class RemoteTasks:
         return await self.client.post(f"/v1/tasks/{action}", {"session": self.session, **fields})
 
 
-def _parse_event(event: TurnEvent) -> str | TurnView | CompactionEvent | None:
-    """Return a piece of the reply, the result, or the progress of a compaction; None for an unknown event type."""
+def _parse_event(event: TurnEvent) -> str | DebugLines | TurnView | ProgressEvent | None:
+    """Return a piece of the reply, debug lines, the result, or the progress of the turn; None for an unknown type."""
     with expect_newton_response():
         match event.type:
             case "delta":
                 return str(event.data["text"])
+            case "debug":
+                return DebugLines([str(line) for line in event.data["lines"]])
             case "result":
                 return TurnView.model_validate(event.data)
+            case "status":
+                return STATUS.validate_python(event.data)
             case "compaction" if event_type := EVENT_TYPES.get(event.data.pop("event", "")):
                 return TypeAdapter[CompactionEvent](event_type).validate_python(event.data)
             case _:

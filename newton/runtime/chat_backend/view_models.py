@@ -10,7 +10,6 @@ from newton.client.context import ContextResponse, FrameSelection, LayerTokens
 from newton.cognition.assembly.fill import DetailLevel
 from newton.cognition.assembly.scored_candidate import ScoredCandidate
 from newton.cognition.bundles.bundle import Bundle
-from newton.cognition.bundles.debug import format_debug_lines
 from newton.cognition.bundles.explanation import BundleExplanation, CandidateExplanation
 from newton.heart.identity.identity_store import TenetProposal
 from newton.heart.identity.tenets import IdentityPart, IdentityTenet, format_tenet
@@ -111,7 +110,7 @@ class TurnView(ViewModel):
     `degraded` is the reason why no model completed the reply, else null. `failed` is true if a configured model failed,
     `forbidden` if a censor blocked the input or the reply; `warning` tells the user of either. `remembered` is false if
     nothing of the turn is stored. `redacted` is the number of secrets removed from the input. `context_source` and
-    `context_reason` say how the context was built. `context` and `debug_lines` are filled on request.
+    `context_reason` say how the context was built. `context` is filled on request.
     """
 
     text: str
@@ -128,7 +127,6 @@ class TurnView(ViewModel):
     context_reason: str
     context_summary: ContextView
     context: ContextResponse | None = Field(None, description="The full context.")
-    debug_lines: list[str] = Field([], description="The memories in the context, as comment lines of an event stream.")
 
 
 class NearMiss(ViewModel):
@@ -148,7 +146,7 @@ class ExplanationView(ViewModel):
     trust: str
     quarantined: bool
     ref: str | None
-    time_note: str | None
+    note: str | None
     contradiction_note: str | None
     sources: list[UUID]
     layer: str
@@ -176,7 +174,6 @@ def to_turn_view(result: TurnResult, *, include_context: bool = False) -> TurnVi
         context_reason=context.reason,
         context_summary=to_context_view(bundle),
         context=bundle.as_json() if include_context else None,
-        debug_lines=format_debug_lines(bundle) if include_context else [],
     )
 
 
@@ -225,7 +222,7 @@ def to_explanation_view(explanation: BundleExplanation, item: CandidateExplanati
         item.stored_candidate,
         **{name: getattr(item.found, name) for name in ("kind", "trust", "ref")},
         text=item.list_line,
-        time_note=item.timely_reason,
+        note=item.note,
         contradiction_note=item.contradiction_text,
         sources=list(item.sources),
         layer=item.layer,

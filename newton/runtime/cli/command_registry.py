@@ -10,6 +10,7 @@ TOP_LEVEL_COMMANDS = {
         "talk.ask:show_context",
         "Show the context (the text from memory) that a model would get for an input.",
     ),
+    "prompt": ("conversations.prompts:show_prompt", "Show exactly what the model received in a turn."),
     "bundles": ("talk.bundles:list_bundles", "List the contexts that were built and stored."),
     "why": ("talk.bundles:explain_bundle", "Explain why each memory is in a context or not."),
     "replay": ("talk.bundles:replay_bundle", "Rebuild a stored context and compare it with the original."),
@@ -18,7 +19,7 @@ TOP_LEVEL_COMMANDS = {
     "recall": ("memory.memories:recall", "Search the memories by meaning and words."),
     "import": ("memory.import_:import_file", "Import memories, or an exported agent, from an NDJSON file."),
     "export": ("memory.export:export_agent", "Export an agent with all its data to an NDJSON file."),
-    "ingest": ("memory.ingest:ingest_documents", "Store documents (Markdown, text, HTML, PDF) as passages to search."),
+    "ingest": ("memory.ingest:ingest_documents", "Store documents (any text, Office, HTML, PDF, e-mail) as passages."),
     "list": ("memory.memory_lists:list_memories", "List the stored memories, with filters."),
     "show": ("memory.curation:show_memory", "Show one memory in full."),
     "history": ("memory.curation:show_history", "Show all state changes and edits of a memory."),
@@ -142,30 +143,37 @@ SESSION_COMMANDS = {
         "Show the messages and summaries of a session that a model would receive.",
     ),
     "compact": (
-        "conversations.sessions:compact_session",
+        "conversations.compaction:compact_session",
         "Replace older messages by summaries now, in what a model receives.",
     ),
     "compactions": (
-        "conversations.sessions:list_compactions",
+        "conversations.compaction:list_compactions",
         "List the summaries that replace messages (compaction entries).",
     ),
     "expand": (
-        "conversations.sessions:expand_compaction",
+        "conversations.compaction:expand_compaction",
         "Undo a compaction entry: a model receives its messages again.",
+    ),
+    "brief": (
+        "conversations.brief:show_brief",
+        "Show the goals, deadlines, rules and open items of a session.",
     ),
     "checkpoint": (
         "conversations.sessions:checkpoint_session",
         "Name the end of a session as a checkpoint, or list the checkpoints.",
     ),
     "branch": ("conversations.sessions:branch_session", "Create a session that continues from an existing one."),
-    "inject": ("conversations.sessions:inject_messages", "Show messages of one session in another."),
+    "inject": (
+        "conversations.session_contents:inject_into_session",
+        "Put a memory, a text or messages of another session into a session.",
+    ),
     "eject": (
-        "conversations.sessions:eject_messages",
-        "Remove injected messages from a session, or list the injections.",
+        "conversations.session_contents:eject_from_session",
+        "Take out what was put into a session, or list it.",
     ),
     "stats": (
-        "conversations.sessions:show_compaction_stats",
-        "Show how often each compaction strategy ran and what it saved.",
+        "conversations.session_contents:show_stats",
+        "Show the tokens of a session by part, its compactions and its latest context.",
     ),
 }
 BULK_COMMANDS = {
@@ -178,6 +186,14 @@ DOCUMENT_COMMANDS = {
     "list": ("memory.documents:list_documents", "List the ingested documents."),
     "show": ("memory.documents:show_document", "Show a document with its passages."),
     "delete": ("memory.documents:delete_document", "Delete a document with its passages permanently."),
+}
+ARTIFACT_COMMANDS = {
+    "list": ("conversations.artifacts:list_artifacts", "List the artifacts of a session, or the versions of one."),
+    "show": ("conversations.artifacts:show_artifact", "Show lines of an artifact, or those that a search finds."),
+    "diff": ("conversations.artifacts:diff_artifact", "Compare two versions of an artifact."),
+    "save": ("conversations.artifacts:save_artifact", "Write the text of an artifact to a file."),
+    "add": ("conversations.artifacts:add_artifact", "Store a file as an artifact of a session."),
+    "delete": ("conversations.artifacts:delete_artifact", "Delete an artifact permanently."),
 }
 ITEM_COMMANDS = {
     "list": ("memory.items:list_items", "List or search items: JSON values that programs store."),
@@ -211,17 +227,33 @@ BENCH_COMMANDS = {
         "newton.bench.unknown:run_benchmark",
         "Count the memories in contexts of questions that no memory answers.",
     ),
+    "everyday": (
+        "newton.bench.everyday:run_benchmark",
+        "Measure whether everyday statements are found in other words, and superseded rightly.",
+    ),
     "detail": (
         "newton.bench.detail:run_benchmark",
         "Measure how often a context contains the sentence of a long text that answers.",
     ),
+    "artifacts": (
+        "newton.bench.artifacts:run_benchmark",
+        "Measure how often a line of a long tool output or pasted text is found again.",
+    ),
     "context": ("newton.bench.context:run_benchmark", "Measure the latency of contexts, compared with plain searches."),
-    "sessions": ("newton.bench.sessions:run_benchmark", "Measure how often the context of a session is rebuilt."),
+    "sessions": (
+        "newton.bench.conversations.sessions:run_benchmark",
+        "Measure how often the context of a session is rebuilt.",
+    ),
     "lifecycle": ("newton.bench.lifecycle:run_benchmark", "Measure the duration of the daily job `lifecycle`."),
+    "turns": ("newton.bench.turns:run_benchmark", "Measure the time that a daemon adds to the first token of a reply."),
     "http": ("newton.bench.http:run_benchmark", "Measure the overhead of HTTP and the load limit of a daemon."),
     "decisions": (
         "newton.bench.decisions:run_benchmark",
         "Measure the latency of recording decisions, of guardrails and of calibration.",
+    ),
+    "prompts": (
+        "newton.bench.conversations.prompts:run_benchmark",
+        "Measure the size of the records of prompts, compared with the prompts.",
     ),
     "soak": ("newton.bench.soak:run_benchmark", "Run the scheduled jobs of a day within minutes."),
 }
@@ -246,6 +278,7 @@ DEFAULT_COMMANDS = {
     "conflicts": "list",
     "decisions": "list",
     "documents": "list",
+    "artifacts": "list",
     "items": "list",
     "guard": "list",
     "hook": "run",
@@ -267,7 +300,7 @@ SYNONYMS = {
     "serve": ("start", "run", "daemon", "server", "up"),
     "doctor": ("status", "health", "check"),
     "why": ("explain",),
-    "ask": ("prompt", "question"),
+    "ask": ("question",),
     "sessions": ("conversations", "chats", "threads", "log"),
     "tokens": ("keys", "apikey", "login"),
     "metrics": ("stats",),
@@ -278,6 +311,7 @@ COMMAND_GROUPS = (
     ("identity", "The identity: lines that state who the agent is and what always applies.", IDENTITY_COMMANDS),
     ("bulk", "Change all memories that filters select, after a preview.", BULK_COMMANDS),
     ("documents", "List, show and delete ingested documents.", DOCUMENT_COMMANDS),
+    ("artifacts", "Long tool outputs, pasted texts and files of a session.", ARTIFACT_COMMANDS),
     ("items", "JSON values that programs store under a namespace and a key.", ITEM_COMMANDS),
     ("procedures", "Procedures (how something is done, in steps) and their track records.", PROCEDURE_COMMANDS),
     ("censors", "Censors: prohibitions that warn of or block a text.", CENSOR_COMMANDS),
@@ -308,7 +342,7 @@ HELP_GROUPS = {
         *("ingest", "import", "export", "erase"),
     ),
     "Decisions": ("decide", "think", "done", "review", "outcomes", "decisions", "guard", "calibration"),
-    "Conversations": ("sessions", "tasks", "working-memory"),
+    "Conversations": ("sessions", "prompt", "tasks", "artifacts", "working-memory"),
     "Contexts and rules": ("bundles", "why", "replay", "diff", "frames", "profiles", "censors", "growth", "metrics"),
     "Operations": (
         "serve",

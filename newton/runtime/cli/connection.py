@@ -20,8 +20,8 @@ from newton.runtime.chat_backend.protocol import ChatBackend
 from newton.runtime.chat_backend.remote import RemoteAgent
 from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.command_context import require_own_process
-from newton.runtime.cli.conversations.sessions import print_progress
 from newton.runtime.cli.formatting import print_new_agent
+from newton.runtime.cli.progress import print_progress
 from newton.settings import Settings
 
 MAX_ATTEMPTS = 3
@@ -75,7 +75,7 @@ async def open_chat_backend(
                 if error.code != UnauthorizedError.code:
                     raise
                 raise UnauthorizedError(f"The daemon at {url} rejects the token.", hint=TOKEN_HINT) from None
-            yield RemoteAgent(client=client, token_info=token_info, on_compaction=print_progress)
+            yield RemoteAgent(client=client, token_info=token_info, on_event=print_progress)
 
 
 def _check_daemon_url(url: str) -> str:

@@ -113,22 +113,17 @@ def print_notice(text: str) -> None:
     say(text, to_stderr=True)
 
 
+def print_debug_lines(lines: Sequence[str]) -> None:
+    """Print the debug lines of a turn on standard error."""
+    for line in lines:
+        print_notice(line)
+
+
 def print_new_agent(name: str) -> None:
     """Print that the agent `name` was created, unless it is the default agent."""
     if name != DEFAULT_AGENT:
         print_notice(f"Created agent {name}.")
         print_notice(f"  If the name is a typing error, `newton agents delete {name}` deletes it.")
-
-
-def print_status(text: str) -> None:
-    """Replace the current line of standard error by `text`, if standard error is a terminal."""
-    if is_interactive():
-        say(text, start="\r\x1b[K", end="", to_stderr=True, flush=True)
-
-
-def is_interactive() -> bool:
-    """Return True if standard error is a terminal."""
-    return current_terminal().shows_progress()
 
 
 def write_page(path: Path, content: str) -> None:
@@ -154,9 +149,10 @@ MISSING_SOURCE_EFFECTS = {
     "events": "the context has no recent events",
     "input embedding": "the frame was selected by the whole input",
     "session artifacts": "the context has no artifacts of the session",
+    "tool results": "the context has no results of tools",
     "web search": "the web was not searched",
     "censors by meaning": "censors were matched by words only",
-    "procedures": "a requested procedure may be missing",
+    "triggered or injected memories": "a triggered procedure or a memory put into the session may be missing",
     "tasks": "`newton tasks` shows all of them",
 }
 
@@ -341,7 +337,7 @@ def _format_layer(explanation: BundleExplanation, name: str) -> list[str]:
     for item in explanation.items:
         if item.layer == name and item.rank:
             candidate = item.stored_candidate
-            reason = "; ".join(filter(None, (candidate.reason, item.timely_reason, item.contradiction_text)))
+            reason = "; ".join(filter(None, (candidate.reason, item.note, item.contradiction_text)))
             score = f"{item.rank:>3}. {candidate.score:.3f}"
             lines.append(f"  {score}  {item.list_line}  ({candidate.tokens} tokens, {reason})")
     if missed := explanation.near_misses.get(name):
@@ -357,7 +353,7 @@ def format_candidate_explanation(item: ExplanationView) -> str:
         item.text,
         f"{item.kind} {item.memory_id}" + (f" · ref {item.ref}" if item.ref else ""),
         f"{item.state}{', quarantined' if item.quarantined else ''} · trust {item.trust}",
-        *([item.time_note] if item.time_note else []),
+        *([item.note] if item.note else []),
         *([item.contradiction_note] if item.contradiction_note else []),
         *([f"derived from {', '.join(str(source) for source in item.sources)}"] if item.sources else []),
         f"{format_verdict(item.detail, item.reason)} · {item.tokens} tokens · score {item.score:.4f} =",

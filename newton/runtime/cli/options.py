@@ -7,6 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter, Token
 
 from newton.clock import SystemClock
+from newton.dialogue.compaction.presets import parse_preset
 from newton.errors import InputError
 from newton.memory import hygiene
 from newton.memory.memory import Kind
@@ -19,6 +20,17 @@ PERSON = "the user"  # the author of what a command changes
 
 AgentOption = Annotated[str | None, Parameter("--agent", help="Name of the agent to use. Agents share no data.")]
 JsonOption = Annotated[bool, Parameter("--json", negative=(), help="Print the result as JSON.")]
+DebugOption = Annotated[
+    bool,
+    Parameter(
+        "--debug",
+        negative=(),
+        help="Before the answer, print what the model is sent on standard error, as comment lines: the frame"
+        " (FRAME_DEBUG), the tasks (TASK_DEBUG), the items of the context, which are passages (RAG_DEBUG), web results"
+        " (SEARCH_DEBUG) and other memories (MEMORY_DEBUG), each with layer, tokens, score and first words, and how the"
+        " conversation was shortened (COMPACTION_DEBUG). `newton prompt` shows the whole prompt.",
+    ),
+]
 FrameOption = Annotated[
     str | None,
     Parameter("--frame", help="Frame (kind of input, such as debug) to use; if omitted, the input selects it."),
@@ -28,6 +40,10 @@ ProfileOption = Annotated[
 ]
 ModelOption = Annotated[
     str | None, Parameter("--model", help="Name of the chat model to use; `/model` in `newton chat` lists the names.")
+]
+StrategyOption = Annotated[
+    str | None,
+    Parameter("--strategy", help="Compaction preset or list of strategies (default: the setting compaction)."),
 ]
 MaxTokensOption = Annotated[int | None, Parameter("--max-tokens", help="Maximum tokens of the context.")]
 LimitOption = Annotated[int, Parameter("--limit", help="Maximum number of results.")]
@@ -50,6 +66,13 @@ def load_settings(agent: str | None = None, **flags: object) -> Settings:
 def check_session_name(session: str | None) -> str | None:
     """Return the cleaned name of a session, or None for None. Raises InputError for an invalid name."""
     return None if session is None else hygiene.clean_ref(session, what="session")
+
+
+def check_strategy(strategy: str | None) -> str | None:
+    """Return a compaction preset or list of strategies unchanged. Raises InputError for an unknown one."""
+    if strategy is not None:
+        parse_preset(strategy)
+    return strategy
 
 
 def parse_time(text: str, *, now: datetime, use_end: bool = False) -> datetime:

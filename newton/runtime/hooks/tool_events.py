@@ -7,7 +7,8 @@ from typing import NamedTuple, cast
 from newton.runtime.hooks.hook_input import clean
 from newton.runtime.hooks.json_values import JsonObject, as_list, as_object, as_text
 
-MAX_OUTPUT_CHARS = 2_000  # of a tool, kept of a failed call
+MAX_COMMAND_CHARS = 2_000
+MAX_OUTPUT_CHARS = 4_000  # of a command or of a failed call, its beginning and its end
 MAX_VALUE_CHARS = 300  # of one value in the input of another tool
 MAX_VALUES = 20
 MAX_CHECKED_CHARS = 100_000  # of a tool call, checked by the censors
@@ -18,6 +19,8 @@ SHELL_TOOLS = frozenset({"Bash", "shell", "local_shell", "exec_command"})
 UNRECORDED_TOOLS = frozenset({"Glob", "Grep", "LS", "TodoWrite", "TodoRead", "update_plan", "ToolSearch", "BashOutput"})
 OWN_TOOLS = re.compile(r"mcp__newton\w*__")
 REPLACED_FIELDS = frozenset({"old_string", "old_str"})  # text that is removed, not written
+
+NEWLINE = "\n"
 
 _EXIT_CODE = re.compile(r"[Ee]xit(?:ed with)? code:? (-?\d{1,9})")
 _PATCHED_FILE = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$", re.MULTILINE)
@@ -34,15 +37,15 @@ class ToolEvent(NamedTuple):
 def to_tool_events(tool: str, tool_input: object, response: object, error: str) -> list[ToolEvent]:
     """Return the events for a finished tool call; none for a search or a tool of Newton itself.
 
-    The tool's output is not kept, except the beginning of the error of a failed call.
+    Of a command, the beginning and the end of its output are kept, and of a failed call those of its error. What was
+    read from a file is not kept.
     """
     if tool in UNRECORDED_TOOLS or OWN_TOOLS.match(tool):
         return []
     fields = as_object(tool_input) or {"input": tool_input}
     events = [one for one in _to_own_events(tool, fields, response, error) if one]
-    if error:
-        stack = clean(error[:MAX_OUTPUT_CHARS])
-        events.append(ToolEvent("error", {"message": f"{tool} failed", "stack": stack}))
+    if error and not any(event.type == "shell_exec" for event in events):  # the event of a command has its error
+        events.append(ToolEvent("error", {"message": f"{tool} failed", "stack": _cut_middle(error)}))
     return events
 
 
@@ -92,7 +95,19 @@ def _to_shell_event(command: str, response: object, error: str) -> ToolEvent:
         code = int(found[1]) if found else None
     outcome = "interrupted" if fields.get("interrupted") else "failed" if error else "succeeded"
     result = {"outcome": outcome} if code is None else {"exit_code": code}
-    return ToolEvent("shell_exec", {"command": clean(command[:MAX_OUTPUT_CHARS]), **result})
+    output = as_text(response) or as_text(fields.get("stdout")) or as_text(fields.get("output"))
+    outputs = {"stdout": output, "stderr": error or as_text(fields.get("stderr"))}
+    kept = {name: _cut_middle(text) for name, text in outputs.items() if text.strip()}
+    return ToolEvent("shell_exec", {"command": clean(command[:MAX_COMMAND_CHARS]), **result, **kept})
+
+
+def _cut_middle(text: str) -> str:
+    """Return the text, or its first and last characters, in whole lines where it has any, if it is too long."""
+    if len(text) > MAX_OUTPUT_CHARS:
+        half = MAX_OUTPUT_CHARS // 2
+        head, tail = text[:half], text[-half:]
+        text = f"{head[: head.rfind(NEWLINE)] if NEWLINE in head else head}\n…\n{tail[tail.find(NEWLINE) + 1 :]}"
+    return clean(text)
 
 
 def _shorten(value: object) -> object:

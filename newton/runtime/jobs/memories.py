@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from newton.agent.maintenance.artifact_vectors import embed_artifacts
 from newton.agent.maintenance.service import LearningReport
 from newton.db.pool import Tx
 from newton.dialogue import long_messages
@@ -20,6 +21,7 @@ from newton.runtime.wiring import AgentServices
 REEMBED = "reembed"
 EXTRACT = "extract"
 MAX_REEMBEDDED_PER_RUN = 5_000  # memories; takes some minutes with the bundled model
+MAX_ARTIFACTS_PER_RUN = 20  # whose passages are embedded; takes seconds each with the bundled model
 NO_MODEL = "no chat model is configured"
 
 LIFECYCLE_DESCRIPTIONS: dict[LifecycleScope, str] = {
@@ -33,22 +35,32 @@ LIFECYCLE_DESCRIPTIONS: dict[LifecycleScope, str] = {
 
 async def embed_memories(newton: AgentServices) -> JobOutcome:
     """Embed all pending memories. If the embedding model is unavailable, they stay pending until the next run."""
-    drained = await newton.maintenance("job embed").process_pending(limit=None)
+    drained = await newton.maintenance("job embed").process_pending(limit=None, passages=True)
+    artifacts = await embed_artifacts(newton.scope, limit=MAX_ARTIFACTS_PER_RUN)
     async with newton.scope.transaction() as tx:
         backlog = await outbox.read_backlog(tx, agent_id=newton.scope.agent_id)
-    return to_embed_outcome(drained, backlog)
+    return to_embed_outcome(drained, backlog, artifacts)
 
 
-def to_embed_outcome(drained: DrainResult, backlog: OutboxBacklog) -> JobOutcome:
-    """Return the outcome of the job `embed` from its counts and the number of memories that are still pending."""
+def to_embed_outcome(drained: DrainResult, backlog: OutboxBacklog, artifacts: int = 0) -> JobOutcome:
+    """Return the outcome of the job `embed` from its counts and the number of memories that are still pending.
+
+    `artifacts` is the number of artifacts whose passages were embedded.
+    """
     attempts = drained.embedded + drained.failed
     left = {"waiting": backlog.waiting, "given_up": backlog.given_up}
-    result: RunResult | None = {"embedded": drained.embedded, "refused": drained.failed, **left} if attempts else None
+    result: RunResult | None = None
+    if attempts:
+        embedded = {"embedded": drained.embedded, "refused": drained.failed}
+        result = {**embedded, **({"artifacts": artifacts} if artifacts else {}), **left}
     if drained.stopped_by and backlog.waiting:
         pending = format_count(backlog.waiting, "memory is", "memories are")
         return JobOutcome(reason=f"{pending} not embedded yet: {drained.stopped_by}", result=result)
     if attempts:
         return JobOutcome(reason=f"{format_count(attempts, 'memory', 'memories')} to embed", result=result)
+    if artifacts:
+        reason = f"{format_count(artifacts, 'artifact', 'artifacts')} to embed"
+        return JobOutcome(reason=reason, result={"artifacts": artifacts})
     return JobOutcome(reason="every memory is embedded")
 
 

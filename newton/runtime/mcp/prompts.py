@@ -61,11 +61,18 @@ def list_prompts() -> ListPromptsResult:
     return ListPromptsResult(prompts=[_describe_prompt(name, one) for name, one in PROMPTS.items()])
 
 
-async def get_prompt(newton: AgentServices, name: str, arguments: Mapping[str, str]) -> GetPromptResult:
-    """Return the message of a prompt. Raises NotFoundError for an unknown prompt and InputError for its arguments."""
+async def get_prompt(
+    newton: AgentServices, name: str, arguments: Mapping[str, str], *, session: str | None = None
+) -> GetPromptResult:
+    """Return the message of a prompt. `session` is used by a prompt that takes a session, if the arguments name none.
+
+    Raises NotFoundError for an unknown prompt and InputError for its arguments.
+    """
     prompt = PROMPTS.get(name)
     if prompt is None:
         raise NotFoundError(f"There is no prompt {name!r}.", hint=f"The prompts are: {', '.join(PROMPTS)}.")
+    if session is not None and "session" in prompt.input_model.model_fields:
+        arguments = {"session": session, **arguments}
     body = json.dumps(arguments)
     request_limits.check_body(body.encode())
     text = await prompt.write(newton, parse_input(prompt.input_model, body))

@@ -10,6 +10,7 @@ from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
 from newton.agent.loop.tools import ToolResult
 from newton.errors import NewtonError, error_from_code
 from newton.runtime.api import problems
+from newton.runtime.hint_names import rename_in_error
 
 
 @contextmanager
@@ -46,6 +47,6 @@ def check_result(result: ToolResult) -> ToolResult:
 
 
 def _to_mcp_error(error: NewtonError, details: dict[str, str]) -> MCPError:
-    problem = problems.to_problem(error)
+    problem, error = problems.to_problem(error, "mcp"), rename_in_error(error, "mcp")
     code = INVALID_PARAMS if problem.status < HTTPStatus.INTERNAL_SERVER_ERROR else INTERNAL_ERROR
     return MCPError(code, f"{error.what} {error.hint}", {**problem.model_dump(), **details})

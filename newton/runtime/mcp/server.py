@@ -46,10 +46,15 @@ RequestContext = ServerRequestContext[Any, Any]
 
 
 class McpCaller(Protocol):
-    """The caller of an MCP request: the services of its agent, and the permissions (scopes) of its token."""
+    """The caller of an MCP request: the services of its agent, and the permissions (scopes) of its token.
+
+    `session` is the session of its tool calls that name none; None without one.
+    """
 
     @property
     def newton(self) -> AgentServices: ...
+    @property
+    def session(self) -> str | None: ...
     def has_scope(self, scope: TokenScope) -> bool: ...
 
 
@@ -82,7 +87,9 @@ def build_server(get_caller: Callable[[RequestContext], McpCaller]) -> Server[An
 
     async def get_prompt(context: RequestContext, params: GetPromptRequestParams) -> GetPromptResult:
         with convert_errors():
-            return await prompts.get_prompt(_get_reader(get_caller(context)), params.name, params.arguments or {})
+            caller = get_caller(context)
+            arguments = params.arguments or {}
+            return await prompts.get_prompt(_get_reader(caller), params.name, arguments, session=caller.session)
 
     return Server(
         "newton",
@@ -117,7 +124,7 @@ async def _authorize_and_run(caller: McpCaller, params: CallToolRequestParams) -
     if tool:
         _require_scope(caller, EFFECT_SCOPES[tool.effect], what="tool")
     request_limits.check_body(json.dumps(arguments).encode())  # stdio has no body middleware
-    return await run_tool(caller.newton, params.name, arguments)
+    return await run_tool(caller.newton, params.name, arguments, session=caller.session)
 
 
 def _get_reader(caller: McpCaller) -> AgentServices:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -11,13 +12,32 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from newton.errors import DaemonStoppedError, NewtonError
+from newton.memory.hygiene import clean_ref
+from newton.runtime.access.tokens import TokenScope
 from newton.runtime.api import problems
-from newton.runtime.api.auth import BEARER, get_caller
+from newton.runtime.api.auth import BEARER, AuthenticatedCaller, get_caller
+from newton.runtime.wiring import AgentServices
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-CALLER_KEY = "newton.caller"  # key of the AuthenticatedCaller in the ASGI scope of a request
+CALLER_KEY = "newton.caller"  # key of the HttpMcpCaller in the ASGI scope of a request
+SESSION_HEADER = "X-Newton-Session"
+
+
+@dataclass(frozen=True, slots=True)
+class HttpMcpCaller:
+    """The sender of an MCP request over HTTP, and the session that its header names."""
+
+    caller: AuthenticatedCaller
+    session: str | None
+
+    @property
+    def newton(self) -> AgentServices:
+        return self.caller.newton
+
+    def has_scope(self, scope: TokenScope) -> bool:
+        return self.caller.has_scope(scope)
 
 
 class HttpTransport:
@@ -33,7 +53,9 @@ class HttpTransport:
         request = Request(scope, receive)
         try:
             agent, user = request.headers.get("X-Newton-Agent"), request.headers.get("X-Newton-User")
-            scope[CALLER_KEY] = await get_caller(request, await BEARER(request), agent, user)
+            caller = await get_caller(request, await BEARER(request), agent, user)
+            session = request.headers.get(SESSION_HEADER)
+            scope[CALLER_KEY] = HttpMcpCaller(caller, session and clean_ref(session, what="session"))
             if self._is_closed:
                 raise DaemonStoppedError("The daemon is shutting down.", hint="Retry when the daemon runs again.")
         except NewtonError as error:

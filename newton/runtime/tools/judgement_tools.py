@@ -5,6 +5,7 @@ from newton.agent.growth.rules import assess
 from newton.agent.loop.tools import ToolResult
 from newton.agent.services.identity import IdentityService
 from newton.heart.censors import CensorRule
+from newton.runtime.hint_names import ORIGIN_INTERFACES, rename_advice
 from newton.runtime.reports.growth import report_to_json
 from newton.runtime.reports.metrics import metrics_to_json
 from newton.runtime.tools.tool_caller import ToolCaller
@@ -54,12 +55,14 @@ async def relax_censor(caller: ToolCaller, args: inputs.RelaxCensorInput) -> Too
 
 
 async def report_metrics(caller: ToolCaller, args: inputs.MetricsInput) -> ToolResult:
-    return ToolResult(metrics_to_json(await caller.newton.metrics().report(args.days)))
+    report = metrics_to_json(await caller.newton.metrics().report(args.days))
+    return ToolResult(rename_advice(report, ORIGIN_INTERFACES.get(caller.origin, "mcp")))
 
 
 async def report_growth(caller: ToolCaller, args: inputs.GrowthInput) -> ToolResult:
     report = await caller.newton.growth().report_weeks(args.weeks)
-    return ToolResult(report_to_json(report, assess(report)))
+    as_json = report_to_json(report, assess(report))
+    return ToolResult(rename_advice(as_json, ORIGIN_INTERFACES.get(caller.origin, "mcp")))
 
 
 async def show_identity(caller: ToolCaller, args: inputs.IdentityInput) -> ToolResult:
@@ -75,7 +78,10 @@ async def propose_identity(caller: ToolCaller, args: inputs.ProposeIdentityInput
 
 
 async def list_bundles(caller: ToolCaller, args: inputs.ListBundlesInput) -> ToolResult:
-    found = [BundleInfo.from_source(one) for one in await caller.newton.bundles().list_recent(args.limit)]
+    found = [
+        BundleInfo.from_source(one)
+        for one in await caller.newton.bundles().list_recent(args.limit, session=args.session)
+    ]
     return ToolResult({"items": [one.model_dump(mode="json") for one in found]})
 
 

@@ -1,10 +1,12 @@
 """The table of the tools of the MCP server and the chat, and their execution."""
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from newton.agent import decision_inputs, inputs
+from newton.agent import artifact_inputs, context_inputs, decision_inputs, inputs, session_inputs
+from newton.agent.document_inputs import DeleteDocumentInput, DocumentsInput, IngestDocumentInput
+from newton.agent.exchange_inputs import NoteExchangeInput
 from newton.agent.inputs import ToolInput
 from newton.agent.loop.tools import ToolResult, parse_input
 from newton.agent.memory_inputs import ListMemoriesInput
@@ -12,7 +14,15 @@ from newton.content.yaml_models import did_you_mean
 from newton.errors import DatabaseError, NewtonError, NotFoundError
 from newton.memory.memory import Trust
 from newton.runtime.access.tokens import TokenScope
-from newton.runtime.tools import decision_tools, judgement_tools, memory_tools, session_tools
+from newton.runtime.hint_names import ORIGIN_INTERFACES, HintInterface, rename_in_error
+from newton.runtime.tools import (
+    artifact_tools,
+    decision_tools,
+    document_tools,
+    judgement_tools,
+    memory_tools,
+    session_tools,
+)
 from newton.runtime.tools.tool_caller import ToolCaller
 from newton.runtime.wiring import AgentServices
 
@@ -20,6 +30,10 @@ ORIGIN = "mcp"
 
 ToolEffect = Literal["nothing", "adds", "destroys"]
 EFFECT_SCOPES: Mapping[ToolEffect, TokenScope] = {"nothing": "read", "adds": "write", "destroys": "admin"}
+
+
+# In these inputs, the session is a filter.
+SESSION_FILTERS: Sequence[type[ToolInput]] = (ListMemoriesInput, inputs.EntitiesInput, inputs.ListBundlesInput)
 
 
 class McpTool(NamedTuple):
@@ -38,39 +52,59 @@ class McpTool(NamedTuple):
         return " ".join((self.input_model.__doc__ or "").split())
 
     @property
+    def takes_session(self) -> bool:
+        """Return whether the tool takes the session of the connection by default. A session that only filters a list
+        is never set by default.
+        """
+        return "session" in self.input_model.model_fields and self.input_model not in SESSION_FILTERS
+
+    @property
     def schema(self) -> dict[str, Any]:
         return {key: value for key, value in self.input_model.model_json_schema().items() if key != "description"}
 
 
 async def run_tool(
-    newton: AgentServices, name: str, arguments: Mapping[str, object], *, origin: str = ORIGIN, trust: Trust = "agent"
+    newton: AgentServices,
+    name: str,
+    arguments: Mapping[str, object],
+    *,
+    origin: str = ORIGIN,
+    trust: Trust = "agent",
+    session: str | None = None,
 ) -> ToolResult:
     """Run a tool call and return its result or its error. Raises only DatabaseError.
 
-    `origin` is the interface of the caller; `trust` is the highest trust of what the tool stores.
+    `origin` is the interface of the caller; `trust` is the highest trust of what the tool stores. `session` is the
+    session of the connection, for a call that names none.
     """
     try:
         tool = TOOLS.get(name)
         if tool is None:
             hint = f"{did_you_mean(name, TOOLS)} The tools are: {', '.join(TOOLS)}.".strip()
             raise NotFoundError(f"There is no tool {name!r}.", hint=hint)
+        if session is not None and tool.takes_session and arguments.get("session") is None:
+            arguments = {**arguments, "session": session}
         caller = ToolCaller(newton=newton, origin=origin, trust=trust)
         return await tool.run(caller, parse_input(tool.input_model, json.dumps(arguments)))
     except DatabaseError:
         raise
     except NewtonError as error:
-        return to_error_result(error)
+        return to_error_result(error, ORIGIN_INTERFACES.get(origin, "mcp"))
 
 
-def to_error_result(error: NewtonError) -> ToolResult:
+def to_error_result(error: NewtonError, interface: HintInterface = "mcp") -> ToolResult:
+    """Return an error as the result of a tool. Its texts name the operations of the caller's interface."""
+    error = rename_in_error(error, interface)
     return ToolResult({"error": error.what, "hint": error.hint, "code": error.code}, is_error=True)
 
 
 def _agent_tool(name: str) -> Callable[[ToolCaller, ToolInput], Awaitable[ToolResult]]:
-    """Return the handler of a tool that the agent's own model can call as well."""
+    """Return the handler of a tool that the agent's own model can call as well, in the session that the input names."""
 
     async def run(caller: ToolCaller, tool_input: ToolInput) -> ToolResult:
-        return await caller.toolset.execute(name, tool_input.model_dump_json())
+        session = getattr(tool_input, "session", None)
+        toolset = await caller.toolset_in(session, creates=TOOLS[name].effect != "nothing")
+        return await toolset.execute(name, tool_input.model_dump_json(exclude={"session"}))
 
     return run
 
@@ -101,11 +135,11 @@ def _writer(
 
 
 TOOLS: Mapping[str, McpTool] = {
-    "remember": McpTool(inputs.HostRememberInput, "adds", _agent_tool("remember"), is_idempotent=True),
-    "recall": _reader(inputs.RecallInput, _agent_tool("recall")),
-    "context": _reader(inputs.HostContextInput, memory_tools.build_context),
+    "remember": McpTool(context_inputs.HostSessionRememberInput, "adds", _agent_tool("remember"), is_idempotent=True),
+    "recall": _reader(context_inputs.HostRecallInput, _agent_tool("recall")),
+    "context": _reader(context_inputs.HostContextInput, memory_tools.build_context),
     "list_memories": _reader(ListMemoriesInput, memory_tools.list_memories),
-    "expand": _reader(inputs.ExpandInput, _agent_tool("expand")),
+    "expand": _reader(context_inputs.HostExpandInput, _agent_tool("expand")),
     "confirm": _writer(inputs.ConfirmInput, memory_tools.confirm, is_idempotent=True),
     "supersede": _writer(inputs.SupersedeInput, memory_tools.supersede),
     "retract": _writer(inputs.RetractInput, memory_tools.retract),
@@ -114,9 +148,12 @@ TOOLS: Mapping[str, McpTool] = {
     "settle_conflict": _writer(inputs.SettleConflictInput, memory_tools.settle_conflict),
     "set_outcome": _writer(inputs.EpisodeOutcomeInput, memory_tools.set_outcome, is_idempotent=True),
     "entities": _reader(inputs.EntitiesInput, memory_tools.list_entities),
-    "note_lesson": McpTool(inputs.LessonInput, "adds", _agent_tool("note_lesson"), is_idempotent=True),
-    "working_memory": _reader(inputs.WorkingMemoryInput, memory_tools.show_working_memory),
-    "decide": McpTool(decision_inputs.DecisionInput, "adds", _agent_tool("decide")),
+    "note_lesson": McpTool(context_inputs.HostLessonInput, "adds", _agent_tool("note_lesson"), is_idempotent=True),
+    "documents": _reader(DocumentsInput, document_tools.list_documents),
+    "ingest_document": _writer(IngestDocumentInput, document_tools.ingest_document, is_idempotent=True),
+    "delete_document": McpTool(DeleteDocumentInput, "destroys", document_tools.delete_document),
+    "working_memory": _reader(context_inputs.WorkingMemoryInput, memory_tools.show_working_memory),
+    "decide": McpTool(context_inputs.HostDecisionInput, "adds", _agent_tool("decide")),
     "preview": _reader(decision_inputs.PreviewDecisionInput, decision_tools.preview),
     "think": _writer(decision_inputs.ThinkInput, decision_tools.think),
     "done": _writer(inputs.DoneInput, decision_tools.mark_done, is_idempotent=True),
@@ -126,16 +163,31 @@ TOOLS: Mapping[str, McpTool] = {
     "outcomes": _reader(decision_inputs.ListOutcomesInput, decision_tools.list_outcomes),
     "calibration": _reader(decision_inputs.CalibrationInput, decision_tools.compute_calibration),
     "guardrails": _reader(decision_inputs.ListGuardrailsInput, decision_tools.list_guardrails),
-    "tasks": _reader(inputs.ListTasksInput, session_tools.list_tasks),
-    "push_task": _writer(inputs.StartTaskInput, session_tools.push_task),
-    "block_task": _writer(inputs.BlockTaskInput, session_tools.block_task),
-    "fail_task": _writer(inputs.FailTaskInput, session_tools.fail_task),
-    "resume_task": _writer(inputs.ResumeTaskInput, session_tools.resume_task, is_idempotent=True),
-    "pop_task": _writer(inputs.PopSessionTaskInput, session_tools.pop_task),
-    "sessions": _reader(inputs.ListSessionsInput, session_tools.list_sessions),
-    "messages": _reader(inputs.ReadMessagesInput, session_tools.read_messages),
+    "tasks": _reader(context_inputs.ListTasksInput, session_tools.list_tasks),
+    "push_task": _writer(context_inputs.StartTaskInput, session_tools.push_task),
+    "block_task": _writer(context_inputs.BlockTaskInput, session_tools.block_task),
+    "fail_task": _writer(context_inputs.FailTaskInput, session_tools.fail_task),
+    "resume_task": _writer(context_inputs.ResumeTaskInput, session_tools.resume_task, is_idempotent=True),
+    "pop_task": _writer(context_inputs.PopSessionTaskInput, session_tools.pop_task),
+    "sessions": _reader(session_inputs.ListSessionsInput, session_tools.list_sessions),
+    "messages": _reader(session_inputs.ReadMessagesInput, session_tools.read_messages),
+    "prompt": _reader(session_inputs.ShowPromptInput, session_tools.show_prompt),
+    "compact": _writer(session_inputs.CompactSessionInput, session_tools.compact_session, is_idempotent=True),
+    "compactions": _reader(session_inputs.ListCompactionsInput, session_tools.list_compactions),
+    "compaction_stats": _reader(session_inputs.CompactionStatsInput, session_tools.show_compaction_stats),
+    "restore_compaction": _writer(session_inputs.RestoreCompactionInput, session_tools.restore, is_idempotent=True),
+    "brief": _reader(session_inputs.ShowBriefInput, session_tools.show_brief),
+    "close_brief_item": _writer(session_inputs.CloseBriefItemInput, session_tools.close_brief_item),
+    "inject": _writer(context_inputs.InjectInput, session_tools.inject, is_idempotent=True),
+    "eject": _writer(context_inputs.EjectInput, session_tools.eject),
+    "injections": _reader(context_inputs.ListInjectionsInput, session_tools.list_injections),
+    "session_stats": _reader(context_inputs.SessionStatsInput, session_tools.show_stats),
     # a record of what was said is no act: it warns of what a censor forbids, and is stored
-    "note_exchange": McpTool(inputs.NoteExchangeInput, "adds", session_tools.note_exchange),
+    "note_exchange": McpTool(NoteExchangeInput, "adds", session_tools.note_exchange),
+    "artifacts": _reader(artifact_inputs.SessionArtifactsInput, artifact_tools.list_artifacts),
+    "read_artifact": _reader(artifact_inputs.ReadSessionArtifactInput, artifact_tools.read_artifact),
+    "diff_artifact": _reader(artifact_inputs.DiffArtifactInput, artifact_tools.diff_artifact),
+    "save_artifact": _writer(artifact_inputs.SaveArtifactInput, artifact_tools.save_artifact, is_idempotent=True),
     "procedures": _reader(inputs.ProceduresInput, judgement_tools.show_procedures),
     "procedure_outcome": _writer(inputs.ProcedureOutcomeInput, judgement_tools.record_procedure_outcome),
     "censors": _reader(inputs.ListCensorsInput, judgement_tools.list_censors),

@@ -1,17 +1,14 @@
 """Tools on memories: contexts, lists, deletion, changes of facts, entities, and the working memory."""
 
 from collections.abc import Sequence
-from uuid import UUID
 
-from newton.agent import inputs
+from newton.agent import context_inputs, inputs
 from newton.agent.loop.tools import ToolResult
 from newton.agent.memory_inputs import ListMemoriesInput
-from newton.cognition.request import ContextBuildRequest
-from newton.content.frames import get_frame
-from newton.errors import NotFoundError
 from newton.heart.facts.conflicts import FactPair
 from newton.memory.lookup import short_id
 from newton.memory.memory import PERSON_TIERS
+from newton.runtime.tools.context_request import ContextCall
 from newton.runtime.tools.memory_views import MemoryField
 from newton.runtime.tools.memory_views import list_memories as build_list
 from newton.runtime.tools.tool_caller import ToolCaller
@@ -24,37 +21,21 @@ TOOL_FIELDS: tuple[MemoryField, ...] = (
 )
 
 
-async def build_context(caller: ToolCaller, args: inputs.HostContextInput) -> ToolResult:
-    newton = caller.newton
-    if args.frame:
-        get_frame(newton.frames, args.frame)
-    request = ContextBuildRequest(
-        agent_id=newton.scope.agent_id,
-        input=args.input,
-        tokens=args.max_tokens or newton.settings.context_tokens,
-        adaptive_budget=args.max_tokens is None,
-        frame=args.frame,
-        session_id=await _find_begun_session(caller, args.session),
-        item_ids=True,
-        fill=args.fill,
-    )
-    bundle = await newton.context_builder.build(request)
+async def build_context(caller: ToolCaller, args: context_inputs.HostContextInput) -> ToolResult:
+    call = ContextCall(newton=caller.newton, origin=caller.origin, item_ids=True, requires_session=False)
+    bundle = await call.build(args)
     fields = {
         "bundle_id": str(bundle.bundle_id),
         "frame": bundle.frame_choice.frame,
         "tokens": bundle.tokens,
         "nothing_relevant": bundle.has_nothing_relevant,
     }
-    missing = {"missing": dict(bundle.missing)} if bundle.missing else {}
-    return ToolResult({**fields, "text": bundle.text, **missing})
-
-
-async def _find_begun_session(caller: ToolCaller, name: str | None) -> UUID | None:
-    """Return the id of a session; None if it does not exist, because a client may ask for a context first."""
-    try:
-        return None if name is None else await caller.find_session(name)
-    except NotFoundError:
-        return None
+    optional = {
+        "missing": dict(bundle.missing),
+        "task": bundle.task_json,
+        "left_nothing": dict(bundle.unmatched_filters) if bundle.filters.as_json() else None,
+    }
+    return ToolResult({**fields, "text": bundle.text, **{name: value for name, value in optional.items() if value}})
 
 
 async def list_memories(caller: ToolCaller, args: ListMemoriesInput) -> ToolResult:
@@ -105,7 +86,10 @@ async def retract(caller: ToolCaller, args: inputs.RetractInput) -> ToolResult:
 
 async def list_entities(caller: ToolCaller, args: inputs.EntitiesInput) -> ToolResult:
     service = caller.newton.entities(caller.origin)
-    if args.name is None:
+    if args.session is not None:
+        pairs = await service.list_session_entities(args.session, limit=args.limit)
+        found = [to_entity_info(*pair) for pair in pairs]
+    elif args.name is None:
         found = [to_entity_info(*pair) for pair in await service.list_entities(limit=args.limit)]
     else:
         related = await service.find_related_entities(args.name, depth=1)
@@ -113,7 +97,7 @@ async def list_entities(caller: ToolCaller, args: inputs.EntitiesInput) -> ToolR
     return ToolResult({"items": [one.model_dump(mode="json") for one in found]})
 
 
-async def show_working_memory(caller: ToolCaller, args: inputs.WorkingMemoryInput) -> ToolResult:
+async def show_working_memory(caller: ToolCaller, args: context_inputs.WorkingMemoryInput) -> ToolResult:
     context = await build_working_context(caller.newton, args)
     return ToolResult(context.model_dump(mode="json", exclude={"items", "omitted"}))
 

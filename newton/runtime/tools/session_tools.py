@@ -1,66 +1,140 @@
 """Tools on sessions and tasks."""
 
-from newton.agent import inputs
+import json
+from datetime import datetime
+
+from newton.agent import context_inputs, session_inputs
+from newton.agent.exchange_inputs import NoteExchangeInput, ToolRunInput
 from newton.agent.loop.tools import ToolResult
-from newton.agent.services.tasks import TaskService
+from newton.agent.session_data.tasks import TaskService
 from newton.dialogue.messages import Message
 from newton.dialogue.task_tree import Task
+from newton.heart.events.event_store import NewEvent
+from newton.heart.events.tool_results import ToolOutcome, to_event
+from newton.ids import new_id
 from newton.memory.hygiene import count_redactions
+from newton.runtime.tools import session_info
+from newton.runtime.tools.prompt_views import to_turn_prompts_info
+from newton.runtime.tools.session_views import (
+    CompactionStatsInfo,
+    to_brief_item_info,
+    to_compaction_info,
+    to_compaction_report,
+)
 from newton.runtime.tools.tool_caller import ToolCaller
 from newton.runtime.tools.views import to_message_info, to_session_info, to_task_change, to_task_infos
 
+DEFAULT_SESSION = "mcp"  # of an exchange, if neither the call nor the connection names a session
 
-async def list_sessions(caller: ToolCaller, args: inputs.ListSessionsInput) -> ToolResult:
+
+async def list_sessions(caller: ToolCaller, args: session_inputs.ListSessionsInput) -> ToolResult:
     branches = await caller.newton.sessions(caller.origin).list_sessions()
     latest = list(reversed(branches))[: args.limit]
     return ToolResult({"items": [to_session_info(one).model_dump(mode="json") for one in latest]})
 
 
-async def read_messages(caller: ToolCaller, args: inputs.ReadMessagesInput) -> ToolResult:
+async def read_messages(caller: ToolCaller, args: session_inputs.ReadMessagesInput) -> ToolResult:
     service, last = caller.newton.sessions(caller.origin), args.first + args.limit - 1
     stored = await service.read_log(args.session, first=args.first, last=last)
     return ToolResult({"items": [to_message_info(one).model_dump(mode="json") for one in stored]})
 
 
-async def list_tasks(caller: ToolCaller, args: inputs.ListTasksInput) -> ToolResult:
+async def show_prompt(caller: ToolCaller, args: session_inputs.ShowPromptInput) -> ToolResult:
+    shown = await caller.newton.prompts().show(args.turn, session=args.session)
+    return ToolResult(to_turn_prompts_info(shown).model_dump(mode="json"))
+
+
+async def compact_session(caller: ToolCaller, args: session_inputs.CompactSessionInput) -> ToolResult:
+    outcome = await caller.newton.sessions(caller.origin).compact(args.session, max_tokens=args.max_tokens)
+    return ToolResult(to_compaction_report(outcome).model_dump(mode="json"))
+
+
+async def list_compactions(caller: ToolCaller, args: session_inputs.ListCompactionsInput) -> ToolResult:
+    entries = await caller.newton.sessions(caller.origin).list_entries(args.session)
+    return ToolResult({"items": [to_compaction_info(one).model_dump(mode="json") for one in entries]})
+
+
+async def show_compaction_stats(caller: ToolCaller, args: session_inputs.CompactionStatsInput) -> ToolResult:
+    stats = await caller.newton.sessions(caller.origin).get_compaction_stats(args.session)
+    return ToolResult({"items": [CompactionStatsInfo.from_source(one).model_dump(mode="json") for one in stats]})
+
+
+async def restore(caller: ToolCaller, args: session_inputs.RestoreCompactionInput) -> ToolResult:
+    restored = await caller.newton.sessions(caller.origin).restore(args.session, args.compaction_id)
+    return ToolResult({"restored": restored})
+
+
+async def show_brief(caller: ToolCaller, args: session_inputs.ShowBriefInput) -> ToolResult:
+    items = await caller.newton.briefs(caller.origin).list_items(args.session, only_open=not args.include_closed)
+    return ToolResult({"items": [to_brief_item_info(one).model_dump(mode="json") for one in items]})
+
+
+async def close_brief_item(caller: ToolCaller, args: session_inputs.CloseBriefItemInput) -> ToolResult:
+    item = await caller.newton.briefs(caller.origin).close(args.session, args.item_id, args.status)
+    return ToolResult({"item_id": str(item.item_id), "text": item.text, "status": args.status})
+
+
+async def list_tasks(caller: ToolCaller, args: context_inputs.ListTasksInput) -> ToolResult:
     tree = await (await caller.tasks(args.session)).tree()
     return ToolResult({"items": [one.model_dump(mode="json") for one in to_task_infos(tree)]})
 
 
-async def push_task(caller: ToolCaller, args: inputs.StartTaskInput) -> ToolResult:
+async def push_task(caller: ToolCaller, args: context_inputs.StartTaskInput) -> ToolResult:
     if args.session is not None:
         await caller.newton.sessions(caller.origin).begin(args.session)
     tasks = await caller.tasks(args.session)
     return await _answer(tasks, await tasks.push(args.goal))
 
 
-async def block_task(caller: ToolCaller, args: inputs.BlockTaskInput) -> ToolResult:
+async def block_task(caller: ToolCaller, args: context_inputs.BlockTaskInput) -> ToolResult:
     tasks = await caller.tasks(args.session)
     return await _answer(tasks, await tasks.block(args.reason))
 
 
-async def fail_task(caller: ToolCaller, args: inputs.FailTaskInput) -> ToolResult:
+async def fail_task(caller: ToolCaller, args: context_inputs.FailTaskInput) -> ToolResult:
     tasks = await caller.tasks(args.session)
     failed, _ = await tasks.fail(args.reason, instead=args.replacement_goal)
     return await _answer(tasks, failed)
 
 
-async def resume_task(caller: ToolCaller, args: inputs.ResumeTaskInput) -> ToolResult:
+async def resume_task(caller: ToolCaller, args: context_inputs.ResumeTaskInput) -> ToolResult:
     tasks = await caller.tasks(args.session)
     return await _answer(tasks, await tasks.resume(str(args.number)))
 
 
-async def pop_task(caller: ToolCaller, args: inputs.PopSessionTaskInput) -> ToolResult:
+async def pop_task(caller: ToolCaller, args: context_inputs.PopSessionTaskInput) -> ToolResult:
     tasks = await caller.tasks(args.session)
     return await _answer(tasks, await tasks.pop(args.result))
+
+
+async def inject(caller: ToolCaller, args: context_inputs.InjectInput) -> ToolResult:
+    session = await caller.name_session(args.session)
+    injected = await session_info.inject(caller.injections, session, args)
+    return ToolResult(injected.model_dump(mode="json", exclude_none=True))
+
+
+async def eject(caller: ToolCaller, args: context_inputs.EjectInput) -> ToolResult:
+    ejected = await caller.injections.eject(await caller.name_session(args.session), args.injection_id)
+    return ToolResult({"injection_id": str(ejected.injection_id), "type": ejected.type, "removed": True})
+
+
+async def list_injections(caller: ToolCaller, args: context_inputs.ListInjectionsInput) -> ToolResult:
+    found = await caller.injections.list_injections(await caller.name_session(args.session))
+    items = [session_info.to_injection_info(one).model_dump(mode="json", exclude_none=True) for one in found]
+    return ToolResult({"items": items})
+
+
+async def show_stats(caller: ToolCaller, args: context_inputs.SessionStatsInput) -> ToolResult:
+    stats = await caller.newton.session_stats().read(await caller.name_session(args.session))
+    return ToolResult(session_info.to_stats_response(stats).model_dump(mode="json"))
 
 
 async def _answer(tasks: TaskService, task: Task) -> ToolResult:
     return ToolResult(to_task_change(task, await tasks.tree()).model_dump(mode="json"))
 
 
-async def note_exchange(caller: ToolCaller, args: inputs.NoteExchangeInput) -> ToolResult:
-    """Store a message of the user and the reply to it, as the client reports them.
+async def note_exchange(caller: ToolCaller, args: NoteExchangeInput) -> ToolResult:
+    """Store a message of the user, the reply to it and the results of the tools, as the client reports them.
 
     The trust of the message is at most the caller's. A matching censor only warns, because the messages were sent
     already; a match with the reply is counted.
@@ -70,14 +144,23 @@ async def note_exchange(caller: ToolCaller, args: inputs.NoteExchangeInput) -> T
     said = Message(role="user", content=args.user, said_at=now, min_trust=caller.trust)
     reply = args.assistant and Message(role="assistant", content=args.assistant, said_at=now)
     messages = [said, reply] if reply else [said]
-    stored = await caller.newton.sessions(caller.origin).append(args.session, messages)
+    service, session = caller.newton.sessions(caller.origin), args.session or DEFAULT_SESSION
+    stored = await service.append(session, messages)
+    events = [_to_event(one, at=now) for one in args.tools]
+    recorded = await service.record_events(session, events) if events else 0
     await caller.newton.process_written(caller.origin)
     redacted = count_redactions(*(one.message.content for one in stored))
-    fields = {"session": args.session, "messages": len(stored), "redacted": redacted, "warning": warning}
+    counts = {"messages": len(stored), "tool_results": recorded, "redacted": redacted}
+    fields = {"session": session, **counts, "warning": warning}
     return ToolResult({name: value for name, value in fields.items() if value})
 
 
-async def _check_exchange(caller: ToolCaller, args: inputs.NoteExchangeInput) -> str | None:
+def _to_event(run: ToolRunInput, *, at: datetime) -> NewEvent:
+    outcome = ToolOutcome(run.tool, json.dumps(run.input, ensure_ascii=False), run.output, run.is_error)
+    return NewEvent(ref=str(new_id()), event=to_event(outcome, occurred_at=at), is_tool_result=True)
+
+
+async def _check_exchange(caller: ToolCaller, args: NoteExchangeInput) -> str | None:
     """Return the warning of a censor that matches the reply or the user's message; None if none matches."""
     gate = caller.newton.action_gate(caller.origin)
     checks = [await gate.check(args.assistant, "action")] if args.assistant else []

@@ -10,7 +10,8 @@ from newton.agent.services.conflicts import ConflictService
 from newton.agent.services.curation import CurationService
 from newton.agent.services.decisions import DecisionService
 from newton.agent.services.procedures import ProcedureService
-from newton.agent.services.tasks import TaskService
+from newton.agent.session_data.injections import InjectionService
+from newton.agent.session_data.tasks import TaskService
 from newton.dialogue import sessions
 from newton.memory.memory import Trust
 from newton.runtime.wiring import AgentServices
@@ -52,6 +53,22 @@ class ToolCaller:
     @property
     def procedures(self) -> ProcedureService:
         return ProcedureService(scope=self.scope)
+
+    async def toolset_in(self, session: str | None, *, creates: bool) -> AgentToolset:
+        """Return the shared tools in a session. An unknown session is created if `creates`, and otherwise ignored."""
+        if session is None:
+            return self.toolset
+        service = self.newton.sessions(self.origin)
+        session_id = await service.begin(session) if creates else await service.find(session)
+        return self.toolset.for_session(session_id) if session_id else self.toolset
+
+    @property
+    def injections(self) -> InjectionService:
+        return self.newton.injections(self.origin, self.trust)
+
+    async def name_session(self, name: str | None) -> str:
+        """Return the name of a session; for None, of the one used last. Raises NotFoundError if there is none."""
+        return await self.newton.tasks(self.origin).get_session_ref() if name is None else name
 
     async def find_session(self, name: str) -> UUID:
         """Return the id of the named session. Raises NotFoundError if it does not exist."""

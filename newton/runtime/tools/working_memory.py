@@ -1,6 +1,6 @@
 """Contexts from the working memory of a session, for HTTP and the tools."""
 
-from newton.agent.inputs import WorkingMemoryInput
+from newton.agent.context_inputs import WorkingMemoryInput
 from newton.cognition.assembly.scored_candidate import ScoredCandidate
 from newton.runtime.tools.views import WorkingMemoryItem, WorkingMemoryResponse
 from newton.runtime.wiring import AgentServices

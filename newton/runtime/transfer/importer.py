@@ -18,7 +18,7 @@ from newton.errors import ConflictError, InputError, NewtonError
 from newton.heart import censors
 from newton.heart.censors import CensorRule
 from newton.memory.hygiene import count_redactions
-from newton.memory.outbox import EmbeddingOutbox
+from newton.memory.outbox import DrainControl, EmbeddingOutbox
 from newton.runtime.transfer.import_lines import ImportItem, MessageItem
 from newton.runtime.transfer.ndjson import read_lines
 from newton.runtime.transfer.writers import write_items
@@ -169,7 +169,7 @@ class NdjsonImporter:
         """Embed new memories while another task writes, until none is left or the embedder fails."""
         while self.outbox is not None and report.embedder_error is None:
             is_last = signal.is_finished
-            drained = await self.outbox.drain(on_progress=lambda count: progress(0))
+            drained = await self.outbox.drain(control=DrainControl(on_progress=lambda count: progress(0)))
             report.embedded += drained.embedded
             report.embedder_error = drained.stopped_by
             if is_last:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeAlias
 
+from newton.agent.loop.turn_status import ProgressEvent, TurnStatus
 from newton.agent.loop.turn_types import TurnResult
-from newton.cognition.bundles.debug import format_debug_lines
+from newton.dialogue.compaction.progress_events import CompactionCompleted, CompactionFailed, CompactionStarted
 from newton.errors import NewtonError
 from newton.ids import new_id
 from newton.providers.chat import ReplyDelta, ReplyPiece, ToolCall
@@ -17,7 +18,7 @@ from newton.runtime.api import problems
 from newton.runtime.api.chat_completions.delta_merge import merge_delta
 from newton.runtime.api.chat_completions.request_models import ChatCompletionRequest
 
-TurnPiece: TypeAlias = ReplyPiece | TurnResult  # None, in a stream of them, is a heartbeat
+StreamItem: TypeAlias = ReplyPiece | TurnResult | ProgressEvent | None  # None is a heartbeat
 JSON_OR_STREAM: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The reply: one JSON object, or server-sent events if `stream` is true.",
@@ -44,11 +45,15 @@ class _MergedChoice:
 class ResponseWriter:
     """A writer of one chat completion in OpenAI's format."""
 
-    def __init__(self, body: ChatCompletionRequest, *, created_at: datetime, debug: bool) -> None:
-        self._body, self._debug = body, debug
+    def __init__(self, body: ChatCompletionRequest, *, created_at: datetime) -> None:
+        self._body, self._debug_lines, self._has_begun = body, list[str](), False
         self._id, self._created = f"chatcmpl-{new_id().hex}", int(created_at.timestamp())
 
-    async def build_whole(self, pieces: AsyncGenerator[TurnPiece | None]) -> dict[str, object] | None:
+    def add_debug_lines(self, lines: Sequence[str]) -> None:
+        """Add comment lines to write before the next item of a streamed reply."""
+        self._debug_lines += lines
+
+    async def build_whole(self, pieces: AsyncGenerator[StreamItem]) -> dict[str, object] | None:
         """Return the whole reply as one JSON object; None if the client has disconnected."""
         result: TurnResult | None = None
         choices: dict[int, _MergedChoice] = {0: _MergedChoice()}
@@ -67,38 +72,43 @@ class ResponseWriter:
         extra = {"usage": build_usage(result), "newton": build_newton_fields(result)}
         return {**self._common_fields("chat.completion"), "choices": listed, **extra, **_server_fields(result)}
 
-    async def stream_events(
-        self, first: TurnPiece | None, pieces: AsyncGenerator[TurnPiece | None]
-    ) -> AsyncGenerator[str]:
-        """Yield the reply as server-sent events.
+    async def stream_events(self, pieces: AsyncGenerator[StreamItem]) -> AsyncGenerator[str]:
+        """Yield the reply as server-sent events; see `TurnWriter.stream_events`.
 
-        `first` is a piece that the caller has already read from `pieces`.
+        The chunk with the role comes before the first piece. After an error there is no finish reason.
         """
-        yield self._format_chunk({"role": "assistant", "content": ""})
+        yield format_comment(None)
         async with aclosing(pieces):
             try:
-                for line in self._format_piece(first):
-                    yield line
                 async for piece in pieces:
-                    for line in self._format_piece(piece):
+                    lines = self._format_item(piece) or [format_comment(piece)]
+                    for line in (*self._take_debug_lines(), *lines):
                         yield line
             except NewtonError as error:  # the HTTP status has already been sent
                 yield f"data: {problems.to_openai_error(error).model_dump_json()}\n\n"
         yield "data: [DONE]\n\n"
 
-    def _format_piece(self, piece: TurnPiece | None) -> list[str]:
-        match piece:
-            case None:
-                return []
+    def _take_debug_lines(self) -> list[str]:
+        lines, self._debug_lines = [f"{line}\n\n" for line in self._debug_lines], []
+        return lines
+
+    def _format_item(self, item: StreamItem) -> list[str]:
+        """Return the events for a piece of the reply or the result; none for a progress event or a heartbeat."""
+        match item:
             case str():
-                return [self._format_chunk({"content": piece})]
+                lines = [self._format_chunk({"content": item})]
             case ReplyDelta():
-                return [self._format_delta(piece)]
+                lines = [self._format_delta(item)]
+            case TurnResult():
+                lines = self._format_result(item)
             case _:
-                return self._format_result(piece)
+                return []
+        begun = [] if self._has_begun else [self._format_chunk({"role": "assistant", "content": ""})]
+        self._has_begun = True
+        return [*begun, *lines]
 
     def _format_result(self, result: TurnResult) -> list[str]:
-        lines = [f"{line}\n\n" for line in format_debug_lines(result.bundle)] if self._debug and result.context else []
+        lines: list[str] = []
         if result.calls:
             calls = [{"index": index, **_tool_call_object(call)} for index, call in enumerate(result.calls)]
             lines.append(self._format_chunk({"tool_calls": calls}))
@@ -127,6 +137,23 @@ class ResponseWriter:
 
     def _common_fields(self, kind: str) -> dict[str, object]:
         return {"id": self._id, "object": kind, "created": self._created, "model": self._body.model}
+
+
+def format_comment(item: StreamItem) -> str:
+    """Return a comment line of an event stream, which clients ignore: a progress event, or a heartbeat for any other
+    item.
+    """
+    match item:
+        case TurnStatus():
+            return f": newton {item.text}\n\n"
+        case CompactionStarted():
+            return f": newton Compacting the conversation: {item.current} of {item.max} tokens …\n\n"
+        case CompactionCompleted():
+            return f": newton Compacted the conversation: {item.saved} tokens saved.\n\n"
+        case CompactionFailed():
+            return f": newton Compaction failed: {' '.join(item.error.split())}\n\n"
+        case _:
+            return ": newton\n\n"
 
 
 def build_usage(result: TurnResult) -> dict[str, Any]:
@@ -177,7 +204,7 @@ def _finish_reason(result: TurnResult) -> str:
     server_finish = result.replies[-1].server_finish if result.replies else None
     if server_finish in PASSED_FINISH_REASONS and not result.quoted:
         return server_finish
-    return "stop" if result.finish == "stop" or result.quoted else "length"
+    return "length" if result.finish == "length" and not result.quoted else "stop"
 
 
 def build_newton_fields(result: TurnResult) -> dict[str, object]:

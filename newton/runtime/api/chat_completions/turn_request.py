@@ -8,6 +8,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from fastapi import Header, Request
 
+from newton.agent.field_types import Strategy
 from newton.agent.loop.history_match import (
     HistoryMatch,
     IncomingMessage,
@@ -44,11 +45,37 @@ RememberHeader = Annotated[
 ]
 
 
+StrategyHeader = Annotated[
+    Strategy | None,
+    Header(
+        alias="X-Newton-Strategy",
+        description="The compaction preset (default, long, conservative, none) or list of strategies for this request."
+        " Default: the setting `compaction`.",
+    ),
+]
+
+
+class TurnOptions(NamedTuple):
+    """Options of a turn from the headers of a request."""
+
+    remember: Literal["yes", "no"] | None
+    strategy: str | None
+
+
+def get_turn_options(remember: RememberHeader = None, strategy: StrategyHeader = None) -> TurnOptions:
+    """Return the options that the headers give."""
+    return TurnOptions(remember, strategy)
+
+
 class TurnTarget(NamedTuple):
-    """The caller, with the memory to use, and the model that answers; `model` is None if none is configured."""
+    """The caller, with the memory to use, and the model that answers; `model` is None if none is configured.
+
+    `strategy` is the compaction preset or list of strategies for the turn; None means the setting.
+    """
 
     caller: AuthenticatedCaller
     model: ChatModel | None
+    strategy: str | None = None
 
     @property
     def newton(self) -> AgentServices:
@@ -56,7 +83,11 @@ class TurnTarget(NamedTuple):
 
 
 async def select_target(
-    body: ChatCompletionRequest | ResponseRequest, caller: AuthenticatedCaller, request: Request
+    body: ChatCompletionRequest | ResponseRequest,
+    caller: AuthenticatedCaller,
+    request: Request,
+    *,
+    strategy: str | None = None,
 ) -> TurnTarget:
     """Return the memory and the model that a request selects by its user and its model name.
 
@@ -67,7 +98,7 @@ async def select_target(
         caller = await caller.for_user(user, registry)
     newton, model = await choose_model(body.model, caller, registry)
     request.state.agent_id = newton.scope.agent_id  # for the request log
-    return TurnTarget(caller.for_agent(newton), model)
+    return TurnTarget(caller.for_agent(newton), model, strategy)
 
 
 def find_task(body: ChatCompletionRequest, request: Request, remember: Literal["yes", "no"] | None) -> str | None:

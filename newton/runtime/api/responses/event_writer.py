@@ -11,7 +11,7 @@ from newton.agent.loop.turn_types import TurnResult
 from newton.dialogue.response_store import ResponseRecord
 from newton.errors import NewtonError
 from newton.providers.chat import ReplyDelta
-from newton.runtime.api.chat_completions.response_writer import TurnPiece, build_newton_fields
+from newton.runtime.api.chat_completions.response_writer import StreamItem, build_newton_fields, format_comment
 from newton.runtime.api.responses.output_stream import OutputStream, ResponseEvent
 from newton.runtime.api.responses.request_models import ResponseRequest
 from newton.runtime.api.responses.response_object import (
@@ -43,42 +43,37 @@ class EventWriter:
         summarizes = bool(self.body.reasoning and self.body.reasoning.summary)
         self._output = OutputStream(self.head.response_id, summarizes_reasoning=summarizes)
 
-    async def build_whole(self, pieces: AsyncGenerator[TurnPiece | None]) -> dict[str, Any] | None:
+    async def build_whole(self, pieces: AsyncGenerator[StreamItem]) -> dict[str, Any] | None:
         """Return the response as one JSON object; None if the client has disconnected."""
         response: dict[str, Any] | None = None
         async with aclosing(pieces):
             async for piece in pieces:
-                for event in await self._add_piece(piece):
+                for event in await self._add_item(piece):
                     response = event.get("response", response)
         return response
 
-    async def stream_events(
-        self, first: TurnPiece | None, pieces: AsyncGenerator[TurnPiece | None]
-    ) -> AsyncGenerator[str]:
-        """Yield the response as server-sent events.
-
-        `first` is a piece that the caller has already read from `pieces`.
-        """
+    async def stream_events(self, pieces: AsyncGenerator[StreamItem]) -> AsyncGenerator[str]:
+        """Yield the response as server-sent events; see `TurnWriter.stream_events`."""
+        yield format_comment(None)
         begun = build_response(self.body, self.head, [], None)
         yield self._format([{"type": f"response.{name}", "response": begun} for name in ("created", "in_progress")])
         async with aclosing(pieces):
             try:
-                yield self._format(await self._add_piece(first))
                 async for piece in pieces:
-                    yield self._format(await self._add_piece(piece))
+                    yield self._format(await self._add_item(piece)) or format_comment(piece)
             except NewtonError as error:  # the HTTP status has already been sent
                 yield self._format(self._fail(to_failure(error)))
 
-    async def _add_piece(self, piece: TurnPiece | None) -> list[ResponseEvent]:
-        match piece:
-            case None:
-                return []
+    async def _add_item(self, item: StreamItem) -> list[ResponseEvent]:
+        match item:
             case str():
-                return list(self._output.add_text(piece))
+                return list(self._output.add_text(item))
             case ReplyDelta():
-                return list(self._output.add_delta(piece)) if piece.index == 0 else []
+                return list(self._output.add_delta(item)) if item.index == 0 else []
+            case TurnResult():
+                return await self._end(item)
             case _:
-                return await self._end(piece)
+                return []
 
     async def _end(self, result: TurnResult) -> list[ResponseEvent]:
         outcome, completed_at = judge_result(result), self.now()

@@ -253,7 +253,7 @@ async def process_memories(body: ProcessPendingRequest, caller: WriteAccess) -> 
 
     Returns the changes of states since the time `since`.
     """
-    await caller.newton.maintenance(ORIGIN).process_pending()
+    await caller.newton.maintenance(ORIGIN).process_pending(passages=True)
     changes = await caller.newton.curation(ORIGIN).list_changes(body.since)
     return ItemList(items=[ChangedMemory.from_source(step, micro=micro) for step, micro in changes])
 

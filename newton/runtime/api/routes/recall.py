@@ -6,9 +6,9 @@ from uuid import UUID
 from fastapi import APIRouter
 from pydantic import Field
 
-from newton.agent.field_types import Timestamp
+from newton.agent.field_types import Ref, Timestamp
 from newton.agent.inputs import RecallInput
-from newton.memory.memory import RECALLABLE_KINDS, Kind, Trust
+from newton.memory.memory import Kind, Trust
 from newton.runtime.api.auth import ReadAccess
 from newton.runtime.api.base_models import ORIGIN, ResponseModel, with_example
 
@@ -21,7 +21,12 @@ class RecallRequest(RecallInput):
     model_config = with_example(query="Where does Ana live?", limit=5)
 
     limit: int = Field(10, ge=1, le=1_000)
-    kinds: list[Kind] | None = Field(None, min_length=1, description="Search only memories of these kinds.")
+    session: Ref | None = Field(
+        None,
+        description="The session in which you search. Its messages are preferred, and its working memory gets the"
+        " results.",
+        examples=["planning"],
+    )
     include_quarantined: bool = Field(
         default=False, description="Include quarantined memories, such as tool output and text from the web."
     )
@@ -54,13 +59,19 @@ class RecallResponse(ResponseModel):
 @router.post("/recall")
 async def recall_memories(body: RecallRequest, caller: ReadAccess) -> RecallResponse:
     """Search the memory by meaning and by words."""
-    recalled = await caller.newton.memories(ORIGIN).recall(
+    newton = caller.newton
+    session_id = await newton.sessions(ORIGIN).find(body.session) if body.session else None
+    recalled = await newton.memories(ORIGIN).recall(
         body.query,
-        kinds=body.kinds or RECALLABLE_KINDS,
+        kinds=body.kinds,
         limit=body.limit,
         include_quarantined=body.include_quarantined,
         as_of=body.as_of,
+        session_id=session_id,
     )
+    if body.as_of is None:
+        used = newton.session_use(ORIGIN).for_session(session_id)
+        await used.record([found.memory_id for found in recalled.memories])
     items = [
         RecallItem.from_source(
             memory,

@@ -12,6 +12,7 @@ from newton.brain.calibration.json_format import to_json
 from newton.brain.calibration.report import build_calibration
 from newton.runtime.api.auth import ReadAccess
 from newton.runtime.api.base_models import ORIGIN
+from newton.runtime.hint_names import rename_advice
 from newton.runtime.reports.growth import report_to_json
 from newton.runtime.reports.metrics import metrics_to_json
 
@@ -36,11 +37,11 @@ async def get_calibration(
 @router.get("/metrics")
 async def get_quality_metrics(caller: ReadAccess, query: Annotated[MetricsInput, Query()]) -> dict[str, Any]:
     """Return the quality metrics of the contexts with their targets: relevance, budget, refreshes, use, speed."""
-    return metrics_to_json(await caller.newton.metrics().report(query.days))
+    return rename_advice(metrics_to_json(await caller.newton.metrics().report(query.days)), "http")
 
 
 @router.get("/growth")
 async def get_growth(caller: ReadAccess, query: Annotated[GrowthInput, Query()]) -> dict[str, Any]:
     """Return how decisions, censors, procedures and facts developed, compared with the period before."""
     report = await caller.newton.growth().report_weeks(query.weeks)
-    return report_to_json(report, assess(report))
+    return rename_advice(report_to_json(report, assess(report)), "http")

@@ -8,12 +8,11 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import Field
 
-from newton.agent.field_types import Ref
+from newton.agent.field_types import Ref, Strategy
 from newton.agent.loop.prompt import to_chat_messages
-from newton.agent.services.sessions import number_duplicates
+from newton.agent.services.sessions import ClosedStatus, number_duplicates
 from newton.cognition.request import MAX_CONTEXT_TOKENS
 from newton.dialogue import sessions
-from newton.dialogue.compaction.entry_store import EntryStatus
 from newton.memory import hygiene
 from newton.providers.chat import to_openai_message
 from newton.runtime.api import pagination
@@ -24,6 +23,15 @@ from newton.runtime.api.path_ids import IdRef
 from newton.runtime.api.session_messages import AppendMessagesRequest, AppendMessagesResponse, store_valid
 from newton.runtime.jobs import queue
 from newton.runtime.jobs.memories import EXTRACT
+from newton.runtime.tools.session_views import (
+    BriefItemInfo,
+    CompactionInfo,
+    CompactionReport,
+    CompactionStatsInfo,
+    to_brief_item_info,
+    to_compaction_info,
+    to_compaction_report,
+)
 from newton.runtime.tools.views import MessageInfo, SessionInfo, to_message_info, to_session_info
 from newton.runtime.wiring import AgentServices
 
@@ -36,6 +44,15 @@ ViewTokens = Annotated[
         ge=1,
         le=MAX_CONTEXT_TOKENS,
         description="Maximum tokens of the messages. Default: as many as fit into the context window.",
+    ),
+]
+
+
+RequestStrategy = Annotated[
+    Strategy | None,
+    Field(
+        description="The compaction preset (default, long, conservative, none) or list of strategies for this request."
+        " Default: the setting `compaction`."
     ),
 ]
 
@@ -60,30 +77,13 @@ class SessionViewResponse(ResponseModel):
 
 class CompactRequest(RequestModel):
     max_tokens: ViewTokens = Field(None, examples=[8000])
+    strategy: RequestStrategy = Field(None, examples=["conservative"])
 
 
-class CompactResponse(ResponseModel):
-    """The token counts of the view before and after the compaction, and of all messages of the session."""
+class CompactResponse(CompactionReport, ResponseModel):
+    """The result of a compaction, and the tokens of all messages of the session."""
 
-    tokens_before: int
-    tokens_after: int
     log_tokens: int
-
-
-class CompactionInfo(ResponseModel):
-    """A compaction: a shorter text that replaces older messages in the view."""
-
-    compaction_id: UUID
-    kind: str
-    first_position: int
-    last_position: int
-    text: str
-    tokens: int
-    tokens_before: int
-    strategy: str
-    model: str | None
-    created_at: datetime
-    restored_at: datetime | None
 
 
 class RestoreCompactionRequest(RequestModel):
@@ -94,6 +94,16 @@ class RestoreCompactionResponse(ResponseModel):
     """The number of compactions that were undone."""
 
     restored: int
+
+
+class CloseBriefItemRequest(RequestModel):
+    item_id: IdRef
+    status: ClosedStatus = Field("done", description="What became of the item: done, or dropped.")
+
+
+class CloseBriefItemResponse(ResponseModel):
+    item_id: UUID
+    status: ClosedStatus
 
 
 class CreateCheckpointRequest(RequestModel):
@@ -188,26 +198,40 @@ async def list_messages(
 
 @router.get("/{session:path}/view")
 async def get_session_view(
-    session: str, caller: ReadAccess, max_tokens: Annotated[ViewTokens, Query()] = None
+    session: str,
+    caller: ReadAccess,
+    max_tokens: Annotated[ViewTokens, Query()] = None,
+    strategy: Annotated[RequestStrategy, Query()] = None,
 ) -> SessionViewResponse:
     """Return the messages that a model would be sent now, with summaries in place of older ones. Changes nothing."""
-    view = await caller.newton.sessions(ORIGIN).preview(session, max_tokens=max_tokens)
+    view = await caller.newton.sessions(ORIGIN).preview(session, max_tokens=max_tokens, strategy=strategy)
     messages = [to_openai_message(one) for one in to_chat_messages(view.view)]
     return SessionViewResponse(tokens=view.tokens, log_tokens=view.logged, messages=messages)
 
 
 @router.post("/{session:path}/compact")
 async def compact_session(session: str, body: CompactRequest, caller: WriteAccess) -> CompactResponse:
-    """Replace older messages in the view by shorter texts. A repeated request changes nothing."""
-    before, after = await caller.newton.sessions(ORIGIN).compact(session, max_tokens=body.max_tokens)
-    return CompactResponse(tokens_before=before.tokens, tokens_after=after.tokens, log_tokens=after.logged)
+    """Replace older messages in the view by shorter texts, down to `max_tokens` if possible.
+
+    If `reached` is false, `obstacles` says what keeps the view above the limit. A repeated request changes nothing.
+    """
+    service = caller.newton.sessions(ORIGIN)
+    outcome = await service.compact(session, max_tokens=body.max_tokens, strategy=body.strategy)
+    return CompactResponse(**dict(to_compaction_report(outcome)), log_tokens=outcome.after.logged)
+
+
+@router.get("/{session:path}/compaction-stats")
+async def get_compaction_stats(session: str, caller: ReadAccess) -> ItemList[CompactionStatsInfo]:
+    """Return the compactions of a session by strategy: runs, tokens saved and spent, durations, and wrong cuts."""
+    stats = await caller.newton.sessions(ORIGIN).get_compaction_stats(session)
+    return ItemList(items=[CompactionStatsInfo.from_source(one) for one in stats])
 
 
 @router.get("/{session:path}/compactions")
 async def list_compactions(session: str, caller: ReadAccess) -> ItemList[CompactionInfo]:
     """List the compactions of a session, including those that were undone."""
     entries = await caller.newton.sessions(ORIGIN).list_entries(session)
-    return ItemList(items=[_to_compaction_info(one) for one in entries])
+    return ItemList(items=[to_compaction_info(one) for one in entries])
 
 
 @router.post("/{session:path}/restore", response_model=RestoreCompactionResponse)
@@ -217,6 +241,24 @@ async def restore_compaction(session: str, body: RestoreCompactionRequest, act: 
     async def work(newton: AgentServices) -> RestoreCompactionResponse:
         restored = await newton.sessions(ORIGIN).restore(session, body.compaction_id)
         return RestoreCompactionResponse(restored=restored)
+
+    return await act.run_once(work)
+
+
+@router.get("/{session:path}/brief")
+async def get_brief(session: str, caller: ReadAccess, *, include_closed: bool = False) -> ItemList[BriefItemInfo]:
+    """List the brief of a session: its goals, deadlines, rules, constraints and open items, word for word."""
+    items = await caller.newton.briefs(ORIGIN).list_items(session, only_open=not include_closed)
+    return ItemList(items=[to_brief_item_info(one) for one in items])
+
+
+@router.post("/{session:path}/brief", response_model=CloseBriefItemResponse)
+async def close_brief_item(session: str, body: CloseBriefItemRequest, act: WriteAction) -> Response:
+    """Close an open item of the brief of a session: it is done, or it no longer holds."""
+
+    async def work(newton: AgentServices) -> CloseBriefItemResponse:
+        item = await newton.briefs(ORIGIN).close(session, body.item_id, body.status)
+        return CloseBriefItemResponse(item_id=item.item_id, status=body.status)
 
     return await act.run_once(work)
 
@@ -262,16 +304,3 @@ async def create_branch(session: str, body: CreateBranchRequest, act: WriteActio
         return CreateSessionResponse(session_id=session_id)
 
     return await act.run_once(work)
-
-
-def _to_compaction_info(status: EntryStatus) -> CompactionInfo:
-    entry = status.entry
-    return CompactionInfo.from_source(
-        entry,
-        compaction_id=entry.entry_id,
-        first_position=entry.first,
-        last_position=entry.last,
-        tokens_before=entry.before,
-        created_at=entry.made_at,
-        restored_at=status.restored_at,
-    )

@@ -3,15 +3,16 @@
 import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
-from newton.agent.field_types import Name
+from newton.agent.field_types import Name, Strategy
+from newton.agent.loop.turn_status import ProgressEvent, TurnStatus
 from newton.content.frames import get_frame
-from newton.dialogue.compaction.progress_events import CompactionEvent, to_payload
+from newton.dialogue.compaction.progress_events import to_payload
 from newton.errors import NewtonError
 from newton.memory.hygiene import clean_ref, clean_text
 from newton.runtime.api import problems
@@ -19,16 +20,20 @@ from newton.runtime.api.auth import WriteAccess
 from newton.runtime.api.base_models import ORIGIN, RequestModel, describe_event_stream
 from newton.runtime.api.turn_stream import TurnStream
 from newton.runtime.chat_backend.local import LocalAgent
-from newton.runtime.chat_backend.protocol import PrivateMessage
+from newton.runtime.chat_backend.protocol import DebugLines, PrivateMessage
 from newton.runtime.chat_backend.view_models import TurnView
+
+TurnPiece: TypeAlias = str | DebugLines | TurnView | ProgressEvent
 
 router = APIRouter(prefix="/v1", tags=["sessions"])
 
 STREAM_RESPONSES = describe_event_stream(
-    "Server-sent events: `delta` with the next `text` of the reply, `compaction` while the conversation is compacted,"
-    " and at the end `result` or `problem`. A result has `text`, `degraded` (the reason why no model completed the"
-    " reply), `from_memory`, `failed`, `warning`, `proposals` (identity lines that wait for approval),"
-    " `context_source` and `context_reason` (how the context was built) and `context_summary`.",
+    "Server-sent events: `status` with the `stage` of a turn whose reply has not begun (`retrieving`, `waiting`,"
+    " `slow`, `retrying`) and a `text` for the user, `compaction` while the conversation is compacted, with"
+    " `include_context` before the reply `debug` with `lines` that say what the model is sent, `delta` with the"
+    " next `text` of the reply, and at the end `result` or `problem`. A result has `text`, `degraded` (the reason why"
+    " no model completed the reply), `from_memory`, `failed`, `warning`, `proposals` (identity lines that wait for"
+    " approval), `context_source` and `context_reason` (how the context was built) and `context_summary`.",
     example='event: delta\ndata: {"text": "It is "}\n\nevent: delta\ndata: {"text": "Artemis."}\n\n',
 )
 
@@ -50,7 +55,15 @@ class TurnRequest(RequestModel):
     model: Name | None = Field(
         None, description="The name of a model server or of a model. Default: the agent's model."
     )
-    include_context: bool = Field(default=False, description="Include the full context in the result.")
+    strategy: Strategy | None = Field(
+        None,
+        description="The compaction preset (default, long, conservative, none) or list of strategies for this turn."
+        " Default: the setting `compaction`.",
+        examples=["mask_outputs(share=0.5), threshold(share=0.7)"],
+    )
+    include_context: bool = Field(
+        default=False, description="Send an event `debug` before the reply, and include the full context in the result."
+    )
     private: list[PrivateMessageInput] | None = Field(
         None,
         max_length=1_000,
@@ -70,16 +83,18 @@ async def run_turn(session: str, body: TurnRequest, request: Request, caller: Wr
         get_frame(caller.newton.frames, body.frame)
     default = caller.newton.chat_model
     model = await caller.newton.models.select(default, body.model) if body.model else default
-    turn = TurnStream[str | TurnView | CompactionEvent]()
+    turn = TurnStream[TurnPiece]()
     turn_runner = caller.newton.turn_runner(model, origin=ORIGIN, on_event=turn.put)
     agent = LocalAgent(newton=caller.newton, turn_runner=turn_runner, origin=ORIGIN)
     private = None if body.private is None else [PrivateMessage(one.role, one.text) for one in body.private]
-    pieces = agent.run_turn(name, text, frame=body.frame, include_context=body.include_context, private=private)
+    pieces = agent.run_turn(
+        name, text, frame=body.frame, strategy=body.strategy, include_context=body.include_context, private=private
+    )
     read = turn.read_pieces(pieces, caller, request, is_private=private is not None)
     return StreamingResponse(_stream(read), media_type="text/event-stream")
 
 
-async def _stream(pieces: AsyncGenerator[str | TurnView | CompactionEvent | None]) -> AsyncGenerator[str]:
+async def _stream(pieces: AsyncGenerator[TurnPiece | None]) -> AsyncGenerator[str]:
     yield ": newton\n\n"
     async with aclosing(pieces):
         try:
@@ -89,12 +104,16 @@ async def _stream(pieces: AsyncGenerator[str | TurnView | CompactionEvent | None
             yield _format_event("problem", problems.to_problem(error).model_dump())
 
 
-def _format_piece(piece: str | TurnView | CompactionEvent) -> str:
+def _format_piece(piece: TurnPiece) -> str:
     match piece:
         case str():
             return _format_event("delta", {"text": piece})
+        case DebugLines():
+            return _format_event("debug", {"lines": list(piece.lines)})
         case TurnView():
             return _format_event("result", piece.model_dump(mode="json"))
+        case TurnStatus():
+            return _format_event("status", {"stage": piece.stage, "text": piece.text})
         case _:
             return _format_event("compaction", to_payload(piece))
 

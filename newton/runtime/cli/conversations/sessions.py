@@ -8,37 +8,17 @@ from cyclopts import Parameter
 from newton.agent.loop.prompt import count_message_tokens, to_chat_messages
 from newton.agent.services.sessions import ViewPreview
 from newton.dialogue.branches import BranchSummary, SessionCheckpoint
-from newton.dialogue.compaction.entry_store import EntryStatus
-from newton.dialogue.compaction.progress_events import (
-    CompactionCompleted,
-    CompactionEvent,
-    CompactionFailed,
-    CompactionProgressed,
-    CompactionStarted,
-)
-from newton.dialogue.log import InjectedRange
 from newton.dialogue.messages import Message, StoredMessage
-from newton.dialogue.view import CompactionEntry, ViewMessage
+from newton.dialogue.view import ViewMessage
 from newton.memory.hygiene import clean_ref
-from newton.memory.lookup import short_id
-from newton.memory.representations import one_line
 from newton.providers.chat import to_openai_message
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
-from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
+from newton.runtime.cli.options import AgentOption, JsonOption, StrategyOption, load_settings
 from newton.runtime.cli.printing import say
 
 MAX_TEXT_CHARS = 100
 MAX_TITLE_CHARS = 60
-
-# The effect of each compaction strategy.
-STRATEGY_MESSAGES = {
-    "mask_outputs": "old tool outputs were omitted",
-    "tool_calls": "older tool calls were summarized",
-    "threshold": "the oldest turns were summarized",
-    "goal_batch": "finished turns were summarized together",
-    "goal_merge": "older summaries were merged",
-}
 
 MaxTokensOption = Annotated[int | None, Parameter(help="Maximum tokens (default: the setting conversation_tokens).")]
 SessionArgument = Annotated[str, Parameter(help="Name of the session.")]
@@ -72,7 +52,12 @@ async def show_log(session: SessionArgument, *, agent: AgentOption = None, json:
 
 
 async def show_view(
-    session: SessionArgument, *, max_tokens: MaxTokensOption = None, agent: AgentOption = None, json: JsonOption = False
+    session: SessionArgument,
+    *,
+    max_tokens: MaxTokensOption = None,
+    strategy: StrategyOption = None,
+    agent: AgentOption = None,
+    json: JsonOption = False,
 ) -> None:
     """Show what a model would now receive of a session: recent messages, and summaries of older ones.
 
@@ -82,7 +67,8 @@ async def show_view(
     Example: newton sessions view planning --max-tokens 8000
     """
     async with open_agent(load_settings(agent)) as newton:
-        preview = await newton.sessions("cli").preview(clean_ref(session, what="session"), max_tokens=max_tokens)
+        ref = clean_ref(session, what="session")
+        preview = await newton.sessions("cli").preview(ref, max_tokens=max_tokens, strategy=strategy)
     if not json:
         say("\n".join(_format_view(preview)))
         return
@@ -99,61 +85,6 @@ async def show_view(
             "message_tokens": count_message_tokens(messages, count_tokens=newton.scope.count_tokens),
         }
     )
-
-
-async def compact_session(
-    session: SessionArgument, *, max_tokens: MaxTokensOption = None, agent: AgentOption = None
-) -> None:
-    """Replace older messages by summaries in what a model receives of a session, if that is due.
-
-    The stored messages do not change. `newton sessions expand` undoes a summary.
-
-    Example: newton sessions compact planning --max-tokens 8000
-    """
-    async with open_agent(load_settings(agent)) as newton:
-        service = newton.sessions("cli", print_progress)
-        before, after = await service.compact(clean_ref(session, what="session"), max_tokens=max_tokens)
-    if saved := before.tokens - after.tokens:
-        say(f"A model now receives {after.tokens:,} tokens of the session {session}, {saved:,} fewer.")
-    else:
-        say(f"No compaction is due: a model receives {after.tokens:,} tokens of the session {session}.")
-
-
-async def list_compactions(session: SessionArgument, *, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """List the compaction entries of a session: texts that a model receives in place of a range of messages.
-
-    Example: newton sessions compactions planning
-    """
-    async with open_agent(load_settings(agent)) as newton:
-        entries = await newton.sessions("cli").list_entries(clean_ref(session, what="session"))
-    if json:
-        formatting.print_json(list(map(_entry_to_json, entries)))
-    else:
-        say(
-            "\n".join(map(_format_entry, entries, _nesting_depths(entries)))
-            or "No messages of this session have been compacted."
-        )
-
-
-async def expand_compaction(
-    session: SessionArgument,
-    compaction: Annotated[
-        str, Parameter(help="End of the compaction entry's id, as `newton sessions compactions` prints it.")
-    ],
-    *,
-    agent: AgentOption = None,
-) -> None:
-    """Undo a compaction entry: a model receives its messages in full again, and they are never compacted again.
-
-    Example: newton sessions expand planning 3f9c2a71
-    """
-    async with open_agent(load_settings(agent)) as newton:
-        restored = await newton.sessions("cli").restore(clean_ref(session, what="session"), compaction)
-    if restored:
-        many = formatting.pluralize(restored, "compaction entry", "compaction entries")
-        say(f"{many} expanded. A model receives the messages in full again.")
-    else:
-        say("The compaction entry is expanded already; nothing changed.")
 
 
 async def checkpoint_session(
@@ -197,98 +128,6 @@ async def branch_session(
     say(f"{branch} continues from {session}. Open it with `newton chat --session {branch}`.")
 
 
-async def inject_messages(
-    session: SessionArgument,
-    *,
-    other: Annotated[str, Parameter("--from", help="Session that contains the messages.")],
-    first: Annotated[int, Parameter(help="Position of the first message.")],
-    last: Annotated[int, Parameter(help="Position of the last message.")],
-    agent: AgentOption = None,
-) -> None:
-    """Show messages of one session at the end of another session. `newton sessions eject` undoes it.
-
-    Example: newton sessions inject planning --from planning-with-redis --first 12 --last 14
-    """
-    async with open_agent(load_settings(agent)) as newton:
-        refs = clean_ref(session, what="session"), clean_ref(other, what="session")
-        injected = await newton.sessions("cli").inject(*refs, first=first, last=last)
-    many = formatting.pluralize(injected.last - injected.first + 1, "message")
-    say(f"Injected {many} of {other} into {session}.")
-    say(f"Undo: `newton sessions eject {session} {short_id(injected.injection_id)}`")
-
-
-async def eject_messages(
-    session: SessionArgument,
-    injection: Annotated[
-        str | None,
-        Parameter(help="End of the id that `newton sessions inject` printed; if omitted, all injections are listed."),
-    ] = None,
-    *,
-    agent: AgentOption = None,
-) -> None:
-    """Remove injected messages from a session, or list the injections.
-
-    Example: newton sessions eject planning 3f9c2a71
-    """
-    ref = clean_ref(session, what="session")
-    async with open_agent(load_settings(agent)) as newton:
-        service = newton.sessions("cli")
-        if injection is not None:
-            removed = await service.eject(ref, injection)
-            say(f"Removed messages {removed.first}-{removed.last} of {removed.ref} from {session}.")
-        else:
-            say(
-                "\n".join(map(_format_injection, await service.list_injections(ref)))
-                or "The session shows no messages of other sessions."
-            )
-
-
-async def show_compaction_stats(
-    session: Annotated[str | None, Parameter(help="Name of a session; if omitted, all sessions are counted.")] = None,
-    *,
-    agent: AgentOption = None,
-    json: JsonOption = False,
-) -> None:
-    """Show for each compaction strategy (way to shorten) its number of runs, the tokens it saved and its duration.
-
-    Example: newton sessions stats
-    """
-    async with open_agent(load_settings(agent)) as newton:
-        stats = await newton.sessions("cli").get_compaction_stats(session and clean_ref(session, what="session"))
-    if json:
-        formatting.print_json([{**one._asdict(), "last_at": one.last_at.isoformat()} for one in stats])
-        return
-    for one in stats:
-        failed = f", {one.failed} without effect" if one.failed else ""
-        runs, sessions = formatting.pluralize(one.runs, "run"), formatting.pluralize(one.sessions, "session")
-        duration = f"{one.mean_ms:,.0f} ms on average, {one.most_ms:,.0f} ms at most"
-        last = f"last {one.last_at:%Y-%m-%d %H:%M}"
-        say(f"{one.strategy:<14}{runs} in {sessions}{failed}; {one.saved:,} tokens saved; {duration}; {last}")
-    if not stats:
-        say("No compactions yet.")
-
-
-def print_progress(event: CompactionEvent) -> None:
-    """Print the progress of a compaction (summarizing old messages), if standard error is a terminal."""
-    if not formatting.is_interactive():
-        return
-    match event:
-        case CompactionStarted():
-            formatting.print_status(f"Compacting the conversation: {event.current:,} of {event.max:,} tokens …")
-        case CompactionProgressed():
-            formatting.print_status(f"Compacting the conversation: {event.processed / event.total:.0%}")
-        case CompactionCompleted():
-            effect = STRATEGY_MESSAGES.get(event.strategy, "older messages were summarized")
-            full = " Nothing more can be compacted." if event.exhausted else ""
-            formatting.print_status("")
-            formatting.print_notice(
-                f"(Compacted: {effect}; {event.saved:,} tokens saved, {event.new_count:,} remain.{full})"
-            )
-        case CompactionFailed():
-            formatting.print_status("")
-            formatting.print_notice(f"(Compaction failed: {event.error.rstrip('.')}.)")
-
-
 def format_checkpoints(checkpoints: Sequence[SessionCheckpoint], session: str) -> str:
     """Format the checkpoints of a session, one per line."""
     lines = [f"{one.name}: after message {one.position} of {session}." for one in checkpoints]
@@ -325,12 +164,6 @@ def _format_view(preview: ViewPreview) -> Iterator[str]:
         yield f"To fit into the tokens: {', '.join(parts)}."
 
 
-def _format_injection(injection: InjectedRange) -> str:
-    messages = f"messages {injection.first}-{injection.last} of {injection.ref}, after message {injection.place}"
-    injection_id, time = short_id(injection.injection_id), f"{injection.at:%Y-%m-%d %H:%M}"
-    return f"{injection_id}  {messages}  {injection.tokens:,} tokens  {time}"
-
-
 def _format_speaker(item: ViewMessage) -> str:
     return "" if item.kind not in ("line", "mask") else f"{item.name or item.role}: "
 
@@ -342,46 +175,6 @@ def _format_tool_calls(item: ViewMessage | Message) -> str:
 def _format_message(message: Message) -> str:
     notice = "  (notice of Newton; not sent to a model)" if message.is_notice else ""
     return f"{message.speaker}: {message.content}{_format_tool_calls(message)}{notice}"
-
-
-def _nesting_depths(entries: Sequence[EntryStatus]) -> Iterator[int]:
-    """Yield, for each compaction entry, how many active entries enclose it. Outer entries must come first."""
-    over: list[CompactionEntry] = []
-    for entry, restored_at in entries:
-        over = [one for one in over if one.last >= entry.last]
-        yield len(over)
-        if restored_at is None:
-            over.append(entry)
-
-
-def _format_entry(status: EntryStatus, depth: int) -> str:
-    entry, indent = status.entry, "   " * depth
-    expanded = f"  expanded {status.restored_at:%Y-%m-%d %H:%M}" if status.restored_at else ""
-    source = f"{entry.strategy} ({entry.model or 'no model'}, {entry.prompt})"
-    text = one_line(entry.text)
-    return (
-        f"{indent}{short_id(entry.entry_id)}  messages {entry.first}-{entry.last}  {source}"
-        f"  {entry.before:,} → {entry.tokens:,} tokens{expanded}\n"
-        f"{indent}          {text if len(text) <= MAX_TEXT_CHARS else text[:MAX_TEXT_CHARS] + ' …'}"
-    )
-
-
-def _entry_to_json(status: EntryStatus) -> dict[str, object]:
-    entry = status.entry
-    return {
-        "compaction_id": str(entry.entry_id),
-        "kind": entry.kind,
-        "first_position": entry.first,
-        "last_position": entry.last,
-        "text": entry.text,
-        "tokens": entry.tokens,
-        "tokens_before": entry.before,
-        "strategy": entry.strategy,
-        "prompt": entry.prompt,
-        "model": entry.model,
-        "created_at": entry.made_at.isoformat(),
-        "restored_at": status.restored_at and status.restored_at.isoformat(),
-    }
 
 
 def _message_to_json(stored: StoredMessage) -> dict[str, object]:

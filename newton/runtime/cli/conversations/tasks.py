@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from newton.agent.services.tasks import TaskService
+from newton.agent.session_data.tasks import TaskService
 from newton.dialogue import sessions
 from newton.dialogue.task_tree import Task, TaskStatus, TaskTree
 from newton.errors import InputError, NotFoundError

@@ -31,7 +31,8 @@ async def list_documents(*, agent: AgentOption = None, json: JsonOption = False)
         return
     for one in found:
         passages = formatting.pluralize(one.passages, "passage")
-        say(f"{short_id(one.document_id)}  {one.ingested_at:%Y-%m-%d}  {one.title} ({passages})  {one.ref}")
+        dated = f", of {one.dated_at:%Y-%m-%d}" if one.dated_at else ""
+        say(f"{short_id(one.document_id)}  {one.ingested_at:%Y-%m-%d}  {one.title} ({passages}{dated})  {one.ref}")
     if not found:
         say("No documents. `newton ingest PATH` ingests some.")
 
@@ -47,11 +48,14 @@ async def show_document(document: DocumentArgument, *, agent: AgentOption = None
         passages = [_to_json(passage._asdict()) for passage in found.passages]
         formatting.print_json({**_to_json(asdict(found)), "passages": passages})
         return
-    say(f"{found.title}  {short_id(found.document_id)}\n{found.ref}, ingested {found.ingested_at:%Y-%m-%d %H:%M}")
+    dated = f", of {found.dated_at:%Y-%m-%d %H:%M}" if found.dated_at else ""
+    ingested = f"ingested {found.ingested_at:%Y-%m-%d %H:%M}"
+    say(f"{found.title}  {short_id(found.document_id)}\n{found.ref}{dated}, {ingested}")
     for passage in found.passages:
         state = "" if passage.state == "ACTIVE" else f"  ({passage.state})"
         state += "  (quarantined)" if passage.quarantined else ""
-        say(f"\n{short_id(passage.memory_id)}  {passage.heading}{state}\n{passage.text}")
+        place = ", ".join(filter(None, (passage.heading, passage.location)))
+        say(f"\n{short_id(passage.memory_id)}  {place}{state}\n{passage.text}")
 
 
 async def delete_document(

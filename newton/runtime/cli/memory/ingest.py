@@ -1,20 +1,31 @@
 """Command `newton ingest`: store documents as passages, the parts of a document that search finds."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
-from rich.console import Console
-from rich.progress import Progress
 
+from newton.agent.services.ingest import IngestReport
+from newton.content.charset import check_encoding
+from newton.content.document_folders import OUTSIDE_LINK, SkippedFiles
+from newton.content.documents import DocumentError
 from newton.errors import InputError
+from newton.memory.memory import Trust
+from newton.memory.outbox import DrainControl, DrainResult, read_backlog
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli.formatting import pluralize, print_json, print_new_agent, print_notice
+from newton.runtime.cli.memory.ingest_progress import ProgressReporter, open_progress, stop_on_signals
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
+from newton.runtime.error_status import EXIT_INTERRUPTED, EXIT_OK, EXIT_REFUSED
+from newton.runtime.wiring import AgentServices
 
-MAX_SHOWN_LINKS = 5
+MAX_EXAMPLES = 3  # of the rejected files of one reason
+EMBEDDED_AT_ONCE = 32  # passages; an interrupt waits for them
+WAITING_HINT = "The daemon embeds them, or the next run of `newton ingest` or `newton jobs run embed`."
 
 
 async def ingest_documents(
@@ -26,56 +37,138 @@ async def ingest_documents(
             help="Who wrote the documents: the user, or an unknown author on the web, whose text stays quarantined."
         ),
     ] = "user",
+    encoding: Annotated[
+        str | None, Parameter(help="Encoding of the texts, such as cp1252; if omitted, it is detected.")
+    ] = None,
     follow_links: Annotated[
         bool, Parameter(negative=(), help="Follow symbolic links that lead out of the folder.")
     ] = False,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Ingest a document or a folder: Markdown, text, HTML and PDF. Repeat the command when a document has changed.
+    """Ingest a document or all documents of a folder. Repeat the command when a document has changed.
+
+    Any text is a document: Markdown, source code, CSV, logs, JSON, e-mail, and DOCX, PPTX, XLSX, HTML and PDF. Files
+    that are passed over are named with the reason. After an interrupt, the next run continues.
 
     Example: newton ingest docs/
     """
     if not str(path):
         raise InputError("The path is an empty text.", hint="Give a document or a folder; '.' is the current folder.")
+    encoding = None if encoding is None else check_encoding(encoding)
     async with open_newton(load_settings(agent), on_new_agent=print_new_agent, on_notice=print_notice) as newton:
         service = newton.ingest("ingest")
         found = await service.find_documents(Path(path), follow=follow_links)
-        with Progress(console=Console(stderr=True), transient=True, disable=json) as bar:
-            task = bar.add_task("Reading", total=len(found.documents))
-            report = await service.ingest(found.documents, trust=trust, progress=lambda _: bar.advance(task))
-            missing = await service.mark_missing(Path(path))
-            bar.update(task, description="Embedding", total=None)
-            processed = await newton.maintenance("ingest").process_pending(limit=None)
-    for ref in missing:
-        print_notice(f"{ref} no longer exists; its passages are retracted.")
-    if found.outside:
-        print_notice(_format_skipped_links(found.outside, path))
-    for error in report.refused:
-        print_notice(f"newton: {error.what}\n  {error.hint}")
+        with stop_on_signals() as stop, open_progress(silent=json) as progress:
+            report = await _ingest(newton, found.documents, trust, encoding, progress, stop)
+            missing = [] if report.stopped_at else await service.mark_missing(Path(path))
+            processed = await _embed(newton, progress, stop)
+        async with newton.scope.transaction() as tx:
+            waiting = (await read_backlog(tx, agent_id=newton.scope.agent_id)).waiting
+    notices = [
+        *(f"{ref} no longer exists; its passages are retracted." for ref in missing),
+        *_describe_skipped(found.skipped, path),
+        *_describe_rejected(report.refused),
+        *_describe_encodings(report),
+    ]
+    for notice in notices:
+        print_notice(notice)
+    is_stopped = report.stopped_at is not None or stop.is_set()
     if json:
-        print_json(
-            {
-                "documents": report.documents,
-                "new": report.new,
-                "unchanged": report.kept,
-                "replaced": report.replaced,
-                "redacted": report.redacted,
-                "missing": missing,
-                "rejected": [error.what for error in report.refused],
-                "links_skipped": [str(link) for link in found.outside],
-                "embedder_error": processed.stopped_by,
-            }
-        )
+        _print_json(report, found.skipped, missing, processed, waiting)
     else:
-        rejected = f" Rejected: {pluralize(len(report.refused), 'file')}." if report.refused else ""
-        passages = f"{pluralize(report.new, 'new passage')}, {report.kept} unchanged, {report.replaced} replaced."
-        say(f"{pluralize(report.documents, 'document')}: {passages}{rejected}")
-        if report.redacted:
-            say(f"Secrets, such as passwords or keys, were removed from {pluralize(report.redacted, 'passage')}.")
-    return 2 if report.refused else 0
+        _print_report(report)
+        if is_stopped:
+            print_notice(_describe_stop(report, len(found.documents), waiting))
+    return EXIT_INTERRUPTED if is_stopped else EXIT_REFUSED if report.refused else EXIT_OK
 
 
-def _format_skipped_links(links: Sequence[Path], path: str) -> str:
-    names = ", ".join(map(str, links[:MAX_SHOWN_LINKS])) + (" …" if len(links) > MAX_SHOWN_LINKS else "")
-    return f"{pluralize(len(links), 'link')} out of {path} skipped ({names}).\n  Give --follow-links to follow them."
+async def _ingest(
+    newton: AgentServices,
+    paths: Sequence[Path],
+    trust: Trust,
+    encoding: str | None,
+    progress: ProgressReporter,
+    stop: asyncio.Event,
+) -> IngestReport:
+    progress.begin("Reading", len(paths))
+    return await newton.ingest("ingest").ingest(
+        paths, trust=trust, encoding=encoding, progress=lambda path: progress.advance(name=path), stop=stop
+    )
+
+
+async def _embed(newton: AgentServices, progress: ProgressReporter, stop: asyncio.Event) -> DrainResult | None:
+    """Embed the stored passages; None if the command is stopped, because a job does it."""
+    if stop.is_set():
+        return None
+    async with newton.scope.transaction() as tx:
+        backlog = await read_backlog(tx, agent_id=newton.scope.agent_id)
+    progress.begin("Embedding", backlog.waiting)
+    control = DrainControl(batch=EMBEDDED_AT_ONCE, on_progress=progress.advance, is_stopped=stop.is_set)
+    return await newton.maintenance("ingest").process_pending(limit=None, passages=True, control=control)
+
+
+def _describe_skipped(skipped: SkippedFiles, path: str) -> Iterator[str]:
+    for reason, count in skipped.counts.items():
+        names = ", ".join(skipped.examples[reason]) + (", …" if count > len(skipped.examples[reason]) else "")
+        if reason == OUTSIDE_LINK:
+            yield f"{pluralize(count, 'link')} out of {path} skipped ({names}).\n  Give --follow-links to follow them."
+        else:
+            yield f"{pluralize(count, 'file or folder', 'files or folders')} skipped, {reason}: {names}"
+
+
+def _describe_rejected(errors: Sequence[DocumentError]) -> Iterator[str]:
+    """Yield one notice for each reason for which files could not be read, with some of the files."""
+    by_reason = sorted(errors, key=lambda error: (error.reason, error.hint))
+    for (reason, hint), group in groupby(by_reason, key=lambda error: (error.reason, error.hint)):
+        paths = [error.path for error in group]
+        if len(paths) == 1:
+            yield f"newton: {paths[0]}: {reason}\n  {hint}"
+        else:
+            names = ", ".join(paths[:MAX_EXAMPLES]) + (", …" if len(paths) > MAX_EXAMPLES else "")
+            yield f"newton: {len(paths)} files rejected, {reason} {names}\n  {hint}"
+
+
+def _describe_encodings(report: IngestReport) -> Iterator[str]:
+    for encoding, count in report.encodings.items():
+        yield f"{pluralize(count, 'document')} read as {encoding}; --encoding sets another encoding."
+
+
+def _describe_stop(report: IngestReport, total: int, waiting: int) -> str:
+    read = report.documents + len(report.refused)
+    at = f" at {report.stopped_at}, after {read:,} of {total:,} documents" if report.stopped_at else " while embedding"
+    text = f"Stopped{at}. What is stored is kept; run the command again to continue."
+    passages = pluralize(waiting, "passage is", "passages are")
+    return f"{text}\n  {passages} not embedded yet. {WAITING_HINT}" if waiting else text
+
+
+def _print_report(report: IngestReport) -> None:
+    rejected = f" Rejected: {pluralize(len(report.refused), 'file')}." if report.refused else ""
+    passages = f"{pluralize(report.new, 'new passage')}, {report.kept} unchanged, {report.replaced} replaced."
+    say(f"{pluralize(report.documents, 'document')}: {passages}{rejected}")
+    if report.redacted:
+        say(f"Secrets, such as passwords or keys, were removed from {pluralize(report.redacted, 'passage')}.")
+
+
+def _print_json(
+    report: IngestReport, skipped: SkippedFiles, missing: Sequence[str], processed: DrainResult | None, waiting: int
+) -> None:
+    print_json(
+        {
+            "documents": report.documents,
+            "new": report.new,
+            "unchanged": report.kept,
+            "replaced": report.replaced,
+            "redacted": report.redacted,
+            "missing": missing,
+            "rejected": [error.what for error in report.refused],
+            "skipped": [
+                {"reason": reason, "count": count, "examples": skipped.examples[reason]}
+                for reason, count in skipped.counts.items()
+            ],
+            "encodings": dict(report.encodings),
+            "stopped_at": str(report.stopped_at) if report.stopped_at else None,
+            "waiting_for_embedding": waiting,
+            "embedder_error": processed.stopped_by if processed else None,
+        }
+    )

@@ -9,7 +9,7 @@ from newton.agent.services.memories import FactDraft
 from newton.cognition.assembly.scored_candidate import format_list_line
 from newton.errors import InputError
 from newton.memory.lookup import short_id
-from newton.memory.memory import RECALLABLE_KINDS, past_reason
+from newton.memory.memory import past_reason
 from newton.memory.search_types import RetrievedMemory
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
@@ -121,7 +121,7 @@ async def recall(
     """
     async with open_agent(load_settings(agent)) as newton:
         result = await newton.memories("cli").recall(
-            query, kinds=kind or RECALLABLE_KINDS, limit=limit, include_quarantined=include_quarantined, as_of=as_of
+            query, kinds=kind or None, limit=limit, include_quarantined=include_quarantined, as_of=as_of
         )
     if json:
         items = [_memory_to_json(m) for m in result.memories]

@@ -13,6 +13,7 @@ import httpx2
 from cyclopts import Parameter
 
 from newton import __version__
+from newton.agent.compaction.block_summarizer import BlockSummarizer, create_breaker
 from newton.brain.hash_chain import BrokenLink
 from newton.clock import monotonic_ms
 from newton.db import health
@@ -33,6 +34,7 @@ from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.command_socket import Message
 from newton.runtime.model_directory import ModelDirectory
+from newton.runtime.settings_mapping import build_turn_limits, conversation_budget
 from newton.runtime.wiring import AgentServices
 from newton.settings import Settings
 
@@ -94,6 +96,8 @@ async def _run_checks(settings: Settings, *, verify: bool) -> AsyncGenerator[Hea
             yield await _count_memories(newton)
             yield await _check_embedder(newton)
             yield await _check_backlog(newton)
+            yield _check_compaction_limit(newton.settings)
+            yield await _check_compaction_model(newton)
             if verify:
                 yield await _verify_ledger(newton)
     except NewtonError as error:
@@ -206,6 +210,37 @@ async def _count_other_model_vectors(tx: Tx, newton: AgentServices) -> int:
     return await outbox.count_embedded_elsewhere(
         tx, agent_id=newton.scope.agent_id, model_id=derive_model_id(newton.configured_embedder.identity)
     )
+
+
+def _check_compaction_limit(settings: Settings) -> HealthFinding:
+    """Return the finding on the maximum of a conversation, which the window and the context may reduce."""
+    limit, wanted = conversation_budget(settings), build_turn_limits(settings).conversation
+    if limit < wanted:
+        problem = f"conversations have at most {limit:,} tokens, not {wanted:,}: the window leaves no more"
+        hint = f"If the model's window has more than {settings.window_tokens:,} tokens, set NEWTON_WINDOW_TOKENS."
+        return HealthFinding("note", problem, hint)
+    return HealthFinding("ok", f"conversations are compacted ({settings.compaction}) within {limit:,} tokens")
+
+
+async def _check_compaction_model(newton: AgentServices) -> HealthFinding:
+    """Let the compaction model summarize one message, and return the finding on its summary."""
+    try:
+        model = newton.compaction().model
+    except NewtonError as error:
+        return HealthFinding("wrong", f"the compaction model cannot be used: {error.what}", error.hint)
+    if model is None:
+        return HealthFinding("note", "no compaction model is configured: summaries are extracted from the messages")
+    started, window = monotonic_ms(), newton.settings.window_tokens
+    error = await BlockSummarizer(
+        scope=newton.scope, model=model, window=window, breaker=create_breaker()
+    ).find_failure()
+    if error:
+        return HealthFinding(
+            "wrong",
+            f"the compaction model does not summarize: {error}",
+            "Set NEWTON_COMPACTION_MODEL to another model.",
+        )
+    return HealthFinding("ok", f"{model.name} summarizes conversations ({monotonic_ms() - started:.0f} ms)")
 
 
 async def _check_daemon(home: Path) -> HealthFinding:

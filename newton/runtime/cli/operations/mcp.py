@@ -4,35 +4,47 @@ import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from newton.runtime.access.tokens import TokenScope
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli.formatting import print_notice
-from newton.runtime.cli.options import AgentOption, load_settings
+from newton.runtime.cli.options import AgentOption, check_session_name, load_settings
 from newton.runtime.logs import configure
 from newton.runtime.wiring import AgentServices
 
 
 @dataclass(frozen=True, slots=True)
 class LocalMcpCaller:
-    """The MCP client that started this process. It has the rights of every token scope."""
+    """The MCP client that started this process, and its session. It has the rights of every token scope."""
 
     newton: AgentServices
+    session: str | None
 
     def has_scope(self, scope: TokenScope) -> bool:
         return True
 
 
-async def serve_mcp(*, agent: AgentOption = None) -> None:
+async def serve_mcp(
+    *,
+    session: Annotated[
+        str | None,
+        Parameter(help="Session of the tool calls that name none; created by the first that stores something."),
+    ] = None,
+    agent: AgentOption = None,
+) -> None:
     """Serve MCP over standard input and output, for a client that starts this command as a subprocess.
 
-    Example: newton mcp --agent work
+    Example: newton mcp --agent work --session planning
     """
+    name = check_session_name(session)
     configure("plain")  # standard output is reserved for the protocol
     async with open_newton(load_settings(agent), long_running=True, on_notice=print_notice) as newton:
         earlier = asyncio.ensure_future(_process_pending(newton))  # must not delay the handshake
         try:
-            await import_module("newton.runtime.mcp.server").serve_stdio(LocalMcpCaller(newton))
+            await import_module("newton.runtime.mcp.server").serve_stdio(LocalMcpCaller(newton, name))
         finally:
             earlier.cancel()
             with suppress(asyncio.CancelledError):

@@ -7,17 +7,19 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from newton.cognition.request import ContextBuildRequest, ContextFilters
+from newton.agent.context_inputs import FilteredContextInput
 from newton.errors import InputError, ProviderError
 from newton.ids import new_id
 from newton.memory.hygiene import clean_text
 from newton.memory.lookup import short_id
+from newton.runtime.chat_backend.protocol import DebugLines
 from newton.runtime.chat_backend.view_models import TurnView, to_context_view
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.connection import DaemonOption, TokenFileOption, open_chat_backend
 from newton.runtime.cli.options import (
     AgentOption,
+    DebugOption,
     EndTime,
     FrameOption,
     JsonOption,
@@ -25,11 +27,15 @@ from newton.runtime.cli.options import (
     ModelOption,
     ProfileOption,
     StartTime,
+    StrategyOption,
     check_session_name,
+    check_strategy,
     load_settings,
 )
 from newton.runtime.cli.printing import print_error, say
+from newton.runtime.cli.status_line import clear_status
 from newton.runtime.error_status import EXIT_FAILED, EXIT_OK, EXIT_REFUSED
+from newton.runtime.tools.context_request import ContextCall
 
 
 async def ask(
@@ -38,18 +44,11 @@ async def ask(
     session: Annotated[str | None, Parameter(help="Session to continue (default: a new one).")] = None,
     frame: FrameOption = None,
     model: ModelOption = None,
+    strategy: StrategyOption = None,
     private: Annotated[
         bool, Parameter(negative=(), help="Store nothing of the question and the answer. Memory is still used.")
     ] = False,
-    debug: Annotated[
-        bool,
-        Parameter(
-            negative=(),
-            help="Print the items of the context on standard error, as comment lines of an event stream:"
-            " passages (RAG_DEBUG), web results (SEARCH_DEBUG), other memories (MEMORY_DEBUG), each with layer, tokens,"
-            " score and first words. `newton why ID` explains an item.",
-        ),
-    ] = False,
+    debug: DebugOption = False,
     agent: AgentOption = None,
     daemon: DaemonOption = None,
     token_file: TokenFileOption = None,
@@ -70,13 +69,16 @@ async def ask(
         if model:
             await backend.select_model(model)
         turn = backend.run_turn(
-            session or str(new_id()), text, frame=frame, include_context=json or debug, private=() if private else None
+            session or str(new_id()),
+            text,
+            frame=frame,
+            strategy=check_strategy(strategy),
+            include_context=json or debug,
+            private=() if private else None,
         )
-        answer = await (_collect_answer(turn) if json else _print_answer(turn))
+        answer = await (_collect_answer if json else _print_answer)(_print_debug_lines(turn, debug=debug))
         await backend.learn()
         await backend.process_pending()
-    for line in answer.debug_lines if debug else ():
-        formatting.print_notice(line)
     if json:
         formatting.print_json(_answer_to_json(answer))
     return _exit_status(answer, json=json)
@@ -100,6 +102,10 @@ async def show_context(
     ] = False,
     frame: FrameOption = None,
     profile: ProfileOption = None,
+    session: Annotated[str | None, Parameter(help="Session to which the input belongs.")] = None,
+    task: Annotated[
+        str | None, Parameter(help="Only memories of this task of the session: its number, or `current`.")
+    ] = None,
     as_of: Annotated[
         datetime | None,
         StartTime,
@@ -136,29 +142,24 @@ async def show_context(
     settings, text = load_settings(agent), clean_text(input, what="input")
     async with open_agent(settings) as newton:
         _ensure_past(as_of, newton.scope.now())
-        bundle = await newton.context_builder.build(
-            ContextBuildRequest(
-                agent_id=newton.scope.agent_id,
-                input=text,
-                tokens=settings.context_tokens if max_tokens is None else max_tokens,
-                adaptive_budget=max_tokens is None,
-                fill=fill,
-                frame=frame,
-                profile=profile or settings.profile,
-                as_of=as_of,
-                filters=ContextFilters(
-                    since=since,
-                    until=until,
-                    kinds=frozenset(kind or ()),
-                    event_types=frozenset(event_type or ()),
-                    entity_types=frozenset(entity_type or ()),
-                    exclude=frozenset([await newton.curation("cli").resolve(one) for one in exclude or ()]),
-                ),
-                additional=additional and clean_text(additional, what="text"),
-            )
+        query = FilteredContextInput.model_construct(
+            input=text,
+            max_tokens=max_tokens,
+            fill=fill,
+            frame=frame,
+            profile=profile,
+            session=check_session_name(session),
+            task=int(task) if task and task.isdecimal() else task,
+            as_of=as_of,
+            since=since,
+            until=until,
+            kinds=kind or [],
+            event_types=event_type or [],
+            entity_types=entity_type or [],
+            exclude=exclude or [],
+            additional=additional and clean_text(additional, what="text"),
         )
-        if as_of is None:  # a context of the past is not an access
-            await newton.memories("cli").record_access([item.memory_id for item in bundle.items])
+        bundle = await ContextCall(newton=newton, origin="cli", item_ids=False).build(query)
     if json:
         formatting.print_json(bundle.as_json())
     else:
@@ -177,9 +178,21 @@ def _ensure_past(moment: datetime | None, now: datetime) -> None:
         raise InputError(f"{moment:%Y-%m-%d %H:%M} is in the future.", hint="Omit --as-of for the present.")
 
 
+async def _print_debug_lines(
+    stream: AsyncGenerator[str | DebugLines | TurnView], *, debug: bool
+) -> AsyncGenerator[str | TurnView]:
+    """Yield the pieces of the reply and its result; print the debug lines before them, if `debug`."""
+    async with aclosing(clear_status(stream)) as pieces:  # closing it stores the reply so far
+        async for piece in pieces:
+            if not isinstance(piece, DebugLines):
+                yield piece
+            elif debug:
+                formatting.print_debug_lines(piece.lines)
+
+
 async def _print_answer(stream: AsyncGenerator[str | TurnView]) -> TurnView:
     answer: TurnView | None = None
-    async with aclosing(stream) as pieces:  # closing it stores the partial reply if output fails
+    async with aclosing(stream) as pieces:
         async for piece in pieces:
             if isinstance(piece, TurnView):
                 answer = piece

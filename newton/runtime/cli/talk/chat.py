@@ -15,7 +15,16 @@ from newton.ids import new_id
 from newton.memory.hygiene import clean_model_text
 from newton.runtime.cli import formatting
 from newton.runtime.cli.connection import DaemonOption, TokenFileOption, open_chat_backend
-from newton.runtime.cli.options import AgentOption, FrameOption, ModelOption, check_session_name, load_settings
+from newton.runtime.cli.options import (
+    AgentOption,
+    DebugOption,
+    FrameOption,
+    ModelOption,
+    StrategyOption,
+    check_session_name,
+    check_strategy,
+    load_settings,
+)
 from newton.runtime.cli.talk.chat_conversation import ChatConversation, LineReader
 from newton.runtime.cli.talk.slash_commands import run_slash_command
 from newton.runtime.error_status import EXIT_INTERRUPTED, EXIT_OK
@@ -27,6 +36,8 @@ async def chat(
     session: Annotated[str | None, Parameter(help="Session to continue or create (default: a new one).")] = None,
     frame: FrameOption = None,
     model: ModelOption = None,
+    strategy: StrategyOption = None,
+    debug: DebugOption = False,
     agent: AgentOption = None,
     daemon: DaemonOption = None,
     token_file: TokenFileOption = None,
@@ -37,7 +48,7 @@ async def chat(
 
     Example: newton chat --daemon https://newton.example --token-file laptop.token
     """
-    settings, session = load_settings(agent), check_session_name(session)
+    settings, session, strategy = load_settings(agent), check_session_name(session), check_strategy(strategy)
     async with open_chat_backend(settings, daemon, token_file, is_agent_explicit=agent is not None) as backend:
         if frame:
             await backend.resolve_frame(frame)
@@ -46,7 +57,13 @@ async def chat(
         name = session or str(new_id())
         read_line = _create_reader(settings, lambda: conversation.private_messages is not None)
         conversation = ChatConversation(
-            backend=backend, read_line=read_line, run_command=run_slash_command, name=name, frame=frame
+            backend=backend,
+            read_line=read_line,
+            run_command=run_slash_command,
+            name=name,
+            frame=frame,
+            strategy=strategy,
+            debug=debug,
         )
         hint = "the daemon has no model" if daemon else "set OPENAI_API_KEY or ANTHROPIC_API_KEY to use a model"
         model = f"model {backend.model}" if backend.model else f"no model: answers quote memory ({hint})"

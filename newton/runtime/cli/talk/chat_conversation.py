@@ -9,10 +9,12 @@ from typing import Any
 
 from newton.client import ApiError
 from newton.errors import InputError, NewtonError
-from newton.runtime.chat_backend.protocol import ChatBackend, PrivateMessage
+from newton.runtime.chat_backend.protocol import ChatBackend, DebugLines, PrivateMessage
 from newton.runtime.chat_backend.view_models import IdentityView, ProposalView, TurnView
 from newton.runtime.cli import formatting
 from newton.runtime.cli.printing import say
+from newton.runtime.cli.status_line import clear_status
+from newton.runtime.hint_names import rename_commands
 
 DOUBLE_PRESS_SECONDS = 0.5  # a second Ctrl-C within this time stops only the answer
 
@@ -24,8 +26,10 @@ CommandRunner = Callable[["ChatConversation", str], Awaitable[None]]
 class ChatConversation:
     """A running conversation: its session, chosen frame (kind of input), last turn and pending proposals.
 
+    `strategy` is the compaction preset or list of strategies for its turns; None means the setting.
     `run_command` runs an input that begins with "/".
-    `private_messages` are the messages since /private was entered; None if messages are stored.
+    `private_messages` are the messages since /private was entered; None if messages are stored. With `debug`, what the
+    model is sent is printed before each answer.
     """
 
     backend: ChatBackend
@@ -33,6 +37,8 @@ class ChatConversation:
     run_command: "CommandRunner"
     name: str
     frame: str | None = None
+    debug: bool = False
+    strategy: str | None = None
     last_turn: TurnView | None = None
     private_messages: list[PrivateMessage] | None = None
     proposals: Sequence[ProposalView] = ()
@@ -88,9 +94,9 @@ class ChatConversation:
                 await self._run_interruptible(self._run_turn(text))
                 await self.backend.process_pending()
         except NewtonError as error:
-            formatting.print_notice(f"{error.what}\n  {error.hint}")
+            formatting.print_notice(rename_commands(f"{error.what}\n  {error.hint}", "chat"))
         except ApiError as error:
-            formatting.print_notice(f"{error.detail}\n  {error.hint}")
+            formatting.print_notice(rename_commands(f"{error.detail}\n  {error.hint}", "chat"))
 
     async def _run_interruptible(self, turn: Coroutine[Any, Any, None]) -> None:
         """Run a turn. Ctrl-C stops the turn, which stores the partial reply; the conversation continues."""
@@ -117,10 +123,14 @@ class ChatConversation:
 
     async def _run_turn(self, text: str) -> None:
         private = None if self.private_messages is None else tuple(self.private_messages)
-        turn = self.backend.run_turn(self.name, text, frame=self.frame, private=private)
-        async with aclosing(turn) as pieces:  # closing it stores the partial reply if the terminal is closed
+        turn = self.backend.run_turn(
+            self.name, text, frame=self.frame, strategy=self.strategy, include_context=self.debug, private=private
+        )
+        async with aclosing(clear_status(turn)) as pieces:  # closing it stores the reply so far
             async for piece in pieces:
-                if isinstance(piece, TurnView):
+                if isinstance(piece, DebugLines):
+                    formatting.print_debug_lines(piece.lines)
+                elif isinstance(piece, TurnView):
                     self._print_hidden_identity(piece.context_summary.identity)
                     self.last_turn, self.proposals = piece, piece.proposals or self.proposals
                     if self.private_messages is not None:

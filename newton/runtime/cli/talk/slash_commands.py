@@ -6,17 +6,23 @@ from newton.errors import InputError
 from newton.memory.hygiene import clean_ref
 from newton.runtime.chat_backend.view_models import ProposalView
 from newton.runtime.cli import formatting
+from newton.runtime.cli.conversations.prompts import format_turn_prompts
 from newton.runtime.cli.conversations.sessions import format_checkpoints
 from newton.runtime.cli.conversations.tasks import run_task_command
+from newton.runtime.cli.options import check_strategy
 from newton.runtime.cli.printing import say
 from newton.runtime.cli.talk.chat_conversation import ChatConversation
 from newton.runtime.cli.talk.tool_commands import find_command, format_help, format_result, parse_arguments
+from newton.runtime.tools.prompt_views import TurnPromptsInfo
 
 HELP_TEXT = """\
 /context          show the context of the last answer, by layer, with scores
 /why NUMBER       explain an item of /context; /why TEXT finds a memory by its text, selected or not
+/prompt [TURN]    show exactly what the model received in the last turn, or in that of a message position
 /frame            show the frame of the last answer, its confidence and the reason
 /frame NAME       use this frame for the next inputs; /frame auto selects one for each input again
+/strategy         show how long conversations are compacted; /strategy NAME uses a preset or list of strategies for
+                  the next inputs, /strategy default the setting again
 /model            list the chat models; /model NAME uses this one for the next inputs
 /remember TEXT    store a fact
 /private          store nothing of the next inputs and answers; /private again ends it
@@ -29,6 +35,7 @@ HELP_TEXT = """\
 /quit             leave (so does Ctrl-D); Ctrl-C stops an answer and stores the part received so far"""
 
 AUTO_FRAME = "auto"
+DEFAULT_STRATEGY = "default"
 
 
 async def run_slash_command(conversation: ChatConversation, text: str) -> None:
@@ -66,6 +73,13 @@ async def explain_item(conversation: ChatConversation, item: str) -> None:
     say(formatting.format_candidate_explanation(await conversation.backend.explain_memory(bundle_id, item)))
 
 
+async def show_prompt(conversation: ChatConversation, turn: str) -> None:
+    """Print what the model received in a turn of this session: the last one, or that of a message position."""
+    arguments = {"session": conversation.name, **({"turn": turn} if turn else {})}
+    shown = await conversation.backend.call_tool("prompt", arguments)
+    say(format_turn_prompts(TurnPromptsInfo.model_validate(shown)))
+
+
 async def set_frame(conversation: ChatConversation, name: str) -> None:
     """Use a frame for the next inputs, "auto" for a selected one; without a name, print the current one."""
     if name:
@@ -74,6 +88,13 @@ async def set_frame(conversation: ChatConversation, name: str) -> None:
     if not name and conversation.last_turn:
         frame = conversation.last_turn.context_summary.frame
         say(f"Last answer: {formatting.format_frame(frame)}; reason: {frame['reason']}.")
+
+
+def set_strategy(conversation: ChatConversation, strategy: str) -> None:
+    """Use a compaction preset or list of strategies for the next inputs; without one, print the current one."""
+    if strategy:
+        conversation.strategy = None if strategy == DEFAULT_STRATEGY else check_strategy(strategy)
+    say(f"Compaction: {conversation.strategy or 'as set by NEWTON_COMPACTION'}.")
 
 
 async def select_model(conversation: ChatConversation, name: str) -> None:
@@ -182,7 +203,9 @@ BUILTIN_COMMANDS: Mapping[str, Callable[[ChatConversation, str], Awaitable[None]
     "/help": print_help,
     "/context": print_context,
     "/why": explain_item,
+    "/prompt": show_prompt,
     "/frame": set_frame,
+    "/strategy": set_strategy,
     "/model": select_model,
     "/remember": remember,
     "/private": toggle_privacy,

@@ -9,7 +9,15 @@ from newton.errors import InputError
 from newton.runtime.tools.mcp_tools import TOOLS
 
 HELP_COLUMN = 44
-LABELS = ("memory_id", "decision_id", "bundle_id", "session", "name", "line_id")  # the first field of an item's line
+LABELS = (
+    "memory_id",
+    "document_id",
+    "decision_id",
+    "bundle_id",
+    "session",
+    "name",
+    "line_id",
+)  # the first field of an item's line
 
 
 _ARGUMENT = re.compile(r'\s*(?:"([^"]*)"|(\S+))')
@@ -51,6 +59,7 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
     ),
     "/outcome": SlashCommand("set_outcome", ("memory_id", "outcome"), "set the outcome of an episode"),
     "/entities": SlashCommand("entities", ("name",), "list known people and things, or the relations of one"),
+    "/documents": SlashCommand("documents", ("document", "first"), "list the ingested documents, or read one"),
     "/working-memory": SlashCommand(
         "working_memory", ("profile", "max_tokens"), "show the memories that this session stored, showed or read", True
     ),
@@ -70,6 +79,31 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
     "/done": SlashCommand("done", ("decision_id",), "mark a decision as carried out"),
     "/sessions": SlashCommand("sessions", ("limit",), "list the sessions"),
     "/messages": SlashCommand("messages", ("session", "first"), "read the messages of a session"),
+    "/inject": SlashCommand("inject", ("text",), "put a text into every context of this session", True),
+    "/inject-memory": SlashCommand("inject", ("memory_id",), "put a memory into every context of this session", True),
+    "/injections": SlashCommand("injections", (), "list what was put into this session", True),
+    "/eject": SlashCommand("eject", ("injection_id",), "take out what was put into this session", True),
+    "/stats": SlashCommand("session_stats", (), "show the tokens of this session by part, and its compactions", True),
+    "/session-entities": SlashCommand("entities", (), "list the people and things that this session mentions", True),
+    "/compact": SlashCommand(
+        "compact", ("max_tokens",), "summarize older messages of this session, down to a number of tokens", True
+    ),
+    "/compactions": SlashCommand("compactions", (), "list the compactions of this session", True),
+    "/compaction-stats": SlashCommand(
+        "compaction_stats", (), "show what the compactions of this session saved, spent and cut wrongly", True
+    ),
+    "/restore": SlashCommand(
+        "restore_compaction", ("compaction_id",), "show the messages of a compaction in full again", True
+    ),
+    "/brief": SlashCommand("brief", (), "show the goals, deadlines, rules and open items of this session", True),
+    "/close-item": SlashCommand(
+        "close_brief_item", ("item_id", "status"), "close an item of the brief: done or dropped", True
+    ),
+    "/artifacts": SlashCommand("artifacts", (), "list the long outputs, pasted texts and files of this session", True),
+    "/artifact": SlashCommand("read_artifact", ("name", "search"), "read an artifact, or the lines found in it", True),
+    "/diff-artifact": SlashCommand(
+        "diff_artifact", ("name", "old", "new"), "compare two versions of an artifact", True
+    ),
     "/procedures": SlashCommand("procedures", ("name",), "list the procedures, or show one"),
     "/procedure-outcome": SlashCommand(
         "procedure_outcome", ("name", "result"), "record the outcome of the last use of a procedure"

@@ -6,10 +6,13 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
+from pydantic import Field
 
+from newton.agent.document_inputs import UploadDocumentInput
+from newton.agent.services.ingest import ReadDocument
 from newton.runtime.api.auth import ReadAccess
-from newton.runtime.api.base_models import ORIGIN, ItemList, ResponseModel
-from newton.runtime.api.idempotency import AdminAction
+from newton.runtime.api.base_models import ORIGIN, ItemList, ResponseModel, with_example
+from newton.runtime.api.idempotency import WriteAction, replace_body
 from newton.runtime.api.path_ids import PathId
 from newton.runtime.wiring import AgentServices
 
@@ -23,6 +26,9 @@ class DocumentInfo(ResponseModel):
     ref: str
     title: str
     format: str
+    dated_at: datetime | None = Field(
+        description="When the document was written or last changed; null if that is unknown."
+    )
     ingested_at: datetime
     passages: int
 
@@ -33,6 +39,7 @@ class PassageInfo(ResponseModel):
     memory_id: UUID
     position: int
     heading: str
+    location: str = Field(description="The position in the document; empty if unknown.", examples=["lines 10-42"])
     state: str
     quarantined: bool
     text: str
@@ -45,8 +52,33 @@ class DocumentResponse(ResponseModel):
     ref: str
     title: str
     format: str
+    dated_at: datetime | None
     ingested_at: datetime
     passages: list[PassageInfo]
+
+
+class UploadDocumentRequest(UploadDocumentInput):
+    """A document to store: its content is either `content` or `content_base64`."""
+
+    model_config = with_example(name="boat.md", content="# The boat\n\nThe boat is repaired in May.")
+
+
+class UploadDocumentResponse(ResponseModel):
+    """A stored document with the counts of its new, unchanged and replaced passages.
+
+    `redacted` is the number of passages from which secrets were removed.
+    """
+
+    document_id: UUID
+    format: str = Field(examples=["markdown"])
+    encoding: str | None = Field(description="The encoding of a text; null for other formats.")
+    new: int
+    unchanged: int
+    replaced: int
+    redacted: int
+    warning: str | None = Field(
+        default=None, description="A warning if the text matches a censor. The document is stored nevertheless."
+    )
 
 
 class DeleteDocumentResponse(ResponseModel):
@@ -63,6 +95,36 @@ async def list_documents(caller: ReadAccess) -> ItemList[DocumentInfo]:
     return ItemList(items=[DocumentInfo.from_source(one) for one in found])
 
 
+@router.post("", response_model=UploadDocumentResponse)
+async def upload_document(body: UploadDocumentRequest, act: WriteAction) -> Response:
+    """Store a document, or replace the passages of one that is stored. The job `embed` computes its vectors.
+
+    A document whose `source` is a tool or the web is not stored if a censor blocks its text.
+    """
+    newton, warnings = act.caller.newton, list[str]()
+    scope = newton.scope.at(ORIGIN, None if body.source == "own" else body.source)
+
+    async def read(newton: AgentServices) -> ReadDocument:
+        document = await newton.ingest(ORIGIN).read_upload(
+            body.read_bytes(), name=body.name, ref=body.ref, title=body.title, encoding=body.encoding
+        )
+        if warning := await newton.action_gate(ORIGIN).check_write(document.text, trust=scope.trust):
+            warnings.append(warning)
+        return document
+
+    async def store(newton: AgentServices, document: ReadDocument) -> UploadDocumentResponse:
+        stored = await newton.ingest(ORIGIN).store_upload(document, trust=scope.trust)
+        counts = stored.counts
+        return UploadDocumentResponse.from_source(
+            stored, new=counts.new, unchanged=counts.kept, replaced=counts.replaced
+        )
+
+    response = await act.run_after(read, store)
+    stored = UploadDocumentResponse.model_validate_json(bytes(response.body))
+    # the warning is not stored for a repetition of the request: it is text of the user
+    return replace_body(response, UploadDocumentResponse.from_source(stored, warning=next(iter(warnings), None)))
+
+
 @router.get("/{document_id}")
 async def get_document(document_id: PathId, caller: ReadAccess) -> DocumentResponse:
     """Return a document with all its passages."""
@@ -73,7 +135,7 @@ async def get_document(document_id: PathId, caller: ReadAccess) -> DocumentRespo
 @router.delete("/{document_id}", response_model=DeleteDocumentResponse)
 async def delete_document(
     document_id: PathId,
-    act: AdminAction,
+    act: WriteAction,
     *,
     confirm: Annotated[
         Literal["delete"], Query(description="Must be `delete`, because the deletion cannot be undone.")

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
 
 from newton.agent.loop.history_match import HistoryMatch
 from newton.agent.loop.turn_types import TurnResult
@@ -20,9 +20,10 @@ from newton.runtime.api.chat_completions.request_models import ChatCompletionReq
 from newton.runtime.api.chat_completions.response_writer import JSON_OR_STREAM
 from newton.runtime.api.chat_completions.turn_request import (
     ORIGIN,
-    RememberHeader,
+    TurnOptions,
     TurnTarget,
     find_task,
+    get_turn_options,
     is_remembered,
     mark_feedback,
     match_history,
@@ -51,6 +52,7 @@ async def create_response(
     body: ResponseRequest,
     request: Request,
     caller: WriteAccess,
+    options: Annotated[TurnOptions, Depends(get_turn_options)],
     session: Annotated[
         str | None,
         Header(
@@ -59,14 +61,13 @@ async def create_response(
             " the token and the user.",
         ),
     ] = None,
-    remember: RememberHeader = None,
 ) -> Response:
     """Answer an input with the help of the memory, and store the new messages."""
     with _name_input_field():
-        target = await select_target(body, caller, request)
+        target = await select_target(body, caller, request, strategy=options.strategy)
         chat = to_chat_request(body, await resolve_references(body.items, target.newton.responses(ORIGIN)))
-        task = find_task(chat, request, remember)
-        if task or not is_remembered(body, remember):
+        task = find_task(chat, request, options.remember)
+        if task or not is_remembered(body, options.remember):
             return await _run_private_turn(body, chat, target, request, task=task)
         return await _run_turn(body, chat, target, request, session=session)
 

@@ -1,0 +1,255 @@
+"""Inputs on contexts, sessions and tasks, shared by the HTTP API, MCP and the tools of the model."""
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from newton.agent.decision_inputs import DecisionInput
+from newton.agent.field_types import CleanText, MessageContent, Name, Ref, Timestamp
+from newton.agent.inputs import ExpandInput, HostRememberInput, LessonInput, RecallInput, ToolInput
+from newton.cognition.request import MAX_CONTEXT_TOKENS
+from newton.memory.memory import Kind
+
+MAX_POSITION = 1_000_000_000
+
+
+class SessionInput(ToolInput):
+    """The name of a session."""
+
+    session: Ref | None = Field(
+        None,
+        description="The name of the session. Default: that of the connection (header X-Newton-Session, or the option"
+        " --session of `newton mcp`), else the one used last.",
+    )
+
+
+class ConversationInput(ToolInput):
+    """The name of the session to which a call belongs."""
+
+    session: Ref | None = Field(
+        None,
+        description="The conversation to which this belongs, so that its working memory has it. Default: that of the"
+        " connection.",
+    )
+
+
+class ContextInput(ToolInput):
+    """Build the context for an input: the relevant memories, selected and ordered within a token budget, with the
+    constraints first. Call it before you answer or begin work."""
+
+    input: CleanText = Field(description="The message of the person, or the task, for which the context is built.")
+    max_tokens: int | None = Field(
+        None,
+        ge=1,
+        le=MAX_CONTEXT_TOKENS,
+        description="Maximum tokens of the context. Default: a size that suits the input. Only relevant memories are"
+        " included.",
+    )
+    frame: Name | None = Field(
+        None, description="The kind of task (frame), e.g. debug or planning. If omitted, it is chosen from the input."
+    )
+    fill: bool = Field(
+        default=False,
+        description="Whether to use all of `max_tokens`: less relevant memories fill the tokens that are left.",
+    )
+
+
+class FilteredContextInput(ContextInput):
+    """The input for which to build a context, and filters on the memories in it."""
+
+    session: Ref | None = Field(
+        None,
+        description="The session to which the input belongs. The folder of a session is its name up to the first slash;"
+        " memories from sessions of the same folder are preferred.",
+        examples=["planning"],
+    )
+    omit_session_messages: bool = Field(
+        default=False, description="Leave out the messages of the session, for a caller that has them already."
+    )
+    task: int | Literal["current"] | None = Field(
+        None,
+        description="Only memories of this task of the session and of its subtasks: its number, or `current`. Default:"
+        " memories of the current task are preferred.",
+        examples=["current"],
+    )
+    profile: Name | None = Field(None, description="The name of the profile that scores the memories.")
+    as_of: Timestamp | None = Field(None, description="Build the context as of this time in the past.")
+    since: Timestamp | None = Field(None, description="Only memories of what occurred at or after this time.")
+    until: Timestamp | None = Field(None, description="Only memories of what occurred before this time.")
+    kinds: list[Kind] = Field([], description="Include only memories of these kinds.", examples=[["fact", "decision"]])
+    event_types: list[Name] = Field([], description="Of the events, include only those of these types.")
+    entity_types: list[Name] = Field([], description="Of the people and things, include only those of these types.")
+    exclude: list[str] = Field([], max_length=200, description="The ids of memories to leave out.")
+    additional: CleanText | None = Field(None, description="Additional text to include in the context.")
+
+
+class HostContextInput(FilteredContextInput):
+    """Build the context for an input: the relevant memories, selected and ordered within a token budget, with the
+    constraints first. Call it before you answer or begin work, and name the conversation to which the input belongs."""
+
+    session: Ref | None = Field(
+        None,
+        description="The conversation, named as in `note_exchange`. Its task and last messages help select memories."
+        " Default: that of the connection.",
+    )
+
+
+class HostSessionRememberInput(HostRememberInput, ConversationInput):
+    """Store a fact permanently: something you learned about a person, a thing or the work, as one sentence that is
+    clear without context. Set `source` to where it is from: a fact that is not marked as `own` is used only after a
+    person or other sources confirm it. Do not store facts that the context already has, and never store secrets."""
+
+
+class HostRecallInput(RecallInput, ConversationInput):
+    """Search the memory: conversations, facts, episodes, procedures, documents, decisions. Use it for information that
+    is missing in the context. Each result has an id; `expand` shows the memory with this id in full."""
+
+    session: Ref | None = Field(
+        None,
+        description="The conversation in which you search. Its messages are preferred, and its working memory gets the"
+        " results. Default: that of the connection.",
+    )
+
+
+class HostExpandInput(ExpandInput, ConversationInput):
+    """Read one memory in full by its id, with its state, source, date and trust. A long text comes in pages: each
+    result says how many characters are left, and at which offset the next page begins."""
+
+
+class HostDecisionInput(DecisionInput, ConversationInput):
+    __doc__ = DecisionInput.__doc__
+
+
+class HostLessonInput(LessonInput, ConversationInput):
+    """Store a lesson for later work: which action to take or to avoid, and when."""
+
+
+class PushTaskInput(ToolInput):
+    """Start a task inside the current one. Its goal stays in the context until the task is finished."""
+
+    goal: CleanText = Field(description="What is to be achieved, as one sentence.")
+
+
+class PopTaskInput(ToolInput):
+    """Finish the current task and record its result. In the conversation, a one-line summary replaces the task's
+    messages."""
+
+    result: MessageContent = Field(description="The result of the task, as one sentence.")
+
+
+class BlockCurrentTaskInput(ToolInput):
+    """Mark the current task as blocked, with the reason. `resume_task` makes it the current task again."""
+
+    reason: CleanText = Field(description="Why the task cannot continue, and what it waits for.")
+
+
+class FailCurrentTaskInput(ToolInput):
+    """Mark the current task as failed, with the reason. A replacement task can be started in its place."""
+
+    reason: CleanText = Field(description="Why the task failed.")
+    replacement_goal: CleanText | None = Field(
+        None, description="The goal of a task to start in place of the failed one. Default: none is started."
+    )
+
+
+class ResumeBlockedTaskInput(ToolInput):
+    """Resume a blocked task by its number. It becomes the current task again."""
+
+    number: int = Field(ge=1, le=1_000_000_000, description="The number of the task, as the list of tasks shows it.")
+
+
+class PopSessionTaskInput(PopTaskInput, SessionInput):
+    """Finish the current task of a session and record its result. In the conversation, a one-line summary replaces the
+    task's messages."""
+
+
+class StartTaskInput(PushTaskInput):
+    """Start a task inside the current one, so that its goal stays in the context until `pop_task` finishes it."""
+
+    session: Ref | None = Field(
+        None,
+        description="The name of the session, which is created if it does not exist. Default: that of the"
+        " connection, else the one used last.",
+    )
+
+
+class ListTasksInput(SessionInput):
+    """List the tasks of a session with their goals and states, and the results of the finished ones."""
+
+
+class BlockTaskInput(BlockCurrentTaskInput, SessionInput):
+    """Mark the current task of a session as blocked, with the reason. `resume_task` makes it the current task again."""
+
+
+class FailTaskInput(FailCurrentTaskInput, SessionInput):
+    """Mark the current task of a session as failed, with the reason. A replacement task can be started in its place."""
+
+
+class ResumeTaskInput(ResumeBlockedTaskInput, SessionInput):
+    """Resume a blocked task of a session by its number. It becomes the current task again."""
+
+
+class WorkingMemoryInput(SessionInput):
+    """Build a context from what was said, shown and read in one session (its working memory), without a search."""
+
+    profile: Name = Field("balanced", description="The profile, which ranks the memories, e.g. recent or important.")
+    max_tokens: int | None = Field(
+        None,
+        ge=1,
+        le=MAX_CONTEXT_TOKENS,
+        description="Maximum tokens of the context. Default: the capacity of the working memory.",
+    )
+
+
+class SessionRangeInput(ToolInput):
+    """Messages of another session."""
+
+    session: Ref = Field(description="The session that has the messages.")
+    first: int = Field(ge=0, le=MAX_POSITION, description="The position of the first message, from 0.")
+    last: int = Field(ge=0, le=MAX_POSITION, description="The position of the last message.")
+
+
+class InjectionContentInput(ToolInput):
+    """The content to put into a session: a memory, a text or messages of another session."""
+
+    memory_id: str | None = Field(
+        None, max_length=64, description="The id of a memory, or its last characters: every context shows it."
+    )
+    text: CleanText | None = Field(
+        None,
+        max_length=8_000,
+        description="A text that every context of the session shows.",
+        examples=["Answer in French"],
+    )
+    messages: SessionRangeInput | None = Field(
+        None, description="Messages of another session, to show after the last message of this one."
+    )
+
+    @model_validator(mode="after")
+    def _require_one(self) -> "InjectionContentInput":
+        if sum(one is not None for one in (self.memory_id, self.text, self.messages)) != 1:
+            raise PydanticCustomError("content", "give exactly one of memory_id, text and messages", {})
+        return self
+
+
+class InjectInput(InjectionContentInput, SessionInput):
+    """Put a memory or a text into every context of a session, or messages of another session into its conversation,
+    until `eject` takes it out. Use it for what must not be lost from view in a long conversation."""
+
+
+class EjectInput(SessionInput):
+    """Take a memory, a text or messages out of a session that `inject` has put into it."""
+
+    injection_id: str = Field(
+        max_length=64,
+        description="The id that `inject` returned, or that of the memory; the last characters are enough.",
+    )
+
+
+class ListInjectionsInput(SessionInput):
+    """List the memories, texts and messages that were put into a session with `inject`."""
+
+
+class SessionStatsInput(SessionInput):
+    """Show the statistics of a session: its tokens by part, its compactions, what is masked, and its latest context."""

@@ -1,0 +1,35 @@
+"""Debug lines of a turn, which say before its reply what the model is sent. Pure."""
+
+import json
+
+from newton.agent.loop.prompt import PromptBuilder
+from newton.agent.loop.turn_preparation import PreparedTurn
+from newton.cognition.bundles.debug import format_debug_lines
+from newton.dialogue.view import count_view_tokens
+
+
+def format_turn_debug(prepared: PreparedTurn) -> list[str]:
+    """Return the debug lines of a turn as SSE comments: frame, tasks, items of the context, and compaction."""
+    lines = format_debug_lines(prepared.context.bundle) if prepared.context else []
+    return [*lines, *([_format_compaction(prepared.tool_loop.prompt)] if prepared.tool_loop else [])]
+
+
+def _format_compaction(prompt: PromptBuilder) -> str:
+    """Return how much of the conversation is sent as it is, summarized, shortened, and not at all.
+
+    Messages that this kind of turn never sends are not counted.
+    """
+    summaries = [item for item in prompt.view if item.entry_id and item.is_history]
+    shown = {place for item in prompt.view if item.kind != "left_out" for place in range(item.first, item.last + 1)}
+    loaded = prompt.origin.loaded if prompt.origin else ()
+    before = [item for item in loaded if prompt.origin and item.last < prompt.origin.input_position]
+    places = {place for item in before for place in range(item.first, item.last + 1)}
+    fields = {
+        "messages": sum(item.kind == "line" for item in prompt.view),
+        "summaries": len(summaries),
+        "summarized_messages": sum(item.last - item.first + 1 for item in summaries),
+        "shortened_messages": sum(item.kind == "mask" for item in prompt.view),
+        "left_out_messages": len(places - shown - (prompt.origin.filtered if prompt.origin else frozenset())),
+        "tokens": count_view_tokens(prompt.view),
+    }
+    return f": COMPACTION_DEBUG {json.dumps(fields)}"

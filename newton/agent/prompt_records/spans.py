@@ -1,0 +1,82 @@
+"""Where each part of a sent text comes from. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+from uuid import UUID
+
+from newton.dialogue.view import ViewMessage
+from newton.providers.chat import ChatMessage
+
+# line: a message of the log; entry: a compaction entry; summary: one that is not stored; injected: messages of another
+# session; stable and recalled: parts of the context; instructions: the caller's system message; fixed: a constant of
+# Newton; own: a text of this turn
+SpanKind = Literal["line", "entry", "summary", "injected", "stable", "recalled", "instructions", "fixed", "own"]
+SEPARATOR = "\n\n"  # between texts that are joined to one message
+
+
+class TextSpan(NamedTuple):
+    """`chars` characters of a text and their source. `first` to `last` are the positions in the log that they show."""
+
+    chars: int
+    kind: SpanKind
+    first: int = -1
+    last: int = -1
+    entry_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PromptMessage:
+    """A message to send, and the sources of its text: `spans` cover the text without gaps."""
+
+    message: ChatMessage
+    spans: tuple[TextSpan, ...] = ()
+
+    def join(self, other: "PromptMessage") -> "PromptMessage":
+        """Return the content of this message followed by that of `other`, as `ChatMessage.join` does."""
+        both = self.message.text and other.message.text
+        between = (TextSpan(len(SEPARATOR), "fixed"),) if both else ()
+        return PromptMessage(self.message.join(other.message), (*self.spans, *between, *other.spans))
+
+    def prefix(self, text: str) -> "PromptMessage":
+        """Return the message with a constant text before it."""
+        message = replace(self.message, text=f"{text}{self.message.text}")
+        return PromptMessage(message, (TextSpan(len(text), "fixed"), *self.spans))
+
+
+def to_spans(*parts: tuple[str, SpanKind]) -> tuple[TextSpan, ...]:
+    """Return the spans of texts that stand one after the other; none for an empty text."""
+    return tuple(TextSpan(len(text), kind) for text, kind in parts if text)
+
+
+class PartTokens(NamedTuple):
+    """The local token counts of the parts of a prompt. `system` is the system message, `memories` the context that is
+    sent with the input, and `tool_work` the tool calls and results of this turn.
+    """
+
+    system: int = 0
+    conversation: int = 0
+    memories: int = 0
+    input: int = 0
+    tool_work: int = 0
+    tools: int = 0
+
+
+NO_TOKENS = PartTokens()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptOrigin:
+    """The place of a prompt in its session, for its record.
+
+    `input_position` is the position of the input in the log, `loaded` the view from which the conversation was
+    selected, and `filtered` the positions of its messages that this kind of turn does not send. `notices` are the tool
+    calls and results of this turn, as stored. `bundle_id` is the context; None without memory.
+    """
+
+    session_id: UUID
+    input_position: int
+    loaded: Sequence[ViewMessage]
+    filtered: frozenset[int] = frozenset()
+    notices: tuple[ViewMessage, ...] = ()
+    bundle_id: UUID | None = None

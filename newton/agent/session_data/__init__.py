@@ -1,0 +1,1 @@
+"""Services on the contents of sessions: tasks, injections, used memories and statistics."""

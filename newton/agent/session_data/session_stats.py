@@ -1,0 +1,138 @@
+"""Statistics of one session: its tokens by part, its latest context, its compactions, and what is masked."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
+
+from newton.agent.scope import AgentScope
+from newton.cognition.bundles import bundle_store
+from newton.cognition.bundles.bundle_store import ContextUsage
+from newton.dialogue import context_injections, log, sessions
+from newton.dialogue.compaction import entry_store
+from newton.dialogue.compaction.entry_store import CompactionStats, EntryStatus
+from newton.dialogue.view import ViewMessage, count_view_tokens
+
+MASKED, SUMMARIES, INJECTED, TOOL_CALLS = "masked", "summaries", "injected", "tool_calls"
+PART_BY_KIND = {"mask": MASKED, "injected": INJECTED}
+
+
+class PartSize(NamedTuple):
+    """The number and the tokens of the messages of one part of a view. Tokens include the overhead of each message."""
+
+    messages: int
+    tokens: int
+
+
+class EntryStats(NamedTuple):
+    """The compactions of one kind: how many are in use, their tokens and those of what they replace, and how many a
+    person has undone.
+    """
+
+    kind: str
+    in_use: int
+    tokens: int
+    tokens_before: int
+    restored: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionStats:
+    """Statistics of a session.
+
+    `messages` and `log_tokens` are of all stored messages; `view_tokens` and `parts` of those that a model is sent.
+    `injected_tokens` are of the texts in every context of the session, `context` of its latest one (None without one).
+    `runs` are the runs of compaction strategies.
+    """
+
+    session: str
+    messages: int
+    log_tokens: int
+    view_tokens: int
+    max_tokens: int
+    parts: Mapping[str, PartSize]
+    compactions: Sequence[EntryStats]
+    runs: Sequence[CompactionStats]
+    injected_tokens: int
+    context: ContextUsage | None
+
+    @property
+    def masked(self) -> PartSize:
+        """Return the number of masked tool outputs, and the tokens that masking saves."""
+        found = [one for one in self.compactions if one.kind == "mask"]
+        return PartSize(sum(one.in_use for one in found), sum(one.tokens_before - one.tokens for one in found))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionStatsService:
+    """Statistics of sessions of one agent. `conversation_tokens` is the maximum size of a view."""
+
+    scope: AgentScope
+    conversation_tokens: int
+
+    async def read(self, session: str) -> SessionStats:
+        """Return the statistics of the session. Raises NotFoundError."""
+        async with self.scope.transaction() as tx:
+            agent_id = self.scope.agent_id
+            session_id = await sessions.get_session_id(tx, agent_id=agent_id, ref=session)
+            key = {"agent_id": agent_id, "session_id": session_id}
+            view = (await log.load_view(tx, **key)).view
+            injections = await context_injections.list_injections(tx, **key)
+            return SessionStats(
+                session=session,
+                messages=await log.get_last_position(tx, **key) + 1,
+                log_tokens=await log.get_token_count(tx, **key),
+                view_tokens=count_view_tokens(view),
+                max_tokens=self.conversation_tokens,
+                parts=measure_parts(view),
+                compactions=count_entries(await entry_store.list_entries(tx, **key)),
+                runs=await entry_store.list_run_stats(tx, **key),
+                injected_tokens=sum(sum(one.line_tokens or ()) for one in injections),
+                context=await bundle_store.read_latest_usage(tx, **key),
+            )
+
+
+def measure_parts(view: Sequence[ViewMessage]) -> dict[str, PartSize]:
+    """Return the size of each part of a view that is not empty. Pure.
+
+    The parts are `system`, `user` and `assistant` for messages by role, `tool_calls` for calls with their results,
+    `masked` for shortened tool outputs, `summaries`, and `injected` for messages of other sessions.
+    """
+    sizes: dict[str, PartSize] = {}
+    for item in view:
+        part = _find_part(item)
+        messages, tokens = sizes.get(part, PartSize(0, 0))
+        sizes[part] = PartSize(messages + 1, tokens + item.tokens)
+    return sizes
+
+
+def count_entries(entries: Sequence[EntryStatus]) -> list[EntryStats]:
+    """Return the statistics of compaction entries by kind. Pure.
+
+    An entry within a larger one that is in use replaces nothing, so it is not counted.
+    """
+    outermost: list[EntryStatus] = []
+    for status in entries:  # by position, an entry before those that it includes
+        is_inner = outermost and status.entry.last <= outermost[-1].entry.last
+        if status.restored_at is None and not is_inner:
+            outermost.append(status)
+    counted = [*outermost, *(status for status in entries if status.restored_at)]
+    groups = groupby(sorted(counted, key=lambda one: one.entry.kind), key=lambda one: one.entry.kind)
+    return [_count_kind(kind, list(group)) for kind, group in groups]
+
+
+def _count_kind(kind: str, entries: Sequence[EntryStatus]) -> EntryStats:
+    in_use = [status.entry for status in entries if status.restored_at is None]
+    return EntryStats(
+        kind=kind,
+        in_use=len(in_use),
+        tokens=sum(entry.tokens for entry in in_use),
+        tokens_before=sum(entry.before for entry in in_use),
+        restored=len(entries) - len(in_use),
+    )
+
+
+def _find_part(item: ViewMessage) -> str:
+    if item.kind != "line":
+        return PART_BY_KIND.get(item.kind, SUMMARIES)
+    return TOOL_CALLS if item.is_tool_work else item.role

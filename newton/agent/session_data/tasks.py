@@ -1,0 +1,112 @@
+"""The task stack of a session, and the results of the procedures that were shown during its tasks."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from newton.agent.scope import AgentScope
+from newton.agent.services.identity import PERSONAL_ORIGINS
+from newton.cognition.bundles import bundle_store
+from newton.cognition.request import TaskScope
+from newton.cognition.sources.task_memories import load_task_scope
+from newton.db.pool import Tx
+from newton.dialogue import sessions, tasks
+from newton.dialogue.log import MAX_POSITION, MessageRange
+from newton.dialogue.task_tree import Task, TaskTree
+from newton.heart import activations
+from newton.heart.activations import ActivationResult
+from newton.heart.lifecycle.engine import LifecycleContext
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskService:
+    """Task stack of one session; without `session_id`, of the session in which a task was last pushed.
+
+    Invalid operations raise InputError and change nothing.
+    """
+
+    scope: AgentScope
+    session_id: UUID | None = None
+
+    def for_session(self, session_id: UUID) -> "TaskService":
+        """Return a copy for this session."""
+        return replace(self, session_id=session_id)
+
+    async def get_session_ref(self) -> str:
+        """Return the name of the session."""
+        async with self._session() as (tx, ctx, session_id):
+            return await sessions.get_ref(tx, agent_id=ctx.agent_id, session_id=session_id)
+
+    async def tree(self) -> TaskTree:
+        async with self._session() as (tx, ctx, session_id):
+            return await tasks.load_tree(tx, agent_id=ctx.agent_id, session_id=session_id)
+
+    async def load_scope(self, task: Task, tree: TaskTree) -> TaskScope:
+        """Return the scope of a task of this tree: which messages and other memories belong to it."""
+        async with self._session() as (tx, ctx, session_id):
+            return await load_task_scope(tx, task, tree, agent_id=ctx.agent_id, session_id=session_id)
+
+    async def push(self, goal: str) -> Task:
+        """Start a task inside the current one."""
+        async with self._session() as (tx, ctx, session_id):
+            return self._publish("pushed", await tasks.push(tx, goal, session_id=session_id, ctx=ctx))
+
+    async def pop(self, result: str) -> Task:
+        """Complete the current task with its result. For the model, a summary replaces the messages of the task."""
+        async with self._session() as (tx, ctx, session_id):
+            task = await tasks.pop(tx, result, session_id=session_id, ctx=ctx)
+            await self._rate_procedures(tx, task, "success", session_id=session_id, ctx=ctx)
+            return self._publish("popped", task)
+
+    async def block(self, reason: str) -> Task:
+        """Mark the current task as blocked, with the reason."""
+        async with self._session() as (tx, ctx, session_id):
+            return self._publish("blocked", await tasks.block(tx, reason, session_id=session_id, ctx=ctx))
+
+    async def resume(self, task_ref: str) -> Task:
+        """Resume a blocked task, identified by its number, its id, or the end of its id."""
+        async with self._session() as (tx, ctx, session_id):
+            return self._publish("resumed", await tasks.resume(tx, task_ref, session_id=session_id, ctx=ctx))
+
+    async def fail(self, reason: str, *, instead: str | None = None) -> tuple[Task, Task | None]:
+        """Mark the current task as failed, and start a task with the goal `instead`, if given, in its place.
+
+        Return the failed task and the new one, or None.
+        """
+        async with self._session() as (tx, ctx, session_id):
+            failed = self._publish("failed", await tasks.fail(tx, reason, session_id=session_id, ctx=ctx))
+            await self._rate_procedures(tx, failed, "failure", session_id=session_id, ctx=ctx)
+            if instead is None:
+                return failed, None
+            task = await tasks.push(tx, instead, session_id=session_id, ctx=ctx, instead_of=failed.task_id)
+            return failed, self._publish("pushed", task)
+
+    async def _rate_procedures(
+        self, tx: Tx, task: Task, result: ActivationResult, *, session_id: UUID, ctx: LifecycleContext
+    ) -> None:
+        """Record a use, with this result, of each procedure shown during the task, outside of its subtasks."""
+        tree = await tasks.load_tree(tx, agent_id=ctx.agent_id, session_id=session_id)
+        inner = [_to_range(one) for one in tree.descendants(task.task_id)]
+        shown = await bundle_store.list_shown_procedures(
+            tx, _to_range(task), inner, agent_id=ctx.agent_id, session_id=session_id
+        )
+        use_ids = await activations.record_activations(tx, "procedure", shown, stage="task", ctx=ctx)
+        for memory_id, use_id in zip(shown, use_ids, strict=True):
+            await activations.record_result(tx, "procedure", memory_id, result, activation=use_id, ctx=ctx)
+            self.scope.publish("procedure.used", {"memory_id": str(memory_id), "result": result})
+
+    def _publish(self, event: str, task: Task) -> Task:
+        payload = {"task_id": str(task.task_id), "number": task.number, "status": task.status}
+        self.scope.publish(f"task.{event}", payload)
+        return task
+
+    @asynccontextmanager
+    async def _session(self) -> AsyncGenerator[tuple[Tx, LifecycleContext, UUID]]:
+        """Open a transaction; yield it with a write context and the id of the session."""
+        async with self.scope.write("user" if self.scope.origin in PERSONAL_ORIGINS else "agent") as (tx, ctx):
+            yield tx, ctx, self.session_id or await tasks.latest_session(tx, agent_id=ctx.agent_id)
+
+
+def _to_range(task: Task) -> MessageRange:
+    return MessageRange(task.first, MAX_POSITION if task.last is None else task.last)

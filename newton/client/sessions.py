@@ -1,0 +1,46 @@
+"""Client operations on what a session has: what is put into it, its statistics, its entities and its tasks."""
+
+from .artifacts import ArtifactOperations
+from .json_types import IdLike, JsonDict, encode_segment
+
+
+class SessionOperations(ArtifactOperations):
+    """Client operations on one session, which is named by its first argument."""
+
+    async def inject(self, session: str, **content: object) -> JsonDict:
+        """Put something into a session: exactly one of `memory_id`, `text` and `messages`; return what was put in.
+
+        Every context of the session shows the memory or the text. `messages` names those of another session: `session`,
+        `first` and `last`. The session is created if needed.
+        """
+        return await self.post(f"/v1/sessions/{encode_segment(session)}/injections", content)
+
+    async def injections(self, session: str) -> list[JsonDict]:
+        """List the memories, texts and messages that were put into a session, oldest first."""
+        return await self.get_items(f"/v1/sessions/{encode_segment(session)}/injections")
+
+    async def eject(self, session: str, injection_id: IdLike) -> JsonDict:
+        """Take out what was put into a session; return it. The id of the memory is accepted too."""
+        path = f"/v1/sessions/{encode_segment(session)}/injections/{injection_id}"
+        return (await self.request("DELETE", path)).json()
+
+    async def session_stats(self, session: str) -> JsonDict:
+        """Return the tokens of a session by part, its compactions, what is masked, and its latest context."""
+        return await self.get(f"/v1/sessions/{encode_segment(session)}/stats")
+
+    async def session_entities(self, session: str, *, limit: int = 20) -> list[JsonDict]:
+        """List the people and things that a session mentions, with the number of their mentions in it."""
+        return await self.get_items(f"/v1/sessions/{encode_segment(session)}/entities", limit=limit)
+
+    async def block(self, reason: str, *, session: str | None = None) -> JsonDict:
+        """Mark the current task as blocked, in the named session or the default session."""
+        return await self.post("/v1/tasks/block", {"reason": reason, "session": session})
+
+    async def fail(self, reason: str, *, session: str | None = None, replacement_goal: str | None = None) -> JsonDict:
+        """Mark the current task as failed, and start a task with `replacement_goal`, if given, in its place."""
+        body = {"reason": reason, "session": session, "replacement_goal": replacement_goal}
+        return await self.post("/v1/tasks/fail", body)
+
+    async def resume(self, number: int, *, session: str | None = None) -> JsonDict:
+        """Resume a blocked task by its number. It becomes the current task again."""
+        return await self.post("/v1/tasks/resume", {"number": number, "session": session})

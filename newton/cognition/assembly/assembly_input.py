@@ -1,0 +1,67 @@
+"""Everything besides the candidates that determines a context."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from newton.cognition.assembly.artifact_selection import DEFAULT_ARTIFACT_SELECTOR, ArtifactSelector
+from newton.cognition.assembly.budget import ContextBudget
+from newton.cognition.assembly.fact_labels import FactLabel
+from newton.cognition.assembly.relevance_floor import NO_FLOOR, RelevanceFloor
+from newton.cognition.assembly.render import DayTokens, TextBlock
+from newton.cognition.assembly.sections import NO_TASKS, BriefSection, CensorSection, IdentitySection, TaskSection
+from newton.cognition.request import SentMessages
+from newton.cognition.scoring.observation_choice import ObservationVerdict
+from newton.content.profiles import Profile
+from newton.memory.search_types import RetrievedMemory
+from newton.memory.time_expressions import TimeRange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssemblyInput:
+    """Everything besides the candidates that determines a context. It is stored with the bundle for replay.
+
+    Minimums: `min_evidence` applies to derived memories; `relevance_floor` to the probability of being
+    relevant, but not to messages of `session_id`; without it, the whole budget is used. `is_adaptive` leaves out weak
+    matches. `triggered` are procedures that the input asks for; `unranked` are memories found without a search, which
+    need no evidence. Lines: `focus` are the session's messages that are not sent, best first; `open_decisions` are
+    pending decisions that are not candidates; `extra` are lines of the caller. `time_ranges` are the times that the
+    input asks for. `empty_range_note` says that memory has nothing from them, `nothing_known_note` that it has nothing
+    on a question (None if not searched). `item_id_tokens` are the tokens of an id in a line, 0 without ids, and
+    `cut_id_tokens` those in the line of a long text that is cut, which always has its id. `relation_evidence` maps
+    relations to candidate facts that state them. `injected` memories were put into the session and are placed first.
+    `observations` says of events whether they
+    are chosen, and why; other events are judged like other memories.
+    """
+
+    input: str
+    budget: ContextBudget
+    profile: Profile
+    identity: IdentitySection
+    min_evidence: float
+    is_adaptive: bool
+    frame_section: TextBlock
+    censors: CensorSection
+    focus: Sequence[RetrievedMemory]
+    open_decisions: Sequence[RetrievedMemory]
+    calibration_note: TextBlock | None
+    triggered: frozenset[UUID]
+    unranked: frozenset[UUID]
+    sent_messages: SentMessages | None
+    extra: Sequence[TextBlock]
+    header_tokens: Mapping[str, int]
+    day_tokens: DayTokens
+    relevance_floor: RelevanceFloor = NO_FLOOR
+    session_id: UUID | None = None
+    artifact_selector: ArtifactSelector = DEFAULT_ARTIFACT_SELECTOR
+    time_ranges: Sequence[TimeRange] = ()
+    tasks: TaskSection = NO_TASKS
+    brief: BriefSection = field(default_factory=BriefSection)
+    empty_range_note: TextBlock | None = None
+    nothing_known_note: TextBlock | None = None
+    item_id_tokens: int = 0
+    cut_id_tokens: int = 0
+    fact_labels: Mapping[UUID, FactLabel] = field(default_factory=dict[UUID, FactLabel])
+    relation_evidence: Mapping[UUID, Sequence[UUID]] = field(default_factory=dict[UUID, Sequence[UUID]])
+    injected: frozenset[UUID] = frozenset()
+    observations: Mapping[UUID, ObservationVerdict] = field(default_factory=dict[UUID, ObservationVerdict])

@@ -1,0 +1,99 @@
+"""Reasons to leave a candidate out of a context whatever the room in it: state, evidence, probability. Pure."""
+
+from collections.abc import Set
+from uuid import UUID
+
+from newton.cognition.assembly.artifact_selection import ALREADY_SENT
+from newton.cognition.assembly.assembly_input import AssemblyInput
+from newton.cognition.assembly.relevance_floor import get_probability
+from newton.cognition.assembly.scored_candidate import format_share
+from newton.cognition.assembly.working_context import find_state_reason
+from newton.cognition.content_words import extract_content_words, is_empty_remark
+from newton.cognition.scoring.observation_choice import ObservationVerdict
+from newton.cognition.scoring.score import ScoredMemory
+from newton.memory.memory import past_reason
+from newton.memory.search_types import RetrievedMemory
+
+# Minimum cosine or lexical evidence of a procedure; without it, procedures would be in every context.
+MIN_PROCEDURE_EVIDENCE = 0.35
+
+LIKE_QUESTION_MIN_COSINE = 0.6
+
+# Maximum of the best evidence. More means that a memory repeats the words of the input, as a summary of an earlier
+# conversation does; it must not raise the minimum evidence of the others.
+FULL_EVIDENCE = 1.0
+
+# Kinds of verbatim text: they need no minimum evidence unless the context is adaptive.
+VERBATIM_KINDS = frozenset({"exchange", "passage"})
+
+
+def find_exclusion_reason(found: RetrievedMemory, assembly_input: AssemblyInput, *, focus_ids: Set[UUID]) -> str | None:
+    """Return why the memory is excluded from this context, or None."""
+    if reason := _find_state_reason(found, assembly_input.observations.get(found.memory_id)):
+        return reason
+    if found.memory_id in focus_ids:
+        return "already in Current Focus"
+    if found.memory_id in assembly_input.tasks.task_ids:
+        return "already in Tasks"
+    if assembly_input.sent_messages and assembly_input.sent_messages.contains(found):
+        return ALREADY_SENT
+    is_injected = found.memory_id in assembly_input.injected
+    return None if is_injected else _find_unwanted_reason(found, assembly_input)
+
+
+def _find_state_reason(found: RetrievedMemory, verdict: ObservationVerdict | None) -> str | None:
+    """Return why the state of the memory excludes it. A chosen observation is shown although it is quarantined."""
+    if verdict and not verdict.is_chosen:
+        return verdict.reason
+    return past_reason(found.kind, found.state) if verdict else find_state_reason(found)
+
+
+def _find_unwanted_reason(found: RetrievedMemory, assembly_input: AssemblyInput) -> str | None:
+    if found.repeats_query(assembly_input.input):
+        return "repeats the input"
+    if found.outcome == "failure" and not assembly_input.profile.reach.failures:
+        return "its outcome is failure, which the profile excludes"
+    fills = not assembly_input.relevance_floor.minimum  # any memory that fits is asked for
+    if found.is_only_question and (
+        assembly_input.is_adaptive or (not fills and _is_like_question(found, assembly_input.input))
+    ):
+        return "only a question"
+    if found.kind == "exchange" and not fills and is_empty_remark(found.spoken_text):
+        return "only greets, thanks or agrees"
+    if found.kind == "procedure" and not _is_procedure_match(found, assembly_input):
+        return "neither triggered by the input nor similar to it"
+    return None
+
+
+def _is_like_question(found: RetrievedMemory, text: str) -> bool:
+    """Return True if a stored question is nearly the same as the input, so that it cannot answer it."""
+    words = extract_content_words(found.spoken_text)
+    return found.similarity >= LIKE_QUESTION_MIN_COSINE or bool(words and words <= extract_content_words(text))
+
+
+def is_too_far(found: RetrievedMemory, assembly_input: AssemblyInput, best_evidence: float) -> bool:
+    """Return True if a memory has too little search evidence for the input."""
+    if found.memory_id in assembly_input.unranked:
+        return False
+    profile, min_evidence = assembly_input.profile, assembly_input.min_evidence
+    if found.kind in VERBATIM_KINDS:
+        is_weak = found.relevance < profile.near or found.evidence_score < min_evidence
+        return assembly_input.is_adaptive and is_weak
+    return found.evidence_score < max(profile.floor * min(best_evidence, FULL_EVIDENCE), min_evidence)
+
+
+def find_floor_reason(scored: ScoredMemory, assembly_input: AssemblyInput, best_fact: float) -> str | None:
+    """Return why the memory's probability of being relevant is too low, or None.
+
+    The minimum does not apply to memories found by name, time or trigger, or to messages of the session.
+    """
+    found, probability = scored.found, get_probability(scored)
+    floor = assembly_input.relevance_floor.find_minimum(found.kind, best_fact=best_fact)
+    is_of_session = assembly_input.session_id is not None and found.thread_id == assembly_input.session_id
+    if probability >= floor or is_of_session or found.memory_id in assembly_input.unranked | assembly_input.triggered:
+        return None
+    return f"below the relevance floor ({format_share(probability)} < {format_share(floor)})"
+
+
+def _is_procedure_match(found: RetrievedMemory, assembly_input: AssemblyInput) -> bool:
+    return found.memory_id in assembly_input.triggered or max(found.similarity, found.lexical) >= MIN_PROCEDURE_EVIDENCE

@@ -1,0 +1,1 @@
+"""Parsers of document formats: each returns sections of paragraphs with their positions."""

@@ -1,0 +1,244 @@
+"""Storage of artifacts: versions of long texts in chunks, their lists, reads of some lines, and searches for lines."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal, NamedTuple
+from uuid import UUID
+
+from pgvector import HalfVector
+
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.dialogue.artifact_storage.artifact_text import (
+    CHUNK_LINES,
+    ArtifactChunk,
+    count_lines,
+    hash_text,
+    join_chunks,
+    split_chunks,
+)
+from newton.ids import new_id
+from newton.memory.memory import Trust, WriteContext
+
+if TYPE_CHECKING:
+    from newton.providers.embedding import Vector
+
+SQL = load("newton.dialogue.artifact_storage", "artifact_store.sql")
+
+ArtifactKind = Literal["output", "paste", "file", "upload", "attachment"]
+
+MAX_SEARCHED_CHUNKS = 24  # whose lines are compared with a query, of all artifacts together
+MAX_SIMILAR_LINES = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewArtifact:
+    """A text to store under a name. `text` is None for a binary, of which `sha256` and `byte_count` are stored.
+
+    `position` is the message that contains the text, `source` the tool call that returned or wrote it.
+    """
+
+    name: str
+    kind: ArtifactKind
+    media_type: str
+    trust: Trust
+    text: str | None
+    position: int | None = None
+    source: str | None = None
+    byte_count: int = 0
+    sha256: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactVersion:
+    """A stored version of an artifact. `line_count` is 0 for a binary, which has no text."""
+
+    artifact_id: UUID
+    name: str
+    version: int
+    kind: ArtifactKind
+    media_type: str
+    line_count: int
+    byte_count: int
+    sha256: bytes
+    source: str | None
+    position: int | None
+    origin: str
+    trust: Trust
+    created_at: datetime
+
+    @property
+    def is_text(self) -> bool:
+        return self.line_count > 0
+
+
+class LineSpan(NamedTuple):
+    """Consecutive lines of an artifact, from 1. `found` are those that a search found."""
+
+    artifact_id: UUID
+    first: int
+    last: int
+    found: tuple[int, ...] = ()
+
+
+class LineMatch(NamedTuple):
+    """A line with words of a query, and the weights of these words; rare words weigh more."""
+
+    artifact_id: UUID
+    line: int
+    words: Sequence[str]
+    weights: Sequence[float]
+    total: float
+
+
+class SimilarLine(NamedTuple):
+    """A line whose vector is similar to that of a query."""
+
+    artifact_id: UUID
+    line: int
+    similarity: float
+
+
+async def add(
+    tx: Tx, artifacts: Sequence[NewArtifact], *, session_id: UUID, ctx: WriteContext
+) -> list[tuple[NewArtifact, int]]:
+    """Store artifacts of a session; return each with its version. The caller must hold the session lock.
+
+    A content that equals the latest version of its name is not stored again.
+    """
+    names = [artifact.name for artifact in artifacts]
+    rows = await SQL["find_latest_versions"].fetch_all(tx, agent_id=ctx.agent_id, session_id=session_id, names=names)
+    latest = {row["name"]: (row["version"], row["sha256"]) for row in rows}
+    result: list[tuple[NewArtifact, int]] = []
+    new: list[dict[str, object]] = []
+    chunks: list[tuple[UUID, ArtifactChunk]] = []
+    for artifact in artifacts:
+        version, known_hash = latest.get(artifact.name, (0, b""))
+        own_hash = artifact.sha256 if artifact.text is None else hash_text(artifact.text)
+        if own_hash != known_hash:
+            version, artifact_id = version + 1, new_id()
+            own_chunks = split_chunks(artifact.text or "")
+            chunks += [(artifact_id, chunk) for chunk in own_chunks]
+            new.append(_to_row(artifact, artifact_id, version, own_hash, line_count=count_lines(own_chunks)))
+            latest[artifact.name] = (version, own_hash)
+        result.append((artifact, version))
+    await SQL["insert_versions"].execute(
+        tx, agent_id=ctx.agent_id, session_id=session_id, versions=json.dumps(new), now=ctx.now, origin=ctx.origin
+    )
+    await SQL["insert_chunks"].execute(
+        tx,
+        agent_id=ctx.agent_id,
+        artifact_ids=[artifact_id for artifact_id, _ in chunks],
+        first_lines=[chunk.first_line for _, chunk in chunks],
+        line_counts=[chunk.line_count for _, chunk in chunks],
+        texts=[chunk.text for _, chunk in chunks],
+        endings=[chunk.ending for _, chunk in chunks],
+    )
+    return result
+
+
+def _to_row(
+    artifact: NewArtifact, artifact_id: UUID, version: int, sha256: bytes, *, line_count: int
+) -> dict[str, object]:
+    return {
+        "artifact_id": str(artifact_id),
+        "name": artifact.name,
+        "version": version,
+        "kind": artifact.kind,
+        "media_type": artifact.media_type,
+        "line_count": line_count,
+        "byte_count": artifact.byte_count if artifact.text is None else len(artifact.text.encode()),
+        "sha256": sha256.hex(),
+        "source": artifact.source,
+        "position": artifact.position,
+        "trust": artifact.trust,
+    }
+
+
+async def list_versions(tx: Tx, *, agent_id: UUID, session_id: UUID, name: str | None = None) -> list[ArtifactVersion]:
+    """Return the versions that a session sees, of one name or of all, the newest first."""
+    rows = await SQL["list_versions"].fetch_all(tx, agent_id=agent_id, session_id=session_id, name=name)
+    return [ArtifactVersion(**row) for row in rows]
+
+
+async def find_last_session(tx: Tx, *, agent_id: UUID) -> UUID | None:
+    """Return the session in which an artifact was stored last; None if there is no artifact."""
+    row = await SQL["find_last_session"].fetch_one(tx, agent_id=agent_id)
+    return row["session_id"] if row else None
+
+
+async def read_ranges(tx: Tx, ranges: Sequence[LineSpan], *, agent_id: UUID) -> list[list[str]]:
+    """Return the lines of each range. Only the chunks that contain them are read."""
+    rows = await SQL["read_ranges"].fetch_all(
+        tx,
+        agent_id=agent_id,
+        artifact_ids=[one.artifact_id for one in ranges],
+        chunks_after=[one.first - CHUNK_LINES for one in ranges],
+        first_lines=[one.first for one in ranges],
+        last_lines=[one.last for one in ranges],
+    )
+    lines: list[list[str]] = [[] for _ in ranges]
+    for row in rows:
+        lines[row["place"]] += row["lines"]
+    return lines
+
+
+async def read_text(tx: Tx, artifact_id: UUID, *, agent_id: UUID) -> str:
+    """Return the whole text of a version; "" if there is none."""
+    rows = await SQL["read_all_chunks"].fetch_all(tx, agent_id=agent_id, artifact_id=artifact_id)
+    return join_chunks([ArtifactChunk(*row) for row in rows])
+
+
+async def search_lines(tx: Tx, artifact_ids: Sequence[UUID], query: str, *, agent_id: UUID) -> list[LineMatch]:
+    """Return lines with words of the query, from the chunks of the artifacts that match it best."""
+    rows = await SQL["search_lines"].fetch_all(
+        tx, agent_id=agent_id, artifact_ids=artifact_ids, query=query, max_chunks=MAX_SEARCHED_CHUNKS
+    )
+    return [LineMatch(*row) for row in rows]
+
+
+async def search_vectors(
+    tx: Tx, artifact_ids: Sequence[UUID], vector: "Vector", *, model_id: UUID, agent_id: UUID
+) -> list[SimilarLine]:
+    """Return the lines of the artifacts whose vectors are most similar, the most similar first."""
+    rows = await SQL["search_vectors"].fetch_all(
+        tx,
+        agent_id=agent_id,
+        artifact_ids=artifact_ids,
+        model_id=model_id,
+        vector=HalfVector(vector),
+        max_rows=MAX_SIMILAR_LINES,
+    )
+    return [SimilarLine(*row) for row in rows]
+
+
+async def find_last_request(tx: Tx, *, agent_id: UUID, session_id: UUID, position: int) -> str:
+    """Return the beginning of the last message of a user before a position; "" if there is none."""
+    row = await SQL["find_last_request"].fetch_one(tx, agent_id=agent_id, session_id=session_id, position=position)
+    return row["content"] if row else ""
+
+
+async def list_without_vectors(
+    tx: Tx, *, agent_id: UUID, model_id: UUID, skipped: Sequence[UUID], limit: int
+) -> list[UUID]:
+    """Return the ids of versions that have no vector of the model yet, oldest first."""
+    rows = await SQL["list_without_vectors"].fetch_all(
+        tx, agent_id=agent_id, model_id=model_id, skipped=skipped, max_rows=limit
+    )
+    return [row["artifact_id"] for row in rows]
+
+
+async def insert_vectors(
+    tx: Tx, artifact_id: UUID, lines: Sequence[int], vectors: "Sequence[Vector]", *, agent_id: UUID, model_id: UUID
+) -> None:
+    """Store the vectors of lines, unless the version was deleted meanwhile."""
+    await SQL["insert_vectors"].execute(
+        tx,
+        agent_id=agent_id,
+        artifact_id=artifact_id,
+        model_id=model_id,
+        first_lines=lines,
+        vectors=[HalfVector(vector) for vector in vectors],
+    )

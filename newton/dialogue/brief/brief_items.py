@@ -1,0 +1,61 @@
+"""Types of the brief of a session: what a person wants, until when, within which limits, and what is still open."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, NamedTuple, get_args
+from uuid import UUID
+
+BriefKind = Literal["goal", "deadline", "rule", "constraint", "open_item"]
+BriefStatus = Literal["open", "done", "replaced", "dropped"]
+BriefSource = Literal["rules", "model"]  # a model proposes, and code verifies its quotation
+
+BRIEF_KINDS: tuple[BriefKind, ...] = get_args(BriefKind)  # by importance
+KIND_LABELS: Mapping[BriefKind, str] = {
+    "goal": "Goal",
+    "deadline": "Deadline",
+    "rule": "Rule",
+    "constraint": "Constraint",
+    "open_item": "Open",
+}
+
+
+class BriefDraft(NamedTuple):
+    """A new item in the words of a message. A weak one counts only if the session has no open item of its kind."""
+
+    kind: BriefKind
+    text: str
+    is_weak: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BriefItem:
+    """An item of a brief, word for word as it was said in the message at `position` of the session.
+
+    `tokens` are those of its line in a context. `memory_id` is the memory of the message; None if the message has none.
+    `replaced_by` is the item that says what holds instead.
+    """
+
+    item_id: UUID
+    kind: BriefKind
+    text: str
+    tokens: int
+    position: int
+    source: BriefSource
+    memory_id: UUID | None
+    said_at: datetime
+    status: BriefStatus = "open"
+    closed_at: datetime | None = None
+    closed_position: int | None = None
+    replaced_by: UUID | None = None
+
+
+def render_brief_line(kind: BriefKind, text: str, said_at: datetime) -> str:
+    """Return the text of an item in a context. A deadline names the day on which it was said, for "on Friday".
+
+    >>> from datetime import UTC
+    >>> render_brief_line("deadline", "It is due on Friday.", datetime(2026, 11, 20, tzinfo=UTC))
+    'Deadline (said 2026-11-20): It is due on Friday.'
+    """
+    day = f" (said {said_at:%Y-%m-%d})" if kind == "deadline" else ""
+    return f"{KIND_LABELS[kind]}{day}: {text}"

@@ -1,0 +1,223 @@
+"""Changes of the open items of a brief: a sentence closes one, takes it back, or replaces it. Pure.
+
+Whether a new limit or rule contradicts an open one is decided by the detection of changes between facts
+(`heart/statements/change_detection.py`); announced changes and finished work are recognized by their words.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from re import Pattern
+from typing import Any, NamedTuple, TypeVar
+
+import yaml
+
+from newton.dialogue.brief.brief_items import BriefDraft, BriefItem, BriefKind, BriefStatus
+from newton.dialogue.brief.item_detection import load_patterns, strip_opening
+from newton.heart.statements.change_detection import detect_change
+from newton.heart.statements.lemmas import lemmatize
+
+SIMILAR_COSINE = 0.8  # assumed of two items of one kind with common words, because their vectors are not known yet
+MIN_DROP_SHARE = 0.5  # of the words of an item that a sentence must name to take it back
+MIN_CHANGE_SHARE = 0.3  # of the words of an item that a new one must share to be compared with it
+
+_WORD = re.compile(r"[^\W_][\w'-]*")
+_LATER_CLAUSE = re.compile(r",? (?:so|and|but|because|he|she|they|which|it) .*$", re.IGNORECASE)
+_ABSENCE_WORDS = frozenset({"list", "missing", "miss", "leave", "left"})  # of an open item, not of its closing
+_KIND_WORDS: Mapping[BriefKind, Pattern[str]] = {
+    "deadline": re.compile(r"\b(?:deadline|due date|time limit)\b", re.IGNORECASE),
+    "goal": re.compile(r"\b(?:goal|aim|objective)\b", re.IGNORECASE),
+}
+
+
+class ChangePatterns(NamedTuple):
+    """The compiled patterns of `change_patterns.yaml`.
+
+    `state`, `perfect` and `simple_past` are forms of finished work, `unfinished` denies or postpones it, `generic` are
+    verbs that may stand in place of the verb of an open item. `drop` takes something back, `permission` allows it, and
+    `prohibition` forbids. `change` announces a new value.
+    """
+
+    state: Pattern[str]
+    perfect: Pattern[str]
+    simple_past: Pattern[str]
+    unfinished: Pattern[str]
+    generic: Pattern[str]
+    drop: Pattern[str]
+    permission: Pattern[str]
+    prohibition: Pattern[str]
+    change: Pattern[str]
+
+
+@cache
+def _load_content() -> Mapping[str, Any]:
+    text = files("newton.dialogue.brief").joinpath("change_patterns.yaml").read_text(encoding="utf-8")
+    return yaml.safe_load(text)
+
+
+@cache
+def load_change_patterns() -> ChangePatterns:
+    """Return the patterns of the file `change_patterns.yaml`."""
+    content = _load_content()
+    joined = {name: "|".join(content[name]).replace("{generic}", "|".join(content["generic"])) for name in content}
+    return ChangePatterns(**{name: re.compile(f"(?:{joined[name]})", re.IGNORECASE) for name in ChangePatterns._fields})
+
+
+@cache
+def _load_words(name: str) -> frozenset[str]:
+    return frozenset(word for line in _load_content()[name] for word in line.split())
+
+
+class BriefChange(NamedTuple):
+    """An open item that is closed, and how."""
+
+    item: BriefItem
+    status: BriefStatus
+
+
+def find_closed(sentence: str, items: Sequence[BriefItem]) -> BriefChange | None:
+    """Return the open item that a statement reports as done or takes back; None if it closes none.
+
+    `items` are open, the oldest first. Of several that match, the latest one is closed.
+    """
+    core, stems = strip_opening(sentence), extract_stems(sentence)
+    for item in reversed(items):
+        if load_change_patterns().drop.search(core) and _names(item, stems, core):
+            return BriefChange(item, "dropped")
+        if item.kind == "open_item" and _is_done(core, item.text, stems):
+            return BriefChange(item, "done")
+    return None
+
+
+def may_close(sentence: str) -> bool:
+    """Return whether a statement has the form of one that closes an item, whatever it is about."""
+    core = strip_opening(sentence)
+    forms = (
+        load_change_patterns().drop.search(core),
+        load_change_patterns().state.search(core),
+        load_change_patterns().perfect.search(core),
+        load_change_patterns().simple_past.match(core),
+    )
+    return any(forms)
+
+
+def is_reported_done(sentence: str, open_item: str) -> bool:
+    """Return whether a statement says that what an open item names is finished.
+
+    >>> is_reported_done("I have rotated the keys.", "We still need to rotate the keys.")
+    True
+    """
+    return may_close(sentence) and _is_done(strip_opening(sentence), open_item, extract_stems(sentence))
+
+
+def find_replaced(draft: BriefDraft, items: Sequence[BriefItem]) -> BriefItem | None:
+    """Return the open item of the same kind that a new item replaces; None if it stands beside them."""
+    others = [item for item in items if item.kind == draft.kind]
+    announced = load_change_patterns().change.search(draft.text) is not None
+    if draft.kind == "deadline":
+        return _latest(others, lambda item: _is_same_deadline(draft.text, item.text, announced=announced))
+    if draft.kind == "goal":
+        shared = _latest(others, lambda item: _share(item.text, draft.text) >= MIN_CHANGE_SHARE)
+        return (shared or (others[-1] if others else None)) if announced and not draft.is_weak else None
+    if draft.kind == "open_item" or (draft.kind == "rule" and not announced):
+        return None  # two rules on different things look like a changed value, and both hold
+    return _latest(others, lambda item: _contradicts(item.text, draft.text, announced=announced))
+
+
+def is_repeated(draft: BriefDraft, items: Sequence[BriefItem]) -> bool:
+    """Return whether an open item already says the same with the same words of content, in the same order."""
+    said = _list_stems(draft.text), _is_negated(draft.text)
+    return any(item.kind == draft.kind and (_list_stems(item.text), _is_negated(item.text)) == said for item in items)
+
+
+def extract_stems(text: str) -> frozenset[str]:
+    """Return the lemmas of the words of a text that carry its content.
+
+    >>> sorted(extract_stems("We still need to rotate the keys."))
+    ['key', 'rotate']
+    """
+    return frozenset(_list_stems(text))
+
+
+def _list_stems(text: str) -> list[str]:
+    words = (word.casefold().replace("’", "'").removesuffix("'s") for word in _WORD.findall(text))
+    return [lemmatize(word) for word in words if word not in _load_words("stop_words")]
+
+
+def _is_done(core: str, open_item: str, stems: frozenset[str]) -> bool:
+    """Return whether a statement says that the work of an open item is finished."""
+    main = _LATER_CLAUSE.sub("", core)
+    if core.rstrip().endswith("?") or load_change_patterns().unfinished.search(main):
+        return False
+    wanted = extract_stems(open_item) - _ABSENCE_WORDS
+    missing = wanted - stems
+    if not wanted or len(missing) == len(wanted):
+        return False
+    participles = {
+        lemmatize(match[1].casefold()) for match in (*load_change_patterns().perfect.finditer(core),) if match[1]
+    }
+    if past := load_change_patterns().simple_past.match(core):
+        participles.add(lemmatize(past[1].casefold()))
+    state = load_change_patterns().state.search(core)
+    if state and state["state"]:
+        participles.add(lemmatize(state["state"].casefold()))
+    if not missing:
+        return bool(participles & wanted) or state is not None
+    # the verb may be replaced by a word such as "done": "the test is in" for "add a test"
+    is_generic = state is not None and (
+        state["state"] is None or load_change_patterns().generic.fullmatch(state["state"])
+    )
+    return bool(is_generic) and len(missing) == 1 and len(wanted) > 1 and _leading_verb(open_item) in missing
+
+
+def _leading_verb(text: str) -> str | None:
+    """Return the lemma of the first content word of an item, which is the verb of what is to be done."""
+    return next(iter(_list_stems(text)), None)
+
+
+def _names(item: BriefItem, stems: frozenset[str], core: str) -> bool:
+    """Return whether a sentence that takes something back means this item."""
+    if load_change_patterns().permission.search(core) and not (
+        item.kind == "rule" and load_change_patterns().prohibition.search(item.text)
+    ):
+        return False
+    wanted = extract_stems(item.text)
+    if item.kind in ("goal", "deadline") and _KIND_WORDS[item.kind].search(core):
+        return not load_patterns().time.search(core)
+    return bool(wanted) and len(wanted & stems) / len(wanted) >= MIN_DROP_SHARE
+
+
+def _is_same_deadline(newer: str, older: str, *, announced: bool) -> bool:
+    own, other = _deadline_topic(newer), _deadline_topic(older)
+    return not own or not other or bool(own & other) or announced
+
+
+def _deadline_topic(text: str) -> frozenset[str]:
+    """Return what a deadline is for, without the words of time and of being due."""
+    return extract_stems(load_patterns().time.sub(" ", text)) - _load_words("due_words")
+
+
+def _contradicts(older: str, newer: str, *, announced: bool) -> bool:
+    share = _share(older, newer)
+    if share < MIN_CHANGE_SHARE:
+        return False
+    verdict = detect_change(older, newer, cosine=SIMILAR_COSINE, vector_score=math.nan)
+    return verdict.kind == "update" or (announced and (verdict.kind == "unsure" or share >= MIN_DROP_SHARE))
+
+
+def _share(older: str, newer: str) -> float:
+    wanted = extract_stems(older)
+    return len(wanted & extract_stems(newer)) / len(wanted) if wanted else 0.0
+
+
+def _is_negated(text: str) -> bool:
+    return load_change_patterns().prohibition.search(text) is not None
+
+
+T = TypeVar("T")
+
+
+def _latest(items: Sequence[T], fits: Callable[[T], bool]) -> T | None:
+    return next((item for item in reversed(items) if fits(item)), None)

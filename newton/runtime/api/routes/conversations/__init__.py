@@ -1,0 +1,1 @@
+"""Endpoints on the tasks of sessions and on what sessions contain."""

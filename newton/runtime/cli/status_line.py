@@ -1,0 +1,36 @@
+"""The status line of a terminal: a line of standard error that says what a command waits for, and is replaced."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import TypeVar
+
+from newton.runtime.cli.command_context import current_terminal
+from newton.runtime.cli.printing import say
+
+T = TypeVar("T")
+
+
+def is_interactive() -> bool:
+    """Return True if standard error is a terminal."""
+    return current_terminal().shows_progress()
+
+
+def print_status(text: str) -> None:
+    """Replace the current line of standard error by `text`, if standard error is a terminal."""
+    if is_interactive():
+        say(text, start="\r\x1b[K", end="", to_stderr=True, flush=True)
+
+
+async def clear_status(pieces: AsyncGenerator[T]) -> AsyncGenerator[T]:
+    """Yield the pieces of a reply. Remove the status line before the first one, or at the end if there is none."""
+    has_begun = False
+    try:
+        async with aclosing(pieces):
+            async for piece in pieces:
+                if not has_begun:
+                    print_status("")
+                has_begun = True
+                yield piece
+    finally:
+        if not has_begun:
+            print_status("")

@@ -1,0 +1,120 @@
+"""JSON models of what was put into a session, and of its statistics, for HTTP and the tools."""
+
+from datetime import datetime
+from uuid import UUID
+
+from pydantic import Field
+
+from newton.agent.context_inputs import InjectionContentInput
+from newton.agent.session_data.injections import Injection, InjectionService, InjectionType
+from newton.agent.session_data.session_stats import SessionStats
+from newton.runtime.tools.views import ViewModel
+
+
+class InjectionInfo(ViewModel):
+    """A memory or a text that every context of a session shows, or messages of another session in its view.
+
+    `text` is that of the memory or the given text. The last three fields are set for messages only.
+    """
+
+    injection_id: UUID
+    type: InjectionType
+    text: str
+    tokens: int
+    created_at: datetime
+    memory_id: UUID | None
+    session: str | None = Field(description="The session that has the messages.")
+    first: int | None
+    last: int | None
+
+
+class PartSizeInfo(ViewModel):
+    """The number of messages of one part of a view, and their tokens."""
+
+    messages: int
+    tokens: int
+
+
+class MaskedInfo(ViewModel):
+    """The number of masked (shortened) tool outputs, and the tokens that this saves."""
+
+    messages: int
+    tokens_saved: int
+
+
+class EntryStatsInfo(ViewModel):
+    """The compactions of one kind: those in use with the tokens before and after, and the number of those undone."""
+
+    kind: str
+    in_use: int
+    tokens: int
+    tokens_before: int
+    restored: int
+
+
+class StrategyRunsInfo(ViewModel):
+    """The runs of one compaction strategy: the counts, the tokens saved, and durations in milliseconds."""
+
+    strategy: str
+    runs: int
+    failed: int
+    saved: int
+    mean_ms: float
+    most_ms: float
+    last_at: datetime
+
+
+class ContextUsageInfo(ViewModel):
+    """The tokens of the latest context of a session: all, the budget, and those of each layer (section)."""
+
+    bundle_id: UUID
+    created_at: datetime
+    tokens: int
+    budget: int
+    layers: dict[str, int]
+
+
+class SessionStatsResponse(ViewModel):
+    """Statistics of a session. The view is what a model is sent of its messages, before a request is fitted."""
+
+    session: str
+    messages: int = Field(description="The number of stored messages.")
+    log_tokens: int = Field(description="The tokens of all stored messages.")
+    view_tokens: int
+    max_tokens: int = Field(description="The maximum tokens of the view in a request.")
+    parts: dict[str, PartSizeInfo] = Field(
+        description="The view by part: system, user, assistant, tool_calls, masked, summaries, injected."
+    )
+    masked: MaskedInfo
+    compactions: list[EntryStatsInfo]
+    runs: list[StrategyRunsInfo]
+    injected_tokens: int = Field(description="The tokens of the texts that every context of the session shows.")
+    context: ContextUsageInfo | None
+
+
+async def inject(service: InjectionService, session: str, content: InjectionContentInput) -> InjectionInfo:
+    """Put a memory, a text or messages of another session into a session."""
+    if content.memory_id is not None:
+        injection = await service.inject_memory(session, content.memory_id)
+    elif content.text is not None:
+        injection = await service.inject_text(session, content.text)
+    else:
+        assert content.messages, "the input has one of the three"
+        part = content.messages
+        injection = await service.inject_messages(session, part.session, first=part.first, last=part.last)
+    return to_injection_info(injection)
+
+
+def to_injection_info(injection: Injection) -> InjectionInfo:
+    return InjectionInfo.from_source(injection)
+
+
+def to_stats_response(stats: SessionStats) -> SessionStatsResponse:
+    return SessionStatsResponse.from_source(
+        stats,
+        parts={name: PartSizeInfo.from_source(size) for name, size in stats.parts.items()},
+        masked=MaskedInfo(messages=stats.masked.messages, tokens_saved=stats.masked.tokens),
+        compactions=[EntryStatsInfo.from_source(one) for one in stats.compactions],
+        runs=[StrategyRunsInfo.from_source(one) for one in stats.runs],
+        context=stats.context and ContextUsageInfo.from_source(stats.context),
+    )
