@@ -56,12 +56,10 @@ from newton.memory.memory import TokenCounter
 from newton.memory.ranking import DEFAULT_WEIGHTS, RankingWeights
 from newton.memory.representations import to_bullet
 from newton.memory.search_types import RetrievedMemory
-from newton.memory.store import record_access
 from newton.telemetry import span
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
-
 
 NOTHING_KNOWN = "Earlier conversations and notes say nothing about this."
 FOCUS_STRATEGY = "auto"  # the profile that ranks the messages of Current Focus
@@ -128,10 +126,9 @@ class ContextBuilder:
     async def build(self, request: ContextBuildRequest, *, records_access: bool = False) -> Bundle:
         """Build the best context for the input within its tokens, and store it unless the request is private.
 
-        With `records_access`, the use of its memories is recorded when it is stored, so that this is no later write.
-        Outside of a session an identical request gets the same context for `REPEAT_LIFETIME`, unless anything is
-        written. Raises InputError for a token budget out of range or `since` not before `until`, NotFoundError for an
-        unknown frame or profile.
+        With `records_access`, the use of its memories is recorded with it. Outside of a session an identical request
+        gets the same context for `REPEAT_LIFETIME`, unless anything is written later. Raises InputError for a budget out
+        of range or `since` not before `until`, NotFoundError for an unknown frame or profile.
         """
         validate_request(request)
         if request.session_id or request.is_private:
@@ -140,7 +137,8 @@ class ContextBuilder:
         if repeat := self.cache.find_repeat(request, snapshot=snapshot, now=self.clock.now()):
             return repeat
         bundle = (await self._build_in_span(request, self.create_sources())).bundle
-        transaction_id = await self._store(bundle, records_access=records_access)
+        async with self.db.transaction(request.agent_id) as tx:
+            transaction_id = await bundle_store.insert_bundle(tx, bundle, records_access=records_access)
         if not bundle.missing:  # an unavailable source may be back for the next request
             self.cache.store_repeat(request, bundle, snapshot=snapshot, transaction_id=transaction_id)
         return bundle
@@ -159,16 +157,9 @@ class ContextBuilder:
         """
         built = await self._build_in_span(request, sources or self.create_sources(), frame_choice)
         if not request.is_private:
-            await self._store(built.bundle, records_access=records_access)
+            async with self.db.transaction(request.agent_id) as tx:
+                await bundle_store.insert_bundle(tx, built.bundle, records_access=records_access)
         return built
-
-    async def _store(self, bundle: Bundle, *, records_access: bool) -> int:
-        """Store the bundle and, if asked for, the use of its memories. Return the id of the transaction."""
-        async with self.db.transaction(bundle.agent_id) as tx:
-            if records_access:
-                used = [item.memory_id for item in bundle.items]
-                await record_access(tx, used, agent_id=bundle.agent_id, now=self.clock.now())
-            return await bundle_store.insert_bundle(tx, bundle)
 
     def create_sources(self) -> ContextSources:
         return ContextSources(
