@@ -126,9 +126,9 @@ class ContextBuilder:
     async def build(self, request: ContextBuildRequest, *, records_access: bool = False) -> Bundle:
         """Build the best context for the input within its tokens, and store it unless the request is private.
 
-        With `records_access`, the use of its memories is recorded with it. Outside of a session an identical request
-        gets the same context for `REPEAT_LIFETIME`, unless anything is written later. Raises InputError for a budget out
-        of range or `since` not before `until`, NotFoundError for an unknown frame or profile.
+        With `records_access`, the use of its memories is recorded with it. Outside of a session, an identical request
+        gets the same context for `REPEAT_LIFETIME`, unless anything is written later. Raises InputError for a budget
+        out of range or `since` not before `until`, NotFoundError for an unknown frame or profile.
         """
         validate_request(request)
         if request.session_id or request.is_private:
