@@ -112,8 +112,7 @@ def _format_results(figures: Mapping[str, Any]) -> str:
 async def _build_context(newton: AgentServices, question: str) -> None:
     """Build a context, record its use and encode it as JSON, as `newton context --json` does."""
     request = ContextBuildRequest(agent_id=newton.scope.agent_id, input=question, tokens=BUDGET)
-    bundle = await newton.context_builder.build(request)
-    await newton.memories("bench").record_access([item.memory_id for item in bundle.items])
+    bundle = await newton.context_builder.build(request, records_access=True)
     jsons.dumps(bundle.as_json())
 
 

@@ -61,7 +61,6 @@ from newton.telemetry import span
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
 
-
 NOTHING_KNOWN = "Earlier conversations and notes say nothing about this."
 FOCUS_STRATEGY = "auto"  # the profile that ranks the messages of Current Focus
 
@@ -124,22 +123,22 @@ class ContextBuilder:
     relevance_model: RelevanceModel = field(default_factory=load_relevance_model)
     hooks: HookRunner = NO_HOOKS
 
-    async def build(self, request: ContextBuildRequest) -> Bundle:
+    async def build(self, request: ContextBuildRequest, *, records_access: bool = False) -> Bundle:
         """Build the best context for the input within its tokens, and store it unless the request is private.
 
-        Outside of a session an identical request gets the same context for `REPEAT_LIFETIME`, unless anything is
-        written. Raises InputError for a token budget out of range or `since` not before `until`, NotFoundError for an
-        unknown frame or profile.
+        With `records_access`, the use of its memories is recorded with it. Outside of a session, an identical request
+        gets the same context for `REPEAT_LIFETIME`, unless anything is written later. Raises InputError for a budget
+        out of range or `since` not before `until`, NotFoundError for an unknown frame or profile.
         """
         validate_request(request)
         if request.session_id or request.is_private:
-            return (await self.build_for_session(request)).bundle
+            return (await self.build_for_session(request, records_access=records_access)).bundle
         snapshot = await self.db.current_snapshot()
         if repeat := self.cache.find_repeat(request, snapshot=snapshot, now=self.clock.now()):
             return repeat
         bundle = (await self._build_in_span(request, self.create_sources())).bundle
         async with self.db.transaction(request.agent_id) as tx:
-            transaction_id = await bundle_store.insert_bundle(tx, bundle)
+            transaction_id = await bundle_store.insert_bundle(tx, bundle, records_access=records_access)
         if not bundle.missing:  # an unavailable source may be back for the next request
             self.cache.store_repeat(request, bundle, snapshot=snapshot, transaction_id=transaction_id)
         return bundle
@@ -150,6 +149,7 @@ class ContextBuilder:
         sources: ContextSources | None = None,
         *,
         frame_choice: FrameChoice | None = None,
+        records_access: bool = False,
     ) -> CachedContext:
         """Build a context, store it unless the request is private, and return it with the data from which it was built.
 
@@ -158,7 +158,7 @@ class ContextBuilder:
         built = await self._build_in_span(request, sources or self.create_sources(), frame_choice)
         if not request.is_private:
             async with self.db.transaction(request.agent_id) as tx:
-                await bundle_store.insert_bundle(tx, built.bundle)
+                await bundle_store.insert_bundle(tx, built.bundle, records_access=records_access)
         return built
 
     def create_sources(self) -> ContextSources:

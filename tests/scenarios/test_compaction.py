@@ -382,6 +382,6 @@ async def test_wrong_cuts_are_counted_and_make_a_strategy_wait(mind: Mind) -> No
         positions = [entry.first for entry in entries[3:6]]
         query = "select memory_id from memory.memories where kind = 'exchange' and position = any($1)"
         read = [row[0] for row in await tx.fetch(query, positions)]
-    await mind.verbs.record_access(read)
+    await mind.verbs.record_reading(read)
     after = {one.strategy: one for one in await talking.doors.get_compaction_stats("s1")}["threshold"]
     assert (after.restored, after.reread) == (3, 3) and 1 < after.factor <= MAX_FACTOR

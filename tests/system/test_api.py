@@ -111,6 +111,16 @@ async def test_a_context_is_answered_explained_and_made_again(ana: httpx2.AsyncC
     assert (await ana.post(f"{bundle}/replay")).json()["identical"] is True
 
 
+async def test_a_repeated_request_gets_the_same_context_until_something_is_written(ana: httpx2.AsyncClient) -> None:
+    # S001-32: the use of the memories is recorded with the context, so it does not end its life
+    await remembered(ana)
+    asked = {"input": "Where does Ana live?", "max_tokens": 500}
+    first, second = [(await ana.post("/v1/context", json=asked)).json()["bundle_id"] for _ in range(2)]
+    assert first == second
+    await ana.post("/v1/memories", json={"content": "Ana moved to Lisbon."})
+    assert (await ana.post("/v1/context", json=asked)).json()["bundle_id"] != first
+
+
 async def test_lists_come_in_pages(ana: httpx2.AsyncClient) -> None:
     said = [{"role": "user", "content": f"line {n}"} for n in range(5)]
     await ana.post("/v1/sessions/talk/messages", json={"messages": said})

@@ -184,7 +184,7 @@ async def expand(toolset: AgentToolset, args: inputs.ExpandInput) -> ToolResult:
         **({"fact": fact} if fact else {}),
         "text": page.text,
     }
-    await toolset.memories.record_access([memory.memory_id])
+    await toolset.memories.record_reading([memory.memory_id])
     await toolset.session_use.record([memory.memory_id])
     return ToolResult(fields, memory.trust if memory.quarantined else None)
 

@@ -145,6 +145,11 @@ class MemoryService:
         return replace(recalled, memories=memories)
 
     async def record_access(self, memory_ids: Sequence[UUID]) -> None:
+        """Record that memories were found by a search or shown."""
+        async with self.scope.transaction() as tx:
+            await store.record_access(tx, memory_ids, agent_id=self.scope.agent_id, now=self.scope.now())
+
+    async def record_reading(self, memory_ids: Sequence[UUID]) -> None:
         """Record that memories were read in full, also for the compaction entries that replace them."""
         async with self.scope.write() as (tx, ctx):
             await store.record_access(tx, memory_ids, agent_id=ctx.agent_id, now=ctx.now)

@@ -39,6 +39,7 @@ from newton.memory import as_of as formerly
 from newton.memory import recall
 from newton.memory.lookup import MIN_ID_DIGITS
 from newton.memory.search_types import BestWindow
+from newton.memory.store import record_access
 
 SQL = load("newton.cognition.bundles", "bundle_store.sql")
 
@@ -109,8 +110,11 @@ async def read_latest_usage(tx: Tx, *, agent_id: UUID, session_id: UUID) -> Cont
     return ContextUsage(row["bundle_id"], row["created_at"], row["tokens"], row["budget"], used)
 
 
-async def insert_bundle(tx: Tx, bundle: Bundle) -> int:
-    """Store the bundle and return the number of the database transaction."""
+async def insert_bundle(tx: Tx, bundle: Bundle, *, records_access: bool = False) -> int:
+    """Store the bundle and, with `records_access`, the use of its memories. Return the number of the transaction."""
+    if records_access:
+        used = [item.memory_id for item in bundle.items]
+        await record_access(tx, used, agent_id=bundle.agent_id, now=bundle.created_at)
     encoded = encode_bundle(bundle, rules_hash=compute_rules_hash())
     row = await SQL["insert_bundle"].fetch_one(
         tx,

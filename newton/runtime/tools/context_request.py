@@ -34,10 +34,10 @@ class ContextCall:
         """
         newton = self.newton
         request = await self._to_request(query)
-        bundle = await newton.context_builder.build(request)
-        if query.as_of is None:
+        is_present = query.as_of is None
+        bundle = await newton.context_builder.build(request, records_access=is_present)
+        if is_present:
             memory_ids = [item.memory_id for item in bundle.items]
-            await newton.memories(self.origin).record_access(memory_ids)
             await newton.session_use(self.origin).for_session(request.session_id).record(memory_ids)
         return bundle
 
