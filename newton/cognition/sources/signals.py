@@ -92,7 +92,8 @@ def asks_for_times(text: str, time_ranges: Sequence[TimeRange]) -> bool:
     """
     phrases = [span.phrase for span in time_ranges]
     if "?" in text and asks_only_about_time(text, time_ranges):
-        return _ADVICE.match(strip_greeting(text)) is None
+        rest = strip_greeting(text)
+        return _ADVICE.match(rest) is None and _HOUR.match(rest) is None
     sentences = _SENTENCE_END.split(_fold(strip_greeting(text)))
     parts = [*sentences, *(part for sentence in sentences for part in _COMMA.split(sentence))]
     return any(_is_query(part) for part in parts if any(phrase in part for phrase in phrases))
