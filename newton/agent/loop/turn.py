@@ -42,7 +42,7 @@ EMPTY_REPLY_MESSAGE = "The model returned an empty reply."
 
 @dataclass(slots=True, kw_only=True)
 class _ReceivedReply:
-    """What a model has replied so far.
+    """The reply of a model up to now.
 
     `degraded` says why there is no complete reply; `reason` is the failure, or the message of the censor, behind it.
     """

@@ -21,7 +21,7 @@ from newton.memory.search_types import RetrievedMemory
 InjectionType = Literal["memory", "text", "messages"]
 
 
-class Injection(NamedTuple):
+class SessionInjection(NamedTuple):
     """A memory or a text that is in every context of a session, or messages of another session in its view.
 
     `tokens` are those of a text or of the messages, and for a memory those of its summary. `session`, `first` and
@@ -47,7 +47,7 @@ class InjectionService:
     sessions: SessionService
     max_text_tokens: int
 
-    async def inject_memory(self, session: str, memory_ref: str) -> Injection:
+    async def inject_memory(self, session: str, memory_ref: str) -> SessionInjection:
         """Put a memory into every context of a session, which is created if needed.
 
         `memory_ref` is the id of the memory or its end. Raises NotFoundError, and InputError for a memory that no
@@ -72,7 +72,7 @@ class InjectionService:
             found = await fetch_memories(tx, [memory_id], agent_id=ctx.agent_id, moment=None)
             return _to_injection(injection, {one.memory_id: one for one in found})
 
-    async def inject_text(self, session: str, text: str) -> Injection:
+    async def inject_text(self, session: str, text: str) -> SessionInjection:
         """Put a text into every context of a session, which is created if needed.
 
         A text that no person gives is marked as a note of an agent. Raises InputError for a text that is too long.
@@ -87,11 +87,11 @@ class InjectionService:
             self._publish("injected", session_id, injection.injection_id)
             return _to_injection(injection, {})
 
-    async def inject_messages(self, session: str, other: str, *, first: int, last: int) -> Injection:
+    async def inject_messages(self, session: str, other: str, *, first: int, last: int) -> SessionInjection:
         """Show messages of another session at the end of this one. Raises as `SessionService.inject`."""
         return _from_range(await self.sessions.inject(session, other, first=first, last=last))
 
-    async def list_injections(self, session: str) -> Sequence[Injection]:
+    async def list_injections(self, session: str) -> Sequence[SessionInjection]:
         """Return what was put into a session and not taken out, oldest first. Raises NotFoundError."""
         async with self.scope.transaction() as tx:
             agent_id = self.scope.agent_id
@@ -104,7 +104,7 @@ class InjectionService:
         injections = [*(_to_injection(one, found) for one in in_context), *map(_from_range, ranges)]
         return sorted(injections, key=lambda one: (one.created_at, one.injection_id))
 
-    async def eject(self, session: str, injection_ref: str) -> Injection:
+    async def eject(self, session: str, injection_ref: str) -> SessionInjection:
         """Take out what was put into a session, identified by the id of the injection, or by that of the memory.
 
         The end of an id is enough. Return what was taken out. Raises NotFoundError.
@@ -126,19 +126,19 @@ class InjectionService:
         self.scope.publish(f"session.{event}", payload)
 
 
-def _to_injection(injection: ContextInjection, memories: dict[UUID, RetrievedMemory]) -> Injection:
+def _to_injection(injection: ContextInjection, memories: dict[UUID, RetrievedMemory]) -> SessionInjection:
     base = injection.injection_id, injection.created_at
     if injection.memory_id is None:
         tokens = sum(injection.line_tokens or ())
-        return Injection(base[0], "text", injection.text or "", tokens, base[1])
+        return SessionInjection(base[0], "text", injection.text or "", tokens, base[1])
     memory = memories.get(injection.memory_id)
     if memory is None:
         raise NotFoundError(f"The memory {short_id(injection.memory_id)} was forgotten.", hint="Repeat the call.")
-    return Injection(base[0], "memory", memory.summary, memory.summary_tokens, base[1], memory.memory_id)
+    return SessionInjection(base[0], "memory", memory.summary, memory.summary_tokens, base[1], memory.memory_id)
 
 
-def _from_range(injected: InjectedRange) -> Injection:
-    return Injection(
+def _from_range(injected: InjectedRange) -> SessionInjection:
+    return SessionInjection(
         injected.injection_id,
         "messages",
         f"messages {injected.first}-{injected.last} of {injected.ref}",

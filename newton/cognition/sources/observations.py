@@ -1,14 +1,13 @@
 """Observations as a source of contexts: what the tools of the agent did in this session, and in others."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from newton.cognition.request import ContextBuildRequest
+from newton.cognition.sources.input_vector import embed_input
 from newton.db.pool import Database
-from newton.errors import ProviderError
 from newton.heart.events import event_store
 from newton.heart.events.event_store import ObservationHit, ObservationQuery
 from newton.ids import derive_model_id
@@ -18,7 +17,7 @@ from newton.memory.search_types import RetrievedMemory
 from newton.memory.time_expressions import TimeRange
 
 if TYPE_CHECKING:
-    from newton.providers.embedding import Embedder, Vector
+    from newton.providers.embedding import Embedder
 
 MAX_OWN = 50  # latest events of the session
 MAX_FOUND = 10  # by each search in all sessions
@@ -48,7 +47,7 @@ class ObservationSource:
         self, request: ContextBuildRequest, hidden_ids: Sequence[UUID], time_ranges: Sequence[TimeRange] = ()
     ) -> Sequence[FoundObservation]:
         """Return the last events of the session, and those of all sessions that match the input."""
-        vector = await self._embed_text(request.input)
+        vector = await embed_input(self.embedder, request.input, timeout_seconds=self.timeout_seconds)
         query = ObservationQuery(
             agent_id=request.agent_id,
             session_id=request.session_id,
@@ -71,15 +70,6 @@ class ObservationSource:
                 return ()
             found = await fetch_memories(tx, list(hits), agent_id=request.agent_id, moment=request.as_of)
         return [FoundObservation(_add_evidence(one, hits[one.memory_id]), hits[one.memory_id]) for one in found]
-
-    async def _embed_text(self, text: str) -> "Vector | None":
-        if self.embedder is None:
-            return None
-        try:
-            async with asyncio.timeout(self.timeout_seconds):
-                return (await self.embedder.embed([text]))[0]
-        except (ProviderError, TimeoutError):
-            return None  # reported by the memory search
 
 
 def _add_evidence(found: RetrievedMemory, hit: ObservationHit) -> RetrievedMemory:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from newton.cognition.request import ContextBuildRequest
+from newton.cognition.sources.input_vector import embed_input
 from newton.db.pool import Database
 from newton.dialogue.artifacts import ArtifactMatch, ArtifactQuery, find_matches
-from newton.errors import ProviderError
 from newton.ids import derive_model_id
 from newton.memory.ranking import SINGLE_PRECISION
 from newton.memory.recall import fetch_memories
@@ -112,7 +112,7 @@ class ArtifactSource:
             agent_id=request.agent_id,
             session_id=request.session_id,
             text=request.input,
-            vector=await self._embed_text(request.input),
+            vector=await embed_input(self.embedder, request.input, timeout_seconds=self.timeout_seconds),
             model_id=derive_model_id(self.embedder.identity) if self.embedder else None,
             moment=request.as_of,
             excluded=hidden_ids,
@@ -129,15 +129,6 @@ class ArtifactSource:
                 if hit.first_position is not None and hit.last_position is not None
             },
         )
-
-    async def _embed_text(self, text: str) -> "Vector | None":
-        if self.embedder is None:
-            return None
-        try:
-            async with asyncio.timeout(self.timeout_seconds):
-                return (await self.embedder.embed([text]))[0]
-        except (ProviderError, TimeoutError):
-            return None  # reported by the memory search
 
 
 def _add_evidence(found: RetrievedMemory, hit: ArtifactMatch) -> RetrievedMemory:

@@ -44,6 +44,10 @@ _ADVICE = re.compile(
     rf"|{_LINK}how (?:do|does|to)\b",
     re.IGNORECASE,
 )
+# A question for an hour: what answers it is known on any day, so the day that it names is no time to search.
+_HOUR = re.compile(
+    rf"{_LINK}(?:(?:from|until|till|by) )?(?:when|(?:at )?what time)(?:'s|'re| (?:do|does|is|are|am))\b", re.IGNORECASE
+)
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+")
 _COMMA = re.compile(r"[,:]\s+")
 
@@ -83,12 +87,13 @@ def asks_for_times(text: str, time_ranges: Sequence[TimeRange]) -> bool:
 
     >>> now = datetime(2024, 5, 15)
     >>> texts = "What did I do last Friday?", "Remind me on Friday to call Ana.", "What should I wear on Friday?"
-    >>> [asks_for_times(text, find_asked_times(text, now=now)) for text in texts]
-    [True, False, False]
+    >>> [asks_for_times(text, find_asked_times(text, now=now)) for text in (*texts, "When do you close on Friday?")]
+    [True, False, False, False]
     """
     phrases = [span.phrase for span in time_ranges]
     if "?" in text and asks_only_about_time(text, time_ranges):
-        return _ADVICE.match(strip_greeting(text)) is None
+        rest = strip_greeting(text)
+        return _ADVICE.match(rest) is None and _HOUR.match(rest) is None
     sentences = _SENTENCE_END.split(_fold(strip_greeting(text)))
     parts = [*sentences, *(part for sentence in sentences for part in _COMMA.split(sentence))]
     return any(_is_query(part) for part in parts if any(phrase in part for phrase in phrases))
@@ -96,7 +101,7 @@ def asks_for_times(text: str, time_ranges: Sequence[TimeRange]) -> bool:
 
 def _is_query(sentence: str) -> bool:
     rest = strip_greeting(sentence)
-    return _QUERY.match(rest) is not None and _ADVICE.match(rest) is None
+    return _QUERY.match(rest) is not None and _ADVICE.match(rest) is None and _HOUR.match(rest) is None
 
 
 def _fold(text: str) -> str:

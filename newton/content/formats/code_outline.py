@@ -21,7 +21,7 @@ MAX_DEPTH = 12  # of definitions inside each other
 OPEN_INDENT = -1  # of a definition that only the next definition ends, such as a table of TOML
 
 
-class Definition(NamedTuple):
+class CodeDefinition(NamedTuple):
     """The beginning of a definition. One that is a container has definitions of its own inside."""
 
     name: str
@@ -163,11 +163,11 @@ def _blank(match: re.Match[str]) -> str:
     return "\n".join(" " * len(line) for line in match[0].split("\n"))
 
 
-def find_definition(line: str, family: str) -> Definition | None:
+def find_definition(line: str, family: str) -> CodeDefinition | None:
     """Return the definition that a line without comments and strings begins, or None.
 
     >>> find_definition("    async def run(self) -> None:", "python")
-    Definition(name='run', indent=4, is_container=False)
+    CodeDefinition(name='run', indent=4, is_container=False)
     >>> find_definition("func (s *Server) Run(port int) error {", "c").name
     'Run'
     >>> find_definition("    if (ready) {", "c")
@@ -182,7 +182,7 @@ def find_definition(line: str, family: str) -> Definition | None:
         name, keyword = match["name"].strip("\"'`:"), match.groupdict().get("keyword") or ""
         indent = OPEN_INDENT if pattern is _TABLE_KEY else _indent(match["indent"])
         is_container = family in _DATA_FAMILIES or keyword.lower() in _CONTAINERS
-        return Definition(name[:MAX_NAME_CHARS], indent, is_container) if name else None
+        return CodeDefinition(name[:MAX_NAME_CHARS], indent, is_container) if name else None
     return None
 
 

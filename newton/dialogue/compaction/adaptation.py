@@ -25,7 +25,7 @@ MIN_MODEL_RUNS = 10  # of a strategy with a model, before its costs count
 
 
 class StrategyFeedback(NamedTuple):
-    """What is known of a strategy: its entries, those with a wrong cut, runs with a model, and what these cost."""
+    """The counts of one strategy: its entries, those with a wrong cut, runs with a model, and what these cost."""
 
     strategy: str
     entries: int

@@ -6,7 +6,7 @@ from uuid import UUID
 from pydantic import Field
 
 from newton.agent.context_inputs import InjectionContentInput
-from newton.agent.session_data.injections import Injection, InjectionService, InjectionType
+from newton.agent.session_data.injections import InjectionService, InjectionType, SessionInjection
 from newton.agent.session_data.session_stats import SessionStats
 from newton.runtime.tools.views import ViewModel
 
@@ -105,7 +105,7 @@ async def inject(service: InjectionService, session: str, content: InjectionCont
     return to_injection_info(injection)
 
 
-def to_injection_info(injection: Injection) -> InjectionInfo:
+def to_injection_info(injection: SessionInjection) -> InjectionInfo:
     return InjectionInfo.from_source(injection)
 
 

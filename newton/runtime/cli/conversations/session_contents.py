@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from newton.agent.session_data.injections import Injection
+from newton.agent.session_data.injections import SessionInjection
 from newton.agent.session_data.session_stats import SessionStats
 from newton.dialogue.compaction.entry_store import CompactionStats
 from newton.errors import InputError
@@ -117,7 +117,7 @@ async def show_stats(
 
 async def _inject_messages(
     newton: AgentServices, session: str, other: str, first: int | None, last: int | None
-) -> Injection:
+) -> SessionInjection:
     if first is None or last is None:
         what = "The positions of the messages are missing."
         raise InputError(what, hint=f"Give --first and --last; `newton sessions log {other}` shows the positions.")
@@ -125,13 +125,13 @@ async def _inject_messages(
     return await newton.injections("cli").inject_messages(session, ref, first=first, last=last)
 
 
-def _describe(injection: Injection) -> str:
+def _describe(injection: SessionInjection) -> str:
     if injection.type == "messages":
         return injection.text
     return f'the {injection.type} "{formatting.truncate(one_line(injection.text), MAX_TEXT_CHARS)}"'
 
 
-def _format_injection(injection: Injection) -> str:
+def _format_injection(injection: SessionInjection) -> str:
     tokens, time = f"{injection.tokens:,} tokens", f"{injection.created_at:%Y-%m-%d %H:%M}"
     return f"{short_id(injection.injection_id)}  {_describe(injection)}  {tokens}  {time}"
 
