@@ -22,7 +22,7 @@ TITLE = (
 
 @pytest.fixture(scope="module")
 async def talk(home: Path, behind: str) -> AsyncIterator[Talk]:
-    async with talking(home, behind) as made:
+    async with talking(home, behind) as (made, _):
         yield made
 
 
@@ -145,7 +145,7 @@ async def test_a_request_without_a_user_or_with_two_is_refused(talk: Talk, home:
     async with talk.client(token) as client:
         assert {one.id for one in (await client.models.list()).data} >= {"newton", "scripted"}
     with pytest.raises(openai.PermissionDeniedError):
-        await said(talk, talk.daemon.token, "Who am I?", user="alice")
+        await said(talk, talk.token, "Who am I?", user="alice")
     both = await asyncio.to_thread(typed, home, "tokens", "create", "both", "--per-user", "--shared-users")
     assert both.returncode != 0 and "Give --per-user or --shared-users" in both.stderr
 
@@ -263,7 +263,7 @@ async def test_feedback_of_a_framework_gets_the_memory_of_the_question_and_is_no
 
 async def test_a_private_question_in_the_terminal_leaves_no_trace(talk: Talk, home: Path) -> None:
     word = f"dunnart{uuid4().hex[:10]}"
-    where = ("--daemon", talk.daemon.url)
+    where = ("--daemon", talk.url)
     talk.plays(says([f"A {word}."]))
     assert word in await newton(home, "ask", f"What is a {word}?", "--private", *where)
     assert await traces(talk, word) == []
