@@ -1,6 +1,7 @@
 """The daemon's API within the process of a test: over a real socket of loopback, on a real database."""
 
 import asyncio
+import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import httpx2
+import uvicorn
 from fastapi import FastAPI
 
 from newton.client import Client
@@ -109,12 +111,36 @@ async def served(db: Database, home: Path, **settings: object) -> AsyncGenerator
         await newton.compactions.cancel()
 
 
+class PromptServer(daemon.UvicornServer):
+    """A server that ends at once: uvicorn looks ten times a second whether to end, and then waits as long again."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.leaving = asyncio.Event()
+
+    async def main_loop(self) -> None:
+        ticking = asyncio.create_task(super().main_loop())
+        await self.leaving.wait()
+        ticking.cancel()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for door in (*self.servers, *(sockets or [])):
+            door.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+
+        async def is_idle() -> bool:
+            return not self.server_state.connections and not self.server_state.tasks
+
+        await until(is_idle)
+
+
 @asynccontextmanager
 async def serving(app: FastAPI) -> AsyncGenerator[str]:
     """Where the application is spoken to, ended as the daemon ends it."""
     listen = daemon.ListenOptions(port=0)
     door = daemon.bind_socket(listen)
-    server = daemon.UvicornServer(daemon.build_uvicorn_config(app, listen))
+    server = PromptServer(daemon.build_uvicorn_config(app, listen))
     serving = asyncio.create_task(server.serve(sockets=[door]))
     hearing = asyncio.create_task(app.state.broadcaster.listen(app.state.agents.default.scope.db))
 
@@ -128,7 +154,7 @@ async def serving(app: FastAPI) -> AsyncGenerator[str]:
     finally:
         hearing.cancel()
         app.state.broadcaster.close()
-        server.should_exit = True
+        server.leaving.set()
         await serving
 
 

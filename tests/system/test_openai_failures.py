@@ -50,7 +50,7 @@ async def test_what_memory_knows_is_quoted_and_marked_where_the_operator_wants_i
 
 
 async def quotes(talk: Talk) -> None:
-    talk.plays(*[fails(500)] * 2)
+    talk.plays(*[fails(500, retry_after="0")] * 2)
     answer = await said(talk, user(KNOWN), session=named())
     text = answer.choices[0].message.content
     assert text.startswith("(http://") and "answered with the HTTP status 500" in text
