@@ -68,6 +68,7 @@ class Common:
 
         await until(is_idle)
 
+
 async def delete_rows(owner: Tx) -> None:
     filled = [row for row in await owner.fetch(FILLED) if row["name"] != "runtime.schema_migrations"]
     if filled:

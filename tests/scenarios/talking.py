@@ -60,10 +60,11 @@ class Talking:
         self.sent.append(count_view_tokens(view))
         return view
 
-    async def turns(self, turns: Sequence[Sequence[Message]], *, most: int) -> Sequence[ViewMessage]:
+    async def turns(self, turns: Sequence[Sequence[Message]], *, most: int, at_once: int = 1) -> Sequence[ViewMessage]:
+        """The last view of turns that are told so many at once; a view is asked for after each time."""
         view: Sequence[ViewMessage] = ()
-        for lines in turns:
-            await self.says(*lines)
+        for first in range(0, len(turns), at_once):
+            await self.says(*(line for lines in turns[first : first + at_once] for line in lines))
             view = await self.asks(most=most)
         return view
 

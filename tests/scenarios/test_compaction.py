@@ -375,9 +375,7 @@ async def test_what_keeps_a_session_above_its_limit_is_named(mind: Mind) -> None
 async def test_wrong_cuts_are_counted_and_make_a_strategy_wait(mind: Mind) -> None:
     # S003-F3, S003-20: a restored entry and a message that is read in full again are wrong cuts
     talking = Talking(mind, "threshold(recent=2, target=0.1)")
-    for first in range(0, 40, 4):
-        lines = [line for n in range(first, first + 4) for line in turn(n, work=1)]
-        await talking.turns([lines], most=3_000)
+    await talking.turns([turn(n, work=1) for n in range(40)], most=3_000, at_once=4)
     before = {one.strategy: one for one in await talking.doors.get_compaction_stats("s1")}["threshold"]
     assert (before.restored, before.reread, before.factor) == (0, 0, 1.0) and before.entries >= MIN_ENTRIES
     entries = [one.entry for one in await talking.doors.list_entries("s1")]

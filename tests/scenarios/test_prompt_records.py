@@ -71,8 +71,8 @@ async def test_a_thousand_prompts_are_reproduced_byte_for_byte(recorded: Recorde
 
 async def test_what_is_left_out_is_named_with_its_reason(recorded: Recorded) -> None:
     # S003-19, S004-14: what the model saw beside what the log holds
-    for n in range(12):
-        await recorded.say(f"Note {n}: {'harbour ' * 120}")
+    for n in range(7):
+        await recorded.say(f"Note {n}: {'harbour ' * 240}")
     (prompt,) = (await recorded.prompts.show()).calls
     assert prompt.log[-1].status == "sent" and prompt.log[-1].last == prompt.record.input_position
     assert [one.first for one in prompt.log[1:]] == [one.last + 1 for one in prompt.log[:-1]]
@@ -288,8 +288,8 @@ async def test_debug_lines_come_before_the_answer_and_name_frame_task_and_compac
     recorded: Recorded, meet: Meet
 ) -> None:
     # S004-14
-    for n in range(12):
-        await recorded.say(f"Note {n}: {'harbour ' * 120}")
+    for n in range(7):
+        await recorded.say(f"Note {n}: {'harbour ' * 240}")
     async with meet(ScriptedChat("It is nine.")) as backend:
         await (await backend.open_tasks("s1")).push("Find the ferry")
         turn = backend.run_turn("s1", "When does the ferry leave?", include_context=True)
@@ -316,8 +316,8 @@ async def test_a_summary_that_is_made_for_one_turn_is_kept_with_its_prompt(
 ) -> None:
     # a compaction that takes too long is not waited for; its summaries are in no table yet
     monkeypatch.setattr(service, "TURN_SECONDS", 0.0)
-    for n in range(12):
-        await recorded.say(f"Note {n}: {'harbour ' * 120}")
+    for n in range(7):
+        await recorded.say(f"Note {n}: {'harbour ' * 240}")
     details = {one.detail for prompt in await recorded.reproduced() for one in prompt.log}
     assert "for this turn only" in details
     assert await recorded.differences() == []

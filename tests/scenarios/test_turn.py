@@ -208,7 +208,7 @@ async def test_the_model_is_told_nothing_of_memories_being_chosen(mind: Mind) ->
     await mind.know("The ferry is called Artemis.", "The harbour is old.")
     await mind.hear("We took the ferry.", session="yesterday")
     for frame in load_frames():
-        session_id, model = await mind.hear(*(f"Line {n}." for n in range(200)), session=frame), ScriptedChat("Yes.")
+        session_id, model = await mind.hear(*(f"Line {n}." for n in range(60)), session=frame), ScriptedChat("Yes.")
         turns = mind.turns(model)
         turns = replace(turns, limits=replace(turns.limits, context=8_000, conversation=100))
         await take(turns, TurnInput(session_id=session_id, text="Is the ferry in the harbour?", frame=frame))

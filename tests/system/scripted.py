@@ -14,7 +14,7 @@ from newton.agent.loop.prompt import INPUT_HEADER
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.app import create_app
 from newton.runtime.bootstrap import open_newton
-from newton.settings import load
+from newton.settings import Settings, load
 from tests.endpoint import Endpoint, Respond, Wire, endpoint, says
 from tests.system.daemons import Daemon, daemon
 from tests.system.served import OPERATOR, serving
@@ -120,9 +120,16 @@ async def talking_within(home: Path, dsn: str, **settings: object) -> AsyncGener
     async with _scripted(dsn) as talk:
         address = {"openai_base_url": talk.behind.url, "openai_model": "scripted"}
         chosen = {"database_url": dsn, "data_dir": home / "data", "embedding_provider": "none", **address, **settings}
-        async with (
-            open_newton(load(chosen, env={}), long_running=True) as newton,
-            serving(create_app(AgentRegistry(newton), operator_token=OPERATOR)) as url,
-        ):
+        async with newton_served(load(chosen, env={})) as url:
             talk.url, talk.token = url, OPERATOR
             yield talk
+
+
+@asynccontextmanager
+async def newton_served(settings: Settings) -> AsyncGenerator[str]:
+    """The address of the server of a daemon with these settings, within this process."""
+    async with (
+        open_newton(settings, long_running=True) as newton,
+        serving(create_app(AgentRegistry(newton), operator_token=OPERATOR)) as url,
+    ):
+        yield url

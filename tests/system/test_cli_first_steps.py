@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.typed import ok, seen, typed
+from tests.system.typed import chatted, ok, seen, typed
 
 READING = [
     "recall keys",
@@ -102,18 +102,14 @@ def test_a_decision_without_its_parts_is_refused_without_a_terminal(
 
 
 @pytest.mark.parametrize("lines", [b"", b"\n\n", b"/help\n/quit\n", b"/switch later\n"])
-def test_a_chat_in_which_nothing_is_said_stores_no_session(
-    home: Path, lines: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
-    ok(typed(home, "chat", "--agent", "silent", "--session", "evening"))
+def test_a_chat_in_which_nothing_is_said_stores_no_session(home: Path, lines: bytes) -> None:
+    ok(chatted(home, lines, "--agent", "silent", "--session", "evening"))
     assert json.loads(ok(typed(home, "sessions", "--agent", "silent", "--json"))) == []
 
 
-def test_a_chat_can_begin_with_a_command_of_its_session(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = b"/checkpoint start\n/task push Paint the fence\nWhich colour?\n/branch other\n"
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
-    done = typed(home, "chat", "--session", "fence")
+def test_a_chat_can_begin_with_a_command_of_its_session(home: Path) -> None:
+    text = "/checkpoint start\n/task push Paint the fence\nWhich colour?\n/branch other\n"
+    done = chatted(home, text, "--session", "fence")
     assert "There is no session" not in done.stdout + done.stderr
     assert {one["session"] for one in json.loads(ok(typed(home, "sessions", "--json")))} >= {"fence", "other"}
 

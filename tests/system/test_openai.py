@@ -230,9 +230,7 @@ async def test_who_leaves_ends_the_turn_and_the_next_one_waits_for_nobody(talk: 
 @pytest.mark.slow
 async def test_a_conversation_over_http_is_stopped_as_one_in_this_process_is(talk: Talk, home: Path) -> None:
     talk.plays(begins, begins, begins)
-    await stopped(
-        home / "data", "--session", "far", "--daemon", talk.url, DATABASE_URL="postgresql://nobody@-/-"
-    )
+    await stopped(home / "data", "--session", "far", "--daemon", talk.url, DATABASE_URL="postgresql://nobody@-/-")
     assert await logged(home, "far") == SAID
 
 
