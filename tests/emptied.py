@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 import asyncpg
@@ -36,6 +36,7 @@ from pg_stat_activity where datname = current_database() and pid <> pg_backend_p
 """
 # No trigger and no foreign key stops who has these. A test that left a transaction open is in the way, and fails.
 FREE = {"session_replication_role": "replica", "lock_timeout": "10s"}
+LAST_SECONDS = 0.5  # for what a test has just left to end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +54,7 @@ class Common:
 
     async def empty(self) -> None:
         """Delete every row but the names of the migrations. Fails afterwards if the test left a transaction open."""
-        is_idle = self.is_idle
+        is_idle = await self._becomes_idle()
         if not is_idle:
             await self.disconnect()
         await delete_rows(self.owner)
@@ -62,11 +63,17 @@ class Common:
     async def disconnect(self) -> None:
         """End every other connection to the database; the pool opens new ones."""
         await self.owner.execute(CUT)
+        assert await self._becomes_idle(seconds=60)
+
+    async def _becomes_idle(self, *, seconds: float = LAST_SECONDS) -> bool:
+        """Whether all connections are at rest before long: a stream that a client left is undone after its request."""
 
         async def is_idle() -> bool:
             return self.is_idle
 
-        await until(is_idle)
+        with suppress(TimeoutError):
+            await until(is_idle, seconds=seconds)
+        return self.is_idle
 
 
 async def delete_rows(owner: Tx) -> None:

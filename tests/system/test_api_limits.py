@@ -164,9 +164,9 @@ async def test_an_export_ends_when_nothing_moves_and_not_before(api: Api, monkey
     with pytest.raises(TimeoutExceededError):
         async with stall_timeout():
             await asyncio.Event().wait()
-    monkeypatch.setattr(admission, "RESPONSE_SECONDS", 0.05)
+    monkeypatch.setattr(admission, "RESPONSE_SECONDS", 0.2)
     clock = asyncio.get_running_loop().time
-    end = clock() + 0.1  # twice the limit
+    end = clock() + 0.4  # twice the limit
     async with stall_timeout() as moved:
         while clock() < end:
             moved(1)

@@ -35,7 +35,7 @@ WEATHER: Any = {
 
 @pytest.fixture(scope="module")
 async def talk(home: Path, behind: str) -> AsyncIterator[Talk]:
-    async with talking(home, behind) as made:
+    async with talking(home, behind) as (made, _):
         await made.post("/v1/memories", {"content": "The ferry is called Artemis."})
         yield made
 
