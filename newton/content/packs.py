@@ -5,8 +5,8 @@ from typing import Annotated, ClassVar, NamedTuple
 
 from pydantic import Field, model_validator
 
+from newton.content.default_layer_shares import LayerShares
 from newton.content.frames import PACK_FILE, Frame, load_frames, overlay_frames
-from newton.content.layer_shares import LayerShares
 from newton.content.pack_hooks import MAX_HOOKS, PackHook
 from newton.content.package_data import data_folder
 from newton.content.profiles import FeatureWeights, Profile, get_profile
