@@ -59,7 +59,8 @@ class FramePack(NamedModel):
     )
     profile: str = Field(default="newton", description="The name of the profile that scores memories.")
     weights: WeightEmphasis | None = Field(
-        default=None, description="Weights from 0 to 1 that replace the weights of the profile."
+        default=None,
+        description="Weights from 0 to 1 of the parts of a memory's score; they replace those of the profile.",
     )
     budget: BudgetSplit = Field(
         description="Percent of a context's tokens for `recent`, `semantic`, `entity` and `patterns`, 100 in total."
