@@ -1,7 +1,6 @@
 """The daemon's API within the process of a test: over a real socket of loopback, on a real database."""
 
 import asyncio
-import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -9,7 +8,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import httpx2
-import uvicorn
 from fastapi import FastAPI
 
 from newton.client import Client
@@ -28,6 +26,7 @@ from newton.runtime.model_directory import ModelDirectory
 from newton.runtime.wiring import AgentServices
 from newton.settings import load
 from tests.db.world import contexts
+from tests.prompt_server import PromptServer
 from tests.support import agent_scope, count, until
 
 OPERATOR = "nwo_the-operators-token-of-these-tests"
@@ -109,30 +108,6 @@ async def served(db: Database, home: Path, **settings: object) -> AsyncGenerator
             yield Api(url=url, db=db, app=app)
     finally:
         await newton.compactions.cancel()
-
-
-class PromptServer(daemon.UvicornServer):
-    """A server that ends at once: uvicorn looks ten times a second whether to end, and then waits as long again."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.leaving = asyncio.Event()
-
-    async def main_loop(self) -> None:
-        ticking = asyncio.create_task(super().main_loop())
-        await self.leaving.wait()
-        ticking.cancel()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        for door in (*self.servers, *(sockets or [])):
-            door.close()
-        for connection in list(self.server_state.connections):
-            connection.shutdown()
-
-        async def is_idle() -> bool:
-            return not self.server_state.connections and not self.server_state.tasks
-
-        await until(is_idle)
 
 
 @asynccontextmanager
