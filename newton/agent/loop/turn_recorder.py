@@ -9,7 +9,7 @@ from uuid import UUID
 from newton.agent.loop.session_lock import SessionLease
 from newton.agent.loop.tool_loop import INTERRUPTED, to_tool_line
 from newton.agent.scope import AgentScope
-from newton.agent.services.identity import detect_proposals
+from newton.agent.services.identity import find_instructions, propose_instructions
 from newton.cognition.bundles import bundle_store
 from newton.cognition.bundles.bundle_store import AnsweredBy, TurnRecord
 from newton.cognition.session_context.service import SessionContext
@@ -109,11 +109,12 @@ class TurnRecorder:
 
         There are none if the turn did not store the message.
         """
-        if recorded.position is None:
+        instructions = find_instructions(recorded.text, self.scope.count_tokens)
+        if recorded.position is None or not instructions:
             return ()
         message_ref = MessageRef(self.session_id, recorded.position)
         async with self._write() as (tx, ctx):
-            return await detect_proposals(tx, recorded.text, message_ref, edit=IdentityEdit(ctx=ctx))
+            return await propose_instructions(tx, instructions, message_ref, edit=IdentityEdit(ctx=ctx))
 
     async def store_reply(self, reply: ReplyRecord) -> bool:
         """Store the reply as `record_reply` does, and complete this even if the turn is cancelled."""
