@@ -1,7 +1,7 @@
 """The lease on a session during a turn: turns of a session run one at a time, and a killed process's lease expires."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -25,7 +25,7 @@ class SessionLease:
 
     agent_id: UUID
     session_id: UUID
-    holder: UUID
+    holder: UUID = field(default_factory=new_id)
     is_lost: bool = False
     timeout: asyncio.Timeout | None = None
     pending_tasks: set["asyncio.Task[Any]"] = field(default_factory=set["asyncio.Task[Any]"])
@@ -87,18 +87,43 @@ class SessionLease:
             except DatabaseError:
                 continue  # the turn fails by itself, or the database is back before the lease expires
 
-    async def acquire(self, db: Database) -> None:
+    @asynccontextmanager
+    async def hold(self, db: Database, first_work: Callable[[Tx], Awaitable[T]]) -> AsyncGenerator[T]:
+        """Lease the session while the `async with` block runs. No transaction stays open meanwhile.
+
+        `first_work` runs in the transaction that acquires the lease, and completes even if the caller is cancelled
+        meanwhile; yield its result. Raises OverloadedError if another turn still holds the session after
+        MAX_WAIT_SECONDS.
+        """
+        try:
+            result = await self._acquire(db, first_work)
+            renewing = asyncio.create_task(self.renew_periodically(db))
+            try:
+                yield result
+            finally:
+                renewing.cancel()
+        finally:
+            await asyncio.shield(self.release(db))
+
+    async def _acquire(self, db: Database, first_work: Callable[[Tx], Awaitable[T]]) -> T:
         """Wait until the session is free, and lease it. Raises OverloadedError after MAX_WAIT_SECONDS."""
         deadline, pause = asyncio.get_running_loop().time() + MAX_WAIT_SECONDS, POLL_SECONDS
         while True:
-            async with db.transaction(self.agent_id) as tx:
-                if await leases.acquire(tx, self.holder, "turn", **self._key, seconds=LEASE_SECONDS):
-                    return
+            acquired = await self.run_to_completion(self._try_acquire(db, first_work))
+            if acquired:
+                return acquired[0]
             if asyncio.get_running_loop().time() > deadline:
                 what = f"Another message of this session is still being answered after {MAX_WAIT_SECONDS:.0f} seconds."
                 raise OverloadedError(what, hint="Send the message again later.")
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, 0.5)
+
+    async def _try_acquire(self, db: Database, first_work: Callable[[Tx], Awaitable[T]]) -> tuple[T] | None:
+        """Return the result of `first_work`; None, without running it, if another turn holds the session."""
+        async with db.transaction(self.agent_id) as tx:
+            if not await leases.acquire(tx, self.holder, "turn", **self._key, seconds=LEASE_SECONDS):
+                return None
+            return (await first_work(tx),)
 
     async def release(self, db: Database) -> None:
         """Release the lease after the pending tasks have ended."""
@@ -114,21 +139,3 @@ class SessionLease:
 
     async def _renew(self, tx: Tx) -> bool:
         return await leases.renew(tx, self.holder, "turn", **self._key, seconds=LEASE_SECONDS)
-
-
-@asynccontextmanager
-async def lease_session(db: Database, *, agent_id: UUID, session_id: UUID) -> AsyncGenerator[SessionLease]:
-    """Lease the session while the `async with` block runs. No transaction stays open meanwhile.
-
-    Raises OverloadedError if another turn still holds the session after MAX_WAIT_SECONDS.
-    """
-    lease = SessionLease(agent_id=agent_id, session_id=session_id, holder=new_id())
-    try:
-        await lease.acquire(db)
-        renewing = asyncio.create_task(lease.renew_periodically(db))
-        try:
-            yield lease
-        finally:
-            renewing.cancel()
-    finally:
-        await asyncio.shield(lease.release(db))

@@ -86,23 +86,24 @@ class TurnRecorder:
             new = NewEvent(ref=str(new_id()), event=event, session_id=self.session_id, is_tool_result=True)
             await event_store.record_events(tx, [new], ctx=ctx)
 
-    async def record_input(self, text: str, line: Message | None, earlier: Sequence[Message]) -> RecordedInput:
+    async def record_input(self, tx: Tx, text: str, line: Message | None, earlier: Sequence[Message]) -> RecordedInput:
         """Store the `earlier` messages and the input `line`, if any; return the input with its position and memory.
 
-        A stored tool call that has no result gets the result "interrupted".
+        A stored tool call that has no result gets the result "interrupted". `tx` is the transaction that acquired the
+        lease.
         """
+        ctx, key = self.scope.write_context(), {"agent_id": self.scope.agent_id, "session_id": self.session_id}
         answered_ids = {message.tool_call_id for message in earlier}
-        async with self._write() as (tx, ctx):
-            open_calls = await leases.list_open_calls(tx, agent_id=ctx.agent_id, session_id=self.session_id)
-            unanswered = [call for call in open_calls if call.id not in answered_ids]
-            interrupted = [to_tool_line(call, INTERRUPTED, said_at=ctx.now) for call in unanswered]
-            if interrupted or earlier:
-                stored, _ = await self._append_lines(tx, ctx, [*interrupted, *earlier])
-                payload = {"session_id": str(self.session_id), "messages": len(stored)}
-                self.scope.publish("session.appended", payload)
-            ancestors = await log.list_ancestors(tx, agent_id=ctx.agent_id, session_id=self.session_id)
-            stored, memory_id = await self._append_lines(tx, ctx, [line]) if line else ((), None)
-            return RecordedInput(text, _last_position(stored), memory_id, ancestors)
+        open_calls = await leases.list_open_calls(tx, **key)
+        unanswered = [call for call in open_calls if call.id not in answered_ids]
+        interrupted = [to_tool_line(call, INTERRUPTED, said_at=ctx.now) for call in unanswered]
+        if interrupted or earlier:
+            stored, _ = await self._append_lines(tx, ctx, [*interrupted, *earlier])
+            payload = {"session_id": str(self.session_id), "messages": len(stored)}
+            self.scope.publish("session.appended", payload)
+        ancestors = await log.list_ancestors(tx, **key)
+        stored, memory_id = await self._append_lines(tx, ctx, [line]) if line else ((), None)
+        return RecordedInput(text, _last_position(stored), memory_id, ancestors)
 
     async def propose_identity_changes(self, recorded: RecordedInput) -> Sequence[TenetProposal]:
         """Propose the identity changes that the user message asks for; return the proposals.
