@@ -116,12 +116,6 @@ async def load_messages(
     return [to_stored_message(row, session_id) for row in rows]
 
 
-async def list_ancestors(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[AncestorRange]:
-    """Return the sessions from which a branch continues; empty for a session without a parent."""
-    rows = await SQL["list_ancestors"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
-    return [AncestorRange(*row) for row in rows]
-
-
 async def find_quarantined_trust(
     tx: Tx, view: Sequence[ViewMessage], *, agent_id: UUID, session_id: UUID
 ) -> set[Trust]:

@@ -81,11 +81,6 @@ cross join lateral (
 ) as m
 order by m.position;
 
--- name: list_ancestors(agent_id, session_id)
-select ancestor_id, first_position, last_position
-from dialogue.lineage
-where agent_id = $1 and session_id = $2;
-
 -- name: list_injections(agent_id, session_id)
 -- Injections that were not removed.
 select

@@ -87,5 +87,5 @@ async def test_calls_are_open_until_they_are_answered(tx: Tx) -> None:
     asked = Message(role="assistant", content="", said_at=NOON, calls=calls)
     given = Message(role="tool", content="a cup", said_at=NOON, tool_call_id="c1")
     await sessions.append(tx, [asked, given], session_id=session_id, ctx=teller(ANA))
-    left = await holding.list_open_calls(tx, agent_id=ANA, session_id=session_id)
-    assert left == [ToolCall("c2", "look", "{}")]
+    start = await holding.read_turn_start(tx, agent_id=ANA, session_id=session_id)
+    assert start.open_calls == [ToolCall("c2", "look", "{}")]

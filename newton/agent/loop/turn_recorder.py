@@ -16,7 +16,7 @@ from newton.cognition.session_context.service import SessionContext
 from newton.cognition.working_set import working_set_store
 from newton.cognition.working_set.working_set_store import SessionScope
 from newton.db.pool import Tx
-from newton.dialogue import leases, log, sessions
+from newton.dialogue import leases, sessions
 from newton.dialogue.artifacts import ArtifactWriter
 from newton.dialogue.log import AncestorRange
 from newton.dialogue.messages import Message, StoredMessage
@@ -92,18 +92,16 @@ class TurnRecorder:
         A stored tool call that has no result gets the result "interrupted". `tx` is the transaction that acquired the
         lease.
         """
-        ctx, key = self.scope.write_context(), {"agent_id": self.scope.agent_id, "session_id": self.session_id}
-        answered_ids = {message.tool_call_id for message in earlier}
-        open_calls = await leases.list_open_calls(tx, **key)
-        unanswered = [call for call in open_calls if call.id not in answered_ids]
+        ctx, answered_ids = self.scope.write_context(), {message.tool_call_id for message in earlier}
+        start = await leases.read_turn_start(tx, agent_id=ctx.agent_id, session_id=self.session_id)
+        unanswered = [call for call in start.open_calls if call.id not in answered_ids]
         interrupted = [to_tool_line(call, INTERRUPTED, said_at=ctx.now) for call in unanswered]
         if interrupted or earlier:
             stored, _ = await self._append_lines(tx, ctx, [*interrupted, *earlier])
             payload = {"session_id": str(self.session_id), "messages": len(stored)}
             self.scope.publish("session.appended", payload)
-        ancestors = await log.list_ancestors(tx, **key)
         stored, memory_id = await self._append_lines(tx, ctx, [line]) if line else ((), None)
-        return RecordedInput(text, _last_position(stored), memory_id, ancestors)
+        return RecordedInput(text, _last_position(stored), memory_id, start.ancestors)
 
     async def propose_identity_changes(self, recorded: RecordedInput) -> Sequence[TenetProposal]:
         """Propose the identity changes that the user message asks for; return the proposals.
