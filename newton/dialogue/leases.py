@@ -45,9 +45,10 @@ async def renew(
     return await SQL["renew"].fetch_one(tx, **key, seconds=seconds) is not None
 
 
-async def release(tx: Tx, holder: UUID, purpose: LeasePurpose, *, agent_id: UUID, session_id: UUID) -> None:
-    """Release the lease if `holder` has it; else do nothing."""
-    await SQL["release"].execute(tx, agent_id=agent_id, session_id=session_id, purpose=purpose, holder=holder)
+async def release(tx: Tx, holder: UUID, purpose: LeasePurpose, *, agent_id: UUID, session_id: UUID) -> bool:
+    """Release the lease. Return False if `holder` does not have it."""
+    key = {"agent_id": agent_id, "session_id": session_id, "purpose": purpose, "holder": holder}
+    return await SQL["release"].fetch_one(tx, **key) is not None
 
 
 async def read_turn_start(tx: Tx, *, agent_id: UUID, session_id: UUID) -> TurnStart:

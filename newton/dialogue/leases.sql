@@ -17,7 +17,8 @@ returning holder;
 -- name: release(agent_id, session_id, purpose, holder)
 update dialogue.leases
 set expires_at = '-infinity'
-where agent_id = $1 and session_id = $2 and purpose = $3 and holder = $4;
+where agent_id = $1 and session_id = $2 and purpose = $3 and holder = $4 and expires_at > '-infinity'
+returning holder;
 
 -- name: read_turn_start(agent_id, session_id)
 -- Tool calls of the session without a result after them, then the sessions from which a branch continues.

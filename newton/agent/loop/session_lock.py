@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import UUID
 
-from newton.db.pool import Database, Tx
+from newton.db.pool import Database, Tx, after_commit
 from newton.dialogue import leases
 from newton.errors import DatabaseError, OverloadedError
 from newton.ids import new_id
@@ -21,12 +21,17 @@ T = TypeVar("T")
 
 @dataclass(slots=True, kw_only=True)
 class SessionLease:
-    """An exclusive lease on a session. `is_lost` becomes True when another turn has taken the session over."""
+    """An exclusive lease on a session. `is_lost` becomes True when another turn has taken the session over.
+
+    `is_ending` becomes True when a transaction begins to release the lease, and `is_released` when it has committed.
+    """
 
     agent_id: UUID
     session_id: UUID
     holder: UUID = field(default_factory=new_id)
     is_lost: bool = False
+    is_ending: bool = False
+    is_released: bool = False
     timeout: asyncio.Timeout | None = None
     pending_tasks: set["asyncio.Task[Any]"] = field(default_factory=set["asyncio.Task[Any]"])
 
@@ -77,12 +82,12 @@ class SessionLease:
 
     async def renew_periodically(self, db: Database) -> None:
         """Renew the lease every LEASE_SECONDS / 3 until it is lost; then cancel the work that `run` executes."""
-        while not self.is_lost:
+        while not self.is_lost and not self.is_ending:
             await asyncio.sleep(LEASE_SECONDS / 3)
             try:
                 async with db.transaction(self.agent_id) as tx:
                     renewed = await self._renew(tx)
-                if not renewed:
+                if not renewed and not self.is_ending:
                     self.mark_lost()
             except DatabaseError:
                 continue  # the turn fails by itself, or the database is back before the lease expires
@@ -125,10 +130,25 @@ class SessionLease:
                 return None
             return (await first_work(tx),)
 
+    async def release_in(self, tx: Tx) -> None:
+        """Release the lease in the transaction `tx`, as its first statement. No other turn begins before the commit.
+
+        Raises OverloadedError if the lease is lost.
+        """
+        self.is_ending = True
+        self.is_lost = self.is_lost or not await leases.release(tx, self.holder, "turn", **self._key)
+        self.ensure_held()
+        after_commit(self._mark_released)
+
+    async def _mark_released(self) -> None:
+        self.is_released = True
+
     async def release(self, db: Database) -> None:
-        """Release the lease after the pending tasks have ended."""
+        """Release the lease after the pending tasks have ended, unless it is released."""
         if self.pending_tasks:
             await asyncio.wait(self.pending_tasks)
+        if self.is_released:
+            return
         with suppress(DatabaseError):  # the lease expires
             async with db.transaction(self.agent_id) as tx:
                 await leases.release(tx, self.holder, "turn", **self._key)

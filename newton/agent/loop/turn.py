@@ -149,7 +149,7 @@ class TurnRunner:
             has_reply = await recorder.store_reply(reply)
         degraded, reason, text = received.degraded, received.reason, received.text
         if has_reply and turn.is_api_call and isinstance(reason, ProviderError) and not prepared.is_filtered:
-            await recorder.record_context(prepared.context)
+            await recorder.end_turn(prepared.context)
             raise reason  # no finish reason of the API means that a reply was cut by a failure
         if not has_reply and _is_complete_without_text(turn, prepared, reason):
             has_reply, degraded = True, None
@@ -160,7 +160,7 @@ class TurnRunner:
             prepared, text, author = await self._reply_without_model(turn, prepared, check, failure)
             yield text
             await recorder.store_reply(_to_reply_record(turn, prepared, text, author))
-        await recorder.record_context(prepared.context)
+        await recorder.end_turn(prepared.context)
         self._compact_ahead(turn, prepared)
         yield TurnResult(
             text=text,

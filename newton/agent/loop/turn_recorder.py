@@ -157,13 +157,16 @@ class TurnRecorder:
             self.scope.publish("turn.completed", payload)
         return True
 
-    async def record_context(self, context: SessionContext | None) -> None:
-        """Record that the memories of the context were used, and update the summary of the session."""
-        async with self._write() as (tx, ctx):
+    async def end_turn(self, context: SessionContext | None) -> None:
+        """Record that the memories of the context were used, update the summary of the session, and release the lease.
+
+        Nothing may be stored afterwards.
+        """
+        async with self.scope.write() as (tx, ctx):
+            await self.lease.release_in(tx)
             memory_ids = [item.memory_id for item in context.bundle.items] if context else []
             await store.record_access(tx, memory_ids, agent_id=ctx.agent_id, now=ctx.now)
             await working_set_store.add_memories(tx, memory_ids, scope=self._session_scope(ctx))
-        async with self._write() as (tx, ctx):
             await ArtifactWriter(session_id=self.session_id, ctx=ctx, sizes=self.sizes).update(tx)
 
     async def _append_lines(
@@ -200,7 +203,7 @@ class PrivateRecorder:
     async def store_reply(self, reply: ReplyRecord) -> bool:
         return bool(clean_model_text(reply.text) or reply.calls)
 
-    async def record_context(self, context: SessionContext | None) -> None: ...
+    async def end_turn(self, context: SessionContext | None) -> None: ...
 
 
 def _last_position(messages: Sequence[StoredMessage]) -> int | None:
