@@ -28,6 +28,7 @@ from newton.agent.scope import AgentScope
 from newton.cognition.pipeline import ContextBuilder
 from newton.cognition.request import ContextBuildRequest, SentMessages
 from newton.cognition.session_context.service import SessionContext, SessionContextService
+from newton.concurrency import task_group
 from newton.dialogue import log
 from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.dialogue.compaction.view_budget import fit_to_budget
@@ -158,14 +159,16 @@ class TurnPreparer:
         )
         messages = [*conversation, *after_input]
         end = max((item.last for item in view), default=-1)
-        context = await self._build_context(turn, prompt, budget, self._find_sent(turn, messages, end=end))
+        async with task_group() as tasks:
+            finding_quarantined = tasks.create_task(self._find_quarantined(messages, session_id))
+            context = await self._build_context(turn, prompt, budget, self._find_sent(turn, messages, end=end))
+        quarantined = finding_quarantined.result()
         origin = _find_origin(turn, full_view, dialogue, context)
         prompt = replace(prompt, context=context.bundle.text if context else "", view=conversation, origin=origin)
         request = prompt.build(budget.usable, count_tokens=count_tokens)
         model_tokens = budget.calibration.to_model_tokens(request.tokens, len(request.messages))
         if reason := chat.find_refusal_reason(model_tokens, usage):
             return await self._prepare_without_model(turn, reason)
-        quarantined = await self._find_quarantined(messages, session_id) if session_id else ()
         tool_loop = ToolLoop(
             chat=chat,
             gate=self.gate,
@@ -218,7 +221,9 @@ class TurnPreparer:
         sent = find_sent_messages(session_id, messages, end=end)
         return replace(sent, inherited_ranges=tuple(turn.recorded.ancestors))
 
-    async def _find_quarantined(self, messages: Sequence[ViewMessage], session_id: UUID) -> Collection[Trust]:
+    async def _find_quarantined(self, messages: Sequence[ViewMessage], session_id: UUID | None) -> Collection[Trust]:
+        if session_id is None or not messages:
+            return ()
         async with self.scope.transaction() as tx:
             return await log.find_quarantined_trust(tx, messages, agent_id=self.scope.agent_id, session_id=session_id)
 
