@@ -6,7 +6,7 @@ The model supplies content; code sets origin, trust tier and state. A memory sto
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
@@ -135,6 +135,7 @@ def parse_input(model: type[F], arguments: str) -> F:
     return parsed
 
 
+@lru_cache(maxsize=64)  # of the sets of names that callers' own tools have
 def list_tools(*, exclude: frozenset[str] = frozenset()) -> tuple[ToolDefinition, ...]:
     """Return the definitions of all tools except the excluded names, in the format of the chat API."""
     specs = [(name, spec) for name, spec in TOOLS.items() if name not in exclude]

@@ -62,9 +62,9 @@ NO_TASK = TaskData()
 class SessionContextData:
     """Data that needs no search. `missing` maps sources that could not be read to reasons."""
 
-    always_on: AlwaysOn
-    session_state: SessionState
-    missing: Mapping[str, str]
+    always_on: AlwaysOn = field(default_factory=AlwaysOn)
+    session_state: SessionState = field(default_factory=SessionState)
+    missing: Mapping[str, str] = field(default_factory=dict[str, str])
     task_stack: TaskStack = EMPTY_STACK
 
 
