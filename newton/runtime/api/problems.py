@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 
 from newton.content.validation_messages import describe_problem, select_problem, suggest_field
 from newton.errors import InputError, NewtonError, NotFoundError, RefusedRequestError
-from newton.runtime.api.middleware.request_log import REQUEST_ID_KEY, add_response_headers
+from newton.runtime.api.middleware.request_log import ERROR_CODE_KEY, REQUEST_ID_KEY, add_response_headers
 from newton.runtime.error_status import get_error_status
 from newton.runtime.hint_names import HintInterface, rename_in_error
 
@@ -202,6 +202,7 @@ def install_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(NewtonError)
     async def expected(request: Request, error: NewtonError) -> JSONResponse:
+        setattr(request.state, ERROR_CODE_KEY, error.code)
         return error_response(error, request.url.path)
 
     @app.exception_handler(Exception)

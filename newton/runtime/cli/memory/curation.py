@@ -174,8 +174,9 @@ async def forget_memories(
 
 
 def _format_remaining_source(source: RelatedMemory) -> str:
-    command = f"newton forget {short_id(source.other_id)} --include-derived"
-    return f"It was made from the {source.kind} {short_id(source.other_id)}, which remains; `{command}` deletes that too."
+    source_id = short_id(source.other_id)
+    command = f"newton forget {source_id} --include-derived"
+    return f"The {source.kind} {source_id}, from which it was made, remains; `{command}` deletes that too."
 
 
 def _format_forget_plan(plan: ForgetPlan, *, include_derived: bool) -> str:
