@@ -214,6 +214,7 @@ def install_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        setattr(request.state, ERROR_CODE_KEY, InputError.code)
         return error_response(to_input_error(error, request), request.url.path)
 
     @app.exception_handler(HTTPException)
