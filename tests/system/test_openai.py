@@ -169,7 +169,7 @@ async def test_failures_have_the_shape_that_its_clients_read(talk: Talk) -> None
             await stranger.models.list()
     assert refused.value.code == "invalid_api_key"
     async with talk.client() as client:
-        assert [one.id async for one in await client.models.list()] == ["scripted", "newton", "default"]
+        assert [one.id async for one in await client.models.list()] == ["newton", "default", "scripted"]
         with pytest.raises(openai.BadRequestError) as unfit:
             await client.chat.completions.create(model="newton", messages=[assistant("Hi.")])
         assert "no message to reply to" in unfit.value.message

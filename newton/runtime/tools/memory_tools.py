@@ -31,6 +31,7 @@ async def build_context(caller: ToolCaller, args: context_inputs.HostContextInpu
         "nothing_relevant": bundle.has_nothing_relevant,
     }
     optional = {
+        "truncated": bundle.is_truncated,
         "missing": dict(bundle.missing),
         "task": bundle.task_json,
         "left_nothing": dict(bundle.unmatched_filters) if bundle.filters.as_json() else None,
@@ -59,6 +60,7 @@ async def forget(caller: ToolCaller, args: inputs.ForgetInput) -> ToolResult:
             kind=plan.memory.kind,
             text=plan.memory.summary,
             derived=[f"{kind} {short_id(memory_id)}: {micro}" for memory_id, kind, micro in plan.derived],
+            sources=[f"{one.kind} {short_id(one.other_id)}: {one.micro}" for one in plan.memory.sources],
             token=token,
             next_step="Nothing is deleted yet. Call `forget` again with this token to delete it permanently.",
         )

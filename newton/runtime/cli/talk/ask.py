@@ -167,7 +167,8 @@ async def show_context(
         formatting.print_missing_sources(bundle.missing)
         formatting.print_hidden_identity_lines(len(bundle.identity.omitted), budget=max_tokens)
         if bundle.has_nothing_relevant:
-            formatting.print_notice("(No relevant memory was found.)")
+            too_small = f"(No memory fits into {bundle.budget} tokens.)"
+            formatting.print_notice(too_small if bundle.is_truncated else "(No relevant memory was found.)")
         formatting.print_empty_filters(bundle)
         formatting.print_unknown_times(bundle.empty_time_ranges)
         formatting.print_notice(f"\n{formatting.format_bundle_line(to_context_view(bundle))}")
