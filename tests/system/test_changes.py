@@ -40,7 +40,7 @@ class Ending(NamedTuple):
 
 @pytest.fixture(scope="module")
 async def talk(home: Path, behind: str) -> AsyncIterator[Talk]:
-    async with talking(home, behind, NEWTON_EMBEDDING_PROVIDER="local") as made:
+    async with talking(home, behind, NEWTON_EMBEDDING_PROVIDER="local") as (made, _):
         made.always(answer_as_told("unsure"))
         yield made
 
