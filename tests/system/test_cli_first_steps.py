@@ -42,6 +42,15 @@ def test_a_mistyped_agent_is_refused_by_what_only_reads(home: Path) -> None:
     assert "houshold" not in ok(typed(home, "agents"))
 
 
+def test_an_mcp_client_is_told_why_the_server_does_not_start(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ok(typed(home, "agents", "create", "household"))
+    monkeypatch.setattr(sys, "stdin", io.StringIO('{"jsonrpc": "2.0", "id": 7, "method": "initialize"}\n'))
+    done = typed(home, "mcp", "--agent", "houshold")
+    answer = json.loads(done.stdout)
+    assert (done.returncode, answer["id"], answer["error"]["data"]["type"]) == (2, 7, "urn:newton:not_found")
+    assert "Did you mean 'household'?" in answer["error"]["message"]
+
+
 def test_the_texts_are_shown_before_they_are_deleted(home: Path) -> None:
     ok(typed(home, "remember", "The bicycle stands in the yard"))
     short_id = ok(typed(home, "recall", "bicycle")).split()[0]
