@@ -22,6 +22,7 @@ from newton.cognition.bundles.bundle import Bundle, ContextUpdate
 from newton.cognition.frames.selection import FrameChoice, FrameEvidence
 from newton.cognition.request import ContextFilters
 from newton.cognition.scoring.score import FEATURE_NAMES
+from newton.content.context_overrides import NO_OVERRIDES, ContextOverrides
 from newton.memory.search_types import RetrievedMemory
 
 COMPRESSION_LEVEL = 1  # of zlib: the caller waits for the compression
@@ -87,6 +88,7 @@ class BundleTrace:
     reasons: Sequence[str]
     states: Sequence[str]
     outcomes: Sequence[str | None]
+    overrides: ContextOverrides = NO_OVERRIDES
     update: ContextUpdate | None = None
     hooks: tuple[HookResult, ...] = ()
 
@@ -154,6 +156,7 @@ def encode_bundle(bundle: Bundle, *, rules_hash: str) -> EncodedTrace:
         reasons=list(dict.fromkeys(reasons)),
         states=list(dict.fromkeys(f.state for f in found)),
         outcomes=list(dict.fromkeys(f.outcome for f in found)),
+        overrides=bundle.overrides,
         update=bundle.update,
         hooks=bundle.hooks,
     )

@@ -366,6 +366,8 @@ async def _read_input_matches(tx: Tx, source_request: SourceRequest) -> InputMat
         now=source_request.now,
         max_salient=source_request.reach.salient,
         max_depth=source_request.reach.depth,
+        preferred_types=source_request.reach.entity_types,
+        preferred_relation_types=source_request.reach.relation_types,
         moment=request.as_of,
         excluded_ids=source_request.hidden_ids,
     )
@@ -383,7 +385,7 @@ async def _read_recent_events(tx: Tx, source_request: SourceRequest) -> RecentEv
         max_sessions=reach.sessions,
         moment=request.as_of,
         excluded_ids=source_request.hidden_ids,
-        preferred_types=EVENT_TYPES_BY_INTENT[classify_intent(request.input)],
+        preferred_types=list(dict.fromkeys((*EVENT_TYPES_BY_INTENT[classify_intent(request.input)], *reach.event_types))),
         preferred_sessions=request.related_sessions,
     )
     return await event_store.find_recent(tx, query)

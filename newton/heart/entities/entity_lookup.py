@@ -34,8 +34,9 @@ class EntityQuery:
     """A query for the entities and relations that are relevant to an input text.
 
     It asks for the entities that the text names, for up to `max_salient` others that are mentioned often and recently,
-    and for relations up to `max_depth` steps from the named ones. Memories in `excluded_ids` are skipped. Without a
-    `moment`, the current state is read.
+    and for relations up to `max_depth` steps from the named ones. Other entities of `preferred_types`, and at each step
+    relations of `preferred_relation_types`, come first. Memories in `excluded_ids` are skipped. Without a `moment`, the
+    current state is read.
     """
 
     agent_id: UUID
@@ -45,6 +46,8 @@ class EntityQuery:
     max_depth: int
     moment: datetime | None = None
     excluded_ids: Sequence[UUID] = ()
+    preferred_types: Sequence[str] = ()
+    preferred_relation_types: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +140,7 @@ async def _find_salient(tx: Tx, query: EntityQuery) -> list[EntityRow]:
         enough=SALIENCE_PRIOR,
         half_life=HALF_LIFE_DAYS,
         excluded_ids=query.excluded_ids,
+        preferred_types=list(query.preferred_types),
         max_rows=query.max_salient,
     )
     return [EntityRow(*row) for row in rows]
@@ -157,6 +161,7 @@ async def _follow_relations(
             entity_ids=list(front),
             moment=query.moment or END_OF_TIME,
             excluded_ids=query.excluded_ids,
+            preferred_types=[normalize_relation_type(one) for one in query.preferred_relation_types],
             max_rows=MAX_RELATIONS_PER_STEP,
         )
         neighbours = [RelationRow(*row) for row in rows]
