@@ -8,8 +8,8 @@ from pydantic_core import PydanticCustomError
 from newton.agent.decision_inputs import DecisionInput
 from newton.agent.field_types import CleanText, MessageContent, Name, Ref, Timestamp
 from newton.agent.inputs import ExpandInput, HostRememberInput, LessonInput, RecallInput, ToolInput
+from newton.cognition.context_overrides import NO_OVERRIDES, ContextOverrides
 from newton.cognition.request import MAX_CONTEXT_TOKENS
-from newton.content.context_overrides import NO_OVERRIDES, ContextOverrides
 from newton.memory.memory import Kind
 
 MAX_POSITION = 1_000_000_000

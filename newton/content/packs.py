@@ -12,6 +12,7 @@ from newton.content.package_data import data_folder
 from newton.content.profiles import FeatureWeights, Profile, get_profile
 from newton.content.yaml_models import NamedModel, StrictModel, check_name, get_by_name, list_folder, validate_model
 from newton.content.yaml_source import load_yaml
+from newton.errors import ConfigError
 
 MAX_QUESTIONS = 4
 PACKS_FOLDER = "packs"  # in a folder of frames
@@ -120,8 +121,14 @@ def _apply_pack(frame: Frame, pack: FramePack) -> Frame:
 
 
 def _build_pack_profile(pack: FramePack, profiles: dict[str, Profile]) -> dict[str, Profile]:
-    """Return the profile that the pack names, with the pack's name, weights, reach and types."""
+    """Return the profile that the pack names, with the pack's name, weights, reach and types.
+
+    Raises ConfigError for a profile that only selects others.
+    """
     base, own = get_profile(profiles, pack.profile), pack.weights
+    if base.by_frame:
+        what = f"The pack {pack.name!r} has the profile {base.name!r}, which selects other profiles."
+        raise ConfigError(what, hint="Name a profile that scores memories itself, such as evidence.")
     reach = {"depth": pack.depth, "failures": pack.failures}
     types = {"event_types": pack.events, "entity_types": pack.entities, "relation_types": pack.relations}
     changes = {name: value for name, value in (reach | types).items() if value is not None}

@@ -12,9 +12,9 @@ from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.fill import NO_ROOM
 from newton.cognition.assembly.scored_candidate import LayerUsage, ScoredCandidate
 from newton.cognition.assembly.sections import IdentitySection
+from newton.cognition.context_overrides import NO_OVERRIDES, ContextOverrides
 from newton.cognition.frames.selection import FrameChoice
 from newton.cognition.request import ContextFilters
-from newton.content.context_overrides import NO_OVERRIDES, ContextOverrides
 from newton.content.profiles import Profile
 from newton.memory.memory import Trust
 from newton.memory.search_types import RetrievedMemory

@@ -378,6 +378,7 @@ async def _read_input_matches(tx: Tx, source_request: SourceRequest) -> InputMat
 async def _read_recent_events(tx: Tx, source_request: SourceRequest) -> RecentEvents:
     request, reach = source_request.request, source_request.reach
     assert request.session_id is not None, "recent events are read within a session only"
+    helpful_types = EVENT_TYPES_BY_INTENT[classify_intent(request.input)]
     query = EventQuery(
         agent_id=request.agent_id,
         session_id=request.session_id,
@@ -385,7 +386,7 @@ async def _read_recent_events(tx: Tx, source_request: SourceRequest) -> RecentEv
         max_sessions=reach.sessions,
         moment=request.as_of,
         excluded_ids=source_request.hidden_ids,
-        preferred_types=list(dict.fromkeys((*EVENT_TYPES_BY_INTENT[classify_intent(request.input)], *reach.event_types))),
+        preferred_types=list(dict.fromkeys((*helpful_types, *reach.event_types))),
         preferred_sessions=request.related_sessions,
     )
     return await event_store.find_recent(tx, query)

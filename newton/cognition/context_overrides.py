@@ -57,7 +57,7 @@ class ContextOverrides(StrictModel):
             what = f"The profile {profile.name!r} scores by an expression, so it has no weights to override."
             raise InputError(what, hint="Choose a profile with weights, such as coding.")
         try:
-            weighted = FeatureWeights.model_validate({**dict(profile.weights), **weights}) if weights else None
+            weighted = FeatureWeights.model_validate(profile.weights.model_dump() | weights) if weights else None
         except ValidationError:
             raise InputError("All weights are 0.", hint="Give a weight above 0 to one feature.") from None
         return profile.model_copy(update={"reach": reach} | ({"weights": weighted} if weighted else {}))
