@@ -315,6 +315,7 @@ class ContextBuilder:
             is_adaptive=request.adaptive_budget,
             relevance_floor=NO_FLOOR if request.fill else RelevanceFloor(frame.relevance_floor, frame.fact_share),
             session_id=request.session_id,
+            ended_ranges=gathered.task.ended_ranges,
             frame_section=render_frame_section(
                 frame.name, frame.questions, frame.censors, count_tokens=count_tokens, max_tokens=layers["frame"]
             ),

@@ -135,7 +135,7 @@ class GatherOptions(StrictModel):
 def merge_gather_options(options: Iterable[GatherOptions]) -> GatherOptions:
     """Return the maximum of each option and all types; the defaults if there are no options."""
     rows = [dict(option) for option in options] or [{}]
-    return GatherOptions.model_construct(**{name: _merge_option([row[name] for row in rows]) for name in rows[0]})
+    return GatherOptions().model_copy(update={name: _merge_option([row[name] for row in rows]) for name in rows[0]})
 
 
 def _merge_option(values: Sequence[Any]) -> object:

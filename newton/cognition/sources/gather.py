@@ -152,7 +152,7 @@ class ContextSources:
         missing = {**recall_result.result().missing, **reader.missing, **session_data.result().missing}
         gathered = GatheredSources(
             recall_result=recall_result.result(),
-            session_data=replace(session_data.result(), task_stack=task.result().stack),
+            session_data=session_data.result().with_task(task.result()),
             task=task.result(),
             core_vector=core.result(),
             input_matches=matches.result(),
@@ -208,8 +208,8 @@ class ContextSources:
         async with task_group() as group:
             task = group.create_task(self._read_task(request, reader, with_memories=False))
             reading = group.create_task(self._read_data_without_tasks(request, now=now))
-        data = reading.result()
-        return replace(data, task_stack=task.result().stack, missing={**data.missing, **reader.missing})
+        data = reading.result().with_task(task.result())
+        return replace(data, missing={**data.missing, **reader.missing})
 
     async def _read_data_without_tasks(self, request: ContextBuildRequest, *, now: datetime) -> SessionContextData:
         source_request = SourceRequest(
@@ -251,11 +251,13 @@ class ContextSources:
         agent_id = request.agent_id
         async with self.db.transaction(agent_id) as tx:
             tree = await tasks.load_tree(tx, agent_id=agent_id, session_id=session_id, moment=request.as_of)
+            ended_ranges = () if request.filters.task else tree.ended_ranges
             if tree.current is None or not with_memories:
-                return TaskData(tree.stack)
+                return TaskData(tree.stack, ended_ranges=ended_ranges)
             key = {"agent_id": agent_id, "session_id": session_id}
             scope = await load_task_scope(tx, tree.current, tree, **key, moment=request.as_of)
-            return TaskData(tree.stack, scope, await list_task_memories(tx, scope, agent_id=agent_id))
+            memory_ids = await list_task_memories(tx, scope, agent_id=agent_id)
+            return TaskData(tree.stack, scope, memory_ids, ended_ranges)
 
     async def _recall(self, source_request: SourceRequest, reading_task: "Task[TaskData]") -> RecallResult:
         """Search memory for the input, together with the goal of the current task, whose memories rank higher."""
@@ -270,7 +272,7 @@ class ContextSources:
             time_ranges=source_request.time_ranges if self.ranking_weights.time_range else (),
             preferred=PreferredMemories(
                 threads=frozenset(request.related_sessions),
-                ranges=task.scope.message_ranges if task.scope else (),
+                ranges=task.message_ranges,
                 ids=task.memory_ids,
             ),
             timeout_seconds=self.timeout_seconds / 2,
