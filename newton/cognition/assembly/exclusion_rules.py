@@ -86,8 +86,8 @@ def is_too_far(found: RetrievedMemory, assembly_input: AssemblyInput, best_evide
 def find_floor_reason(scored: ScoredMemory, assembly_input: AssemblyInput, best_fact: float) -> str | None:
     """Return why the memory's probability of being relevant is too low, or None.
 
-    The minimum does not apply to memories found by name, time or trigger, or to messages of the session. To those of its
-    ended tasks it does apply: their results stand for them.
+    The minimum does not apply to memories found by name, time or trigger, or to messages of the session. It applies to
+    those of its ended tasks, because their results stand for them.
     """
     found, probability = scored.found, get_probability(scored)
     floor = assembly_input.relevance_floor.find_minimum(found.kind, best_fact=best_fact)
