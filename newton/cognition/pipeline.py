@@ -224,18 +224,20 @@ class ContextBuilder:
         names = [request.profile] if request.profile else sorted({frame.profile for frame in frames})
         profiles = [get_profile(self.profiles, name) for name in names]
         delegates = {n for p in profiles if p.by_frame for n in (*p.by_frame.values(), p.otherwise)}
-        return merge_gather_options(p.reach for p in (*profiles, *(self.profiles[name] for name in delegates)))
+        considered = (*profiles, *(self.profiles[name] for name in delegates))
+        return merge_gather_options(request.overrides.override_reach(p.reach) for p in considered)
 
     def _create_plan(
         self, request: ContextBuildRequest, frame_choice: FrameChoice, now: datetime, gathered: GatheredSources
     ) -> ContextPlan:
         frame = get_frame(self.frames, frame_choice.frame)
-        profile = select_profile(self.profiles, request.profile or frame.profile, frame=frame.name)
+        selected = select_profile(self.profiles, request.profile or frame.profile, frame=frame.name)
+        profile = request.overrides.apply_to_profile(selected)
         state, headers = gathered.session_state, self.header_tokens
         extra_lines = render_extra_lines(request.additional or "", state.injections, count_tokens=self.count_tokens)
         budget = allocate_budget(
             request.tokens,
-            shares=frame.budget.shares,
+            shares=request.overrides.select_shares(frame.budget).shares,
             complexity=estimate_complexity(request.input) if request.adaptive_budget else None,
             stakes=frame.default_stakes,
             has_tasks=bool(gathered.session_data.task_stack.path),
@@ -313,6 +315,7 @@ class ContextBuilder:
             is_adaptive=request.adaptive_budget,
             relevance_floor=NO_FLOOR if request.fill else RelevanceFloor(frame.relevance_floor, frame.fact_share),
             session_id=request.session_id,
+            ended_ranges=gathered.task.ended_ranges,
             frame_section=render_frame_section(
                 frame.name, frame.questions, frame.censors, count_tokens=count_tokens, max_tokens=layers["frame"]
             ),
@@ -376,6 +379,7 @@ class ContextBuilder:
             focus=assembly.focus,
             recent_ids=candidate_set.recent_ids,
             filters=request.filters,
+            overrides=request.overrides,
             missing=assembled.missing,
             timings_ms=timings_ms,
         )

@@ -41,7 +41,6 @@ from newton.concurrency import task_group
 from newton.content.profiles import GatherOptions
 from newton.db.pool import Database, Tx
 from newton.dialogue import tasks
-from newton.dialogue.task_tree import EMPTY_STACK
 from newton.errors import ProviderError
 from newton.heart import censors, procedures
 from newton.heart.entities import entity_lookup
@@ -140,7 +139,7 @@ class ContextSources:
         missing = {**recall_result.result().missing, **reader.missing, **session_data.result().missing}
         gathered = GatheredSources(
             recall_result=recall_result.result(),
-            session_data=replace(session_data.result(), task_stack=task.result().stack),
+            session_data=session_data.result().with_task(task.result()),
             task=task.result(),
             core_vector=core.result(),
             input_matches=matches.result(),
@@ -226,8 +225,9 @@ class ContextSources:
         """Read the tasks of the session, with half of the timeout, because the search waits for them."""
         if request.session_id is None:
             return NO_TASK
-        if self.known_session_data and self.known_session_data.task_stack.current is None:
-            return TaskData(self.known_session_data.task_stack)
+        known = self.known_session_data
+        if known and known.task_stack.current is None:
+            return TaskData(known.task_stack, ended_ranges=known.ended_ranges)
         half_time = SourceReader(self.timeout_seconds / 2, reader.missing)
         task = self._load_task(request, request.session_id)
         return await half_time.read_or_default("tasks", task, default=NO_TASK)
@@ -236,11 +236,13 @@ class ContextSources:
         agent_id = request.agent_id
         async with self.db.transaction(agent_id) as tx:
             tree = await tasks.load_tree(tx, agent_id=agent_id, session_id=session_id, moment=request.as_of)
+            ended_ranges = () if request.filters.task else tree.ended_ranges
             if tree.current is None:
-                return TaskData(tree.stack)
+                return TaskData(tree.stack, ended_ranges=ended_ranges)
             key = {"agent_id": agent_id, "session_id": session_id}
             scope = await load_task_scope(tx, tree.current, tree, **key, moment=request.as_of)
-            return TaskData(tree.stack, scope, await list_task_memories(tx, scope, agent_id=agent_id))
+            memory_ids = await list_task_memories(tx, scope, agent_id=agent_id)
+            return TaskData(tree.stack, scope, memory_ids, ended_ranges)
 
     async def _recall(self, source_request: SourceRequest, reading_task: "Task[TaskData]") -> RecallResult:
         """Search memory for the input, together with the goal of the current task, whose memories rank higher."""
@@ -255,7 +257,7 @@ class ContextSources:
             time_ranges=source_request.time_ranges if self.ranking_weights.time_range else (),
             preferred=PreferredMemories(
                 threads=frozenset(request.related_sessions),
-                ranges=task.scope.message_ranges if task.scope else (),
+                ranges=task.message_ranges,
                 ids=task.memory_ids,
             ),
             timeout_seconds=self.timeout_seconds / 2,
@@ -351,6 +353,8 @@ async def _read_input_matches(tx: Tx, source_request: SourceRequest) -> InputMat
         now=source_request.now,
         max_salient=source_request.reach.salient,
         max_depth=source_request.reach.depth,
+        preferred_types=source_request.reach.entity_types,
+        preferred_relation_types=source_request.reach.relation_types,
         moment=request.as_of,
         excluded_ids=source_request.hidden_ids,
     )
@@ -361,6 +365,7 @@ async def _read_input_matches(tx: Tx, source_request: SourceRequest) -> InputMat
 async def _read_recent_events(tx: Tx, source_request: SourceRequest) -> RecentEvents:
     request, reach = source_request.request, source_request.reach
     assert request.session_id is not None, "recent events are read within a session only"
+    helpful_types = EVENT_TYPES_BY_INTENT[classify_intent(request.input)]
     query = EventQuery(
         agent_id=request.agent_id,
         session_id=request.session_id,
@@ -368,22 +373,23 @@ async def _read_recent_events(tx: Tx, source_request: SourceRequest) -> RecentEv
         max_sessions=reach.sessions,
         moment=request.as_of,
         excluded_ids=source_request.hidden_ids,
-        preferred_types=EVENT_TYPES_BY_INTENT[classify_intent(request.input)],
+        preferred_types=list(dict.fromkeys((*helpful_types, *reach.event_types))),
         preferred_sessions=request.related_sessions,
     )
     return await event_store.find_recent(tx, query)
 
 
 async def _read_session_data(tx: Tx, source_request: SourceRequest) -> SessionContextData:
-    request, stack = source_request.request, EMPTY_STACK
+    request, task = source_request.request, NO_TASK
     if request.session_id:
         key = {"agent_id": request.agent_id, "session_id": request.session_id}
-        stack = (await tasks.load_tree(tx, **key, moment=request.as_of)).stack
-    return SessionContextData(
+        tree = await tasks.load_tree(tx, **key, moment=request.as_of)
+        task = TaskData(tree.stack, ended_ranges=() if request.filters.task else tree.ended_ranges)
+    data = SessionContextData(
         always_on=await _read_always_on(tx, source_request),
         session_state=(await _read_session_state(tx, source_request)).apply_filters(request.filters),
-        task_stack=stack,
     )
+    return data.with_task(task)
 
 
 async def _read_session_state(tx: Tx, source_request: SourceRequest) -> SessionState:

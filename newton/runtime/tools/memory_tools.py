@@ -27,11 +27,14 @@ async def build_context(caller: ToolCaller, args: context_inputs.HostContextInpu
     fields = {
         "bundle_id": str(bundle.bundle_id),
         "frame": bundle.frame_choice.frame,
+        "profile": bundle.profile.name,
         "tokens": bundle.tokens,
+        "truncated": bundle.is_truncated,
         "nothing_relevant": bundle.has_nothing_relevant,
     }
     optional = {
         "truncated": bundle.is_truncated,
+        "overrides": bundle.overrides.as_json(),
         "missing": dict(bundle.missing),
         "task": bundle.task_json,
         "left_nothing": dict(bundle.unmatched_filters) if bundle.filters.as_json() else None,
