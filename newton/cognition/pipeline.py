@@ -17,13 +17,16 @@ from newton.cognition.assembly.budget import (
     estimate_complexity,
     reserve_always_on,
 )
+from newton.cognition.assembly.context_notes import (
+    describe_omissions,
+    render_empty_range_note,
+    render_nothing_known_note,
+)
 from newton.cognition.assembly.fact_labels import count_label_tokens, label_facts
 from newton.cognition.assembly.relevance_floor import NO_FLOOR, RelevanceFloor
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_item_id_tokens, render_frame_section
 from newton.cognition.assembly.sections import (
-    BriefSection,
     ExtraSection,
-    TaskSection,
     build_brief_section,
     build_task_section,
     count_reserved_tokens,
@@ -54,14 +57,12 @@ from newton.heart.censors import find_matching
 from newton.ids import new_id
 from newton.memory.memory import TokenCounter
 from newton.memory.ranking import DEFAULT_WEIGHTS, RankingWeights
-from newton.memory.representations import to_bullet
 from newton.memory.search_types import RetrievedMemory
 from newton.telemetry import span
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
 
-NOTHING_KNOWN = "Earlier conversations and notes say nothing about this."
 FOCUS_STRATEGY = "auto"  # the profile that ranks the messages of Current Focus
 
 
@@ -127,9 +128,9 @@ class ContextBuilder:
         """Build the best context for the input of the request, within its maximum tokens.
 
         The bundle is stored unless the request is private. With `records_access`, the access to its memories is
-        recorded in the same transaction. Outside of a session, an identical request
-        gets the same context for `REPEAT_LIFETIME`, unless anything is written later. Raises InputError for a budget
-        out of range or `since` not before `until`, NotFoundError for an unknown frame or profile.
+        recorded in the same transaction. Outside of a session, an identical request gets the same context for
+        `REPEAT_LIFETIME`, unless anything is written later. Raises InputError for a budget out of range or `since` not
+        before `until`, NotFoundError for an unknown frame or profile.
         """
         validate_request(request)
         if request.session_id or request.is_private:
@@ -202,7 +203,7 @@ class ContextBuilder:
         score = create_scorer(frame=plan.frame, profile=plan.profile, now=plan.now, signals=candidate_set.signals)
         assembly = assemble([score(f) for f in candidate_set.memories], inputs)
         timer.end_stage("think")
-        missing = {**gathered.missing, **_describe_omissions(plan.extra, inputs.tasks, inputs.brief)}
+        missing = {**gathered.missing, **describe_omissions(plan.extra, inputs.tasks, inputs.brief)}
         assembled = AssembledContext(plan, inputs, assembly, missing)
         bundle = self._create_bundle(request, assembled, candidate_set, timings_ms=timer.stages)
         bundle = replace(bundle, hooks=(*hooks_before, *await run_after_assembly(self.hooks, bundle)))
@@ -331,8 +332,10 @@ class ContextBuilder:
             day_tokens=count_day_tokens(count_tokens),
             artifact_selector=self._create_artifact_selector(gathered),
             time_ranges=candidate_set.time_ranges,
-            empty_range_note=_render_empty_range_note(candidate_set, count_tokens),
-            nothing_known_note=None if "memories" in gathered.missing else _render_note(NOTHING_KNOWN, count_tokens),
+            empty_range_note=render_empty_range_note(candidate_set.time_ranges, count_tokens)
+            if candidate_set.is_range_empty
+            else None,
+            nothing_known_note=None if "memories" in gathered.missing else render_nothing_known_note(count_tokens),
             item_id_tokens=count_item_id_tokens(count_tokens) if request.item_ids else 0,
             cut_id_tokens=count_item_id_tokens(count_tokens),
             brief=build_brief_section(session_state.brief, max_tokens=layers.get("brief", 0) - headers["brief"]),
@@ -383,23 +386,3 @@ class ContextBuilder:
             missing=assembled.missing,
             timings_ms=timings_ms,
         )
-
-
-def _render_empty_range_note(candidate_set: CandidateSet, count_tokens: TokenCounter) -> TextBlock | None:
-    if not candidate_set.is_range_empty:
-        return None
-    phrases = ", ".join(span.phrase for span in candidate_set.time_ranges)
-    return _render_note(f"Memory has nothing from the requested time ({phrases}).", count_tokens)
-
-
-def _render_note(text: str, count_tokens: TokenCounter) -> TextBlock:
-    line = to_bullet(text)
-    return TextBlock(line, count_tokens(line))
-
-
-def _describe_omissions(extra: ExtraSection, tasks: TaskSection, brief: BriefSection) -> Mapping[str, str]:
-    """Return entries for `missing` that count what does not fit: lines of the caller, tasks and items of the brief."""
-    lines, count = extra.omitted_count, tasks.omitted_count
-    missing = {"additional": f"no room for the last {lines} lines of the additional text"} if lines else {}
-    missing |= {"tasks": f"no room for {count} tasks"} if count else {}
-    return missing | ({"brief": f"no room for {brief.omitted_count} items"} if brief.omitted_count else {})
