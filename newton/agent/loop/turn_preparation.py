@@ -152,16 +152,14 @@ class TurnPreparer:
         full_view = await self._load_view(turn, max_tokens=budget.conversation)
         dialogue = self._filter_roles(turn, full_view)
         before, after_input = self._split_view(turn, dialogue, budget)
-        view = full_view if turn.input.already_stored else _select_before_input(full_view, turn.recorded)
         prompt = self._build_prompt(turn, after_input, budget)
         conversation = budget.fit_conversation(
             before, prompt.text_tokens + prompt.overhead_tokens(count_tokens=count_tokens), count_tokens=count_tokens
         )
         messages = [*conversation, *after_input]
-        end = max((item.last for item in view), default=-1)
         async with task_group() as tasks:
             finding_quarantined = tasks.create_task(self._find_quarantined(messages, session_id))
-            context = await self._build_context(turn, prompt, budget, self._find_sent(turn, messages, end=end))
+            context = await self._build_context(turn, prompt, budget, self._find_sent(turn, messages, full_view))
         quarantined = finding_quarantined.result()
         origin = _find_origin(turn, full_view, dialogue, context)
         prompt = replace(prompt, context=context.bundle.text if context else "", view=conversation, origin=origin)
@@ -214,10 +212,14 @@ class TurnPreparer:
     def _compaction(self, turn: RunningTurn) -> CompactionService:
         return use_strategy(self.compaction, turn.input.strategy)
 
-    def _find_sent(self, turn: RunningTurn, messages: Sequence[ViewMessage], *, end: int) -> SentMessages | None:
+    def _find_sent(
+        self, turn: RunningTurn, messages: Sequence[ViewMessage], full_view: Sequence[ViewMessage]
+    ) -> SentMessages | None:
         """Return which messages of the session are sent with the prompt; None in a private turn."""
         if (session_id := turn.input.session_id) is None:
             return None
+        view = full_view if turn.input.already_stored else _select_before_input(full_view, turn.recorded)
+        end = max((item.last for item in view), default=-1)
         sent = find_sent_messages(session_id, messages, end=end)
         return replace(sent, inherited_ranges=tuple(turn.recorded.ancestors))
 
