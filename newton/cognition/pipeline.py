@@ -46,11 +46,12 @@ from newton.cognition.scoring.candidates import CandidateSet, collect_candidates
 from newton.cognition.scoring.score import create_scorer
 from newton.cognition.sources.gather import ContextSources
 from newton.cognition.sources.gathered_data import GatheredSources
+from newton.cognition.sources.search_limits import find_widest_reach
 from newton.cognition.sources.session_artifacts import DEFAULT_ARTIFACT_POLICY, ArtifactPolicy
 from newton.cognition.sources.web import WebSource
 from newton.concurrency import with_timeout
 from newton.content.frames import Frame, get_frame
-from newton.content.profiles import GatherOptions, Profile, get_profile, merge_gather_options, select_profile
+from newton.content.profiles import Profile, select_profile
 from newton.content.relevance_model import RelevanceModel, load_relevance_model
 from newton.db.pool import Database
 from newton.heart.censors import find_matching
@@ -189,7 +190,7 @@ class ContextBuilder:
         timer, now = StageTimer(), request.as_of or self.clock.now()
         hooks_before = await run_before_assembly(self.hooks, request)
         request = apply_hook_effects(request, hooks_before, self.frames)
-        gathered = await sources.gather(request, reach=self._find_widest_reach(request), now=now)
+        gathered = await sources.gather(request, reach=find_widest_reach(request, self.frames, self.profiles), now=now)
         timer.end_stage("recall")
         vector = gathered.recall_result.query.vector if gathered.core_vector is None else gathered.core_vector
         if frame_choice is None:
@@ -215,18 +216,6 @@ class ContextBuilder:
             sent_messages=request.sent_messages,
             session_data=gathered.session_data,
         )
-
-    def _find_widest_reach(self, request: ContextBuildRequest) -> GatherOptions:
-        """Return gather options (limits of the sources) that suffice for every profile that may be selected.
-
-        The profile is selected only after the search.
-        """
-        frames = [get_frame(self.frames, request.frame)] if request.frame else self.frames.values()
-        names = [request.profile] if request.profile else sorted({frame.profile for frame in frames})
-        profiles = [get_profile(self.profiles, name) for name in names]
-        delegates = {n for p in profiles if p.by_frame for n in (*p.by_frame.values(), p.otherwise)}
-        considered = (*profiles, *(self.profiles[name] for name in delegates))
-        return merge_gather_options(request.overrides.override_reach(p.reach) for p in considered)
 
     def _create_plan(
         self, request: ContextBuildRequest, frame_choice: FrameChoice, now: datetime, gathered: GatheredSources
