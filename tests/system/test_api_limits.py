@@ -64,7 +64,7 @@ MISREAD = [
     ("memories", b'{"content": tea}', "application/json", "The body is not JSON: Expecting value at character 12."),
     ("memories", b'{"content": "x"}', "application/x-www-form-urlencoded", "The content type is not JSON."),
     ("memories", b"", "application/json", "The body is missing."),
-    ("memories", b'{"contents": "x"}', "application/json", "body.content: Field required."),
+    ("memories", b'{"contents": "x"}', "application/json", "body.contents: There is no such field."),
     (
         "memories/6bb11f6d-79cc-43b1-8dab-f0bba3475a2f/retract",
         b'{"because": "x"}',
