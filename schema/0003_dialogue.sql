@@ -536,15 +536,17 @@ create table dialogue.fact_watermarks (
 call runtime.isolate('dialogue.fact_watermarks');
 grant select, insert, update (last_position) on dialogue.fact_watermarks to newton_app;
 
--- The last message of each session that was considered for an episode, whether or not it became part of one.
+-- The last message of each session that was considered for an episode, whether or not it became part of one, and the
+-- last one that facts were extracted from; -1 before the first message.
 create table dialogue.episode_watermarks (
     agent_id uuid not null,
     session_id uuid not null,
-    last_position integer not null check (last_position >= 0),
+    last_position integer not null default -1 check (last_position >= -1),
+    parsed_position integer not null default -1 check (parsed_position >= -1),
     primary key (agent_id, session_id),
     foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id)
 );
 
 call runtime.isolate('dialogue.episode_watermarks');
-grant select, insert, update (last_position) on dialogue.episode_watermarks to newton_app;
+grant select, insert, update (last_position, parsed_position) on dialogue.episode_watermarks to newton_app;
 

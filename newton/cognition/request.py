@@ -129,12 +129,14 @@ class SentMessages:
     has_events: bool = False
 
     def contains(self, found: RetrievedMemory) -> bool:
-        if (position := found.position) is None:
+        """Return True if a memory is one of the messages, or a fact that one of them states."""
+        is_stated = found.stated_position is not None
+        thread_id = found.stated_thread_id if is_stated else found.thread_id
+        position = found.stated_position if is_stated else found.position
+        if position is None:
             return False
-        ranges = (
-            range(first, last + 1) for session, first, last in self.inherited_ranges if found.thread_id == session
-        )
-        is_in_session = found.thread_id == self.session_id or any(position in inherited for inherited in ranges)
+        ranges = (range(first, last + 1) for session, first, last in self.inherited_ranges if thread_id == session)
+        is_in_session = thread_id == self.session_id or any(position in inherited for inherited in ranges)
         return is_in_session and self.covers(position, position)
 
     def covers(self, first: int, last: int) -> bool:

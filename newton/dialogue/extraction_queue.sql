@@ -12,8 +12,12 @@ order by e.parsed_at nulls first, e.ended_at, e.memory_id
 limit $3;
 
 -- name: list_messages(agent_id, session_id, first, last)
-select m.role, m.name, m.content, m.said_at, x.memory_id, x.trust, x.origin
+-- `is_parsed` marks messages whose statements were stored before the session was closed.
+select
+    m.role, m.name, m.content, m.said_at, x.memory_id, x.trust, x.origin,
+    m.position <= coalesce(w.parsed_position, -1) as is_parsed
 from dialogue.messages as m
+left join dialogue.episode_watermarks as w on w.agent_id = $1 and w.session_id = m.session_id
 left join memory.memories as x
     on x.agent_id = $1 and x.kind = 'exchange' and x.thread_id = m.session_id and x.position = m.position
 where m.agent_id = $1 and m.session_id = $2 and m.position between $3 and $4
@@ -24,18 +28,91 @@ order by m.position;
 select
     case when x.trust in ('operator', 'user') then 'user' else 'assistant' end as role,
     null::text as name, coalesce(x.full_text, x.summary) as content, x.occurred_at as said_at, x.memory_id, x.trust,
-    x.origin
+    x.origin, false as is_parsed
 from memory.memories as x
 where x.agent_id = $1 and x.memory_id = $2;
 
 -- name: mark_extracted(agent_id, memory_id, now)
-update heart.episodes
-set extracted_at = $3
-where agent_id = $1 and memory_id = $2 and extracted_at is null
-returning memory_id;
+-- The messages of the episode are not read again if the episode is forgotten.
+with marked as (
+    update heart.episodes
+    set extracted_at = $3
+    where agent_id = $1 and memory_id = $2 and extracted_at is null
+    returning memory_id, session_id, last_position
+),
+advanced as (
+    insert into dialogue.episode_watermarks (agent_id, session_id, parsed_position)
+    select $1, session_id, last_position
+    from marked
+    where session_id is not null
+    on conflict (agent_id, session_id) do update
+    set parsed_position = greatest(episode_watermarks.parsed_position, excluded.parsed_position)
+)
+select memory_id
+from marked;
 
 -- name: mark_parsed(agent_id, memory_id, now)
 update heart.episodes
 set parsed_at = $3
 where agent_id = $1 and memory_id = $2 and extracted_at is null and parsed_at is null
 returning memory_id;
+
+-- name: list_open_sessions(agent_id, recent, max_rows, max_messages)
+-- Sessions with messages that no facts were extracted from and that no episode includes: all sessions, or those of the
+-- `recent` latest memories. Sessions with an episode that waits for extraction are left out: it is read first.
+with candidates as (
+    select session_id
+    from dialogue.sessions
+    where agent_id = $1 and $2::integer is null
+    union
+    select thread_id
+    from (select kind, thread_id from memory.memories where agent_id = $1 order by memory_id desc limit $2) as latest
+    where kind = 'exchange' and $2::integer is not null
+)
+select
+    c.session_id, s.ref as session, coalesce(w.parsed_position, -1) as parsed_position, unread.first as first_position,
+    least(newest.position, unread.first + $4 - 1) as last_position
+from candidates as c
+join dialogue.sessions as s on s.agent_id = $1 and s.session_id = c.session_id
+left join dialogue.episode_watermarks as w on w.agent_id = $1 and w.session_id = c.session_id
+cross join lateral (
+    select position
+    from dialogue.messages
+    where agent_id = $1 and session_id = c.session_id
+    order by position desc
+    limit 1
+) as newest
+cross join lateral (
+    select 1 + greatest(w.parsed_position, max(last_position), -1) as first, bool_or(extracted_at is null) as has_unread_episode
+    from heart.episodes
+    where agent_id = $1 and session_id = c.session_id
+) as unread
+where newest.position >= unread.first and unread.has_unread_episode is not true
+order by c.session_id desc
+limit $3;
+
+-- name: advance_parsed_position(agent_id, session_id, former, position)
+-- Returns no row if another worker has read these messages meanwhile.
+insert into dialogue.episode_watermarks as w (agent_id, session_id, parsed_position)
+values ($1, $2, $4)
+on conflict (agent_id, session_id) do update
+set parsed_position = excluded.parsed_position
+where w.parsed_position = $3
+returning session_id;
+
+-- name: list_stated_facts(agent_id, message_ids, refs)
+-- The facts that these messages state, also those that were known before; originals in place of duplicates. The refs are
+-- the ids of the messages as texts, because a confirmation has the message in its ref.
+select coalesce(f.duplicate_of, f.memory_id) as memory_id
+from heart.facts as f
+where
+    f.agent_id = $1
+    and f.memory_id in (
+        select memory_id
+        from memory.sources
+        where agent_id = $1 and source_id = any($2::uuid[])
+        union
+        select memory_id
+        from memory.confirmations
+        where agent_id = $1 and ref like 'told:%' and split_part(ref, ':', 2) = any($3::text[])
+    );

@@ -310,8 +310,18 @@ select
         ) as last
         where s.agent_id = $1 and s.source_id = m.memory_id and last.event in ('superseded', 'expired', 'disproved')
     ) as is_outdated,
-    m.prefix_length, case when m.full_tokens is not null then m.full_text end as full_text, m.full_tokens
+    m.prefix_length, case when m.full_tokens is not null then m.full_text end as full_text, m.full_tokens,
+    stated.thread_id as stated_thread_id, stated.position as stated_position
 from memory.memories as m
+left join lateral (
+    -- of a fact with no other source
+    select min(x.thread_id::text)::uuid as thread_id, min(x.position) as position
+    from memory.sources as s
+    left join memory.memories as x
+        on x.agent_id = $1 and x.memory_id = s.source_id and x.kind = 'exchange'
+    where m.kind = 'fact' and s.agent_id = $1 and s.memory_id = m.memory_id
+    having count(*) = 1
+) as stated on true
 left join lateral (
     select
         reconfirmed_at, valid_to, attribute,

@@ -49,8 +49,9 @@ class RetrievedMemory(NamedTuple):
     The fields before `similarity` and after `relevance` are the columns of the query `get_memories`, in its order.
     Those after `relevance` are set only for facts, `is_outdated` only for messages. `renewed_at` is the time at which
     the fact was last stated again, `contradicted_ids` are facts that contradict it, and `is_outdated` means that
-    something that the message states has changed since. `prefix_length`, `full_text` and `full_tokens` are set for a
-    long text, and `window` is the part of it that answers best.
+    something that the message states has changed since. `stated_thread_id` and `stated_position` are set for a fact
+    that a single message states, and say which. `prefix_length`, `full_text` and `full_tokens` are set for a long text,
+    and `window` is the part of it that answers best.
 
     It is a tuple, because hundreds are created for each context and a dataclass takes ten times as long.
     """
@@ -87,6 +88,8 @@ class RetrievedMemory(NamedTuple):
     prefix_length: int = 0
     full_text: str | None = None
     full_tokens: int | None = None
+    stated_thread_id: UUID | None = None
+    stated_position: int | None = None
     window: "BestWindow | None" = None
 
     @property

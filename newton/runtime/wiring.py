@@ -147,13 +147,18 @@ class AgentServices(ScopeServices):
     async def process_written(self, origin: str) -> bool:
         """Embed and index new memories now, so that the next search finds them, if embeddings are computed locally.
 
-        Return False if something is left for the background job `embed`: all with a remote embedding model, or after an
-        error, and the passages of artifacts.
+        Then store the facts that the new messages state, so that other sessions find them. Return False if something is
+        left for the background job `embed`: all with a remote embedding model, or after an error, and the passages of
+        artifacts.
         """
-        if self.settings.embedding_provider != "local":
-            return False
+        maintenance = self.maintenance(origin)
         try:
-            drained = await self.maintenance(origin).process_pending()
+            if self.settings.embedding_provider != "local":
+                await maintenance.learn_statements(only_recent=True)
+                return False
+            drained = await maintenance.process_pending()
+            if await maintenance.learn_statements(only_recent=True):
+                drained = await maintenance.process_pending()
             is_complete = not (drained.failed or drained.stopped_by) and drained.embedded < BATCH_SIZE
             return is_complete and not await has_artifacts_to_embed(self.scope)
         except NewtonError:

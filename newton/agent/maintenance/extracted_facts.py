@@ -28,13 +28,18 @@ class ExtractionResult:
         return ExtractionResult(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(self)))
 
 
-async def store_facts(tx: Tx, facts: Sequence[NewFact], episode_id: UUID, *, ctx: LifecycleContext) -> int:
-    """Store facts as parts of an episode; return how many were not known before."""
+async def store_facts(tx: Tx, facts: Sequence[NewFact], episode_id: UUID | None, *, ctx: LifecycleContext) -> int:
+    """Store facts, as parts of an episode if there is one; return how many were not known before."""
     unique = list({fact.content_hash: fact for fact in facts}.values())
     statuses = await fact_store.add_facts(tx, unique, ctx=ctx)
-    fact_ids = [await fact_store.find_fact_id(tx, fact, agent_id=ctx.agent_id) for fact in unique]
-    await store.add_links(tx, "part_of", [(fact_id, episode_id) for fact_id in fact_ids], ctx=ctx)
+    if episode_id:
+        fact_ids = [await fact_store.find_fact_id(tx, fact, agent_id=ctx.agent_id) for fact in unique]
+        await link_to_episode(tx, fact_ids, episode_id, ctx=ctx)
     return statuses.count("new")
+
+
+async def link_to_episode(tx: Tx, fact_ids: Sequence[UUID], episode_id: UUID, *, ctx: LifecycleContext) -> None:
+    await store.add_links(tx, "part_of", [(fact_id, episode_id) for fact_id in fact_ids], ctx=ctx)
 
 
 def restates_request(content: str, requests: Sequence[str]) -> bool:

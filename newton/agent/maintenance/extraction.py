@@ -126,7 +126,7 @@ async def _store_facts(tx: Tx, conversation: EpisodeLines, output: ExtractionOut
 
     A fact that restates a line proposed for the identity is skipped, because a person decides on the proposal.
     """
-    requests = await identity_store.list_requested_lines(tx, conversation.memory_id, agent_id=ctx.agent_id)
+    requests = await identity_store.list_requested_lines(tx, conversation.covered, agent_id=ctx.agent_id)
     facts = [
         _to_fact_input(conversation, fact)
         for fact in output.facts

@@ -13,7 +13,7 @@ from newton.agent.llm.structured import StructuredLLM
 from newton.agent.maintenance.extracted_facts import ExtractionResult
 from newton.agent.maintenance.extraction import extract
 from newton.agent.maintenance.line_summaries import summarize_lines
-from newton.agent.maintenance.statement_extraction import extract_statements
+from newton.agent.maintenance.statement_extraction import extract_statements, learn_open_sessions
 from newton.agent.prompt_records import prompt_store
 from newton.agent.scope import AgentScope
 from newton.brain.hook_runner import NO_HOOKS, HookRunner
@@ -55,7 +55,10 @@ class RetentionReport(NamedTuple):
 
 
 class LearningReport(NamedTuple):
-    """The number of episodes created from idle sessions, and what was extracted from conversations."""
+    """The number of episodes created from idle sessions, and what was extracted from conversations.
+
+    The facts include those stated in sessions that go on, which are not counted as conversations.
+    """
 
     episodes: int
     extraction: ExtractionResult
@@ -194,12 +197,25 @@ class MaintenanceService:
     async def learn(self, limit: int = BATCH_SIZE) -> LearningReport:
         """Close idle sessions, and extract memories from up to `limit` unread conversations. Raises as `extract`.
 
-        The extracted facts are compared with the known ones at once, before a context shows them.
+        The statements of up to `limit` sessions that go on are stored too. The extracted facts are compared with the
+        known ones at once, before a context shows them.
         """
-        report = LearningReport(await self.close_idle_sessions(), await self.extract(limit))
-        if report.extraction.facts:
+        episodes, extraction = await self.close_idle_sessions(), await self.extract(limit)
+        extraction += ExtractionResult(facts=await self.learn_statements(limit))
+        if extraction.facts:
             await self.process_pending()
-        return report
+        return LearningReport(episodes, extraction)
+
+    async def learn_statements(self, limit: int = BATCH_SIZE, *, only_recent: bool = False) -> int:
+        """Store the facts that users state in up to `limit` sessions that go on; return how many were not known before.
+
+        With `only_recent`, only the sessions of the latest memories are read. With a model, nothing is stored: it reads
+        a conversation when its session is closed.
+        """
+        if self.llm is not None:
+            return 0
+        ctx, embedder = self.scope.write_context(), self.scope.embedder
+        return await learn_open_sessions(self.scope.db, ctx, limit=limit, embedder=embedder, only_recent=only_recent)
 
     async def learn_if_possible(self) -> None:
         """Extract memories from a few conversations, after an interactive command. A failure of the model is ignored.

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from newton.agent.maintenance.extracted_facts import ExtractionResult, restates_request, store_facts
+from newton.agent.maintenance.extracted_facts import ExtractionResult, link_to_episode, restates_request, store_facts
 from newton.db.pool import Database, Tx
 from newton.dialogue import extraction_queue as conversations
-from newton.dialogue.extraction_queue import EpisodeLines, EpisodeMessage
+from newton.dialogue.extraction_queue import EpisodeLines, EpisodeMessage, OpenLines
 from newton.errors import ProviderError
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.identity import identity_store
@@ -41,19 +41,49 @@ async def extract_statements(
     return result
 
 
+async def learn_open_sessions(
+    db: Database, ctx: LifecycleContext, *, limit: int, embedder: Embedder | None, only_recent: bool = False
+) -> int:
+    """Store the facts that users state in up to `limit` sessions that go on; return how many were not known before.
+
+    With `only_recent`, only sessions of the latest memories are read. Messages are read once. If the embedder fails,
+    nothing is stored, and the next call reads the same messages.
+    """
+    async with db.transaction(ctx.agent_id) as tx:
+        unread = await conversations.find_open(tx, agent_id=ctx.agent_id, limit=limit, only_recent=only_recent)
+    try:
+        vectors = await _embed_texts(embedder, [message for lines in unread for message in lines.messages])
+    except ProviderError:
+        return 0
+    count = 0
+    for lines in unread:
+        async with db.transaction(ctx.agent_id) as tx:
+            if await conversations.mark_open_read(tx, lines, ctx=ctx):
+                count += await _store_open_statements(tx, lines, vectors, ctx=ctx)
+    return count
+
+
 async def embed_statements(embedder: Embedder | None, conversation: EpisodeLines) -> dict[str, Vector] | None:
-    """Return the vectors of the statements of users in a conversation, by text.
+    """Return the vectors of the statements of users in a conversation, by text, without those stored before.
 
     Return None if the embedder is not the one for which the classifier was trained, or if it fails.
     """
-    if embedder is None or embedder.identity != load_model().vector_model:
-        return None
-    said = [message.content for message in conversation.messages if message.role == "user"]
-    texts = list(dict.fromkeys(text for content in said for text in list_texts(content)))
     try:
-        return dict(zip(texts, await embedder.embed(texts), strict=True)) if texts else {}
+        return await _embed_texts(embedder, [one for one in conversation.messages if not one.is_parsed])
     except ProviderError:
         return None
+
+
+async def _embed_texts(embedder: Embedder | None, messages: Sequence[EpisodeMessage]) -> dict[str, Vector] | None:
+    """Return the vectors of the statements of users in messages, by text, from one call.
+
+    Return None if the embedder is not the one for which the classifier was trained. Raises ProviderError.
+    """
+    if embedder is None or embedder.identity != load_model().vector_model:
+        return None
+    said = [message.content for message in messages if message.role == "user"]
+    texts = list(dict.fromkeys(text for content in said for text in list_texts(content)))
+    return dict(zip(texts, await embedder.embed(texts), strict=True)) if texts else {}
 
 
 async def store_statements(
@@ -62,13 +92,30 @@ async def store_statements(
     """Store the facts that users state in a conversation; return how many were not known before.
 
     `vectors` is the result of `embed_statements`. A fact gets the origin and trust tier of the message that states it.
+    Facts that were stored while the session went on are only linked to the episode, as a person may have retracted or
+    forgotten them since.
     """
-    requests = await identity_store.list_requested_lines(tx, conversation.memory_id, agent_id=ctx.agent_id)
+    requests = await identity_store.list_requested_lines(tx, conversation.covered, agent_id=ctx.agent_id)
+    parsed = [message for message in conversation.messages if message.is_parsed]
+    known = await conversations.list_stated_facts(tx, parsed, agent_id=ctx.agent_id)
+    await link_to_episode(tx, known, conversation.memory_id, ctx=ctx)
     count = 0
     for message in conversation.messages:
-        if facts := _select_facts(message, requests, vectors, source=conversation.source):
+        if not message.is_parsed and (facts := _select_facts(message, requests, vectors, source=conversation.source)):
             own_ctx = replace(ctx, trust=message.trust, origin=message.origin)
             count += await store_facts(tx, facts, conversation.memory_id, ctx=own_ctx)
+    return count
+
+
+async def _store_open_statements(
+    tx: Tx, lines: OpenLines, vectors: Mapping[str, Vector] | None, *, ctx: LifecycleContext
+) -> int:
+    requests = await identity_store.list_requested_lines(tx, lines.covered, agent_id=ctx.agent_id)
+    count = 0
+    for message in lines.messages:
+        if facts := _select_facts(message, requests, vectors, source=lines.source):
+            own_ctx = replace(ctx, trust=message.trust, origin=message.origin)
+            count += await store_facts(tx, facts, None, ctx=own_ctx)
     return count
 
 

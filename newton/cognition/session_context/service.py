@@ -136,7 +136,7 @@ class SessionContextService:
         async with task_group() as tasks:
             embedding = tasks.create_task(self._embed_input(request))
             reading = tasks.create_task(builder.create_sources().read_session_data(request, now=moment))
-            comparing = tasks.create_task(self._read_changes(cached))
+            comparing = tasks.create_task(self._read_changes(cached, request.sent_messages))
         (cue, core), session_data, changes = embedding.result(), reading.result(), comparing.result()
         if changes is None:
             return None
@@ -144,7 +144,9 @@ class SessionContextService:
         async with task_group() as tasks:
             reading_observations = tasks.create_task(self._read_observations(request, cue, now=moment))
             async with builder.db.transaction(request.agent_id) as tx:
-                new_matches = await staleness.find_new_matches(tx, cached, cue, changes, min_cosine=min_cosine)
+                new_matches = await staleness.find_new_matches(
+                    tx, cached, cue, changes, min_cosine=min_cosine, sent=request.sent_messages
+                )
         observed = reading_observations.result()
         verdicts = choose_observations(observed, request.input, sent=request.sent_messages)
         new_ids = {memory_id for memory_id, verdict in verdicts.items() if verdict.is_chosen} - _list_tried(cached)
@@ -197,9 +199,9 @@ class SessionContextService:
         cue = RecallQuery(text=text, vector=vector, model_id=derive_model_id(builder.embedder.identity))
         return cue, vector if core is None else core
 
-    async def _read_changes(self, cached: CachedContext) -> ContextChanges | None:
+    async def _read_changes(self, cached: CachedContext, sent: SentMessages | None) -> ContextChanges | None:
         async with self.builder.db.transaction(cached.bundle.agent_id) as tx:
-            return await staleness.read_changes(tx, cached) if await staleness.is_latest(tx, cached) else None
+            return await staleness.read_changes(tx, cached, sent) if await staleness.is_latest(tx, cached) else None
 
     def _is_choice_input(self, text: str) -> bool:
         """Return True when the input matches a pattern of the decision frame."""

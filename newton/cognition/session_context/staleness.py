@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from newton.cognition.bundles.cache import CachedContext
+from newton.cognition.request import SentMessages
 from newton.cognition.session_context.incremental_update import NEW_MEMORY_SCORE
 from newton.cognition.sources.gathered_data import SessionContextData
 from newton.db.pool import Tx
@@ -69,7 +70,8 @@ async def is_latest(tx: Tx, cached: CachedContext) -> bool:
     return row is not None and row["bundle_id"] == bundle.bundle_id
 
 
-async def read_changes(tx: Tx, cached: CachedContext) -> ContextChanges:
+async def read_changes(tx: Tx, cached: CachedContext, sent: SentMessages | None) -> ContextChanges:
+    """Return the changes in memory since the context was built. `sent` are the messages that the model is sent now."""
     bundle, shown = cached.bundle, cached.shown_memories
     changed = await SQL["find_changed"].fetch_all(
         tx,
@@ -85,6 +87,7 @@ async def read_changes(tx: Tx, cached: CachedContext) -> ContextChanges:
         after=_subtract_clock_slack(cached.built_bundle_id),
         known=[memory.memory_id for memory in (*bundle.candidates, *bundle.focus)],
         session_id=bundle.session_id,
+        **_describe_sent(sent),
         max_rows=MAX_NEW_MEMORIES,
     )
     return ContextChanges(
@@ -93,6 +96,11 @@ async def read_changes(tx: Tx, cached: CachedContext) -> ContextChanges:
         session_event_ids={row["memory_id"] for row in new if row["happened"]},
         procedure_triggers=await procedures.list_triggers(tx, agent_id=bundle.agent_id),
     )
+
+
+def _describe_sent(sent: SentMessages | None) -> Mapping[str, Any]:
+    """Return the position of the first message sent, and those after it that are not; all are without `sent`."""
+    return {"first_sent": sent.first_position if sent else 0, "unsent": list(sent.unsent_positions) if sent else []}
 
 
 def _subtract_clock_slack(bundle_id: UUID) -> UUID:
@@ -112,7 +120,13 @@ def _describe_change(kind: Kind, state: str | None, *, quarantined: bool) -> str
 
 
 async def find_new_matches(
-    tx: Tx, cached: CachedContext, cue: RecallQuery, changes: ContextChanges, *, min_cosine: float
+    tx: Tx,
+    cached: CachedContext,
+    cue: RecallQuery,
+    changes: ContextChanges,
+    *,
+    min_cosine: float,
+    sent: SentMessages | None,
 ) -> NewMatches:
     """Compare the input with the context, and find new memories that match.
 
@@ -135,14 +149,16 @@ async def find_new_matches(
     )
     closest = next((row["cosine"] for row in rows if row["memory_id"] is None), None) or 0.0
     close = {row["memory_id"]: row["cosine"] for row in rows if row["memory_id"] and row["cosine"] >= min_cosine}
-    new, nearest = events | close, await _find_nearest(tx, cached, vectors)
+    new, nearest = events | close, await _find_nearest(tx, cached, vectors, sent)
     found = {one.memory_id: one for one in await _load_memories(tx, cached, {**nearest, **new})}
     memories = [_add_similarity(found[one], cosine) for one, cosine in new.items() if one in found]
     missing = [_add_similarity(found[one], cosine) for one, cosine in nearest.items() if one in found]
     return NewMatches(closest, memories, 0, topic, _drop_left_out(cached, missing))
 
 
-async def _find_nearest(tx: Tx, cached: CachedContext, vectors: Mapping[str, Any]) -> Mapping[UUID, float]:
+async def _find_nearest(
+    tx: Tx, cached: CachedContext, vectors: Mapping[str, Any], sent: SentMessages | None
+) -> Mapping[UUID, float]:
     """Return the cosine similarities of the memories nearest to the input that are not in the context, nearest first.
 
     Memories that were added before, and then evicted or rejected as duplicates, are not returned again.
@@ -152,6 +168,7 @@ async def _find_nearest(tx: Tx, cached: CachedContext, vectors: Mapping[str, Any
         tx,
         **vectors,
         session_id=cached.bundle.session_id,
+        **_describe_sent(sent),
         known=[*cached.shown_memories, *added],
         min_cosine=MIN_MISSING_COSINE,
         max_rows=MAX_MISSING,

@@ -31,9 +31,9 @@ where
     )
     or (m.kind = 'relation' and not heart.is_relation_current($1, m.memory_id, 'infinity'));
 
--- name: list_new_memories(agent_id, after, known, session_id, max_rows)
+-- name: list_new_memories(agent_id, after, known, session_id, first_sent, unsent, max_rows)
 -- Memories written after an id, latest first, with a flag for events of this session. Messages of the session are
--- excluded, because the model sees them anyway.
+-- excluded, and facts that only a message sent with the prompt states, because the model sees them anyway.
 select m.memory_id, m.kind, e.memory_id is not null as happened
 from memory.memories as m
 left join heart.events as e on e.agent_id = $1 and e.memory_id = m.memory_id and e.session_id = $4
@@ -45,8 +45,20 @@ where
     and m.thread_id is distinct from $4
     and not memory.is_obsolete(m.kind, m.state)
     and not m.quarantined
+    and not (
+        m.kind = 'fact'
+        and exists (
+            select
+            from memory.sources as s
+            join memory.memories as x on x.agent_id = $1 and x.memory_id = s.source_id
+            where s.agent_id = $1 and s.memory_id = m.memory_id
+            having
+                count(*) = 1
+                and bool_and(x.kind = 'exchange' and x.thread_id = $4 and x.position >= $5 and x.position <> all($6::integer[]))
+        )
+    )
 order by m.memory_id desc
-limit $5;
+limit $7;
 
 -- name: list_cosines(agent_id, model_id, embedding, topic, memory_ids, kinds, shown_ids)
 -- The cosine similarity of each memory to the nearer of two vectors. Memories without a vector are missing. In a row
@@ -61,9 +73,9 @@ from unnest($5::uuid[], $6::text[]) as wanted (memory_id, kind)
 join memory.embeddings as e
     on e.agent_id = $1 and e.model_id = $2 and e.kind = wanted.kind and e.memory_id = wanted.memory_id;
 
--- name: find_nearest(agent_id, model_id, embedding, session_id, known, min_cosine, max_rows)
--- The memories nearest to a vector that are not known. Messages of the session are excluded, because the model sees
--- them anyway. One index lookup for each of the few nearest.
+-- name: find_nearest(agent_id, model_id, embedding, session_id, known, min_cosine, max_rows, first_sent, unsent)
+-- The memories nearest to a vector that are not known. Messages of the session are excluded, and facts that only a message
+-- sent with the prompt states, because the model sees them anyway. One index lookup for each of the few nearest.
 select near.memory_id, near.cosine
 from (
     select e.memory_id, -(e.embedding <#> $3) as cosine
@@ -78,6 +90,21 @@ from (
     limit 8 * $7
 ) as near
 join memory.memories as m on m.agent_id = $1 and m.memory_id = near.memory_id
-where m.thread_id is distinct from $4 and not m.quarantined and not memory.is_obsolete(m.kind, m.state)
+where
+    m.thread_id is distinct from $4
+    and not m.quarantined
+    and not memory.is_obsolete(m.kind, m.state)
+    and not (
+        m.kind = 'fact'
+        and exists (
+            select
+            from memory.sources as s
+            join memory.memories as x on x.agent_id = $1 and x.memory_id = s.source_id
+            where s.agent_id = $1 and s.memory_id = m.memory_id
+            having
+                count(*) = 1
+                and bool_and(x.kind = 'exchange' and x.thread_id = $4 and x.position >= $8 and x.position <> all($9::integer[]))
+        )
+    )
 order by near.cosine desc, near.memory_id
 limit $7;

@@ -119,9 +119,12 @@ async def list_tenets(tx: Tx, *, agent_id: UUID) -> list[TenetRecord]:
     return [TenetRecord(**row) for row in await SQL["list_tenets"].fetch_all(tx, agent_id=agent_id)]
 
 
-async def list_requested_lines(tx: Tx, episode_id: UUID, *, agent_id: UUID) -> list[str]:
-    """Return the texts of the active tenets, and of those requested in the messages that an episode covers."""
-    rows = await SQL["list_requested_lines"].fetch_all(tx, agent_id=agent_id, memory_id=episode_id)
+async def list_requested_lines(tx: Tx, session_range: tuple[UUID, int, int] | None, *, agent_id: UUID) -> list[str]:
+    """Return the texts of the active tenets, and of those requested in a range (session, first, last) of messages."""
+    session_id, first, last = session_range or (None, None, None)
+    rows = await SQL["list_requested_lines"].fetch_all(
+        tx, agent_id=agent_id, session_id=session_id, first=first, last=last
+    )
     return [row["words"] for row in rows]
 
 

@@ -50,16 +50,15 @@ left join heart.proposals as p on p.agent_id = $1 and p.tenet_id = t.tenet_id
 where t.agent_id = $1
 order by t.tenet_id;
 
--- name: list_requested_lines(agent_id, memory_id)
--- Tenets requested in the messages of an episode, and active tenets.
+-- name: list_requested_lines(agent_id, session_id, first, last)
+-- Tenets requested in a range of messages of a session, and active tenets.
 select t.text as words
 from heart.tenets as t
-join heart.episodes as e on e.agent_id = $1 and e.memory_id = $2
 where
     t.agent_id = $1
     and t.text is not null
     and (
-        (t.session_id = e.session_id and t.position between e.first_position and e.last_position)
+        (t.session_id = $2::uuid and t.position between $3::integer and $4::integer)
         or t.tenet_id = any(
             coalesce((select active_tenets from heart.identity_versions where agent_id = $1 order by version desc limit 1), '{}')
         )

@@ -88,7 +88,11 @@ _FILLERS = (
     r"|full disclosure"
     r"|minor detail|important|note|reminder|context|background|info|psa"
 )
-_PAUSED = r"yes|no|great|good|right|wait|nice|perfect|true|exactly|cool|fine|done|got it|never mind|nevermind|hang on"
+_PAUSED = (
+    r"yes|no|great|good|right|wait|nice|perfect|true|exactly|cool|fine|done|got it|never mind|nevermind|hang on|hold on"
+    r"|oh (?:no|wait)|no,? (?:wait|sorry|actually)|wait,? (?:no|actually)|scratch that|my (?:mistake|bad)"
+)
+_ONLY_PAUSED = re.compile(_PAUSED, re.IGNORECASE)
 _OPENING = re.compile(
     rf"(?:(?:(?:{_FILLERS})\b(?!['’])[\s,:;!.–—-]*(?=\s|[,:;–—-])[\s,:;!.–—-]*)"
     rf"|(?:(?:{_PAUSED})\b\s*[,:;!.–—-]+\s*)|[\s,:;!.–—(-]+)*",
@@ -264,7 +268,7 @@ def _to_candidate(plain: str, masked: str, span: tuple[int, int], *, is_asked: b
     body = masked[start : span[1]].rstrip()
     body = body[: -1 if body.endswith(")") and "(" not in body else None]
     body = _ENDING.sub("", body)
-    if len(body.split()) < MIN_WORDS:
+    if len(body.split()) < MIN_WORDS or _ONLY_PAUSED.fullmatch(body):
         return None
     end = start + len(body)
     text = plain[start:end]

@@ -99,6 +99,8 @@ class LocalAgent:
     async def process_pending(self, limit: int | None = BATCH_SIZE) -> None:
         maintenance = self.newton.maintenance(self.origin)
         await maintenance.process_pending(limit)
+        if await maintenance.learn_statements(only_recent=True):
+            await maintenance.process_pending(limit)
         if limit is None:
             await maintenance.judge_conflicts()
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from newton.agent.maintenance.artifact_vectors import embed_artifacts
+from newton.agent.maintenance.extracted_facts import ExtractionResult
 from newton.agent.maintenance.service import LearningReport
 from newton.db.pool import Tx
 from newton.dialogue import long_messages
@@ -121,10 +122,12 @@ async def learn_from_sessions(newton: AgentServices) -> JobOutcome:
 def to_learning_outcome(report: LearningReport) -> JobOutcome:
     """Return the job outcome with the counts of episodes, conversations and extracted memories."""
     extracted = report.extraction
-    if not report.episodes and not extracted.conversations:
+    if not report.episodes and extracted == ExtractionResult():
         return JobOutcome(reason="no session is idle, and every conversation is processed")
     counts = {name: getattr(extracted, name) for name in ("conversations", "facts", "procedures", "censors")}
     reason = f"{format_count(extracted.conversations, 'conversation')} to process"
+    if not report.episodes and not extracted.conversations:
+        reason = f"{format_count(extracted.facts, 'fact')} stated in sessions that go on"
     return JobOutcome(reason=reason, result={"episodes": report.episodes, **counts})
 
 
