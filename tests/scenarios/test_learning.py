@@ -18,7 +18,8 @@ from newton.dialogue.session_close import find_idle_sessions
 from newton.errors import InputError
 from newton.heart.episodes import EpisodeSummary, set_summary
 from newton.heart.lifecycle.procedures import INEFFECTIVE_MARK
-from newton.providers.fakes import ScriptedChat
+from newton.providers.fakes import BrokenEmbedder, ScriptedChat
+from newton.providers.minilm import MiniLM
 from tests.scenarios.conftest import Mind, newton
 from tests.support import teller
 
@@ -55,6 +56,48 @@ async def test_an_idle_session_is_learnt_and_its_later_part_at_the_next_idle_tim
         rows = await tx.fetch("select first_position, last_position from heart.episodes order by first_position")
         assert [tuple(row) for row in rows] == [(0, 0), (1, 2)]
         assert await tx.fetchval("select count(*) from heart.facts") == 2, "what is said again confirms"
+
+
+async def test_what_a_person_removed_does_not_come_back_when_the_session_is_closed(mind: Mind) -> None:
+    # S002-17, S002-16
+    texts = ["I work as a nurse.", "My car is a green Skoda.", "I live in Oslo.", "My sister is called Ana."]
+    await mind.hear(*texts, session="s")
+    assert await learns(mind) == (0, 4)
+    ids = {row["full_text"]: str(row["memory_id"]) for row in await stored(mind, "fact")}
+    curation = CurationService(scope=mind.scope)
+    await curation.retract(ids[texts[0]])
+    await curation.forget([ids[texts[1]]], include_derived=False, reason="a test")
+    await curation.supersede(ids[texts[2]], "I live in Bergen.")
+    before = {row["full_text"]: row["state"] for row in await stored(mind, "fact")}
+    assert [before.get(text) for text in texts] == ["INACTIVE", None, "SUPERSEDED", "NEW"]
+    await mind.hear("Carla lives in Turin.", session="s")
+    mind.clock.advance(IDLE)
+    assert await learns(mind) == (1, 1), "what was said last is new"
+    after = {row["full_text"]: row["state"] for row in await stored(mind, "fact")}
+    assert after == {**before, "Carla lives in Turin.": "NEW"}
+    async with mind.db.transaction(mind.agent_id) as tx:
+        linked = "select m.full_text from memory.links as l join memory.memories as m using (memory_id)"
+        rows = await tx.fetch(f"{linked} where l.link = 'part_of'")
+        assert sorted(row[0] for row in rows) == sorted([texts[0], *texts[2:], "Carla lives in Turin."])
+        episode = await tx.fetchval("select memory_id from heart.episodes")
+    await curation.forget([str(episode)], include_derived=False, reason="a test")
+    assert await learns(mind) == (0, 0), "its messages are not read again"
+
+
+async def test_an_embedder_that_fails_leaves_the_statements_for_the_next_run(mind: Mind) -> None:
+    await mind.hear("I moved to Bergen in May.", session="s")
+    broken = newton(mind, BrokenEmbedder(MiniLM.identity, MiniLM.dimensions)).maintenance("job extract")
+    assert await broken.learn_statements() == 0
+    assert await maintenance(mind).learn_statements(only_recent=True) == 1
+    assert await maintenance(mind).learn_statements() == 0
+
+
+async def test_with_a_model_nothing_is_learnt_before_the_session_is_closed(mind: Mind) -> None:
+    assert mind.embedder
+    await mind.hear("I moved to Bergen in May.", session="s")
+    modelled = newton(mind, mind.embedder, ScriptedChat("{}")).maintenance("job extract")
+    assert await modelled.learn_statements() == 0
+    assert await stored(mind, "fact") == []
 
 
 async def test_questions_alone_become_no_episode_and_are_looked_at_once(mind: Mind) -> None:

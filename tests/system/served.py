@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from newton.clock import SystemClock
 from newton.db.pool import Database
 from newton.ids import derive_agent_id, new_id
 from newton.memory import agents
+from newton.providers.embedding import Embedder
 from newton.providers.fakes import HashEmbedder
 from newton.runtime import daemon
 from newton.runtime.access import tokens
@@ -87,11 +88,13 @@ class Api:
 
 
 @asynccontextmanager
-async def served(db: Database, home: Path, **settings: object) -> AsyncGenerator[Api]:
+async def served(
+    db: Database, home: Path, *, embedder: Embedder | None = None, **settings: object
+) -> AsyncGenerator[Api]:
     """Such an API with MCP beside it, ended as the daemon ends it."""
-    made = contexts(db)
+    embedder = embedder or HashEmbedder()
+    made = replace(contexts(db), embedder=embedder)
     owner = await agents.get_or_create_agent(db, "default", now=SystemClock().now())
-    embedder = HashEmbedder()
     chosen = load({"data_dir": home, **settings})
     newton = AgentServices(
         settings=chosen,

@@ -48,7 +48,7 @@ async def open_registry(
     classifier = await load_or_train(made.frames, embedder, cache=home)
     made = replace(made, classifier=classifier)
     scope = agent_scope(agent_id=owner, db=db, clock=clock, count_tokens=token_counter.count, embedder=embedder)
-    chosen = load({"data_dir": home, "bundle_retention_days": 0, **settings})
+    chosen = load({"data_dir": home, "bundle_retention_days": 0, "quote_without_model": True, **settings})
     newton = AgentServices(
         settings=chosen,
         models=ModelDirectory(chosen),
