@@ -75,10 +75,11 @@ async def lived(client: Client) -> None:
     assert (tiny["text"], tiny["nothing_relevant"], tiny["truncated"]) == ("", True, True)
     found = await told(client, "recall", query="What is painted red?")
     assert kept["memory_id"] in [one["memory_id"] for one in found["items"]]
-    assert (
-        "lighthouse"
-        in (await told(client, "context", input="Which colour has the lighthouse?", max_tokens=500))["text"]
-    )
+    overrides = {"weights": {"recency": 0.4}}
+    asked = {"input": "Which colour has the lighthouse?", "max_tokens": 500, "overrides": overrides}
+    given = await told(client, "context", **asked)
+    assert "lighthouse" in given["text"]
+    assert (given["overrides"], given["truncated"]) == (overrides, False)  # S001-4, S001-6
     whole = await told(client, "expand", memory_id=kept["memory_id"])
     assert (whole["kind"], whole["trust"]) == ("fact", "agent")  # a model told it
     choice: Any = {"description": "Paint it white.", "confidence": 0.8, "category": "paint"}
