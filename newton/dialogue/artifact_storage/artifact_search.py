@@ -75,7 +75,7 @@ def _adjoin(one: LineSpan, other: LineSpan) -> bool:
 
 
 def _merge(one: LineSpan, other: LineSpan) -> LineSpan | None:
-    """Return the union of two adjoining ranges; only the first one if the found line is in it, None if it is too long."""
+    """Return the union of two adjoining ranges, or None if it is too long and the first lacks the found line."""
     found = tuple(sorted({*one.found, *other.found}))
     first, last = min(one.first, other.first), max(one.last, other.last)
     if last - first < MAX_SPAN_LINES:
