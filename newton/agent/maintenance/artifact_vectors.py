@@ -41,6 +41,18 @@ async def embed_artifacts(scope: AgentScope, *, limit: int | None = None) -> int
     return len(done)
 
 
+async def has_artifacts_to_embed(scope: AgentScope) -> bool:
+    """Return whether an artifact has no vectors of the configured model."""
+    if scope.embedder is None:
+        return False
+    model_id = derive_model_id(scope.embedder.identity)
+    async with scope.transaction() as tx:
+        waiting = await artifact_store.list_without_vectors(
+            tx, agent_id=scope.agent_id, model_id=model_id, skipped=(), limit=1
+        )
+    return bool(waiting)
+
+
 async def _embed_artifact(
     scope: AgentScope, embedder: "Embedder", artifact_id: UUID, media_type: str, *, model_id: UUID
 ) -> bool:
