@@ -62,9 +62,10 @@ def group_lines(ranked: Iterable[LineKey], line_counts: Mapping[UUID, int]) -> l
         around = CONTEXT_LINES if rank < LINES_WITH_CONTEXT else 0
         own = LineSpan(artifact_id, max(line - around, 1), min(line + around, line_counts[artifact_id]), (line,))
         near = [n for n, one in enumerate(ranges) if _adjoin(one, own)]
-        merged = next(((n, _merge(ranges[n], own)) for n in near if _merge(ranges[n], own)), None)
-        if merged:
-            ranges[merged[0]] = merged[1]
+        for number in near:
+            if merged := _merge(ranges[number], own):
+                ranges[number] = merged
+                break
         else:
             ranges.append(own._replace(first=line, last=line) if near else own)
     return ranges
