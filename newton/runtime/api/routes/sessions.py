@@ -203,7 +203,11 @@ async def get_session_view(
     max_tokens: Annotated[ViewTokens, Query()] = None,
     strategy: Annotated[RequestStrategy, Query()] = None,
 ) -> SessionViewResponse:
-    """Return the messages that a model would be sent now, with summaries in place of older ones. Changes nothing."""
+    """Return the messages that a model would be sent now, with summaries in place of older ones. Changes nothing.
+
+    Tool calls and their results go only to a client of the OpenAI protocol; a turn of this API has the results that
+    matter in its context.
+    """
     view = await caller.newton.sessions(ORIGIN).preview(session, max_tokens=max_tokens, strategy=strategy)
     messages = [to_openai_message(one) for one in to_chat_messages(view.view)]
     return SessionViewResponse(tokens=view.tokens, log_tokens=view.logged, messages=messages)

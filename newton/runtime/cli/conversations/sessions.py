@@ -61,8 +61,9 @@ async def show_view(
 ) -> None:
     """Show what a model would now receive of a session: recent messages, and summaries of older ones.
 
-    Nothing is stored. Notices that Newton wrote itself are left out. With --json, the messages have the format of the
-    OpenAI chat API and are followed by their token counts.
+    Nothing is stored. Notices that Newton wrote itself are left out. Tool calls and their results go only to a client
+    of the OpenAI protocol; in `chat` and `ask` the context has the results that matter. With --json, the messages have
+    the format of the OpenAI chat API and are followed by their token counts.
 
     Example: newton sessions view planning --max-tokens 8000
     """
