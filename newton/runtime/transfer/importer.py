@@ -17,7 +17,7 @@ from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
 from newton.errors import ConflictError, InputError, NewtonError
 from newton.heart import censors
 from newton.heart.censors import CensorRule
-from newton.memory.hygiene import count_redactions
+from newton.memory.redaction.redactor import count_redactions
 from newton.memory.outbox import DrainControl, EmbeddingOutbox
 from newton.runtime.transfer.import_lines import ImportItem, MessageItem
 from newton.runtime.transfer.ndjson import read_lines

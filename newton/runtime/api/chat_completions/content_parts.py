@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from newton.memory.hygiene import redact_secrets
+from newton.memory.redaction.redactor import redact_secrets
 from newton.memory.memory import digest
 
 TEXT_TYPES = frozenset({"text", "input_text", "output_text", "refusal"})
