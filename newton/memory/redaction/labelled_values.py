@@ -19,8 +19,8 @@ _MIN_QUOTED_CHARS = 6
 _MIN_DIGITS = 6  # of a password without letters
 
 _PLACEHOLDER = re.compile(
-    r"[\[<{$%*•.]|change.?me|your[ _-]|example|redacted|placeholder|x{3,}|self\.|this\.|os\.|process\.|env\b|settings\.|config\."
-    r"|args\.|(?:hidden|secret|password|passwd|dummy|none|null|nil|true|false|empty|undefined|required|optional|string|bool|int"
+    r"[\[<{$%*•.]|change.?me|your[ _-]|example|redacted|placeholder|x{3,}|self\.|this\.|os\.|process\.|env\b|settings\."
+    r"|config\.|args\.|(?:hidden|secret|password|passwd|dummy|none|null|nil|true|false|empty|undefined|required|optional|string|bool|int"
     r"|str|input)$|get[_A-Z(]",
     re.IGNORECASE,
 )

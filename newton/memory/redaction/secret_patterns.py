@@ -77,18 +77,18 @@ SECRET_PATTERNS: tuple[SecretPattern, ...] = (
     _secret("supabase-token", "sbp_", r"\bsbp_[0-9a-f]{40}\b"),
     _secret("terraform-token", ".atlasv1.", r"\b[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{60,}+"),
     _secret("planetscale-token", "pscale_", r"\bpscale_(?:tkn|pw|oauth)_[A-Za-z0-9_.-]{32,}+"),
-    _secret("password-hash", "$", r"\$(?:2[abxy]?|apr1|[156y]|7|argon2(?:id|i|d)|scrypt)\$[A-Za-z0-9./$=,+-]{20,}+"),
+    _secret("password-hash", "$", r"\$(?:2[abxy]?|apr1|[156y]|7|argon2(?:id|i|d)|scrypt)\$(?:[\w./$=+-]|,(?=[a-z]=)){20,}"),
     _secret(
-        "password-hash", "pbkdf2_ bcrypt_ argon2$", r"\b(?:pbkdf2_sha\d+|bcrypt_sha256|argon2)\$[\w.$=,+/-]{30,}+={0,2}"
+        "password-hash", "pbkdf2_ bcrypt_ argon2$", r"\b(?:pbkdf2_sha\d+|bcrypt_sha256|argon2)\$(?:[\w.$=+/-]|,(?=[a-z]=)){30,}"
     ),
     _secret("discord-token", ".", r"[MNO](?<![\w.-][MNO])[A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}+"),
     # host:port:database:user:password, a line of .pgpass
     _secret(
         "database-password",
         ":5432: :5433: :6432: :*:",
-        r"(?m:^)[\w.*-]{1,100}:(?:\d{2,5}|\*):[\w*-]{1,60}:[\w*.-]{1,60}:[^\s:]{4,100}+(?m:$)",
+        r"(?<![\w.*:-])[\w.*-]{1,100}:(?:\d{2,5}|\*):[\w*-]{1,60}:[\w*.-]{1,60}:[^\s:\"'(),;]{4,100}+",
     ),
-    _secret("one-time-code", " your", r"\b\d{4,8}(?= is your (?:[\w-]+ ){0,3}(?:code|otp)\b)"),
+    _secret("one-time-code", " your", r"\b\d{4,8} is your (?:[\w-]{1,20} ){0,3}(?:code|otp)\b"),
     _secret("notion-token", "ntn_ secret_", r"\b(?:ntn_[A-Za-z0-9]{40,}+|secret_[A-Za-z0-9]{43}\b)"),
     _secret("atlassian-token", "atatt3", r"\bATATT3[A-Za-z0-9_=-]{100,}+"),
     _secret("jwt", "eyj", r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,}+\.eyJ[A-Za-z0-9_-]{10,}+\.[A-Za-z0-9_-]{10,}+"),
