@@ -39,10 +39,9 @@ def writes(text: str) -> dict[str, tuple[str, Any]]:
     }
 
 
-OTHER_WRITES = {
+OTHER_WRITES: dict[str, dict[str, Any]] = {
     "/v1/censors": {"trigger": "TEXT", "reason": "because"},
-    "/v1/decisions": {"description": "TEXT", "confidence": 0.8, "category": "storage", "reasons": []},
-    "/v1/sessions/s/tasks": {"goal": "TEXT"},
+    "/v1/decisions": {"description": "TEXT", "confidence": 0.8, "category": "storage", "reasons": [{"kind": "analysis", "text": "it is"}]},
 }
 
 
