@@ -41,7 +41,12 @@ def writes(text: str) -> dict[str, tuple[str, Any]]:
 
 OTHER_WRITES: dict[str, dict[str, Any]] = {
     "/v1/censors": {"trigger": "TEXT", "reason": "because"},
-    "/v1/decisions": {"description": "TEXT", "confidence": 0.8, "category": "storage", "reasons": [{"kind": "analysis", "text": "it is"}]},
+    "/v1/decisions": {
+        "description": "TEXT",
+        "confidence": 0.8,
+        "category": "storage",
+        "reasons": [{"kind": "analysis", "text": "it is"}],
+    },
 }
 
 

@@ -17,7 +17,6 @@ from newton.memory.hygiene import (
     clean_text,
     validate_time,
 )
-from newton.memory.redaction.labelled_values import LABELLED_VALUES
 from newton.memory.redaction.redactor import redact_secrets
 from newton.memory.redaction.secret_patterns import SECRET_PATTERNS
 from tests.support import NOON

@@ -77,9 +77,13 @@ SECRET_PATTERNS: tuple[SecretPattern, ...] = (
     _secret("supabase-token", "sbp_", r"\bsbp_[0-9a-f]{40}\b"),
     _secret("terraform-token", ".atlasv1.", r"\b[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{60,}+"),
     _secret("planetscale-token", "pscale_", r"\bpscale_(?:tkn|pw|oauth)_[A-Za-z0-9_.-]{32,}+"),
-    _secret("password-hash", "$", r"\$(?:2[abxy]?|apr1|[156y]|7|argon2(?:id|i|d)|scrypt)\$(?:[\w./$=+-]|,(?=[a-z]=)){20,}"),
     _secret(
-        "password-hash", "pbkdf2_ bcrypt_ argon2$", r"\b(?:pbkdf2_sha\d+|bcrypt_sha256|argon2)\$(?:[\w.$=+/-]|,(?=[a-z]=)){30,}"
+        "password-hash", "$", r"\$(?:2[abxy]?|apr1|[156y]|7|argon2(?:id|i|d)|scrypt)\$(?:[\w./$=+-]|,(?=[a-z]=)){20,}"
+    ),
+    _secret(
+        "password-hash",
+        "pbkdf2_ bcrypt_ argon2$",
+        r"\b(?:pbkdf2_sha\d+|bcrypt_sha256|argon2)\$(?:[\w.$=+/-]|,(?=[a-z]=)){30,}",
     ),
     _secret("discord-token", ".", r"[MNO](?<![\w.-][MNO])[A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}+"),
     # host:port:database:user:password, a line of .pgpass
