@@ -26,6 +26,11 @@ _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
     "\uffa0\U000e0000-\U000e01ef\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff]"
 )
+# Removed before composition, because they can be between a letter and its mark.
+_INVISIBLE_FORMATS = re.compile(
+    "[\u00ad\u034f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
+)
+_GAP_MARKS = re.compile(r"[\s!-/:-@\[-`{-~\u00a0-\u00bf\u2000-\u206f\u3000-\u303f\uff00-\uff0f·]+")
 _WORD = re.compile(r"[^\W_]+")
 _FOREIGN_LETTER = re.compile("[\u0370-\u03ff\u0400-\u052f\u0530-\u058f]")
 _LATIN_LETTER = re.compile("[a-z]")
@@ -117,18 +122,12 @@ def list_variants(text: str) -> tuple[str, ...]:
 def fold_characters(text: str) -> str:
     """Return the text in compatible composed characters (NFKC), without invisible ones, and without case.
 
-    >>> fold_characters("ＤＲＯＰ\u200b Ta\u0308ble")
+    >>> fold_characters("\uff24rop\u200b Ta\u0308ble")
     'drop täble'
     """
     if text.isascii():
         return text.lower()
     return _INVISIBLE.sub("", unicodedata.normalize("NFKC", _INVISIBLE_FORMATS.sub("", text))).casefold()
-
-
-# Removed before composition, because they can be between a letter and its mark.
-_INVISIBLE_FORMATS = re.compile(
-    "[\u00ad\u034f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
-)
 
 
 def _decode_parts(text: str) -> Iterator[str]:
@@ -206,6 +205,3 @@ def _join_spelled(words: list[str]) -> Iterator[str]:
 
 def _squeeze(folded: str) -> str:
     return _GAP_MARKS.sub("", folded)
-
-
-_GAP_MARKS = re.compile(r"[\s!-/:-@\[-`{-~\u00a0-\u00bf\u2000-\u206f\u3000-\u303f\uff00-\uff0f·]+")

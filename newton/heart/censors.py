@@ -35,17 +35,17 @@ MAX_TRIGGER_CHARACTERS = 500
 MAX_PATTERN_BYTES = 8 << 20
 # what a trigger does not find, by its match mode
 _LIMITS: dict[MatchMode, str] = {
-    "phrase": "The trigger does not find synonyms, translations, another order of its words, words between them, irregular"
-    " forms, text in images, or encodings other than base64, hexadecimal digits and escapes.",
+    "phrase": "The trigger does not find synonyms, translations, another order of its words, words between them,"
+    " irregular forms, text in images, or encodings other than base64, hexadecimal digits and escapes.",
     "pattern": "The pattern does not find inflected forms, look-alike letters, text in images, or encodings other than"
     " base64, hexadecimal digits and escapes.",
-    "meaning": "The trigger is not compared while no embedding model is available, and misses texts of which it is a"
-    " small part, disguised or encoded texts, and texts in images.",
+    "meaning": "The trigger is not compared while no embedding model is available, and does not find texts of which it"
+    " is a small part, disguised or encoded texts, and texts in images.",
 }
 _UNSPACED_LIMITS = (
     "The trigger is found anywhere in a text, also within a longer word. It does not find synonyms, translations, other"
-    " characters for the same word, words in between, text in images, or encodings other than base64, hexadecimal digits"
-    " and escapes."
+    " characters for the same word, words in between, text in images, or encodings other than base64, hexadecimal"
+    " digits and escapes."
 )
 # equally many tokens, so that escalation does not change the budget
 WARN_LABEL, BLOCK_LABEL = "**WARN:**", "**BLOCK:**"
@@ -58,9 +58,9 @@ ENFORCING_TRUST: frozenset[Trust] = frozenset({"operator", "user"})
 class CensorRule:
     """A censor to add: its trigger, how the trigger matches a text, the action and the reason.
 
-    Match mode `phrase` finds whole words in any form, also disguised or encoded (`censor_text.py`), `pattern` is an RE2
-    expression, and `meaning` compares by cosine similarity. After `threshold` correct matches a warning becomes a block. Raises InputError for an invalid trigger or
-    threshold.
+    Match mode `phrase` finds whole words in any form, also disguised or encoded (see `censor_text`), `pattern` is an
+    RE2 expression, and `meaning` compares by cosine similarity. After `threshold` correct matches a warning becomes a
+    block. Raises InputError for an invalid trigger or threshold.
     """
 
     trigger: str
