@@ -17,6 +17,7 @@ from newton.memory.hygiene import (
     clean_text,
     validate_time,
 )
+from newton.memory.redaction.labelled_values import LABELLED_VALUES
 from newton.memory.redaction.redactor import redact_secrets
 from newton.memory.redaction.secret_patterns import SECRET_PATTERNS
 from tests.support import NOON
@@ -298,13 +299,22 @@ REPEATED = {
     "labels": "aws_secret_access_key = ",
     "authorization": "authorization: basic ",
     "numbers": "123456789:AA",
+    "cards": "4 ",
+    "accounts": "DE89 ",
     "letters": "a",
     "spaces": " ",
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("piece", [*REPEATED.values(), *(hint for shape in SECRET_PATTERNS for hint in shape.hints)])
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *REPEATED.values(),
+        *(hint for shape in SECRET_PATTERNS for hint in shape.hints),
+        *(f"{rule.labels[0]}: " for rule in LABELLED_VALUES),
+    ],
+)
 def test_a_text_made_to_be_slow_is_not(piece: str) -> None:
     hostile = (piece * (LONG // len(piece) + 1))[:LONG]
 

@@ -172,15 +172,15 @@ def _rule(kind: str, labels: str, pattern: str, is_secret: Callable[[re.Match[st
 
 # After a label: the rest of the identifier, "is" in several languages or an operator, and the opening quotation mark.
 _REST = r"(?:[A-Za-z0-9_.\]-]{0,30})"
-_OPERATOR = r"(?:[\"'`]?\]?\s{0,4}(?:=>|:=|==?|:|：)\s{0,4})"
+_OPERATOR = r"(?:\\{0,3}[\"'`]?\]?\s{0,4}(?:=>|:=|==?|:|：)\s{0,4})"
 _IS = r"(?:[ \t]{0,4}(?:=|:|：|\b(?:is|was|to|ist|lautet|war|est|es|era)\b|é|è|是|为|為|は|은|는)[ \t]{0,4})"
 _STILL = r"(?:(?:still|now|just|simply|noch|jetzt|immer noch|toujours)\s{1,2})?"
 _OF = r"(?:\s(?:for|of|to|on|für|von|zum|du|de|pour|del|para|per|voor|do)\s[\w'’ .-]{1,40}?)?"
 _WORD_VALUE = (
     r"(?P<quote>[\"'`«“„]?)(?P<value>[^\s\"'`<>«»“”„,;]{3,120}?)(?=[\"'`«»“”„,;<>)\]]|[.!?…]?(?:\s|$)|です|だ)"
 )
-_QUOTED_OR_WORD = r"(?:(?P<quote>[\"'`])(?P<value>[^\"'`\n]{4,200})(?P=quote)|(?P<bare>[^\s\"'`<>,;]{4,200}))"
-_TOKEN_VALUE = r"[\"'`]?(?:s%3A)?(?P<value>[A-Za-z0-9+/=_.~%-]{12,400}+)(?![(\[])"
+_QUOTE = r"\\{0,3}[\"'`]?"
+_TOKEN_VALUE = r"\\{0,3}[\"'`]?(?:s%3A)?(?P<value>[A-Za-z0-9+/=_.~%-]{12,400}+)(?![(\[])"
 
 _PASSWORD_NOUNS = (
     "password|passwd|passphrase|passwort|kennwort|mot de passe|contraseña|senha|wachtwoord|hasło|пароль"
@@ -191,7 +191,7 @@ LABELLED_VALUES: tuple[LabelledValue, ...] = (
     _rule(
         "password",
         f"{_PASSWORD_NOUNS}|pwd|psk",
-        rf"{_REST}{_OPERATOR}(?:r|b|f)?(?P<quote>[\"'`]?)(?P<value>[^\s\"'`<>,;&]{{3,200}})",
+        rf"{_REST}{_OPERATOR}(?:r|b|f)?\\{{0,3}}(?P<quote>[\"'`]?)(?P<value>[^\s\"'`<>,;&\\]{{3,200}})",
         _is_password,
     ),
     _rule("password", _PASSWORD_NOUNS, rf"{_OF}{_IS}{_STILL}{_WORD_VALUE}", _is_phrase_password),
@@ -239,6 +239,7 @@ LABELLED_VALUES: tuple[LabelledValue, ...] = (
         rf"{_REST}(?:{_OF}(?:{_OPERATOR}|{_IS})){_STILL}{_TOKEN_VALUE}",
         _is_session,
     ),
+    _rule("token", "--token |--api-token |--access-token |--auth-token |--secret ", _TOKEN_VALUE, _is_token),
     _rule("secret", "secret|mnemonic", rf"{_REST}(?:{_OF}(?:{_OPERATOR}|{_IS})){_STILL}{_TOKEN_VALUE}", _is_token),
     _rule(
         "token",
@@ -268,16 +269,21 @@ LABELLED_VALUES: tuple[LabelledValue, ...] = (
         "one-time-code",
         "verification code|login code|security code|confirmation code|one-time password|one-time code|one-time passcode"
         "|bestätigungscode|otp|authentication code|code de vérification|código de verificación",
-        rf"\b{_IS}(?P<value>\d{{4,8}})\b",
+        rf"(?:\b{_IS}|{_OPERATOR}{_QUOTE})(?P<value>\d{{4,8}})\b",
         _always,
     ),
     _rule(
         "pin",
         "pin|pin code|geheimzahl|code pin",
-        rf"\b(?:{_OF}{_IS}|\s?=\s?)(?P<value>\d{{4,8}})\b",
+        rf"(?:\b{_OF}{_IS}|{_OPERATOR}{_QUOTE})(?P<value>\d{{4,8}})\b",
         _always,
     ),
-    _rule("card-code", "cvv|cvc|cvv2|cvc2", r"\b\s{0,2}(?:is|:|=)?\s{0,2}(?P<value>\d{3,4})\b", _always),
+    _rule(
+        "card-code",
+        "cvv|cvc|cvv2|cvc2",
+        rf"(?:\b\s{{0,2}}(?:is|:|=)?\s{{0,2}}|{_OPERATOR}{_QUOTE})(?P<value>\d{{3,4}})\b",
+        _always,
+    ),
     _rule(
         "social-security-number",
         "ssn|social security number|social security no",
