@@ -51,6 +51,13 @@ def test_at_most_three_harmless_lines_in_a_hundred_are_changed(half: int) -> Non
     assert len(changed) <= MAX_CHANGED * len(LINES["harmless"][half::2]), changed
 
 
+def test_lines_of_later_are_redacted_too() -> None:
+    lines = [line.replace("§", "") for line in LINES["later_secrets"]]
+    missed = [line for line in lines if "[REDACTED:" not in redact_secrets(line)]
+    assert len(missed) <= MAX_MISSED * len(lines), missed
+    assert [line for line in LINES["later_harmless"] if redact_secrets(line) != line] == []
+
+
 def test_labels_are_in_lower_case() -> None:
     assert all(label == label.lower() for rule in LABELLED_VALUES for label in rule.labels)
 

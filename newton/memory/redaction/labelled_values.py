@@ -15,6 +15,7 @@ _MIN_ALTERNATIONS = 2
 _SHORT_LABEL_CHARS = 4
 _MIN_TOKEN_CHARS = 12
 _MIN_PASSWORD_CHARS = 4
+_MIN_BARE_CHARS = 16
 _MIN_QUOTED_CHARS = 6
 _MIN_DIGITS = 6  # of a password without letters
 
@@ -32,6 +33,7 @@ _KNOWN_NAMES = re.compile(
 )
 _HOUSEHOLD = re.compile(r"\bwi-?fi\b|\bwlan\b|\bguest network\b|\bhotspot\b")
 _HOUSEHOLD_CHARS = 60
+_HEX = re.compile(r"[0-9A-Fa-f-]+$")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
 
 
@@ -81,7 +83,7 @@ def _find_after_label(rule: LabelledValue, label: str, text: str, lowered: str) 
 def _is_label(lowered: str, start: int, end: int) -> bool:
     """Return whether a label is no part of a longer word, as "pin" is of "spin". Only short labels are likely to be."""
     before = lowered[start - 1 : start]
-    return before != "/" and (end - start > _SHORT_LABEL_CHARS or not before.isalpha())
+    return before != "/" and (end - start > _SHORT_LABEL_CHARS or not (before.isascii() and before.isalpha()))
 
 
 def _is_of_household(rule: LabelledValue, lowered: str, end: int, match: re.Match[str]) -> bool:
@@ -149,6 +151,11 @@ def _is_session(match: re.Match[str]) -> bool:
     return _is_token(match) and not _UUID.match(match["value"])
 
 
+def _is_bare_token(match: re.Match[str]) -> bool:
+    """Return whether a value right after the label is a token: a hash or an id may follow the label in a log."""
+    return len(match["value"]) >= _MIN_BARE_CHARS and _is_token(match) and not _HEX.match(match["value"])
+
+
 def _is_login(match: re.Match[str]) -> bool:
     value = match["value"]
     return not value.startswith(("$", "<", "{", "[", "%")) and not value.isdigit()
@@ -173,9 +180,12 @@ def _rule(kind: str, labels: str, pattern: str, is_secret: Callable[[re.Match[st
 # After a label: the rest of the identifier, "is" in several languages or an operator, and the opening quotation mark.
 _REST = r"(?:[A-Za-z0-9_.\]-]{0,30})"
 _OPERATOR = r"(?:\\{0,3}[\"'`]?\]?\s{0,4}(?:=>|:=|==?|:|：)\s{0,4})"
-_IS = r"(?:[ \t]{0,4}(?:=|:|：|\b(?:is|was|to|ist|lautet|war|est|es|era)\b|é|è|是|为|為|は|은|는)[ \t]{0,4})"
-_STILL = r"(?:(?:still|now|just|simply|noch|jetzt|immer noch|toujours)\s{1,2})?"
-_OF = r"(?:\s(?:for|of|to|on|für|von|zum|du|de|pour|del|para|per|voor|do)\s[\w'’ .-]{1,40}?)?"
+_IS = r"(?:[ \t]{0,4}(?:=|:|：|\b(?:is|was|to|ist|lautet|war|est|es|era)\b|['’]s\b|, it(?: is|['’]s)\b|é|è|是|为|為|は|은|는)[ \t]{0,4})"
+_STILL = r"(?:(?:still|now|just|currently|always|actually|simply|noch|jetzt|immer noch|toujours)\s{1,2})?"
+_OF = (
+    r"(?:\s(?:for|of|to|on|für|fürs|vom|von|zum|du|de|pour|del|para|per|voor|do|от|для)\s[\w'’@+ .-]{1,40}?"
+    r"|\s?\([^()\n]{1,30}\))?"
+)
 _WORD_VALUE = (
     r"(?P<quote>[\"'`«“„]?)(?P<value>[^\s\"'`<>«»“”„,;]{3,120}?)(?=[\"'`«»“”„,;<>)\]]|[.!?…]?(?:\s|$)|です|だ)"
 )
@@ -184,7 +194,7 @@ _TOKEN_VALUE = r"\\{0,3}[\"'`]?(?:s%3A)?(?P<value>[A-Za-z0-9+/=_.~%-]{12,400}+)(
 
 _PASSWORD_NOUNS = (
     "password|passwd|passphrase|passwort|kennwort|mot de passe|contraseña|senha|wachtwoord|hasło|пароль"
-    "|密码|密碼|パスワード|비밀번호|lösenord|salasana|şifre|heslo|jelszó"
+    "|mdp|clave|密码|密碼|パスワード|비밀번호|lösenord|salasana|şifre|heslo|jelszó"
 )
 
 LABELLED_VALUES: tuple[LabelledValue, ...] = (
@@ -197,8 +207,24 @@ LABELLED_VALUES: tuple[LabelledValue, ...] = (
     _rule("password", _PASSWORD_NOUNS, rf"{_OF}{_IS}{_STILL}{_WORD_VALUE}", _is_phrase_password),
     _rule(
         "password",
-        "password |passphrase |passwort |--password=|--password ",
-        rf"\s{{0,3}}{_WORD_VALUE}",
+        f"{_PASSWORD_NOUNS}|--password=",
+        rf"(?:\s{{1,3}}|(?<==)){_WORD_VALUE}",
+        _is_mixed_value,
+    ),
+    _rule(
+        "password",
+        f"{_PASSWORD_NOUNS}|pwd|psk",
+        rf"{_REST}{_OPERATOR}\\{{0,3}}(?P<quote>[\"'`])(?P<value>[^\"'`\n\\]{{6,200}})(?P=quote)",
+        _is_password,
+    ),
+    _rule(
+        "password", "pw|pwd|pass|passcode|bindpw|requirepass", rf"{_OF}{_IS}{_STILL}{_WORD_VALUE}", _is_phrase_password
+    ),
+    _rule("password", "requirepass |masterauth ", _WORD_VALUE, _is_mixed_value),
+    _rule(
+        "password",
+        "creds|credentials|login|zugangsdaten|identifiants",
+        rf"[^\n:=]{{0,40}}[:=]\s{{0,2}}[A-Za-z][\w.@-]{{0,60}}(?::|\s{{0,2}}[/|]\s{{0,2}}){_WORD_VALUE}",
         _is_mixed_value,
     ),
     _rule("password", "pass|pw", rf"\s{{0,2}}[:=]\s{{0,2}}{_WORD_VALUE}", _is_mixed_value),
@@ -240,6 +266,7 @@ LABELLED_VALUES: tuple[LabelledValue, ...] = (
         _is_session,
     ),
     _rule("token", "--token |--api-token |--access-token |--auth-token |--secret ", _TOKEN_VALUE, _is_token),
+    _rule("token", "token ", _TOKEN_VALUE, _is_bare_token),
     _rule("secret", "secret|mnemonic", rf"{_REST}(?:{_OF}(?:{_OPERATOR}|{_IS})){_STILL}{_TOKEN_VALUE}", _is_token),
     _rule(
         "token",
@@ -268,13 +295,13 @@ LABELLED_VALUES: tuple[LabelledValue, ...] = (
     _rule(
         "one-time-code",
         "verification code|login code|security code|confirmation code|one-time password|one-time code|one-time passcode"
-        "|bestätigungscode|otp|authentication code|code de vérification|código de verificación",
+        "|bestätigungscode|otp|authentication code|your code|code de vérification|código de verificación",
         rf"(?:\b{_IS}|{_OPERATOR}{_QUOTE})(?P<value>\d{{4,8}})\b",
         _always,
     ),
     _rule(
         "pin",
-        "pin|pin code|geheimzahl|code pin",
+        "pin|pin code|geheimzahl|code pin|unlock code|passcode",
         rf"(?:\b{_OF}{_IS}|{_OPERATOR}{_QUOTE})(?P<value>\d{{4,8}})\b",
         _always,
     ),
