@@ -180,7 +180,10 @@ def _rule(kind: str, labels: str, pattern: str, is_secret: Callable[[re.Match[st
 # After a label: the rest of the identifier, "is" in several languages or an operator, and the opening quotation mark.
 _REST = r"(?:[A-Za-z0-9_.\]-]{0,30})"
 _OPERATOR = r"(?:\\{0,3}[\"'`]?\]?\s{0,4}(?:=>|:=|==?|:|：)\s{0,4})"
-_IS = r"(?:[ \t]{0,4}(?:=|:|：|\b(?:is|was|to|ist|lautet|war|est|es|era)\b|['’]s\b|, it(?: is|['’]s)\b|é|è|是|为|為|は|은|는)[ \t]{0,4})"
+_IS = (
+    r"(?:[ \t]{0,4}(?:=|:|：|\b(?:is|was|to|ist|lautet|war|est|es|era)\b|['’]s\b|, it(?: is|['’]s)\b"
+    r"|é|è|是|为|為|は|은|는)[ \t]{0,4})"
+)
 _STILL = r"(?:(?:still|now|just|currently|always|actually|simply|noch|jetzt|immer noch|toujours)\s{1,2})?"
 _OF = (
     r"(?:\s(?:for|of|to|on|für|fürs|vom|von|zum|du|de|pour|del|para|per|voor|do|от|для)\s[\w'’@+ .-]{1,40}?"
