@@ -33,7 +33,8 @@ from newton.errors import (
     RefusedRequestError,
     TokenQuotaError,
 )
-from newton.memory.hygiene import clean_text, count_redactions
+from newton.memory.hygiene import clean_text
+from newton.memory.redaction.tally import count_redactions
 from newton.providers.chat import (
     ChatModel,
     ReplyPiece,
@@ -173,7 +174,7 @@ class TurnRunner:
             finish=prepared.finish_reason(degraded),
             replies=prepared.replies,
             proposed=proposed,
-            redacted=0 if turn.private else count_redactions(turn.recorded.text),
+            redacted={} if turn.private else count_redactions(turn.recorded.text),
         )
 
     async def _prepare(self, turn: RunningTurn, check: CensorCheck) -> PreparedTurn:

@@ -109,7 +109,7 @@ class TurnView(ViewModel):
 
     `degraded` is the reason why no model completed the reply, else null. `failed` is true if a configured model failed,
     `forbidden` if a censor blocked the input or the reply; `warning` tells the user of either. `remembered` is false if
-    nothing of the turn is stored. `redacted` is the number of secrets removed from the input. `context_source` and
+    nothing of the turn is stored. `redacted` counts the secrets removed from the input by kind. `context_source` and
     `context_reason` say how the context was built. `context` is filled on request.
     """
 
@@ -119,7 +119,7 @@ class TurnView(ViewModel):
     failed: bool
     forbidden: bool
     remembered: bool
-    redacted: int
+    redacted: dict[str, int]
     warning: str | None
     missing_model_note: str
     proposals: list[ProposalView]

@@ -69,13 +69,14 @@ def format_remember_report(report: RememberReport, *, settle_command: str = "new
     return "\n".join(lines)
 
 
-def format_redactions(number: int) -> str:
-    """Format the number of secrets that were removed before a text was stored.
+def format_redactions(redacted: Mapping[str, int]) -> str:
+    """Format the secrets, counted by kind, that were removed before a text was stored.
 
-    >>> format_redactions(1)
-    'Stored without 1 secret, such as a password or a key.'
+    >>> format_redactions({"jwt": 2, "password": 1})
+    'Stored without 3 secrets: 2 jwt, 1 password.'
     """
-    return f"Stored without {pluralize(number, 'secret')}, such as a password or a key."
+    kinds = ", ".join(f"{number} {kind}" for kind, number in redacted.items())
+    return f"Stored without {pluralize(sum(redacted.values()), 'secret')}: {kinds}."
 
 
 def format_mention(mention: MemoryMention) -> str:

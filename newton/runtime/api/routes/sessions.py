@@ -14,6 +14,7 @@ from newton.agent.services.sessions import ClosedStatus, number_duplicates
 from newton.cognition.request import MAX_CONTEXT_TOKENS
 from newton.dialogue import sessions
 from newton.memory import hygiene
+from newton.memory.redaction.tally import count_redactions
 from newton.providers.chat import to_openai_message
 from newton.runtime.api import pagination
 from newton.runtime.api.auth import ReadAccess, WriteAccess
@@ -177,7 +178,7 @@ async def append_messages(session: str, body: AppendMessagesRequest, act: WriteA
         return AppendMessagesResponse(
             positions=[one.position for one in stored],
             events=sum(counts),
-            redacted=hygiene.count_redactions(*(one.message.content for one in stored)),
+            redacted=count_redactions(*(one.message.content for one in stored)),
             refused=[*body.refused, *refused],
         )
 

@@ -45,7 +45,7 @@ class RejectedLine(ResponseModel):
 
 
 class ImportResponse(ResponseModel):
-    """The counts of an import. `redacted` is the number of secrets that were removed from the lines.
+    """The counts of an import. `redacted` counts the secrets that were removed from the lines by kind.
 
     `embedder_error` says why texts could not be embedded; null if they were.
     """
@@ -54,7 +54,7 @@ class ImportResponse(ResponseModel):
     unchanged: int
     episodes: int
     embedded: int
-    redacted: int
+    redacted: dict[str, int]
     rejected: list[RejectedLine]
     embedder_error: str | None
 

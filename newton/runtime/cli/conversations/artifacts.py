@@ -170,7 +170,7 @@ async def add_artifact(
     artifact = added.artifact
     say(f"Stored {artifact.name}, version {artifact.version}, in the session {session}: {_describe_size(artifact)}.")
     if added.redacted:
-        say(f"Removed {formatting.pluralize(added.redacted, 'secret')}.")
+        say(formatting.format_redactions(added.redacted))
 
 
 async def delete_artifact(
