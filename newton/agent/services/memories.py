@@ -21,7 +21,7 @@ from newton.memory.importance import normalize_importance
 from newton.memory.memory import ARCHIVED, KINDS, RECALLABLE_KINDS, Kind
 from newton.memory.ranking import PreferredMemories
 from newton.memory.recall import recall
-from newton.memory.search_types import MemorySearch, RecallResult, SearchLimits
+from newton.memory.search_types import MemorySearch, RecallResult, SearchLimits, shorten_query
 
 MIN_CANDIDATES = 100
 MAX_RECALL_LIMIT = 10_000
@@ -125,7 +125,7 @@ class MemoryService:
             raise InputError(
                 f"A limit of {limit:,} is too large.", hint=f"Give a limit of at most {MAX_RECALL_LIMIT:,}."
             )
-        query = clean_text(text, what="question")
+        query = shorten_query(clean_text(text, what="question"))
         width = SearchLimits(searched=max(limit, MIN_CANDIDATES), kept=max(limit, MIN_CANDIDATES))
         search = MemorySearch(
             db=self.scope.db,

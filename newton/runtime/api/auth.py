@@ -179,6 +179,7 @@ async def authenticate(
     if operator_token.is_same_token(credentials.credentials, request.app.state.operator_token):
         return None
     claims = await _verify_token(request.app.state.agents, credentials.credentials)
+    request.app.state.callers.add(credentials.credentials, claims.agent_id)
     if agent is not None and agent != claims.agent:
         raise ForbiddenError(
             "The token belongs to another agent.", hint="Omit --agent or X-Newton-Agent: the token sets the agent."
