@@ -36,7 +36,7 @@ from newton.memory import agents, reembedding
 from newton.providers.embedding_providers import embedder_for
 from newton.runtime.model_directory import ModelDirectory
 from newton.runtime.model_factory import build_structured_llm, build_web_source, load_models
-from newton.runtime.settings_mapping import build_artifact_policy, build_thresholds, check_settings
+from newton.runtime.settings_mapping import build_artifact_policy, build_storage_quota, build_thresholds, check_settings
 from newton.runtime.wiring import AgentServices
 from newton.settings import DEFAULT_AGENT, Settings
 
@@ -89,6 +89,7 @@ async def open_newton(
             count_tokens=count_tokens,
             thresholds=build_thresholds(settings),
             embedder=embedder,
+            storage=build_storage_quota(settings),
         )
         newton = AgentServices(
             settings=settings,

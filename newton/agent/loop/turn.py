@@ -109,6 +109,7 @@ class TurnRunner:
                 async for piece in pieces:
                     yield piece
             return
+        await self.scope.reserve_storage(text, *(one.content for one in turn_input.earlier))
         async with lease_session(self.scope.db, agent_id=self.scope.agent_id, session_id=session_id) as lease:
             recorder = TurnRecorder(
                 scope=self.scope, session_id=session_id, sizes=self.sizes, capacity=self.limits.working, lease=lease

@@ -39,6 +39,7 @@ class ItemService:
 
     async def put(self, item: PutItemInput, *, trust: Trust | None = None) -> tuple[PutResult, int]:
         """Store or replace an item; return the result, and the number of secrets that were removed from the value."""
+        await self.scope.reserve_storage(json.dumps(item.value))
         async with self.scope.write(trust) as (tx, ctx):
             result = await item_store.put_item(tx, item.address, item.value, text=item.text, ctx=ctx)
             memory_id = str(result.memory_id) if result.memory_id else None

@@ -77,6 +77,7 @@ class MemoryService:
             valid_from=_with_timezone(fact.at) or self.scope.now(),
             valid_to=_with_timezone(fact.until),
         )
+        await self.scope.reserve_storage(new_fact.content)
         async with self.scope.write() as (tx, ctx):
             (status,) = await fact_store.add_facts(tx, [new_fact], ctx=ctx)
             memory_id = await fact_store.find_fact_id(tx, new_fact, agent_id=ctx.agent_id)
@@ -90,6 +91,7 @@ class MemoryService:
         at = _with_timezone(occurred_at) or self.scope.now()
         title, content = clean_name(title, what="title"), clean_text(content)
         episode = NewEpisode(ref=str(new_id()), title=title, content=content, started_at=at, ended_at=at)
+        await self.scope.reserve_storage(content)
         async with self.scope.write() as (tx, ctx):
             await episodes.add_episodes(tx, [episode], ctx=ctx)
             memory_id = await episodes.find_episode_id(tx, episode, agent_id=ctx.agent_id)

@@ -126,6 +126,7 @@ class SessionService:
         relations after. Raises ConflictError for a known ref with other content.
         """
         kept = await self._event_hooks.run_before_record(events)
+        await self.scope.reserve_storage(*(str(one.event.payload) for one in kept))
         async with self._new_session_hooks(ref), self.scope.write("agent") as (tx, ctx):
             session_id = await get_or_create_session(tx, ref, agent_id=ctx.agent_id, now=ctx.now)
             own = [replace(one, ref=f"{session_id} {one.ref}", session_id=session_id) for one in kept]
@@ -152,6 +153,7 @@ class SessionService:
 
         Identical messages without a ref are numbered, so a repeated call stores nothing. Raises as `sessions.append`.
         """
+        await self.scope.reserve_storage(*(line.content for line in lines))
         async with self._new_session_hooks(ref), self.scope.write() as (tx, ctx):
             session_id = await get_or_create_session(tx, ref, agent_id=ctx.agent_id, now=ctx.now)
             stored = await sessions.append(tx, number_duplicates(lines), session_id=session_id, ctx=ctx)
