@@ -173,7 +173,8 @@ async def serve(
         agents, url = AgentRegistry(newton), listen.url(bound)
         app = create_app(agents, operator_token=token, hosts=listen.hosts)
         await stack.enter_async_context(mount_mcp(app))
-        stack.enter_context(daemon_address.publish_address(settings.home, url))
+        if not stack.enter_context(daemon_address.publish_address(settings.home, url)):
+            on_message(f"Another daemon serves {settings.home}. Commands and hooks on this machine keep to that one.")
         server = UvicornServer(build_uvicorn_config(app, listen))
         commands = await _start_command_server(build_command_server(agents), on_message)
         async with task_group() as tasks:

@@ -9,6 +9,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from newton.errors import ForbiddenError, InputError, UnauthorizedError
 from newton.memory import hygiene
+from newton.memory.memory import Trust
 from newton.runtime.access import operator_token, tokens
 from newton.runtime.access.tokens import SCOPES, TokenClaims, TokenScope
 from newton.runtime.agent_registry import AgentRegistry
@@ -97,6 +98,11 @@ class AuthenticatedCaller:
     def author(self) -> str:
         """Return the name of the caller for the history of edits: "operator", or "token" and the token's name."""
         return f"token {self.claims.name}" if self.claims else "operator"
+
+    @property
+    def max_trust(self) -> Trust:
+        """Return the highest trust of what the caller may store."""
+        return "operator" if self.is_operator else "user"
 
     @property
     def is_operator(self) -> bool:
