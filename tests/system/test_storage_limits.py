@@ -26,7 +26,7 @@ async def test_an_agent_that_reaches_its_quota_is_refused_with_a_hint_and_may_st
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # R11
-    token, other = await api.token("ana", "write"), await api.token("ben", "write")
+    token, other = await api.token("ana", "admin"), await api.token("ben", "write")
     owner = await api.app.state.agents.get("ana")
     object.__setattr__(owner.scope, "storage", StorageQuota(max_bytes=20_000))
     async with api.http(token) as ana, api.http(other) as ben:
@@ -41,7 +41,7 @@ async def test_an_agent_that_reaches_its_quota_is_refused_with_a_hint_and_may_st
             assert answer.status_code == 507 and "NEWTON_MAX_STORAGE_MB" in answer.text, answer.text
             assert (await ben.post(path, json=body)).status_code != 507
         assert (await ana.post("/v1/context", json={"input": "When does the ferry leave?"})).status_code == 200
-        forgotten = await ana.delete(f"/v1/memories/{first.json()['memory_id']}")
+        forgotten = await ana.delete(f"/v1/memories/{first.json()['memory_id']}", params={"confirm": "forget"})
         assert forgotten.status_code in (200, 204), forgotten.text
 
 
