@@ -5,6 +5,7 @@ Each new message is also stored as a memory of the kind `exchange`, and the resu
 
 import asyncio
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
@@ -57,7 +58,7 @@ async def get_session_id(tx: Tx, *, agent_id: UUID, ref: str) -> UUID:
     """Return the id of the session `ref`. Raises NotFoundError if there is none."""
     row = await SQL["find_by_ref"].fetch_one(tx, agent_id=agent_id, ref=ref)
     if row is None:
-        hint = f"`newton sessions` lists the sessions; `newton chat --session {ref}` creates this session."
+        hint = f"`newton sessions` lists the sessions; `newton chat --session {shlex.quote(ref)}` creates this session."
         raise NotFoundError(f"There is no session {ref!r}.", hint=hint)
     return row["session_id"]
 

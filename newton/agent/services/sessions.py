@@ -1,5 +1,6 @@
 """Sessions of an agent: their messages, what a model gets of them, compaction, checkpoints and branches."""
 
+import shlex
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
@@ -361,7 +362,7 @@ def match_id(suffix: str, candidates: Sequence[UUID], ref: str, noun: str, comma
         what = f"The id {suffix!r} is ambiguous: {len(matches)} ids end in it."
         raise InputError(what, hint="Give more characters of the id.")
     if not matches:
-        hint = f"`newton sessions {command} {ref}` lists the ids."
+        hint = f"`newton sessions {command} {shlex.quote(ref)}` lists the ids."
         raise NotFoundError(f"The session {ref!r} has no {noun} {suffix!r}.", hint=hint)
     return matches[0]
 
@@ -389,6 +390,6 @@ def _find_brief_item(suffix: str, items: Sequence[BriefItem], ref: str) -> Brief
     if len(matches) > 1:
         raise InputError(f"The id {suffix!r} is ambiguous: {len(matches)} ids end in it.", hint="Give more of the id.")
     if not matches:
-        hint = f"`newton sessions brief {ref}` lists the open items."
+        hint = f"`newton sessions brief {shlex.quote(ref)}` lists the open items."
         raise NotFoundError(f"The brief of the session {ref!r} has no open item {suffix!r}.", hint=hint)
     return matches[0]
