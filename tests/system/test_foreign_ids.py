@@ -57,7 +57,8 @@ async def test_over_mcp_nothing_of_another_agent_can_be_read_decided_on_or_forgo
 
 DEEP = json.loads("[" * 60 + "]" * 60)
 HOSTILE: list[dict[str, object]] = [
-    {"type": "censor", "trigger": "(a+)+$", "reason": "x", "sense": "pattern"},
+    {"type": "censor", "trigger": "(a*)*$", "reason": "x", "sense": "pattern"},
+    {"type": "censor", "trigger": "(a)\\1", "reason": "x", "sense": "pattern"},
     {"type": "censor", "trigger": "x" * 600, "reason": "x"},
     {"type": "censor", "trigger": "a", "reason": "x", "trust": "operator"},
     {"type": "fact", "content": "x is y", "at": "2026-01-01T00:00:00Z", "trust": "operator"},
