@@ -5,8 +5,10 @@ import contextlib
 import asyncpg
 
 from newton.db.connection import open_owner_connection
-from newton.db.health import SQL
+from newton.db.queries import load
 from newton.settings import Settings
+
+SQL = load("newton.db", "scrub.sql")
 
 
 async def scrub(settings: Settings) -> int:

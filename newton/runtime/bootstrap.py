@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 
 FrameTiebreak = Callable[[str, Sequence[Frame]], Awaitable[str | None]]
 
+ROOT_DATABASE_NOTICE = (
+    "The database lies in {folder}, because PostgreSQL does not run as root. Delete it together with the data folder."
+)
 MAX_LISTED_AGENTS = 10  # in the error for an unknown agent
 GC_THRESHOLD = 10_000  # garbage collection threshold in objects; Python's 700 starts many collections per context
 
@@ -78,10 +81,7 @@ async def open_newton(
         (configured, count_tokens), db = model_task.result(), database_task.result()
         database_folder = find_database_folder(settings.home)
         if on_notice and database_folder != earlier_folder:
-            on_notice(
-                f"The database lies in {database_folder}, because PostgreSQL does not run as root."
-                " Delete it together with the data folder."
-            )
+            on_notice(ROOT_DATABASE_NOTICE.format(folder=database_folder))
         agent_id = await find_or_create_agent(db, settings.agent, clock, on_new_agent)
         embedder = await _load_embedder(db, agent_id, settings, configured)
         models, default_model = ModelDirectory(settings), await agents.read_model(db, agent_id)

@@ -72,7 +72,7 @@ async def test_on_a_full_disk_the_daemon_is_not_ready_and_says_why(
         try:
             assert (await http.get("/health/ready")).status_code == 503
         finally:
-            db._disk_full_ms = None  # pyright: ignore[reportPrivateUsage]
+            db._disk_full_ms = None  # pyright: ignore[reportPrivateUsage]  # nothing else fills a disk
         assert (await http.get("/health/ready")).status_code == 200
         monkeypatch.setattr("newton.runtime.agent_registry.MIN_FREE_BYTES", 2**62)
         assert (await http.get("/health/ready")).status_code == 503
@@ -83,9 +83,10 @@ async def test_a_job_that_the_database_fails_waits_longer_each_time(db: Database
     async def run(claimed: ClaimedRun) -> object:
         raise AssertionError
 
-    worker = JobWorker(db, run)  # pyright: ignore[reportArgumentType]
+    worker = JobWorker(db, run)  # pyright: ignore[reportArgumentType]  # it is never run
     claimed = ClaimedRun(ANA, "ana", BEN, "embed", NOON, 1, worker.holder, 1)
-    failures = [worker._to_job_failure(DiskFullError("Full.", hint="."), claimed) for _ in range(12)]  # pyright: ignore[reportPrivateUsage]
+    fail = worker._to_job_failure  # pyright: ignore[reportPrivateUsage]  # nothing else fills a disk
+    failures = [fail(DiskFullError("Full.", hint="."), claimed) for _ in range(12)]
     assert all(not one.is_attempt for one in failures)
     seconds = [one.retry_after.total_seconds() for one in failures]
     assert seconds[0] <= 2 and seconds[4] >= 16 and seconds[-1] == 60
