@@ -71,8 +71,7 @@ async def open_newton(
     check_settings(settings)
     earlier_folder = find_database_folder(settings.home)
     frame_set = _load_frame_set(settings)
-    skills = load_skills(settings.procedures_dir)
-    clock = SystemClock()
+    skills, clock = load_skills(settings.procedures_dir), SystemClock()
     async with AsyncExitStack() as stack:
         async with task_group() as tasks:
             model_task = tasks.create_task(asyncio.to_thread(load_models, settings))
