@@ -21,6 +21,8 @@ Role = Literal["user", "assistant", "system", "tool"]
 _MONTH_NAMES = "January February March April May June July August September October November December"
 MONTHS = tuple(_MONTH_NAMES.split())
 
+PROGRAM_SPEAKER = "Program"  # of messages with the role `system`, which a program sends
+AUTHORITIES = frozenset({"system", "developer"})  # names that a model takes for the roles that it obeys
 MAX_CALL_CHARS = 120  # of a call's description
 MAX_ARGUMENT_CHARS = 6_000  # of all arguments in one message, if shortened
 MIN_TEXT_CHARS = 20  # kept of one text in arguments
@@ -58,7 +60,10 @@ class Message:
 
     @property
     def speaker(self) -> str:
-        return self.name or self.role.capitalize()
+        """Return who said it, as a context names them: never "System", which a model would obey."""
+        if self.name:
+            return f"Participant {self.name}" if self.name.strip().casefold() in AUTHORITIES else self.name
+        return PROGRAM_SPEAKER if self.role == "system" else self.role.capitalize()
 
     @property
     def immutable_fields(self) -> tuple[str, str | None, str, str | None, str | None]:

@@ -116,6 +116,7 @@ class TurnRunner:
                 async for piece in pieces:
                     yield piece
             return
+        await self.scope.reserve_storage(text, *(one.content for one in turn_input.earlier))
         lease = SessionLease(agent_id=self.scope.agent_id, session_id=session_id)
         recorder = TurnRecorder(
             scope=self.scope, session_id=session_id, sizes=self.sizes, capacity=self.limits.working, lease=lease

@@ -251,6 +251,7 @@ class IngestService:
         return hashlib.sha256(how.encode(errors="surrogateescape") + document.raw).digest()
 
     async def _store_passages(self, source: DocumentSource, chunks: Sequence[TextChunk], trust: Trust) -> IngestResult:
+        await self.scope.reserve_storage(*(chunk.text for chunk in chunks))
         async with self.scope.write(trust) as (tx, ctx):
             result = await documents.replace_passages(tx, source, chunks, ctx=ctx)
             if result.new or result.replaced:

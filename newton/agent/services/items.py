@@ -40,6 +40,7 @@ class ItemService:
 
     async def put(self, item: PutItemInput, *, trust: Trust | None = None) -> tuple[PutResult, Redactions]:
         """Store or replace an item; return the result, and the secrets removed from it, counted by kind."""
+        await self.scope.reserve_storage(json.dumps(item.value))
         async with self.scope.write(trust) as (tx, ctx):
             result = await item_store.put_item(tx, item.address, item.value, text=item.text, ctx=ctx)
             memory_id = str(result.memory_id) if result.memory_id else None

@@ -22,7 +22,7 @@ from newton.memory.memory import ARCHIVED, KINDS, RECALLABLE_KINDS, Kind
 from newton.memory.ranking import PreferredMemories
 from newton.memory.recall import recall
 from newton.memory.redaction.tally import Redactions, count_redactions
-from newton.memory.search_types import MemorySearch, RecallResult, SearchLimits
+from newton.memory.search_types import MemorySearch, RecallResult, SearchLimits, shorten_query
 
 MIN_CANDIDATES = 100
 MAX_RECALL_LIMIT = 10_000
@@ -78,6 +78,7 @@ class MemoryService:
             valid_from=_with_timezone(fact.at) or self.scope.now(),
             valid_to=_with_timezone(fact.until),
         )
+        await self.scope.reserve_storage(new_fact.content)
         async with self.scope.write() as (tx, ctx):
             (status,) = await fact_store.add_facts(tx, [new_fact], ctx=ctx)
             memory_id = await fact_store.find_fact_id(tx, new_fact, agent_id=ctx.agent_id)
@@ -91,6 +92,7 @@ class MemoryService:
         at = _with_timezone(occurred_at) or self.scope.now()
         title, content = clean_name(title, what="title"), clean_text(content)
         episode = NewEpisode(ref=str(new_id()), title=title, content=content, started_at=at, ended_at=at)
+        await self.scope.reserve_storage(content)
         async with self.scope.write() as (tx, ctx):
             await episodes.add_episodes(tx, [episode], ctx=ctx)
             memory_id = await episodes.find_episode_id(tx, episode, agent_id=ctx.agent_id)
@@ -126,7 +128,7 @@ class MemoryService:
             raise InputError(
                 f"A limit of {limit:,} is too large.", hint=f"Give a limit of at most {MAX_RECALL_LIMIT:,}."
             )
-        query = clean_text(text, what="question")
+        query = shorten_query(clean_text(text, what="question"))
         width = SearchLimits(searched=max(limit, MIN_CANDIDATES), kept=max(limit, MIN_CANDIDATES))
         search = MemorySearch(
             db=self.scope.db,

@@ -103,7 +103,7 @@ class SessionContextService:
 
         Raises the same errors as `ContextBuilder.build`.
         """
-        started = monotonic_ms()
+        started, request = monotonic_ms(), request.shorten_input()
         current = self.builder.cache.get_current(request)
         if current is None:
             return await self._build_context(request, NO_CONTEXT_YET, None)
@@ -389,7 +389,7 @@ def _find_unshown_trigger(cached: CachedContext, request: ContextBuildRequest, s
     if not cached.shown_memories.keys() >= {procedure.memory_id for procedure in triggered}:
         return "the input asks for a procedure that is not in the context"
     shown = {line.memory_id for line in cached.bundle.assembly_input.censors.lines}
-    matching = find_matching(state.session_data.always_on.censors, request.input, state.cue.vector)
+    matching = find_matching(state.session_data.always_on.censors, request.censored_text, state.cue.vector)
     if not shown.issuperset(censor.memory_id for censor in matching):
         return "the input triggers a censor that is not in the context"
     return None

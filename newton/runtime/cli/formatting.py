@@ -1,5 +1,6 @@
 """Formatting of results as plain text for terminals and pipes."""
 
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -29,6 +30,7 @@ from newton.runtime.chat_backend.view_models import (
 )
 from newton.runtime.cli.command_context import current_terminal
 from newton.runtime.cli.printing import say, to_json
+from newton.runtime.cli.private_files import write_private_text
 from newton.settings import DEFAULT_AGENT
 
 REMEMBER_MESSAGES = {
@@ -124,13 +126,16 @@ def print_new_agent(name: str) -> None:
     """Print that the agent `name` was created, unless it is the default agent."""
     if name != DEFAULT_AGENT:
         print_notice(f"Created agent {name}.")
-        print_notice(f"  If the name is a typing error, `newton agents delete {name}` deletes it.")
+        print_notice(f"  If the name is a typing error, `newton agents delete {shlex.quote(name)}` deletes it.")
 
 
 def write_page(path: Path, content: str) -> None:
-    """Write an HTML page to a file and print its path. Raises InputError if the file cannot be written."""
+    """Write an HTML page to a file that only its owner can read.
+
+    Raises InputError if the file cannot be written.
+    """
     try:
-        path.write_text(content, encoding="utf-8")
+        write_private_text(path, content)
     except OSError as error:
         raise InputError(
             f"{path} cannot be written: {error.strerror}.", hint="Give a file in a writable folder."

@@ -126,6 +126,7 @@ class NdjsonImporter:
         This is repeated until only the invalid item is left out and reported.
         """
         items = [item for _, item in batch]
+        await self.scope.reserve_storage(*map(repr, items))
         try:
             new = await self.scope.db.run_with_retry(self.scope.agent_id, lambda tx: self._write_items(tx, items))
         except (InputError, ConflictError) as error:

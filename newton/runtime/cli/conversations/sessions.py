@@ -1,5 +1,6 @@
 """Commands `newton sessions`: messages of conversations, their summaries for a model (compaction), and branches."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
@@ -126,7 +127,7 @@ async def branch_session(
     async with open_agent(load_settings(agent)) as newton:
         refs = clean_ref(session, what="session"), clean_ref(branch, what="session")
         await newton.sessions("cli").create_branch(*refs, at=at)
-    say(f"{branch} continues from {session}. Open it with `newton chat --session {branch}`.")
+    say(f"{branch} continues from {session}. Open it with `newton chat --session {shlex.quote(branch)}`.")
 
 
 def format_checkpoints(checkpoints: Sequence[SessionCheckpoint], session: str) -> str:
