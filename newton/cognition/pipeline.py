@@ -21,12 +21,11 @@ from newton.cognition.assembly.fact_labels import count_label_tokens, label_fact
 from newton.cognition.assembly.relevance_floor import NO_FLOOR, RelevanceFloor
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_item_id_tokens, render_frame_section
 from newton.cognition.assembly.sections import (
-    BriefSection,
     ExtraSection,
-    TaskSection,
     build_brief_section,
     build_task_section,
     count_reserved_tokens,
+    describe_omissions,
     fit_extra_lines,
     render_extra_lines,
 )
@@ -201,7 +200,7 @@ class ContextBuilder:
         score = create_scorer(frame=plan.frame, profile=plan.profile, now=plan.now, signals=candidate_set.signals)
         assembly = assemble([score(f) for f in candidate_set.memories], inputs)
         timer.end_stage("think")
-        missing = {**gathered.missing, **_describe_omissions(plan.extra, inputs.tasks, inputs.brief)}
+        missing = {**gathered.missing, **describe_omissions(plan.extra, inputs.tasks, inputs.brief)}
         assembled = AssembledContext(plan, inputs, assembly, missing)
         bundle = self._create_bundle(request, assembled, candidate_set, timings_ms=timer.stages)
         bundle = replace(bundle, hooks=(*hooks_before, *await run_after_assembly(self.hooks, bundle)))
@@ -337,6 +336,7 @@ class ContextBuilder:
             relation_evidence=candidate_set.relation_evidence,
             injected=candidate_set.injected,
             observations=candidate_set.observations,
+            gathering=gathered.gathering,
         )
 
     def rank_focus(
@@ -390,11 +390,3 @@ def _render_empty_range_note(candidate_set: CandidateSet, count_tokens: TokenCou
 def _render_note(text: str, count_tokens: TokenCounter) -> TextBlock:
     line = to_bullet(text)
     return TextBlock(line, count_tokens(line))
-
-
-def _describe_omissions(extra: ExtraSection, tasks: TaskSection, brief: BriefSection) -> Mapping[str, str]:
-    """Return entries for `missing` that count what does not fit: lines of the caller, tasks and items of the brief."""
-    lines, count = extra.omitted_count, tasks.omitted_count
-    missing = {"additional": f"no room for the last {lines} lines of the additional text"} if lines else {}
-    missing |= {"tasks": f"no room for {count} tasks"} if count else {}
-    return missing | ({"brief": f"no room for {brief.omitted_count} items"} if brief.omitted_count else {})

@@ -160,6 +160,7 @@ class Bundle:
             "nothing_relevant": self.has_nothing_relevant,
             "budget": self.budget,
             "frame": self.frame_choice.as_json(),
+            "question": self.assembly_input.gathering.as_json(),
             "profile": {"name": self.profile.name, "weights": self.profile.weights.nonzero},
             "identity": self.identity.as_json(),
             "layers": {name: layer.as_json() for name, layer in self.layers.items()},
