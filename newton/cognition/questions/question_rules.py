@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from newton.cognition.questions.question_kinds import POINT, QuestionKind, QuestionReading
+from newton.cognition.questions.standing_choice import StandingStatement
 from newton.memory.search_types import ASSISTANT, RetrievedMemory
 
 if TYPE_CHECKING:
@@ -47,11 +48,15 @@ RULES: Mapping[QuestionKind, QuestionRules] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionGathering:
-    """How the memories for an input were gathered: its kind, the rules applied, and reasons for single memories."""
+    """How the memories for an input were gathered: its kind, the rules applied, and reasons for single memories.
+
+    The `standing` ones are instructions and preferences that apply to the input.
+    """
 
     reading: QuestionReading = POINT
     rules: tuple[str, ...] = ()
     reasons: Mapping[UUID, str] = field(default_factory=dict[UUID, str])
+    standing: frozenset[UUID] = frozenset()
 
     @property
     def is_chronological(self) -> bool:
@@ -158,3 +163,18 @@ def _put_summaries_first(
             free_tokens -= found.summary_tokens
             first[found.memory_id] = SESSION_SUMMARY
     return [f._replace(relevance=best) if f.memory_id in first else f for f in memories], first
+
+
+def add_standing(
+    ranked: RankedMemories, statements: Sequence[StandingStatement], chosen: Mapping[UUID, str]
+) -> RankedMemories:
+    """Add the chosen instructions and preferences, with the relevance of the best memory. `chosen` are the reasons."""
+    if not chosen:
+        return ranked
+    best = max((found.relevance for found in ranked.memories), default=1.0)
+    known = {found.memory_id for found in ranked.memories}
+    added = [one.found for one in statements if one.found.memory_id in chosen.keys() - known]
+    first = [f._replace(relevance=best) for f in (*ranked.memories, *added) if f.memory_id in chosen]
+    others = [found for found in ranked.memories if found.memory_id not in chosen]
+    gathering = replace(ranked.gathering, reasons={**ranked.gathering.reasons, **chosen}, standing=frozenset(chosen))
+    return RankedMemories([*first, *others], gathering)

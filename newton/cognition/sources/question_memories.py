@@ -1,21 +1,31 @@
 """Search for the memories that the question in an input needs, by the kind of question."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from newton.cognition.questions.question_kinds import QuestionKind, read_question
-from newton.cognition.questions.question_rules import BROAD_KINDS, NO_GATHERING, QuestionGathering, rank_for_question
+from newton.cognition.questions.question_rules import (
+    BROAD_KINDS,
+    NO_GATHERING,
+    QuestionGathering,
+    add_standing,
+    rank_for_question,
+)
+from newton.cognition.questions.standing_choice import StandingStatement, choose_standing
 from newton.cognition.request import ContextBuildRequest
 from newton.cognition.sources.gathered_data import TaskData
 from newton.cognition.sources.search_limits import compute_search_limits
 from newton.cognition.sources.signals import asks_only_about_time
+from newton.cognition.sources.standing_statements import find_standing
+from newton.concurrency import task_group
 from newton.db.pool import Database
 from newton.heart.entities.subject_rank import demote_other_subjects
 from newton.memory.memory import Kind
 from newton.memory.ranking import TIME_FIRST, PreferredMemories, RankingWeights
-from newton.memory.recall import recall
+from newton.memory.recall import embed_query, recall
 from newton.memory.search_types import MemorySearch, RecallQuery, RecallResult, SearchLimits
 from newton.memory.time_expressions import TimeRange
 
@@ -68,10 +78,27 @@ class QuestionSource:
             weights=self._select_weights(request, time_ranges),
         )
         text = f"{request.input}\n{current.goal}" if current else request.input
-        result = await recall(text, embedder=self.embedder, search=search)
+        async with task_group() as tasks:
+            finding = tasks.create_task(self._find_standing(request, hidden_ids))
+            result = await recall(text, embedder=self.embedder, search=search)
         memories = demote_other_subjects(request.input, result.memories)
         ranked = rank_for_question(reading, memories, max_tokens=request.tokens)
-        return FoundMemories(replace(result, memories=ranked.memories), ranked.gathering)
+        statements, missing = finding.result()
+        chosen = choose_standing(reading, statements, text=request.input, max_tokens=request.tokens)
+        memories, gathering = add_standing(ranked, statements, chosen)
+        return FoundMemories(replace(result, memories=memories, missing={**result.missing, **missing}), gathering)
+
+    async def _find_standing(
+        self, request: ContextBuildRequest, hidden_ids: Sequence[UUID]
+    ) -> tuple[Sequence[StandingStatement], dict[str, str]]:
+        """Return the instructions and preferences that are similar to the input, or why they could not be read."""
+        try:
+            async with asyncio.timeout(self.timeout_seconds):
+                query, _ = await embed_query(request.input, self.embedder)
+                async with self.db.transaction(request.agent_id) as tx:
+                    return await find_standing(tx, query, request, hidden_ids), {}
+        except TimeoutError:
+            return (), {"standing statements": f"no answer within {self.timeout_seconds:g} seconds"}
 
     def _select_limits(self, request: ContextBuildRequest, kind: QuestionKind) -> dict[Kind, SearchLimits]:
         """Return the search limits, by kind, of the kinds of memory that the request allows."""
