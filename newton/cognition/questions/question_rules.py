@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from newton.cognition.questions.question_kinds import POINT, QuestionKind, QuestionReading
+from newton.cognition.questions.question_kinds import POINT, QuestionKind, QuestionReading, read_question
 from newton.cognition.questions.standing_choice import StandingStatement
 from newton.memory.search_types import ASSISTANT, RetrievedMemory
 
@@ -96,6 +96,12 @@ def rank_for_question(
         memories, reasons = _put_summaries_first(memories, max_tokens * SUMMARY_SHARE)
     ranked = sorted(memories, key=lambda f: (-f.relevance, f.memory_id))
     return RankedMemories(ranked, QuestionGathering(reading=reading, rules=tuple(applied), reasons=reasons))
+
+
+def find_broad_kind(text: str) -> QuestionKind | None:
+    """Return the kind of the question in a text if it asks for many memories."""
+    kind = read_question(text).kind
+    return kind if kind in BROAD_KINDS else None
 
 
 def is_reply(found: RetrievedMemory) -> bool:

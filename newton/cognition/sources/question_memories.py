@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
+from newton.cognition.questions.echo import demote_echoes
 from newton.cognition.questions.question_kinds import QuestionKind, read_question
 from newton.cognition.questions.question_rules import (
     BROAD_KINDS,
@@ -81,7 +82,7 @@ class QuestionSource:
         async with task_group() as tasks:
             finding = tasks.create_task(self._find_standing(request, hidden_ids))
             result = await recall(text, embedder=self.embedder, search=search)
-        memories = demote_other_subjects(request.input, result.memories)
+        memories = demote_echoes(request.input, demote_other_subjects(request.input, result.memories))
         ranked = rank_for_question(reading, memories, max_tokens=request.tokens)
         statements, missing = finding.result()
         chosen = choose_standing(reading, statements, text=request.input, max_tokens=request.tokens)
