@@ -70,7 +70,8 @@ class Settings(BaseModel):
     )
     data_dir: Path = Field(
         Path(DEFAULT_DATA_DIR),
-        description="Folder of the embedded database (for root, in /var/lib/newton), tokens, input history and caches.",
+        description="Folder of the embedded database, tokens, input history and caches. The embedded database of root "
+        "is in /var/lib/newton instead.",
     )
     frames_dir: Path | None = Field(
         None, description="Folder of custom frames (kinds of input); they override bundled frames of the same name."

@@ -20,10 +20,13 @@ from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.memory.memory import TokenCounter, Trust, WriteContext
 from newton.providers.chat import ChatMessage
 from newton.providers.embedding import Embedder
+from newton.runtime.settings_mapping import build_thresholds
+from newton.settings import load
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ANA = ids.derive_agent_id("ana")
 BEN = ids.derive_agent_id("ben")
+DEFAULT_THRESHOLDS = build_thresholds(load({}, env={}))
 EXAMPLES = 12  # of each property; scripts/test-slow tries twenty times as many
 
 
@@ -69,7 +72,7 @@ def agent_scope(
         db=db,
         clock=clock or ManualClock(NOON),
         count_tokens=count_tokens,
-        thresholds=thresholds or LifecycleThresholds(),
+        thresholds=thresholds or DEFAULT_THRESHOLDS,
         embedder=embedder,
         origin=origin,
         trust=trust,
@@ -79,7 +82,7 @@ def agent_scope(
 def ground(ctx: WriteContext | None = None) -> LifecycleContext:
     ctx = ctx or teller()
     own = {field.name: getattr(ctx, field.name) for field in fields(ctx)}
-    return LifecycleContext(**own, thresholds=LifecycleThresholds())
+    return LifecycleContext(**own, thresholds=DEFAULT_THRESHOLDS)
 
 
 async def until(holds: Callable[[], Awaitable[bool]], *, seconds: float = 60) -> None:

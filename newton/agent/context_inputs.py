@@ -97,8 +97,8 @@ class HostContextInput(FilteredContextInput):
 
 class HostSessionRememberInput(HostRememberInput, ConversationInput):
     """Store a fact permanently: something you learned about a person, a thing or the work, as one sentence that is
-    clear without context. Set `source` to where it is from: a fact that is not marked as `own` is used only after a
-    person or other sources confirm it. Do not store facts that the context already has, and never store secrets."""
+    clear without context. Set `source` to where it is from: a fact whose source is `tool` or `web` is used only after
+    a person or other sources confirm it. Do not store facts that the context already has, and never store secrets."""
 
 
 class HostRecallInput(RecallInput, ConversationInput):

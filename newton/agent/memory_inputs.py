@@ -40,8 +40,8 @@ class MemoryFilterInput(ToolInput):
     states: tuple[str, ...] = Field(
         (),
         max_length=20,
-        description="Only memories in these states, such as NEW or CORE, or in a group: current (the default: known "
-        "now), past (superseded, retracted, retired, archived), quarantined, all.",
+        description="Only memories in these states, such as NEW or CORE, or in a group: current (valid now; the "
+        "default), past (superseded, retracted, retired, archived), quarantined, all.",
     )
     subject: Name | None = Field(None, description="Only facts about this person or thing.")
     text: CleanText | None = Field(None, max_length=500, description="Only memories that contain all these words.")

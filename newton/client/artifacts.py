@@ -10,9 +10,10 @@ class ArtifactOperations(ItemOperations):
     """Client operations on the artifacts of a session. Without `session`, it is the one with the latest artifact."""
 
     async def artifacts(self, session: str | None = None, **fields: Any) -> list[JsonDict]:
-        """List the artifacts of a session, the one stored last first.
+        """List the artifacts of a session, the newest first.
 
-        `fields` are `name`, which lists the versions of one artifact, and `all_versions`.
+        `fields` are `name`, which lists the versions of one artifact, and `all_versions`, which lists every version of
+        each artifact instead of the newest one.
         """
         return await self.get_items("/v1/artifacts", **_with_session(session, fields))
 

@@ -123,9 +123,10 @@ class ContextBuilder:
     hooks: HookRunner = NO_HOOKS
 
     async def build(self, request: ContextBuildRequest, *, records_access: bool = False) -> Bundle:
-        """Build the best context for the input within its tokens, and store it unless the request is private.
+        """Build the best context for the input of the request, within its maximum tokens.
 
-        With `records_access`, the use of its memories is recorded with it. Outside of a session, an identical request
+        The bundle is stored unless the request is private. With `records_access`, the access to its memories is
+        recorded in the same transaction. Outside of a session, an identical request
         gets the same context for `REPEAT_LIFETIME`, unless anything is written later. Raises InputError for a budget
         out of range or `since` not before `until`, NotFoundError for an unknown frame or profile.
         """

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, cast
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from newton.content.layer_shares import LayerShares
+from newton.content.default_layer_shares import LayerShares
 from newton.content.package_data import data_folder
 from newton.content.yaml_models import NamedModel, StrictModel, build_model, get_by_name, list_files, read_folder
 from newton.content.yaml_source import YamlDocument, load_yaml

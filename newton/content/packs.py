@@ -5,8 +5,8 @@ from typing import Annotated, ClassVar, NamedTuple
 
 from pydantic import Field, model_validator
 
+from newton.content.default_layer_shares import LayerShares
 from newton.content.frames import PACK_FILE, Frame, load_frames, overlay_frames
-from newton.content.layer_shares import LayerShares
 from newton.content.pack_hooks import MAX_HOOKS, PackHook
 from newton.content.package_data import data_folder
 from newton.content.profiles import FeatureWeights, Profile, get_profile
@@ -59,7 +59,8 @@ class FramePack(NamedModel):
     )
     profile: str = Field(default="newton", description="The name of the profile that scores memories.")
     weights: WeightEmphasis | None = Field(
-        default=None, description="Weights from 0 to 1 that replace the weights of the profile."
+        default=None,
+        description="Weights from 0 to 1 of the parts of a memory's score; they replace those of the profile.",
     )
     budget: BudgetSplit = Field(
         description="Percent of a context's tokens for `recent`, `semantic`, `entity` and `patterns`, 100 in total."

@@ -158,7 +158,8 @@ class Profile(NamedModel):
         description="The factor that multiplies a memory's score, for each outcome of the memory.",
     )
     usage: UsageBoost = Field(
-        default=UsageBoost(), description="The factor that multiplies a memory's score, from the number of its uses."
+        default=UsageBoost(),
+        description="The factor that multiplies a memory's score; it is computed from the number of its uses.",
     )
     boosts: ScoreBoosts = Field(
         default=ScoreBoosts(), description="Factors of a memory's score for matching words, age and names."

@@ -28,10 +28,10 @@ STOPPED = "it was stopped"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrainControl:
-    """Observation and interruption of a pass.
+    """Observation and interruption of a run that embeds the memories of the outbox.
 
-    After each batch of `batch` memories, `on_progress` is called with the number of memories that were embedded in it.
-    The pass ends before the next batch once `is_stopped` returns True.
+    The run takes `batch` memories at a time; after each batch, `on_progress` is called with the number of memories
+    that were embedded. The run ends before the next batch once `is_stopped` returns True.
     """
 
     batch: int = BATCH

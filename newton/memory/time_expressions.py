@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import date, datetime
 from typing import NamedTuple
 
-from newton.memory.dates import DAY, MONTHS, YEAR, DateRange, Match, find_dates
+from newton.memory.date_expressions import DAY, MONTHS, YEAR, DateRange, Match, find_dates
 
 MAX_RANGE = 366 * DAY  # a longer mentioned range is too vague to store
 MAX_TIMES = 4  # of one text: each is searched for

@@ -180,5 +180,9 @@ def _incomplete_reply_error(reply: ChatReply, endpoint: ModelEndpoint) -> Provid
     if reply.text:
         return ProviderError(f"{endpoint.address} ended its reply early.", hint="Ask again.")
     setting = endpoint.upstream.model_setting
-    hint = "Raise NEWTON_MAX_OUTPUT_TOKENS." if reply.finish == "length" else f"Ask again, or set {setting}."
+    hint = (
+        "Raise NEWTON_MAX_OUTPUT_TOKENS."
+        if reply.finish == "length"
+        else f"Send the request again, or set {setting} to another model."
+    )
     return ProviderError(f"The model {endpoint.model} sent an empty reply.", hint=hint)

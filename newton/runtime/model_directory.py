@@ -13,7 +13,7 @@ from newton.providers.upstreams import ModelUpstream, format_model_names, list_u
 from newton.settings import Settings
 
 if TYPE_CHECKING:
-    from newton.providers.upstream_chat import UpstreamChat
+    from newton.providers.chat_model_base import UpstreamChat
 
 
 class UnusableModel:

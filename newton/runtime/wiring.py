@@ -198,7 +198,10 @@ class AgentServices(ScopeServices):
         )
 
     def injections(self, origin: str, trust: Trust | None = None) -> InjectionService:
-        """Return the service for what a caller puts into sessions. `trust` is that of the caller's texts."""
+        """Return the service for texts and memories that a caller adds to the prompts of a session.
+
+        `origin` is the interface of the caller, and `trust` is that of the caller's texts.
+        """
         return InjectionService(
             scope=self.scope.at(origin, trust),
             sessions=self.sessions(origin),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from newton.agent.loop.prompt import INPUT_HEADER
-from newton.runtime.tools.mcp_tools import TOOLS
+from newton.runtime.tools.tool_registry import TOOLS
 from tests.clients.conftest import ClientBench
 from tests.clients.matrix import ClientRow
 from tests.clients.programs.harness import WEATHER_TEXT, CellTask

@@ -18,14 +18,13 @@ from newton.heart.events.event_store import NewEvent, record_events
 from newton.heart.events.event_types import validate_event
 from newton.heart.lifecycle.caps import plan_cap_transitions
 from newton.heart.lifecycle.engine import run_lifecycle
-from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.memory.memory import Kind
 from newton.memory.outbox import EmbeddingOutbox
 from newton.memory.recall import recall
 from newton.memory.search_types import MemorySearch, SearchLimits
 from newton.memory.transitions import apply_transitions
 from newton.providers.fakes import HashEmbedder
-from tests.support import ANA, NOON, ground, teller
+from tests.support import ANA, DEFAULT_THRESHOLDS, NOON, ground, teller
 
 
 async def happen(tx: Tx, *names: str) -> None:
@@ -123,7 +122,7 @@ async def test_what_is_archived_is_not_searched(db: Database, agent: object, way
         return [one.state for one in (await recall("kettle-1 kettle-2", embedder=embedder, search=search)).memories]
 
     assert await found(search) == ["ACTIVE", "ACTIVE"]
-    bounds = replace(ground(), thresholds=LifecycleThresholds(max_events=1, max_passages=1))
+    bounds = replace(ground(), thresholds=replace(DEFAULT_THRESHOLDS, max_events=1, max_passages=1))
     due = await run_lifecycle(db, bounds, dry_run=True)
     assert [step.event for step in due] == ["archived", "archived"]
     assert {step.memory_id for step in await run_lifecycle(db, bounds)} == {step.memory_id for step in due}

@@ -15,14 +15,13 @@ from newton.db.pool import Database
 from newton.errors import CensorError, ConflictError, InputError, NotFoundError
 from newton.heart import censors
 from newton.heart.censors import Censor, CensorAction, CensorRule, MatchMode, find_matching
-from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.ids import new_id
 from newton.memory.lookup import short_id
 from newton.memory.memory import Trust
 from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.chat import ReplyDelta, ReplyPiece
 from newton.providers.fakes import BrokenEmbedder, HashEmbedder
-from tests.support import NOON, agent_scope, count, ground, teller
+from tests.support import DEFAULT_THRESHOLDS, NOON, agent_scope, count, ground, teller
 from tests.timing import assert_near_linear
 
 PUSH = CensorRule(trigger="push to main", reason="releases go through review")
@@ -36,7 +35,7 @@ def gate(db: Database, agent: UUID, embedder: HashEmbedder | BrokenEmbedder | No
             db=db,
             clock=ManualClock(NOON),
             count_tokens=count,
-            thresholds=LifecycleThresholds(),
+            thresholds=DEFAULT_THRESHOLDS,
             embedder=embedder,
         )
     )

@@ -15,9 +15,8 @@ from newton.dialogue import sessions
 from newton.dialogue.log import MAX_POSITION, MessageRange, load_messages
 from newton.dialogue.messages import Message, Role, StoredMessage
 from newton.errors import ConflictError
-from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.memory import agents
-from tests.support import ANA, NOON, agent_scope, count, teller
+from tests.support import ANA, DEFAULT_THRESHOLDS, NOON, agent_scope, count, teller
 
 
 def line(text: str, *, role: Role = "user", ref: str | None = None, name: str | None = None) -> Message:
@@ -181,7 +180,7 @@ async def test_what_a_tool_said_is_only_found_by_who_asks_for_it(db: Database, a
             db=db,
             clock=clock,
             count_tokens=count,
-            thresholds=LifecycleThresholds(),
+            thresholds=DEFAULT_THRESHOLDS,
             embedder=None,
         )
     )

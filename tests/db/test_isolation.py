@@ -21,7 +21,6 @@ from newton.db.pool import Database, Tx
 from newton.dialogue import log, session_close, sessions
 from newton.heart import episodes
 from newton.heart.facts import fact_store
-from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.memory import store
 from newton.memory.outbox import read_backlog
 from newton.memory.recall import fetch_preceding
@@ -29,7 +28,7 @@ from newton.providers.fakes import HashEmbedder
 from tests.conftest import on
 from tests.db.catalog import AGENTLESS, tables
 from tests.db.world import SESSION, contexts, live, statement, told
-from tests.support import NOON, agent_scope, count, ground, teller
+from tests.support import DEFAULT_THRESHOLDS, NOON, agent_scope, count, ground, teller
 
 WRITABLE = """
 select string_agg(quote_ident(attname), ', ') from pg_attribute
@@ -152,7 +151,7 @@ async def test_every_function_of_the_stores_answers_from_its_own_agent(world: Wo
             db=world.db,
             clock=ManualClock(NOON),
             count_tokens=count,
-            thresholds=LifecycleThresholds(),
+            thresholds=DEFAULT_THRESHOLDS,
             embedder=HashEmbedder(),
         )
     )

@@ -13,12 +13,11 @@ from newton.db.pool import Database, in_transaction
 from newton.errors import ProviderError
 from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import NewFact
-from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.ids import derive_model_id
 from newton.memory.outbox import BATCH, MAX_ATTEMPTS, DrainControl, EmbeddingOutbox, read_backlog
 from newton.providers.embedding import Embedder, Vector
 from newton.providers.fakes import BrokenEmbedder, HashEmbedder
-from tests.support import NOON, agent_scope, count, ground, teller
+from tests.support import DEFAULT_THRESHOLDS, NOON, agent_scope, count, ground, teller
 
 POISON = "poison"
 
@@ -45,7 +44,7 @@ def verbs(db: Database, agent: UUID, embedder: Embedder | None) -> MemoryService
             db=db,
             clock=ManualClock(NOON),
             count_tokens=count,
-            thresholds=LifecycleThresholds(),
+            thresholds=DEFAULT_THRESHOLDS,
             embedder=embedder,
         )
     )

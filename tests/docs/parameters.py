@@ -9,7 +9,7 @@ from cyclopts import App
 
 from newton.client import Client
 from newton.runtime.cli.app import build_app
-from newton.runtime.tools.mcp_tools import TOOLS
+from newton.runtime.tools.tool_registry import TOOLS
 
 INTERFACES = ("command line", "HTTP", "MCP", "client")
 MAX_MEANINGS = 3  # meanings that a row gives

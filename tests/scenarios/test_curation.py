@@ -13,9 +13,8 @@ from newton.agent.services.ingest import IngestService
 from newton.agent.services.memories import FactDraft
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.heart.facts.fact_comparison import SimilarityThresholds
-from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from tests.scenarios.conftest import Mind
-from tests.support import agent_scope, count
+from tests.support import DEFAULT_THRESHOLDS, agent_scope, count
 
 
 def curation(mind: Mind) -> CurationService:
@@ -26,7 +25,7 @@ def curation(mind: Mind) -> CurationService:
             db=mind.db,
             clock=mind.clock,
             count_tokens=count,
-            thresholds=LifecycleThresholds(),
+            thresholds=DEFAULT_THRESHOLDS,
         )
     )
 
@@ -42,7 +41,7 @@ def upkeep(mind: Mind, *, bundle_retention_days: int = 90) -> MaintenanceService
             db=mind.db,
             clock=mind.clock,
             count_tokens=count,
-            thresholds=LifecycleThresholds(),
+            thresholds=DEFAULT_THRESHOLDS,
             embedder=mind.embedder,
         ),
     )

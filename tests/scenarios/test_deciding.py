@@ -22,13 +22,12 @@ from newton.cognition.request import ContextBuildRequest
 from newton.db.pool import Database, Tx
 from newton.errors import CensorError, ConfigError, ConflictError, GuardrailError, InputError
 from newton.heart import censors
-from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.embedding import Vector
 from newton.providers.fakes import HashEmbedder
 from tests.db.deciding import REDIS, choice
 from tests.db.world import contexts
-from tests.support import NOON, agent_scope, count
+from tests.support import DEFAULT_THRESHOLDS, NOON, agent_scope, count
 
 RULES = (
     GuardrailRule(name="overdue", expression="record.overdue > 0", severity="warn", message="look back first"),
@@ -55,7 +54,7 @@ def deciding(db: Database, agent: UUID, clock: ManualClock, tmp_path: Path) -> D
             db=db,
             clock=clock,
             count_tokens=count,
-            thresholds=LifecycleThresholds(),
+            thresholds=DEFAULT_THRESHOLDS,
             embedder=embedder,
         )
     )

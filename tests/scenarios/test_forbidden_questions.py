@@ -5,7 +5,7 @@ import pytest
 from newton.agent.loop.turn import TurnInput
 from newton.heart.censors import CensorRule
 from newton.providers.fakes import HashEmbedder, ScriptedChat
-from newton.runtime.tools.mcp_tools import run_tool
+from newton.runtime.tools.tool_registry import run_tool
 from tests.scenarios.conftest import Mind, newton
 from tests.scenarios.test_turn import take
 

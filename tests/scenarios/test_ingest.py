@@ -17,7 +17,7 @@ from newton.memory.outbox import RUN_TO_THE_END, DrainControl, DrainResult, read
 from newton.providers import token_counter
 from newton.providers.embedding import Vector
 from newton.providers.fakes import HashEmbedder
-from newton.runtime.tools.mcp_tools import run_tool
+from newton.runtime.tools.tool_registry import run_tool
 from tests.scenarios.conftest import Mind, newton
 
 FILES = 12

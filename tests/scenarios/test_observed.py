@@ -20,7 +20,7 @@ from newton.memory.forgetting import forget
 from newton.providers import token_counter
 from newton.providers.chat import ToolCall
 from newton.providers.fakes import HashEmbedder, ScriptedChat
-from newton.runtime.tools.mcp_tools import run_tool
+from newton.runtime.tools.tool_registry import run_tool
 from tests.scenarios.conftest import Mind, newton
 from tests.scenarios.handy import Handy, able, call
 from tests.scenarios.test_turn import take

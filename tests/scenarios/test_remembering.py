@@ -18,7 +18,7 @@ from newton.runtime.chat_backend.local import LocalAgent
 from newton.runtime.chat_backend.protocol import ChatBackend
 from newton.runtime.chat_backend.remote import RemoteAgent
 from newton.runtime.cli.formatting import format_remember_report
-from newton.runtime.tools.mcp_tools import run_tool
+from newton.runtime.tools.tool_registry import run_tool
 from newton.runtime.wiring import AgentServices
 from tests.scenarios.conftest import Mind, newton
 from tests.support import has_code

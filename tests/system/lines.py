@@ -8,10 +8,9 @@ from newton.brain.chain_heads import ChainHeadFiles, derive_database_key
 from newton.clock import ManualClock
 from newton.content.frames import load_frames
 from newton.db.pool import Database
-from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.memory.outbox import EmbeddingOutbox
 from newton.runtime.transfer.importer import ImportReport, NdjsonImporter
-from tests.support import NOON, agent_scope, count
+from tests.support import DEFAULT_THRESHOLDS, NOON, agent_scope, count
 
 AT = "2023-05-08T13:56:00Z"
 
@@ -70,7 +69,7 @@ def importer(
         chain_heads=ChainHeadFiles(home or Path("/nowhere"), derive_database_key(None)),
         domains=frozenset(domain for frame in load_frames().values() for domain in frame.domains),
         scope=agent_scope(
-            db=db, agent_id=agent, clock=ManualClock(NOON), count_tokens=count, thresholds=LifecycleThresholds()
+            db=db, agent_id=agent, clock=ManualClock(NOON), count_tokens=count, thresholds=DEFAULT_THRESHOLDS
         ),
     )
 

@@ -20,7 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from newton.concurrency import task_group
 from newton.runtime.agent_registry import AgentRegistry
-from newton.runtime.tools.mcp_tools import run_tool
+from newton.runtime.tools.tool_registry import run_tool
 from tests.endpoint import Respond, Wire, says
 from tests.system.served import Api
 

@@ -34,7 +34,7 @@ from newton.runtime.chat_backend.remote import RemoteAgent
 from newton.runtime.idempotency import store as kept
 from newton.runtime.jobs import claims, queue
 from newton.runtime.jobs.queue import JobOutcome
-from newton.runtime.tools.mcp_tools import run_tool
+from newton.runtime.tools.tool_registry import run_tool
 from newton.runtime.wiring import AgentServices
 from tests.endpoint import Wire, endpoint
 from tests.support import NOON, has_code, until

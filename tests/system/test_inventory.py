@@ -144,6 +144,18 @@ async def test_a_change_of_many_is_previewed_bound_to_its_set_and_done_once(api:
         await ana.expand(ids[0])
 
 
+async def test_only_an_admin_marks_a_fact_as_core(api: Api) -> None:
+    # S002-16
+    async with api.client(await api.token("ana", name="bot", scope="write")) as bot:
+        [memory_id] = await told(bot, "She is allergic to nuts")
+        assert (await bot.edit_memory(memory_id, importance=9))["changed"] == ["importance"]
+        with pytest.raises(ApiError) as refused:
+            await bot.edit_memory(memory_id, importance=1, core=True)
+        assert refused.value.status == 403 and "scope admin" in str(refused.value)
+        [kept] = (await bot.list_memories())["items"]
+        assert (kept["is_core"], kept["importance"]) == (False, 9)
+
+
 async def test_importance_core_and_retraction_of_many(ana: Client) -> None:
     ids = await told(ana, "Ana likes tea", "Ana likes rice", subject="Ana")
     wanted = {"subject": "Ana"}

@@ -21,7 +21,7 @@ from newton.client import ApiError
 from newton.client.connection import DaemonConnection
 from newton.runtime.access.tokens import TokenScope
 from newton.runtime.mcp.server import answer_call
-from newton.runtime.tools.mcp_tools import TOOLS
+from newton.runtime.tools.tool_registry import TOOLS
 from newton.runtime.wiring import AgentServices
 from tests.system.daemons import Daemon
 from tests.system.typed import create_agents, ok, typed

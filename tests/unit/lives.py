@@ -7,11 +7,10 @@ from itertools import product
 from uuid import UUID
 
 from newton.heart.lifecycle import censors, episodes, facts, procedures
-from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.memory.transitions import PlannedTransition
-from tests.support import NOON
+from tests.support import DEFAULT_THRESHOLDS, NOON
 
-USUAL = LifecycleThresholds()
+USUAL = DEFAULT_THRESHOLDS
 LATER = NOON + timedelta(days=1)
 FACT_STATES = ("NEW", "CONFIRMED", "CORE", "SUPERSEDED", "INACTIVE")
 # What different tellings leave behind.

@@ -11,7 +11,7 @@ from newton.runtime.api.problems import to_json_rpc_error, to_problem
 from newton.runtime.cli.command_registry import COMMAND_GROUPS
 from newton.runtime.hint_names import HintInterface, load_routes, rename_advice, rename_commands
 from newton.runtime.interface_matrix import load_verbs
-from newton.runtime.tools.mcp_tools import to_error_result
+from newton.runtime.tools.tool_registry import to_error_result
 
 PACKAGE = Path(__file__).parents[2] / "newton"
 

@@ -11,7 +11,7 @@ from newton.heart.lifecycle import censors, episodes, facts, procedures
 from newton.heart.lifecycle.engine import MAX_SUMMARIZED_CHARACTERS, truncate_text
 from newton.heart.lifecycle.procedures import Z_95, effectiveness, lower_bound
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
-from tests.support import NOON
+from tests.support import DEFAULT_THRESHOLDS, NOON
 from tests.unit.lives import LATER, USUAL, censor, episode, every_censor, fact, facts_due, procedure
 
 TICK = timedelta(microseconds=1)
@@ -27,7 +27,9 @@ def test_three_independent_sources_make_a_fact_core(sources: int, state: str) ->
     # S002-16
     assert state_of(fact(confirmations=4, sources=sources)) == state
     assert state_of(fact(generalizes=sources)) == ("NEW" if state == "CONFIRMED" else state)
-    assert state_of(fact(confirmations=9, sources=9), LifecycleThresholds(core_fact_min_sources=10)) == "CONFIRMED"
+    assert (
+        state_of(fact(confirmations=9, sources=9), replace(DEFAULT_THRESHOLDS, core_fact_min_sources=10)) == "CONFIRMED"
+    )
 
 
 def test_a_fact_that_is_marked_or_once_was_core_is_core() -> None:

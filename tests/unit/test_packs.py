@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from newton.content.default_layer_shares import LayerShares
 from newton.content.frames import load_frames
-from newton.content.layer_shares import LayerShares
 from newton.content.packs import BudgetSplit, FramePack, FrameSet, WeightEmphasis, load_frame_set, load_packs
 from newton.content.profiles import load_profiles
 from newton.errors import ConfigError, NotFoundError

@@ -21,7 +21,7 @@ from newton.cognition.assembly import candidate_sections
 from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.budget import allocate_budget, reserve_layer
 from newton.cognition.assembly.fill import NO_ROOM, FillCandidate, FillPlacement
-from newton.cognition.assembly.order import arrange
+from newton.cognition.assembly.item_order import arrange
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_header_tokens, render_item
 from newton.cognition.assembly.sections import CensorLine, CensorSection, IdentitySection
 from newton.cognition.bundles.bundle import Bundle

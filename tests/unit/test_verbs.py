@@ -12,7 +12,7 @@ from newton.runtime.cli.command_registry import COMMAND_GROUPS, SYNONYMS, TOP_LE
 from newton.runtime.cli.talk.slash_commands import BUILTIN_COMMANDS
 from newton.runtime.cli.talk.tool_commands import TOOL_COMMANDS
 from newton.runtime.interface_matrix import INTERFACES, AbsenceReason, load_verbs
-from newton.runtime.tools.mcp_tools import TOOLS
+from newton.runtime.tools.tool_registry import TOOLS
 from tests.docs.reference import describe_api
 
 VERBS = load_verbs()

@@ -83,7 +83,8 @@ class CompactionService:
     """Compaction for one agent. Without a model, or if the model fails, summaries are extracted from the text.
 
     `background` runs the compactions that no turn waits for. The strategies in `without_model` use no model, because it
-    cost more tokens than it saved. `configured` is the preset of the settings if `preset` is adapted to feedback.
+    cost more tokens than it saved. `configured` is the preset of the settings, set only if `preset` is a copy
+    whose thresholds were adapted to feedback.
     """
 
     scope: AgentScope

@@ -28,8 +28,8 @@ MAX_JUDGMENT_TOKENS = 50
 class StructuredLLM:
     """Calls of the chat model for one agent, whose answers are parsed by a pydantic model.
 
-    `tokens_per_day` limits the calls that summarize conversations if `is_for_summaries`, else all other calls. It
-    implements the protocol `PairJudge`, and picks a frame when the classifier is undecided.
+    It judges pairs of facts (protocol `PairJudge`) and picks a frame when the classifier is undecided. Calls that
+    summarize conversations (`is_for_summaries`) and all other calls have a limit of `tokens_per_day` each.
     """
 
     scope: AgentScope

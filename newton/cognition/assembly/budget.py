@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from newton.content.default_layer_shares import LayerShares
 from newton.content.frames import Stakes
-from newton.content.layer_shares import LayerShares
 
 BISECTION_STEPS = 50  # of the search for the tokens per unit of weight
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 from newton.cognition.assembly.fact_labels import render_contradiction
-from newton.cognition.assembly.order import arrange
+from newton.cognition.assembly.item_order import arrange
 from newton.cognition.assembly.render import (
     FENCED_KINDS,
     LAYERS_BY_DAY,

@@ -24,8 +24,9 @@ GROWTH_SHARE = 0.75
 class FillCandidate(NamedTuple):
     """A memory to place, with its sizes. `heading_tokens` are counted once for all items under one `group_heading`.
 
-    `part_tokens` and `full_tokens` are set for a long text, which enters as its part, if it has one, instead of its
-    summary. A candidate that `is_first` is placed before all others.
+    `full_tokens` is set for a text that is longer than its summary. `part_tokens` is set if a part of this text answers
+    the input; the candidate then enters with the part instead of the summary. With `is_first` it is placed before all
+    others.
     """
 
     memory_id: UUID

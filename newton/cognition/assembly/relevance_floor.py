@@ -24,7 +24,10 @@ class RelevanceFloor:
     fact_share: float = 0.0
 
     def find_minimum(self, kind: Kind, *, best_fact: float = 0.0) -> float:
-        """Return the minimum probability of a memory of a kind. `best_fact` is the highest probability of a fact.
+        """Return the minimum probability of being relevant that a memory of a kind needs to enter a context.
+
+        `best_fact` is the highest probability of a fact. For a fact, the minimum is `fact_share` of it, and at least
+        `FACT_FLOOR_FACTOR` times the general minimum.
 
         >>> floor = RelevanceFloor(0.08, fact_share=0.3)
         >>> floor.find_minimum("exchange", best_fact=0.9), floor.find_minimum("fact", best_fact=0.9)

@@ -76,7 +76,10 @@ def count_header_tokens(count_tokens: TokenCounter) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class DayTokens:
-    """Tokens of a day heading and of the date prefix of a line, the same for every day, and of a fence."""
+    """Numbers of tokens of a day heading, of the date prefix of a line, and of the two lines that fence tool output.
+
+    Every day has the same number.
+    """
 
     heading: int
     prefix: int

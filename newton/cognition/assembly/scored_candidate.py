@@ -119,7 +119,7 @@ def is_cut(found: RetrievedMemory, detail: DetailLevel | None) -> bool:
 
 
 def format_share(share: float) -> str:
-    """Format a share with two decimals, as `.08`, rounded down, so that a share below a floor never equals it."""
+    """Format a share with two decimals, as `.08`. It is rounded down: a share below a floor never looks equal to it."""
     return f"{math.floor(share * 100) / 100:.2f}".removeprefix("0")
 
 

@@ -173,7 +173,9 @@ def create_combiner(profile: Profile) -> Combine:
     """Return a function from features to a finite score. Raises InputError for an invalid expression of the profile."""
     if profile.expression is not None:
         # lazy: CEL takes 0.25 s to load, and few profiles have an expression
-        compute = import_module("newton.cognition.scoring.formula").compile_formula(profile.expression, FEATURE_NAMES)
+        compute = import_module("newton.cognition.scoring.score_expression").compile_formula(
+            profile.expression, FEATURE_NAMES
+        )
         return lambda features: compute(dict(zip(FEATURE_NAMES, features, strict=True)))
     weights = [(FEATURE_NAMES.index(name), weight) for name, weight in profile.weights.nonzero.items()]
     if profile.combine == "product":
@@ -183,7 +185,7 @@ def create_combiner(profile: Profile) -> Combine:
 
 def check_expression(expression: str) -> None:
     """Check the score expression of a profile. Raises InputError with the problem and the remedy."""
-    import_module("newton.cognition.scoring.formula").check_formula(expression, FEATURE_NAMES)
+    import_module("newton.cognition.scoring.score_expression").check_formula(expression, FEATURE_NAMES)
 
 
 def compute_contributions(features: Sequence[float], profile: Profile) -> dict[str, float]:

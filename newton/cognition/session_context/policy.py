@@ -83,7 +83,7 @@ class RefreshInput:
 
 
 class RefreshVerdict(NamedTuple):
-    """The decision on a session's context, with the reason."""
+    """The decision whether a session's context is reused, updated, reduced or rebuilt, with the reason."""
 
     method: RefreshMethod
     reason: str

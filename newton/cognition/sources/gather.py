@@ -275,8 +275,8 @@ class ContextSources:
     async def embed_core(self, request: ContextBuildRequest, *, always: bool = False) -> "Vector | None":
         """Return the vector of the input without its greeting, for the selection of a frame.
 
-        Return None without an embedder, when the request names a frame, or when the input has no greeting (unless
-        `always`).
+        Return None without an embedder or when the request names a frame. An input without a greeting is embedded only
+        with `always`, because the search embeds the same text.
         """
         core = strip_greeting(request.input)
         if self.embedder is None or request.frame or (core == request.input and not always):

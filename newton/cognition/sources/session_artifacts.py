@@ -24,9 +24,9 @@ class ArtifactPolicy:
     """The rules for selecting artifacts of a session, and passages of documents.
 
     The search returns the larger of `top_k` and `rerank_candidates` artifacts. With `rerank_candidates=0`, they are
-    ranked by cosine similarity only, not also by word overlap. `max_selected` limits the artifacts of a context, and
-    its passages. `max_tokens` is the total of the artifacts and `max_passage_tokens` that of the passages, each with
-    the heading of the section.
+    ranked by cosine similarity only, not also by word overlap. A context holds at most
+    `max_selected` artifacts and as many passages. `max_tokens` limits the tokens of all artifacts with the heading of
+    their section, and `max_passage_tokens` those of the passages with theirs.
     """
 
     top_k: int = 5

@@ -91,7 +91,10 @@ async def insert(tx: Tx, entries: Sequence[CompactionEntry], *, agent_id: UUID, 
 
 
 async def list_entries(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[EntryStatus]:
-    """Return all compaction entries of a session by position. An entry precedes those whose messages it includes."""
+    """Return all compaction entries of a session, by the position of their first message.
+
+    A merged entry comes before the smaller entries whose messages it covers.
+    """
     rows = await SQL["list_entries"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
     return [EntryStatus(log.to_entry(row), row["restored_at"]) for row in rows]
 

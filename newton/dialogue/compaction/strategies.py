@@ -207,7 +207,7 @@ class MergeSummaries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitToLimit:
-    """Strategy that merges the oldest turns and summaries, except the current turn, until the view has its limit.
+    """Strategy that merges the oldest turns and summaries, except the current turn, until the view is within its limit.
 
     It runs only when a person asks for a size, because it does not spare recent turns.
     """

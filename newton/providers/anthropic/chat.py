@@ -16,11 +16,11 @@ from newton.providers.anthropic.events import REASONING_EXTRA, EventTranslator
 from newton.providers.anthropic.request import Block, ModelFacts, build_body
 from newton.providers.call_extras import find_call_extras
 from newton.providers.chat import CallRestart, ChatMessage, ChatReply, ReplyPiece, RequestOptions, ToolCall
+from newton.providers.chat_model_base import UpstreamChat
 from newton.providers.model_endpoint import ModelEndpoint, build_request_headers
 from newton.providers.reply_stream import StartCompletion, drop_deltas, start_structured, stream_reply
 from newton.providers.stream_accumulator import StreamAccumulator
 from newton.providers.structured_output import EndpointKey
-from newton.providers.upstream_chat import UpstreamChat
 
 Events: TypeAlias = openai.AsyncStream[object]
 

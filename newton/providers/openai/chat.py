@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from newton.providers.call_extras import find_call_extras
 from newton.providers.chat import CallRestart, ChatMessage, ChatReply, ReplyPiece, RequestOptions, to_openai_message
+from newton.providers.chat_model_base import UpstreamChat
 from newton.providers.model_endpoint import ModelEndpoint
 from newton.providers.openai.field_substitution import Fields, send_accepted_fields
 from newton.providers.reply_stream import (
@@ -24,7 +25,6 @@ from newton.providers.reply_stream import (
 )
 from newton.providers.stream_accumulator import StreamAccumulator
 from newton.providers.structured_output import EndpointKey
-from newton.providers.upstream_chat import UpstreamChat
 
 LIMIT_FIELDS = ("max_completion_tokens", "max_tokens")  # at OpenAI, elsewhere
 STREAMED_AUDIO_FORMAT = "pcm16"

@@ -31,7 +31,7 @@ from newton.runtime.chat_backend.view_models import (
     to_proposal_view,
     to_turn_view,
 )
-from newton.runtime.tools.mcp_tools import run_tool
+from newton.runtime.tools.tool_registry import run_tool
 from newton.runtime.wiring import AgentServices
 
 

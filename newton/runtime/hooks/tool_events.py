@@ -37,8 +37,8 @@ class ToolEvent(NamedTuple):
 def to_tool_events(tool: str, tool_input: object, response: object, error: str) -> list[ToolEvent]:
     """Return the events for a finished tool call; none for a search or a tool of Newton itself.
 
-    Of a command, the beginning and the end of its output are kept, and of a failed call those of its error. What was
-    read from a file is not kept.
+    The event of a command has the beginning and the end of its output; the event of a failed call has the beginning and
+    the end of its error. The event of a read file does not have the text of the file.
     """
     if tool in UNRECORDED_TOOLS or OWN_TOOLS.match(tool):
         return []

@@ -16,7 +16,7 @@ from newton.memory.lookup import short_id
 from newton.runtime.api.middleware import request_limits
 from newton.runtime.mcp.request_errors import check_result
 from newton.runtime.reports.growth import render_markdown
-from newton.runtime.tools.mcp_tools import run_tool
+from newton.runtime.tools.tool_registry import run_tool
 from newton.runtime.tools.views import DecisionInfo
 from newton.runtime.wiring import AgentServices
 

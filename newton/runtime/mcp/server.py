@@ -32,7 +32,7 @@ from newton.runtime.access.tokens import TokenScope
 from newton.runtime.api.middleware import request_limits
 from newton.runtime.mcp import prompts, resources
 from newton.runtime.mcp.request_errors import convert_errors, hide_internal_details
-from newton.runtime.tools.mcp_tools import EFFECT_SCOPES, TOOLS, McpTool, run_tool, to_error_result
+from newton.runtime.tools.tool_registry import EFFECT_SCOPES, TOOLS, McpTool, run_tool, to_error_result
 from newton.runtime.wiring import AgentServices
 
 INSTRUCTIONS = (

@@ -44,7 +44,11 @@ class ArtifactPassageInfo(ViewModel):
 
 
 class ArtifactPageResponse(ViewModel):
-    """Lines of artifacts. `next_lines` or `next_offset` is the parameter of the next page; null on the last page."""
+    """A page of an artifact's lines, or of passages of artifacts.
+
+    The next page is read with `lines` set to `next_lines`, or after a search with `offset` set to `next_offset`; both
+    are null on the last page.
+    """
 
     passages: list[ArtifactPassageInfo]
     next_lines: str | None

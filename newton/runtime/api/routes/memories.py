@@ -290,7 +290,12 @@ async def get_memory(
 
 @router.patch("/{memory_id}", response_model=EditResponse)
 async def edit_memory(memory_id: MemoryId, body: EditMemoryRequest, act: WriteAction) -> Response:
-    """Edit the importance, the core mark or the subject of a memory. Use `supersede` to change the text."""
+    """Edit the importance, the core mark or the subject of a memory. Use `supersede` to change the text.
+
+    The core mark needs a token with the scope admin: no later statement of a program supersedes a core fact.
+    """
+    if "core" in body.model_fields_set:
+        act.caller.require_scope("admin")
 
     async def work(newton: AgentServices) -> EditResponse:
         edited = await newton.memory_editor(ORIGIN, act.caller.author).edit(memory_id.hex, body)

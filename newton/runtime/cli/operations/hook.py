@@ -26,7 +26,9 @@ ProjectOption = Annotated[
 UserOption = Annotated[
     bool, Parameter(negative=(), help="Use the coding agent's settings of the user, for all projects (default).")
 ]
-HookAgentOption = Annotated[str, Parameter("--agent", help="Name of the agent to use. Agents share no data.")]
+HookAgentOption = Annotated[
+    str, Parameter("--agent", help="Newton's agent whose memory the coding agent uses. Agents share no data.")
+]
 PerProjectOption = Annotated[
     bool, Parameter(negative=(), help="Use a separate agent for each project, which is created when needed.")
 ]

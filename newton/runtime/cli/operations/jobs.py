@@ -130,7 +130,9 @@ def _print_lifecycle_report(report: LifecycleReport, *, dry_run: bool, json: boo
 
 
 async def list_dead_runs(*, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """List dead runs: job runs that failed eight times. Runs of a job that succeeded later are left out.
+    """List dead runs: job runs that failed at their last attempt and are not repeated.
+
+    Runs of a job that succeeded later are left out.
 
     Example: newton jobs dead --agent ana
     """
@@ -154,7 +156,7 @@ async def retry_dead_runs(
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Queue the last dead run of each job again. A dead run is one that failed eight times.
+    """Queue the last dead run of each job again. A dead run has failed at its last attempt and is not repeated.
 
     Example: newton jobs retry verify
     """

@@ -6,7 +6,7 @@ from typing import NamedTuple, cast
 
 from newton.content.yaml_models import did_you_mean
 from newton.errors import InputError
-from newton.runtime.tools.mcp_tools import TOOLS
+from newton.runtime.tools.tool_registry import TOOLS
 
 HELP_COLUMN = 44
 LABELS = (

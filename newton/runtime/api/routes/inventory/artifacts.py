@@ -50,8 +50,12 @@ class AddArtifactRequest(RequestModel):
     name: Ref = Field(description="The name. A text under a known name becomes its next version.")
     content: str | None = None
     data: str | None = Field(None, description="A binary in base64. Its bytes are not stored.")
-    byte_count: int | None = Field(None, ge=0, description="The size of a binary that is not sent.")
-    sha256: str | None = Field(None, pattern="^[0-9a-f]{64}$", description="The SHA-256 of a binary that is not sent.")
+    byte_count: int | None = Field(
+        None, ge=0, description="The size in bytes of a binary of which only the hash is sent."
+    )
+    sha256: str | None = Field(
+        None, pattern="^[0-9a-f]{64}$", description="The SHA-256 hash of a binary, instead of its bytes."
+    )
     media_type: Name | None = None
     source: Literal["own", "tool", "web"] = Field("own", description="Where the text is from; it sets the trust.")
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.assembly.order import arrange, cluster
+from newton.cognition.assembly.item_order import arrange, cluster
 from newton.content.profiles import ItemOrder, load_profiles
 from newton.ids import new_id
 from tests.support import NOON

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.scoring.formula import FUNCTIONS, compile_formula
 from newton.cognition.scoring.score import FEATURE_NAMES, check_expression
+from newton.cognition.scoring.score_expression import FUNCTIONS, compile_formula
 from newton.errors import InputError
 
 ONES: dict[str, float] = dict.fromkeys(map(str, FEATURE_NAMES), 1.0)
