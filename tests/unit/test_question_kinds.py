@@ -49,9 +49,17 @@ def test_the_words_that_decided_are_reported() -> None:
     assert read_question("Where is the key?").phrase == ""
 
 
-def test_a_point_keeps_the_order_of_the_search() -> None:
-    memories = [message(1, 1.0, "Assistant"), message(2, 0.9), message(3, 0.8)]
-    assert rank("Where did I mention the key?", memories) == [1, 2, 3]
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("Where is the key?", [1, 2, 3]),
+        ("What did you tell me about the key?", [1, 2, 3]),
+        ("Where did I put the key?", [2, 1, 3]),
+        ("Where did I mention the key?", [2, 3, 1]),
+    ],
+)
+def test_replies_rank_lower_for_a_question_about_the_person(text: str, wanted: list[int]) -> None:
+    assert rank(text, [message(1, 1.0, "Assistant"), message(2, 0.9), message(3, 0.8)]) == wanted
 
 
 def test_a_timeline_of_what_the_person_said_prefers_the_person_and_spreads_over_sessions() -> None:

@@ -20,7 +20,8 @@ _FIRST_PERSON = re.compile(r"\b(?:i|my|me|mine|we|our)\b", re.IGNORECASE)
 class QuestionReading:
     """The kind of a question, and the words of it that decided; no words for a `point`, which is the default.
 
-    `asks_own_words` means that it asks what the person has said, `is_first_person` that it is about the person.
+    `asks_own_words` means that it asks what the person has said, `is_first_person` that it is about the person. Both
+    are False if it asks what the agent has said.
     """
 
     kind: QuestionKind = "point"
@@ -33,10 +34,11 @@ POINT = QuestionReading()
 
 
 class _KindPatterns(NamedTuple):
-    """The patterns of the kinds, in the order in which they are tried, and that of an input about one's own words."""
+    """The patterns of the kinds, in the order in which they are tried, and those of an input about what was said."""
 
     kinds: Sequence[tuple[QuestionKind, re.Pattern[str]]]
     own_words: re.Pattern[str]
+    agent_words: re.Pattern[str]
 
 
 def read_question(text: str) -> QuestionReading:
@@ -50,6 +52,8 @@ def read_question(text: str) -> QuestionReading:
     patterns = _load_patterns()
     found = ((kind, pattern.search(folded)) for kind, pattern in patterns.kinds)
     decided = next((QuestionReading(kind, match[0].strip(" ,.;")) for kind, match in found if match), POINT)
+    if patterns.agent_words.search(folded):
+        return decided
     return replace(
         decided,
         asks_own_words=patterns.own_words.search(folded) is not None,
@@ -69,4 +73,4 @@ def _load_patterns() -> _KindPatterns:
         return re.compile(joined, re.IGNORECASE)
 
     kinds = [(section["kind"], compile_any(section["patterns"])) for section in content["kinds"]]
-    return _KindPatterns(kinds, compile_any(content["own_words"]))
+    return _KindPatterns(kinds, compile_any(content["own_words"]), compile_any(content["agent_words"]))

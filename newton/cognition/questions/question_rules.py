@@ -38,7 +38,7 @@ class QuestionRules(NamedTuple):
 
 
 RULES: Mapping[QuestionKind, QuestionRules] = {
-    "point": QuestionRules(),
+    "point": QuestionRules(reply_factor=0.85, own_words_factor=0.7),
     "list": QuestionRules(spread=0.98, reply_factor=0.85, own_words_factor=0.7),
     "timeline": QuestionRules(spread=0.95, reply_factor=0.7, own_words_factor=0.2),
     "summary": QuestionRules(later_turn_factor=0.9),
