@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
@@ -92,14 +93,20 @@ class QuestionSource:
     async def _find_standing(
         self, request: ContextBuildRequest, hidden_ids: Sequence[UUID]
     ) -> tuple[Sequence[StandingStatement], dict[str, str]]:
-        """Return the instructions and preferences that are similar to the input, or why they could not be read."""
-        try:
+        """Return the instructions and preferences that are similar to the input, or why they could not be read.
+
+        A late embedding is reported by the search of memory; here the words of the input are compared then.
+        """
+        query = RecallQuery(text=request.input)
+        with suppress(TimeoutError):
             async with asyncio.timeout(self.timeout_seconds):
                 query, _ = await embed_query(request.input, self.embedder)
-                async with self.db.transaction(request.agent_id) as tx:
-                    return await find_standing(tx, query, request, hidden_ids), {}
+        seconds = self.timeout_seconds / 2
+        try:
+            async with asyncio.timeout(seconds), self.db.transaction(request.agent_id) as tx:
+                return await find_standing(tx, query, request, hidden_ids), {}
         except TimeoutError:
-            return (), {"standing statements": f"no answer within {self.timeout_seconds:g} seconds"}
+            return (), {"standing statements": f"no answer within {seconds:g} seconds"}
 
     def _select_limits(self, request: ContextBuildRequest, kind: QuestionKind) -> dict[Kind, SearchLimits]:
         """Return the search limits, by kind, of the kinds of memory that the request allows."""
