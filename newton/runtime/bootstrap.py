@@ -78,7 +78,7 @@ async def open_newton(
         (configured, count_tokens), db = model_task.result(), database_task.result()
         database_folder = find_database_folder(settings.home)
         if on_notice and database_folder != earlier_folder:
-            on_notice(f"The database lies in {database_folder}, because PostgreSQL does not run as root.")
+            on_notice(f"The database is in {database_folder}, because PostgreSQL does not run as root.")
         agent_id = await find_or_create_agent(db, settings.agent, clock, on_new_agent)
         embedder = await _load_embedder(db, agent_id, settings, configured)
         models, default_model = ModelDirectory(settings), await agents.read_model(db, agent_id)

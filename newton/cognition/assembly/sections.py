@@ -248,11 +248,3 @@ def fit_extra_lines(blocks: list[TextBlock], *, max_tokens: int) -> ExtraSection
     sizes = itertools.accumulate(block.tokens for block in blocks)
     count = sum(size <= max_tokens for size in sizes)
     return ExtraSection(tuple(blocks[:count]), len(blocks) - count)
-
-
-def describe_omissions(extra: ExtraSection, tasks: TaskSection, brief: BriefSection) -> Mapping[str, str]:
-    """Return entries for `missing` that count what does not fit: lines of the caller, tasks and items of the brief."""
-    lines, count = extra.omitted_count, tasks.omitted_count
-    missing = {"additional": f"no room for the last {lines} lines of the additional text"} if lines else {}
-    missing |= {"tasks": f"no room for {count} tasks"} if count else {}
-    return missing | ({"brief": f"no room for {brief.omitted_count} items"} if brief.omitted_count else {})

@@ -73,7 +73,7 @@ class QuestionSource:
             time_ranges=time_ranges if self.weights.time_range else (),
             preferred=PreferredMemories(
                 threads=frozenset(request.related_sessions),
-                ranges=task.scope.message_ranges if task.scope else (),
+                ranges=task.message_ranges,
                 ids=task.memory_ids,
             ),
             timeout_seconds=self.timeout_seconds,
