@@ -328,6 +328,7 @@ class ContextBuilder:
             relation_evidence=candidate_set.relation_evidence,
             injected=candidate_set.injected,
             observations=candidate_set.observations,
+            gathering=gathered.gathering,
         )
 
     def rank_focus(

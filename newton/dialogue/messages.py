@@ -11,6 +11,7 @@ from uuid import UUID
 from newton.errors import InputError
 from newton.heart.events.event_store import NewEvent
 from newton.heart.events.tool_results import ToolOutcome, to_event
+from newton.heart.statements.standing_statements import find_standing_type
 from newton.memory.memory import NewMemory, Trust, WriteContext, digest, lowest_trust
 from newton.memory.representations import ELLIPSIS, make_short_forms, one_line
 from newton.memory.time_expressions import find_mentioned_times
@@ -192,6 +193,7 @@ def to_memory(stored: StoredMessage, *, memory_id: UUID, ctx: WriteContext, call
         thread_id=stored.session_id,
         position=stored.position,
         mentioned_times=find_mentioned_times(line.content, moment=line.said_at),
+        standing=find_standing_type(line.content) if line.role == "user" else None,
     )
 
 

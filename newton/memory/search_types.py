@@ -23,6 +23,7 @@ ASSISTANT = "Assistant"  # the speaker of a reply, as the text of a message name
 WIDEN_FACTOR = 4  # of the limits of a search that is widened
 
 MAX_QUERY_CHARS = 8_000  # of a text that is searched for; in a long text, a question stands at one of the ends
+_NO_QUOTES = str.maketrans("", "", "'’\"“”")
 
 CLOSE_COSINE = 0.25  # below it, texts of the bundled model are unrelated
 
@@ -141,9 +142,12 @@ class RetrievedMemory(NamedTuple):
 
     @property
     def dedup_text(self) -> str:
-        """The text with the speaker, but without date and time. Memories for which it is equal are duplicates."""
+        """The text with the speaker, but without date, time, quotation marks and final punctuation. Memories for which
+        it is equal are duplicates.
+        """
         is_dated = self.kind in ("exchange", "event")
-        return (self.summary.partition("] ")[2] if is_dated else self.summary).casefold()
+        text = self.summary.partition("] ")[2] if is_dated else self.summary
+        return text.casefold().translate(_NO_QUOTES).rstrip(" .,;:!?…")
 
     @property
     def is_only_question(self) -> bool:

@@ -16,6 +16,7 @@ from newton.cognition.bundles.cache import NO_INPUTS, CachedContext, TopicInputs
 from newton.cognition.content_words import extract_content_words, is_continuation, is_follow_up, refers_back
 from newton.cognition.frames.selection import FrameChoice, keep_session_frame
 from newton.cognition.pipeline import ContextBuilder
+from newton.cognition.questions.question_rules import find_broad_kind
 from newton.cognition.request import NO_FILTERS, ContextBuildRequest, SentMessages
 from newton.cognition.scoring.observation_choice import ObservationVerdict, choose_observations
 from newton.cognition.scoring.score import create_scorer
@@ -324,6 +325,7 @@ def _create_refresh_input(cached: CachedContext, request: ContextBuildRequest, s
         ],
         added_count=len(state.lines) + len(state.new_matches.additions) + len(state.observations),
         overflow_reason=_find_overflow_reason(cached, request, state),
+        broad_kind=find_broad_kind(request.input),
     )
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 from pydantic import Field
 
 from newton.agent.loop.turn_types import TurnResult
-from newton.client.context import ContextResponse, FrameSelection, LayerTokens
+from newton.client.context import ContextResponse, FrameSelection, LayerTokens, QuestionReport
 from newton.cognition.assembly.fill import DetailLevel
 from newton.cognition.assembly.scored_candidate import ScoredCandidate
 from newton.cognition.bundles.bundle import Bundle
@@ -57,6 +57,7 @@ class ContextView(ViewModel):
 
     bundle_id: UUID
     frame: FrameSelection
+    question: QuestionReport
     profile: str
     tokens: int
     budget: int
@@ -183,6 +184,7 @@ def to_context_view(bundle: Bundle) -> ContextView:
     return ContextView.from_source(
         bundle,
         frame=bundle.frame_choice.as_json(),
+        question=bundle.assembly_input.gathering.as_json(),
         profile=bundle.profile.name,
         best_evidence=max(evidence, default=None),
         layers={name: layer.as_json() for name, layer in bundle.layers.items()},

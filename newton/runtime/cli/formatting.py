@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from newton.agent.services.fact_intake import RememberReport
-from newton.client.context import FrameSelection, LayerTokens
+from newton.client.context import FrameSelection, LayerTokens, QuestionReport
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.explanation import BundleExplanation
 from newton.cognition.bundles.replay import format_verdict
@@ -219,6 +219,12 @@ def format_pending_proposals(proposals: Sequence[ProposalView]) -> str:
     return "\n  ".join(["Identity lines proposed in earlier conversations, and the commands that accept them:", *lines])
 
 
+def format_question(report: QuestionReport) -> str:
+    """Format the kind of question that the input asks, the words that decided, and the rules for gathering."""
+    phrase = f" ({report['phrase']})" if report["phrase"] else ""
+    return "; ".join([f"question: {report['kind']}{phrase}", *report["rules"]])
+
+
 def format_bundle_line(context: ContextView) -> str:
     """Format one line on a context: its frame (kind of input), scoring profile, tokens and best evidence."""
     best = "" if context.best_evidence is None else f" · best evidence {context.best_evidence:.2f}"
@@ -250,6 +256,7 @@ def format_bundle(context: ContextView) -> str:
     lines = [
         format_bundle_line(context),
         f"reason: {context.frame['reason']}",
+        format_question(context.question),
         f"bundle {context.bundle_id}",
         "each item: score, evidence (0: no match, about 1: clear match, -: not searched), text",
     ]
@@ -317,6 +324,7 @@ def format_bundle_explanation(explanation: BundleExplanation) -> str:
             for name in (choice.frame, choice.runner_up)
             if name is not None and name in choice.evidence
         ),
+        format_question(trace.assembly_input.gathering.as_json()),
         f"profile {stored.profile}: {_format_weights(trace.assembly_input.profile)}",
         *(f"{source} not available: {reason}" for source, reason in trace.missing.items()),
     ]
