@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
@@ -26,7 +26,7 @@ from newton.db.connection import prepare_database
 from newton.db.embedded_server import temporary_server
 from newton.db.pool import Database, Tx, begin
 from newton.memory import agents
-from tests.emptied import Common, cancel, opened
+from tests.emptied import Common, Lent, cancel, opened
 from tests.support import EXAMPLES, NOON
 
 # programs that need other packages, or packages that take seconds to import
@@ -136,6 +136,13 @@ async def database(server: str, template: str) -> AsyncGenerator[str]:
     yield on(server, name)
     await admin.execute(f"drop database {name} with (force)")
     await admin.close()
+
+
+@pytest.fixture(scope="session")
+async def lent(server: str, template: str) -> AsyncIterator[Lent]:
+    """Databases for files of tests, one after the other."""
+    async with AsyncExitStack() as made:
+        yield Lent(lambda: made.enter_async_context(database(server, template)))
 
 
 @pytest.fixture

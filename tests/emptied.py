@@ -1,9 +1,9 @@
 """One database for every test of a process that commits: each finds it as the migrations left it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Collection
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 
 import asyncpg
 
@@ -36,6 +36,7 @@ from pg_stat_activity where datname = current_database() and pid <> pg_backend_p
 """
 # No trigger and no foreign key stops who has these. A test that left a transaction open is in the way, and fails.
 FREE = {"session_replication_role": "replica", "lock_timeout": "10s"}
+LAST_SECONDS = 0.5  # for what a test has just left to end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,29 +54,61 @@ class Common:
 
     async def empty(self) -> None:
         """Delete every row but the names of the migrations. Fails afterwards if the test left a transaction open."""
-        is_idle = self.is_idle
+        is_idle = await self._becomes_idle()
         if not is_idle:
             await self.disconnect()
-        await self._delete_rows()
+        await delete_rows(self.owner)
         assert is_idle, "a unit of work is still open"
 
     async def disconnect(self) -> None:
         """End every other connection to the database; the pool opens new ones."""
         await self.owner.execute(CUT)
+        assert await self._becomes_idle(seconds=60)
+
+    async def _becomes_idle(self, *, seconds: float = LAST_SECONDS) -> bool:
+        """Whether all connections are at rest before long: a stream that a client left is undone after its request."""
 
         async def is_idle() -> bool:
             return self.is_idle
 
-        await until(is_idle)
+        with suppress(TimeoutError):
+            await until(is_idle, seconds=seconds)
+        return self.is_idle
 
-    async def _delete_rows(self) -> None:
-        filled = [row for row in await self.owner.fetch(FILLED) if row["name"] != "runtime.schema_migrations"]
-        if filled:
-            await self.owner.execute("".join(f"delete from {row['name']};" for row in filled))
-        for row in filled:
-            if row["large"]:
-                await self.owner.execute(f"vacuum {row['name']}")
-                await self.owner.execute(UNKNOWN, row["name"])
+
+async def delete_rows(owner: Tx) -> None:
+    filled = [row for row in await owner.fetch(FILLED) if row["name"] != "runtime.schema_migrations"]
+    if filled:
+        await owner.execute("".join(f"delete from {row['name']};" for row in filled))
+    for row in filled:
+        if row["large"]:
+            await owner.execute(f"vacuum {row['name']}")
+            await owner.execute(UNKNOWN, row["name"])
+
+
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """Databases for those who need one of their own for a while: one that comes back is emptied and lent again."""
+
+    make: Callable[[], Awaitable[str]]
+    free: list[str] = field(default_factory=list[str])
+
+    @asynccontextmanager
+    async def one(self) -> AsyncGenerator[str]:
+        dsn = self.free.pop() if self.free else await self._make()
+        yield dsn
+        owner = await asyncpg.connect(dsn, server_settings=FREE)
+        await owner.execute(CUT)
+        await delete_rows(owner)
+        await owner.close()
+        self.free.append(dsn)
+
+    async def _make(self) -> str:
+        dsn = await self.make()
+        owner = await asyncpg.connect(dsn)
+        await owner.execute(FIXED)
+        await owner.close()
+        return dsn
 
 
 async def cancel(tasks: Collection["asyncio.Task[object]"]) -> None:

@@ -15,6 +15,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from openai.types.chat.completion_create_params import CompletionCreateParamsBase
 
 from newton.agent.loop.prompt import INPUT_HEADER
+from tests.prompt_server import PromptServer
 from tests.support import until
 
 Body: TypeAlias = Any
@@ -362,7 +363,7 @@ async def serving_models(server: ModelServer) -> AsyncGenerator[ModelServer]:
 
     door = socket.create_server(("127.0.0.1", 0))
     server.url = f"http://127.0.0.1:{door.getsockname()[1]}/v1"
-    running = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
+    running = PromptServer(uvicorn.Config(app, log_level="warning", lifespan="off"))
     task = asyncio.create_task(running.serve(sockets=[door]))
 
     async def started() -> bool:
@@ -372,5 +373,5 @@ async def serving_models(server: ModelServer) -> AsyncGenerator[ModelServer]:
     try:
         yield server
     finally:
-        running.should_exit = True
+        running.leaving.set()
         await task

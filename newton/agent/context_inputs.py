@@ -8,6 +8,7 @@ from pydantic_core import PydanticCustomError
 from newton.agent.decision_inputs import DecisionInput
 from newton.agent.field_types import CleanText, MessageContent, Name, Ref, Timestamp
 from newton.agent.inputs import ExpandInput, HostRememberInput, LessonInput, RecallInput, ToolInput
+from newton.cognition.context_overrides import NO_OVERRIDES, ContextOverrides
 from newton.cognition.request import MAX_CONTEXT_TOKENS
 from newton.memory.memory import Kind
 
@@ -74,6 +75,12 @@ class FilteredContextInput(ContextInput):
         examples=["current"],
     )
     profile: Name | None = Field(None, description="The name of the profile that scores the memories.")
+    overrides: ContextOverrides = Field(
+        NO_OVERRIDES,
+        description="Values that replace those of the profile (`weights`, `reach`) and of the frame (`budget`) for this"
+        " context. What is left out stays.",
+        examples=[{"weights": {"recency": 0.4}, "reach": {"depth": 3, "failures": False}}],
+    )
     as_of: Timestamp | None = Field(None, description="Build the context as of this time in the past.")
     since: Timestamp | None = Field(None, description="Only memories of what occurred at or after this time.")
     until: Timestamp | None = Field(None, description="Only memories of what occurred before this time.")

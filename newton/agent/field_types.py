@@ -35,7 +35,10 @@ def _clean_message(text: str) -> str:
 
 
 def _check_strategy(text: str) -> str:
-    parse_preset(text)
+    try:
+        parse_preset(text)
+    except InputError as error:  # the hint names the strategies, and a validation error has only one text
+        raise InputError(f"{error.what} {error.hint}", hint=error.hint) from None
     return text
 
 

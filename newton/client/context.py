@@ -85,7 +85,8 @@ class ContextResponse(TypedDict):
     """A context, with the reason why each memory considered was selected or dropped.
 
     `nothing_relevant` is true if the text has no memories, only identity, censors, tasks and session messages. `task`
-    says which task of the session the search preferred or was limited to, and how many items belong to it.
+    says which task of the session the search preferred or was limited to, and how many items belong to it. `profile`
+    are the weights and limits that were used, with the `overrides` of the request, if there are any.
     """
 
     bundle_id: str
@@ -100,6 +101,7 @@ class ContextResponse(TypedDict):
     profile: dict[str, Any]
     identity: dict[str, Any]
     layers: dict[str, LayerTokens]
+    overrides: NotRequired[dict[str, Any]]
     filters: NotRequired[dict[str, Any]]
     left_nothing: NotRequired[dict[str, Any]]
     times: dict[str, Any]

@@ -55,6 +55,7 @@ def is_follow_up(text: str) -> bool:
     return not words or (refers_back(text) and len(words) <= FOLLOW_UP_WORDS) or is_small_talk(text)
 
 
+@lru_cache(maxsize=4_096)  # hundreds of messages are judged for each context
 def is_empty_remark(text: str) -> bool:
     """Return True for a short message that only greets, thanks or agrees.
 

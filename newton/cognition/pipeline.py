@@ -12,13 +12,16 @@ from newton.cognition.assembly.artifact_selection import ArtifactSelector
 from newton.cognition.assembly.assembler import AssemblyResult, assemble
 from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.budget import ContextBudget, allocate_budget, estimate_complexity, reserve_always_on
+from newton.cognition.assembly.context_notes import (
+    describe_omissions,
+    render_empty_range_note,
+    render_nothing_known_note,
+)
 from newton.cognition.assembly.fact_labels import count_label_tokens, label_facts
 from newton.cognition.assembly.relevance_floor import NO_FLOOR, RelevanceFloor
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_item_id_tokens, render_frame_section
 from newton.cognition.assembly.sections import (
-    BriefSection,
     ExtraSection,
-    TaskSection,
     build_brief_section,
     build_task_section,
     count_reserved_tokens,
@@ -38,25 +41,24 @@ from newton.cognition.scoring.candidates import CandidateSet, collect_candidates
 from newton.cognition.scoring.score import create_scorer
 from newton.cognition.sources.gather import ContextSources
 from newton.cognition.sources.gathered_data import GatheredSources
+from newton.cognition.sources.search_limits import find_widest_reach
 from newton.cognition.sources.session_artifacts import DEFAULT_ARTIFACT_POLICY, ArtifactPolicy
 from newton.cognition.sources.web import WebSource
 from newton.concurrency import with_timeout
 from newton.content.frames import Frame, get_frame
-from newton.content.profiles import GatherOptions, Profile, get_profile, merge_gather_options, select_profile
+from newton.content.profiles import Profile, select_profile
 from newton.content.relevance_model import RelevanceModel, load_relevance_model
 from newton.db.pool import Database
 from newton.heart.censors import find_matching
 from newton.ids import new_id
 from newton.memory.memory import TokenCounter
 from newton.memory.ranking import DEFAULT_WEIGHTS, RankingWeights
-from newton.memory.representations import to_bullet
 from newton.memory.search_types import RetrievedMemory
 from newton.telemetry import span
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
 
-NOTHING_KNOWN = "Earlier conversations and notes say nothing about this."
 FOCUS_STRATEGY = "auto"  # the profile that ranks the messages of Current Focus
 
 
@@ -122,9 +124,9 @@ class ContextBuilder:
         """Build the best context for the input of the request, within its maximum tokens.
 
         The bundle is stored unless the request is private. With `records_access`, the access to its memories is
-        recorded in the same transaction. Outside of a session, an identical request
-        gets the same context for `REPEAT_LIFETIME`, unless anything is written later. Raises InputError for a budget
-        out of range or `since` not before `until`, NotFoundError for an unknown frame or profile.
+        recorded in the same transaction. Outside of a session, an identical request gets the same context for
+        `REPEAT_LIFETIME`, unless anything is written later. Raises InputError for a budget out of range or `since` not
+        before `until`, NotFoundError for an unknown frame or profile.
         """
         request = validate_request(request)
         if request.session_id or request.is_private:
@@ -183,7 +185,7 @@ class ContextBuilder:
         timer, now = StageTimer(), request.as_of or self.clock.now()
         hooks_before = await run_before_assembly(self.hooks, request)
         request = apply_hook_effects(request, hooks_before, self.frames)
-        gathered = await sources.gather(request, reach=self._find_widest_reach(request), now=now)
+        gathered = await sources.gather(request, reach=find_widest_reach(request, self.frames, self.profiles), now=now)
         timer.end_stage("recall")
         vector = gathered.recall_result.query.vector if gathered.core_vector is None else gathered.core_vector
         if frame_choice is None:
@@ -197,7 +199,7 @@ class ContextBuilder:
         score = create_scorer(frame=plan.frame, profile=plan.profile, now=plan.now, signals=candidate_set.signals)
         assembly = assemble([score(f) for f in candidate_set.memories], inputs)
         timer.end_stage("think")
-        missing = {**gathered.missing, **_describe_omissions(plan.extra, inputs.tasks, inputs.brief)}
+        missing = {**gathered.missing, **describe_omissions(plan.extra, inputs.tasks, inputs.brief)}
         assembled = AssembledContext(plan, inputs, assembly, missing)
         bundle = self._create_bundle(request, assembled, candidate_set, timings_ms=timer.stages)
         bundle = replace(bundle, hooks=(*hooks_before, *await run_after_assembly(self.hooks, bundle)))
@@ -210,27 +212,17 @@ class ContextBuilder:
             session_data=gathered.session_data,
         )
 
-    def _find_widest_reach(self, request: ContextBuildRequest) -> GatherOptions:
-        """Return gather options (limits of the sources) that suffice for every profile that may be selected.
-
-        The profile is selected only after the search.
-        """
-        frames = [get_frame(self.frames, request.frame)] if request.frame else self.frames.values()
-        names = [request.profile] if request.profile else sorted({frame.profile for frame in frames})
-        profiles = [get_profile(self.profiles, name) for name in names]
-        delegates = {n for p in profiles if p.by_frame for n in (*p.by_frame.values(), p.otherwise)}
-        return merge_gather_options(p.reach for p in (*profiles, *(self.profiles[name] for name in delegates)))
-
     def _create_plan(
         self, request: ContextBuildRequest, frame_choice: FrameChoice, now: datetime, gathered: GatheredSources
     ) -> ContextPlan:
         frame = get_frame(self.frames, frame_choice.frame)
-        profile = select_profile(self.profiles, request.profile or frame.profile, frame=frame.name)
+        selected = select_profile(self.profiles, request.profile or frame.profile, frame=frame.name)
+        profile = request.overrides.apply_to_profile(selected)
         state, headers = gathered.session_state, self.header_tokens
         extra_lines = render_extra_lines(request.additional or "", state.injections, count_tokens=self.count_tokens)
         budget = allocate_budget(
             request.tokens,
-            shares=frame.budget.shares,
+            shares=request.overrides.select_shares(frame.budget).shares,
             complexity=estimate_complexity(request.input) if request.adaptive_budget else None,
             stakes=frame.default_stakes,
             has_tasks=bool(gathered.session_data.task_stack.path),
@@ -308,6 +300,7 @@ class ContextBuilder:
             is_adaptive=request.adaptive_budget,
             relevance_floor=NO_FLOOR if request.fill else RelevanceFloor(frame.relevance_floor, frame.fact_share),
             session_id=request.session_id,
+            ended_ranges=gathered.task.ended_ranges,
             frame_section=render_frame_section(
                 frame.name, frame.questions, frame.censors, count_tokens=count_tokens, max_tokens=layers["frame"]
             ),
@@ -323,8 +316,10 @@ class ContextBuilder:
             day_tokens=count_day_tokens(count_tokens),
             artifact_selector=self._create_artifact_selector(gathered),
             time_ranges=candidate_set.time_ranges,
-            empty_range_note=_render_empty_range_note(candidate_set, count_tokens),
-            nothing_known_note=None if "memories" in gathered.missing else _render_note(NOTHING_KNOWN, count_tokens),
+            empty_range_note=render_empty_range_note(candidate_set.time_ranges, count_tokens)
+            if candidate_set.is_range_empty
+            else None,
+            nothing_known_note=None if "memories" in gathered.missing else render_nothing_known_note(count_tokens),
             item_id_tokens=count_item_id_tokens(count_tokens) if request.item_ids else 0,
             cut_id_tokens=count_item_id_tokens(count_tokens),
             brief=build_brief_section(session_state.brief, max_tokens=layers.get("brief", 0) - headers["brief"]),
@@ -371,26 +366,7 @@ class ContextBuilder:
             focus=assembly.focus,
             recent_ids=candidate_set.recent_ids,
             filters=request.filters,
+            overrides=request.overrides,
             missing=assembled.missing,
             timings_ms=timings_ms,
         )
-
-
-def _render_empty_range_note(candidate_set: CandidateSet, count_tokens: TokenCounter) -> TextBlock | None:
-    if not candidate_set.is_range_empty:
-        return None
-    phrases = ", ".join(span.phrase for span in candidate_set.time_ranges)
-    return _render_note(f"Memory has nothing from the requested time ({phrases}).", count_tokens)
-
-
-def _render_note(text: str, count_tokens: TokenCounter) -> TextBlock:
-    line = to_bullet(text)
-    return TextBlock(line, count_tokens(line))
-
-
-def _describe_omissions(extra: ExtraSection, tasks: TaskSection, brief: BriefSection) -> Mapping[str, str]:
-    """Return entries for `missing` that count what does not fit: lines of the caller, tasks and items of the brief."""
-    lines, count = extra.omitted_count, tasks.omitted_count
-    missing = {"additional": f"no room for the last {lines} lines of the additional text"} if lines else {}
-    missing |= {"tasks": f"no room for {count} tasks"} if count else {}
-    return missing | ({"brief": f"no room for {brief.omitted_count} items"} if brief.omitted_count else {})

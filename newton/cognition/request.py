@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from newton.cognition.context_overrides import NO_OVERRIDES, ContextOverrides
 from newton.errors import InputError
 from newton.memory.memory import Kind
 from newton.memory.search_types import RetrievedMemory, shorten_query
@@ -145,12 +146,13 @@ class SentMessages:
 class ContextBuildRequest:
     """A request for a context of at most `tokens` tokens for one input.
 
-    `frame` and `profile` replace automatic selection. `adaptive_budget` gives a simple input fewer tokens. `fill` uses
-    the whole budget, also for memories below the relevance floor. `as_of` builds the context as of a past moment.
-    `additional` are lines of the caller, for which at most half of the budget is used. `input_memory_id` is the memory
-    of the input itself, which the search excludes. `item_ids` adds its id to the line of each memory, for a caller that
-    can call `expand`. Nothing of a request that `is_private` is stored. Messages and events of `related_sessions` rank
-    higher than others. `whole_input` is the input, if `input` is an excerpt of it; censors are matched against it.
+    `frame` and `profile` replace automatic selection, `overrides` single values of both. `adaptive_budget` gives a
+    simple input fewer tokens. `fill` uses the whole budget, also for memories below the relevance floor. `as_of` builds
+    the context as of a past moment. `additional` are lines of the caller, for which at most half of the budget is used.
+    `input_memory_id` is the memory of the input itself, which the search excludes. `item_ids` adds its id to the line
+    of each memory, for a caller that can call `expand`. Nothing of a request that `is_private` is stored. Messages and
+    events of `related_sessions` rank higher than others. `whole_input` is the input, if `input` is an excerpt of it;
+    censors are matched against it.
     """
 
     agent_id: UUID
@@ -160,6 +162,7 @@ class ContextBuildRequest:
     fill: bool = False
     frame: str | None = None
     profile: str | None = None
+    overrides: ContextOverrides = NO_OVERRIDES
     session_id: UUID | None = None
     related_sessions: Sequence[UUID] = ()
     sent_messages: SentMessages | None = None

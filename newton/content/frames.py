@@ -198,6 +198,6 @@ def _merge_field(field: str, base: object, own: object) -> object:
     return own
 
 
-def get_frame(frames: dict[str, Frame], name: str) -> Frame:
+def get_frame(frames: Mapping[str, Frame], name: str) -> Frame:
     """Return the frame with this name. Raises NotFoundError, which suggests the nearest name and lists all."""
     return get_by_name(frames, name, "frame")

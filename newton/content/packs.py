@@ -5,19 +5,18 @@ from typing import Annotated, ClassVar, NamedTuple
 
 from pydantic import Field, model_validator
 
-from newton.content.default_layer_shares import LayerShares
+from newton.content.default_layer_shares import BudgetSplit
 from newton.content.frames import PACK_FILE, Frame, load_frames, overlay_frames
 from newton.content.pack_hooks import MAX_HOOKS, PackHook
 from newton.content.package_data import data_folder
 from newton.content.profiles import FeatureWeights, Profile, get_profile
 from newton.content.yaml_models import NamedModel, StrictModel, check_name, get_by_name, list_folder, validate_model
 from newton.content.yaml_source import load_yaml
+from newton.errors import ConfigError
 
 MAX_QUESTIONS = 4
 PACKS_FOLDER = "packs"  # in a folder of frames
-SHARE_UNITS = 1_000  # the sum of the layer shares, as integers
 
-Percent = Annotated[int, Field(ge=0, le=100)]
 Weight = Annotated[float, Field(ge=0, le=1)]
 TypeName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_.-]{0,59}$")]
 
@@ -28,25 +27,6 @@ class WeightEmphasis(StrictModel):
     recency: Weight
     relevance: Weight
     salience: Weight
-
-
-class BudgetSplit(StrictModel):
-    """The parts of a context's token budget, in percent, for memories found in four ways."""
-
-    recent: Percent = Field(description="Percent of a context's tokens for recent events and episodes.")
-    semantic: Percent = Field(
-        description="Percent of a context's tokens for memories of any kind that are similar to the input."
-    )
-    entity: Percent = Field(
-        description="Percent of a context's tokens for memories about the entities that the input mentions."
-    )
-    patterns: Percent = Field(description="Percent of a context's tokens for procedures that apply to the input.")
-
-    @model_validator(mode="after")
-    def _check_sum(self) -> "BudgetSplit":
-        if (total := self.recent + self.semantic + self.entity + self.patterns) != 100:
-            raise ValueError(f"must add up to 100, not {total}")
-        return self
 
 
 class FramePack(NamedModel):
@@ -65,13 +45,25 @@ class FramePack(NamedModel):
     budget: BudgetSplit = Field(
         description="Percent of a context's tokens for `recent`, `semantic`, `entity` and `patterns`, 100 in total."
     )
-    depth: int = Field(
-        default=1, ge=0, le=5, description="Number of steps along relations from the entities in the input."
+    depth: int | None = Field(
+        default=None,
+        ge=0,
+        le=5,
+        description="Number of steps along relations from the entities in the input. Default: that of the profile.",
     )
-    failures: bool = Field(default=True, description="Whether memories of failures may be in the context.")
-    events: tuple[TypeName, ...] = Field(default=(), description="The types of events to include.")
-    entities: tuple[TypeName, ...] = Field(default=(), description="The types of entities to include.")
-    relations: tuple[TypeName, ...] = Field(default=(), description="The types of relations to include.")
+    failures: bool | None = Field(
+        default=None,
+        description="Whether memories of failures may be in the context. Default: as in the profile.",
+    )
+    events: tuple[TypeName, ...] = Field(
+        default=(), description="The types of events that come first when more are found than the profile takes."
+    )
+    entities: tuple[TypeName, ...] = Field(
+        default=(), description="The types of entities that come first among those that the input does not name."
+    )
+    relations: tuple[TypeName, ...] = Field(
+        default=(), description="The types of relations that come first at each step from the entities in the input."
+    )
     questions: tuple[str, ...] = Field(default=(), max_length=2, description="Questions added to those of a frame.")
     hooks: tuple[PackHook, ...] = Field(
         default=(), max_length=MAX_HOOKS, description="Rules and functions that run at fixed points."
@@ -82,21 +74,6 @@ class FramePack(NamedModel):
         if len({hook.name for hook in self.hooks}) < len(self.hooks):
             raise ValueError("has two hooks of one name")
         return self
-
-    def to_layer_shares(self, frame: Frame) -> LayerShares:
-        """Return the shares of decisions, facts, procedures and episodes that correspond to the pack's budget.
-
-        The semantic part is divided between decisions and facts in the ratio that the frame sets.
-        """
-        own, unit = frame.budget, SHARE_UNITS // 100
-        total = own.decisions + own.facts
-        decisions = round(self.budget.semantic * unit * (own.decisions / total if total else 0.5))
-        return LayerShares(
-            decisions=decisions,
-            facts=(self.budget.semantic + self.budget.entity) * unit - decisions,
-            procedures=self.budget.patterns * unit,
-            episodes=self.budget.recent * unit,
-        )
 
 
 class FrameSet(NamedTuple):
@@ -139,14 +116,23 @@ def _read_pack(folder: Path) -> FramePack:
 
 def _apply_pack(frame: Frame, pack: FramePack) -> Frame:
     questions = (*frame.questions, *pack.questions)[:MAX_QUESTIONS]
-    profile = pack.name if pack.weights else pack.profile
-    return frame.model_copy(update={"questions": questions, "profile": profile, "budget": pack.to_layer_shares(frame)})
+    shares = pack.budget.to_layer_shares(frame.budget)
+    return frame.model_copy(update={"questions": questions, "profile": pack.name, "budget": shares})
 
 
 def _build_pack_profile(pack: FramePack, profiles: dict[str, Profile]) -> dict[str, Profile]:
-    """Return the profile with the pack's weights under the pack's name; an empty dict if the pack sets no weights."""
+    """Return the profile that the pack names, with the pack's name, weights, reach and types.
+
+    Raises ConfigError for a profile that only selects others.
+    """
     base, own = get_profile(profiles, pack.profile), pack.weights
-    if own is None:
-        return {}
-    weights = FeatureWeights(recency=own.recency, similarity=own.relevance, salience=own.salience)
-    return {pack.name: base.model_copy(update={"name": pack.name, "weights": weights})}
+    if base.by_frame:
+        what = f"The pack {pack.name!r} has the profile {base.name!r}, which selects other profiles."
+        raise ConfigError(what, hint="Name a profile that scores memories itself, such as evidence.")
+    reach = {"depth": pack.depth, "failures": pack.failures}
+    types = {"event_types": pack.events, "entity_types": pack.entities, "relation_types": pack.relations}
+    changes = {name: value for name, value in (reach | types).items() if value is not None}
+    update: dict[str, object] = {"name": pack.name, "reach": base.reach.model_copy(update=changes)}
+    if own:
+        update["weights"] = FeatureWeights(recency=own.recency, similarity=own.relevance, salience=own.salience)
+    return {pack.name: base.model_copy(update=update)}

@@ -2,9 +2,10 @@
 
 import functools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Literal, cast, get_args
+from typing import Annotated, Any, Literal, cast, get_args
 
 import yaml
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
@@ -27,6 +28,7 @@ OverflowMode = Literal["stop", "skip", "downgrade"]
 Weight = Annotated[float, Field(ge=0, le=100)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Multiplier = Annotated[float, Field(gt=0, le=10)]
+TypeNames = tuple[Annotated[str, Field(min_length=1, max_length=60)], ...]
 
 
 class FeatureWeights(StrictModel):
@@ -119,12 +121,26 @@ class GatherOptions(StrictModel):
         default=0, ge=0, le=50, description="The number of other sessions of which to add some recent events."
     )
     failures: bool = Field(default=True, description="Whether memories of failures may be in the context.")
+    event_types: TypeNames = Field(
+        default=(), description="The types of events that come first when more are found than are taken."
+    )
+    entity_types: TypeNames = Field(
+        default=(), description="The types of entities that come first among those that the input does not name."
+    )
+    relation_types: TypeNames = Field(
+        default=(), description="The types of relations that come first at each step from the entities in the input."
+    )
 
 
 def merge_gather_options(options: Iterable[GatherOptions]) -> GatherOptions:
-    """Return the maximum of each option; the defaults if there are no options."""
-    rows = [option.model_dump() for option in options] or [{}]
-    return GatherOptions.model_validate({name: max(row[name] for row in rows) for name in rows[0]})
+    """Return the maximum of each option and all types; the defaults if there are no options."""
+    rows = [dict(option) for option in options] or [{}]
+    return GatherOptions().model_copy(update={name: _merge_option([row[name] for row in rows]) for name in rows[0]})
+
+
+def _merge_option(values: Sequence[Any]) -> object:
+    is_list = isinstance(values[0], tuple)
+    return tuple(dict.fromkeys(chain.from_iterable(values))) if is_list else max(values)
 
 
 class Profile(NamedModel):
@@ -196,6 +212,10 @@ class Profile(NamedModel):
             actual = " and ".join(fields) or "none"
             raise ValueError(f"takes one of weights, expression and by_frame, not {actual}")
         return self
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the name of the profile, its weights and its limits, as every context states them."""
+        return {"name": self.name, "weights": self.weights.nonzero, "reach": self.reach.model_dump(mode="json")}
 
     def with_time_constant(self, hours: float) -> "Profile":
         """Return a copy with another time constant of its recency decay.

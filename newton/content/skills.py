@@ -75,7 +75,7 @@ class SkillFile(NamedModel):
         description="What the skill is good for: at most 50 goals of up to 500 characters.",
     )
     core: tuple[Line, ...] = Field(
-        min_length=1, max_length=50, description="The steps of the skill: 1 to 50, of up to 500 characters."
+        min_length=1, max_length=50, description="A skill has 1 to 50 steps of up to 500 characters."
     )
     details: str = Field(default="", max_length=MAX_CHARS)
 

@@ -1,5 +1,6 @@
 """Plain messages for validation errors of Pydantic, in the terms of JSON. Pure."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
@@ -19,6 +20,16 @@ _MESSAGES = {
     "list_type": "Input should be a list",
     "tuple_type": "Input should be a list",
 }
+
+
+def select_problem(errors: "Sequence[ErrorDetails]") -> "ErrorDetails":
+    """Return the error to report: the first one or, if that is a missing field, an unknown field beside it.
+
+    The unknown field is often the missing one, misspelt.
+    """
+    first = errors[0]
+    unknown = (one for one in errors if one["type"] == UNKNOWN_FIELD and one["loc"][:-1] == first["loc"][:-1])
+    return next(unknown, first) if first["type"] == "missing" else first
 
 
 def describe_problem(error: "ErrorDetails") -> str:

@@ -41,6 +41,7 @@ C = TypeVar("C", bound=StrictModel)
 M = TypeVar("M", bound=NamedModel)
 
 # Messages for the author of a YAML file, in place of Pydantic's messages for programmers.
+MIN_NAME_SIMILARITY = 0.6  # from 0 to 1, of the name that an error suggests
 _MESSAGES = {
     "model_type": "should be a mapping of fields",
     "tuple_type": "should be a list",
@@ -115,8 +116,9 @@ def get_by_name(items: Mapping[str, M], name: str, noun: str) -> M:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return the question "Did you mean ...?" with the most similar known name; an empty string if none is similar."""
-    near = difflib.get_close_matches(name.lower(), sorted(known), n=1, cutoff=0.5)
-    return f"Did you mean {near[0]!r}?" if near else ""
+    names = {one.lower(): one for one in sorted(known, reverse=True)}
+    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=MIN_NAME_SIMILARITY)
+    return f"Did you mean {names[near[0]]!r}?" if near else ""
 
 
 def _is_yaml(path: Path) -> bool:

@@ -187,14 +187,16 @@ def _initialize(paths: ServerPaths, *, durable: bool) -> None:
     for abandoned in paths.base.glob("postgres.*.part"):
         shutil.rmtree(abandoned, ignore_errors=True)
     partial = paths.base / f"postgres.{uuid.uuid4().hex[:8]}.part"
-    _initdb(paths, partial)
+    _initdb(paths, partial, durable=durable)
     with (partial / "postgresql.conf").open("a", encoding="utf-8") as config:
         config.write(CONFIG if durable else CONFIG + NON_DURABLE_CONFIG)
     partial.rename(paths.data)
 
 
-def _initdb(paths: ServerPaths, folder: Path) -> None:
+def _initdb(paths: ServerPaths, folder: Path, *, durable: bool) -> None:
     fixed = ("-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-instructions", *LOCALE)
+    if not durable:
+        fixed += ("--no-sync",)  # to write the files to the disk, and later to delete them there, takes seconds
     errors = ""
     for ctype in CTYPES:
         if not (errors := _run_process(paths, "initdb", "-D", str(folder), f"--lc-ctype={ctype}", *fixed)):

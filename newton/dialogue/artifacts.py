@@ -154,24 +154,30 @@ class ArtifactWriter:
         A repeated call changes nothing.
         """
         await log.lock_session(tx, agent_id=self.ctx.agent_id, session_id=self.session_id)
-        await self._update_facts(tx)
-        await self._update_summary(tx, summarizer)
+        row = await SQL["read_progress"].fetch_one(tx, agent_id=self.ctx.agent_id, session_id=self.session_id)
+        assert row is not None
+        watermark, before = row["watermark"], _CurrentSummary(*row[1:]) if row["memory_id"] else None
+        summarized = before.last if before else -1
+        messages = await self._load_after(tx, min(watermark, summarized))
+        await self._update_facts(tx, [item for item in messages if item.stored.position > watermark])
+        await self._update_summary(
+            tx, before, [item for item in messages if item.stored.position > summarized], summarizer
+        )
 
-    async def _update_facts(self, tx: Tx) -> None:
+    async def _update_facts(self, tx: Tx, messages: Sequence[MessageMemory]) -> None:
         """Store the sentences worth remembering of messages not yet read.
 
         Each message is read once, so that a forgotten artifact is not stored again.
         """
-        where = {"agent_id": self.ctx.agent_id, "session_id": self.session_id}
-        row = await SQL["get_fact_watermark"].fetch_one(tx, **where)
-        assert row is not None
-        if messages := await self._load_after(tx, row["position"]):
+        if messages:
+            where = {"agent_id": self.ctx.agent_id, "session_id": self.session_id}
             await self._store(tx, [one for item in messages if item.is_spoken for one in self._fact_artifacts(item)])
             await SQL["set_fact_watermark"].execute(tx, **where, position=messages[-1].stored.position)
 
-    async def _update_summary(self, tx: Tx, summarizer: Summarizer) -> None:
-        before = await self._load_summary(tx)
-        messages = await self._load_after(tx, before.last if before else -1)
+    async def _update_summary(
+        self, tx: Tx, before: _CurrentSummary | None, messages: Sequence[MessageMemory], summarizer: Summarizer
+    ) -> None:
+        """Store a summary of the messages and of the summary before them, if one is due."""
         spoken = [item for item in messages if item.is_spoken]
         tokens = sum(item.stored.tokens for item in messages)
         if not spoken or not session_summary.is_due(len(messages), tokens, self.sizes):
@@ -204,10 +210,6 @@ class ArtifactWriter:
             transition = PlannedTransition(before.memory_id, "replaced", "ACTIVE", "SUPERSEDED", reason)
             await apply_transitions(tx, [transition], ctx=self.ctx)
         await self._store(tx, [summary])
-
-    async def _load_summary(self, tx: Tx) -> _CurrentSummary | None:
-        row = await SQL["get_current_summary"].fetch_one(tx, agent_id=self.ctx.agent_id, session_id=self.session_id)
-        return _CurrentSummary(*row) if row else None
 
     async def _load_after(self, tx: Tx, position: int) -> list[MessageMemory]:
         rows = await SQL["list_messages_after"].fetch_all(

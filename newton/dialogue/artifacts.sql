@@ -12,8 +12,9 @@ from jsonb_to_recordset($3::jsonb) as d (
     memory_id uuid, type text, chunk_index integer, first_position integer, last_position integer, source text
 );
 
--- name: get_current_summary(agent_id, session_id)
--- The newest summary; in a branch it may be one of an ancestor.
+-- name: read_progress(agent_id, session_id)
+-- The last message that was read for facts, and the newest summary; in a branch it may be one of an ancestor. The
+-- messages that a branch begins with are read in their own session.
 with owner as (
     select ancestor_id as session_id, last_position
     from dialogue.lineage
@@ -21,22 +22,23 @@ with owner as (
     union all
     select $2::uuid, null
 )
-select m.memory_id, m.full_text, m.trust, a.first_position, a.last_position, a.session_id = $2 as own
-from owner as o
-join dialogue.artifacts as a
-    on a.agent_id = $1
-    and a.session_id = o.session_id
-    and a.type = 'summary'
-    and (o.last_position is null or a.last_position <= o.last_position)
-join memory.memories as m on m.agent_id = $1 and m.memory_id = a.memory_id and m.state = 'ACTIVE'
-order by a.last_position desc, own desc
-limit 1;
-
--- name: get_fact_watermark(agent_id, session_id)
--- The messages that a branch begins with are read in their own session.
-select coalesce(greatest(n.last_position, s.parent_position), -1) as position
+select
+    coalesce(greatest(n.last_position, s.parent_position), -1) as watermark,
+    u.memory_id, u.full_text, u.trust, u.first_position, u.last_position, u.own
 from dialogue.sessions as s
 left join dialogue.fact_watermarks as n on n.agent_id = $1 and n.session_id = $2
+left join lateral (
+    select m.memory_id, m.full_text, m.trust, a.first_position, a.last_position, a.session_id = $2 as own
+    from owner as o
+    join dialogue.artifacts as a
+        on a.agent_id = $1
+        and a.session_id = o.session_id
+        and a.type = 'summary'
+        and (o.last_position is null or a.last_position <= o.last_position)
+    join memory.memories as m on m.agent_id = $1 and m.memory_id = a.memory_id and m.state = 'ACTIVE'
+    order by a.last_position desc, own desc
+    limit 1
+) as u on true
 where s.agent_id = $1 and s.session_id = $2;
 
 -- name: set_fact_watermark(agent_id, session_id, position)

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
+from newton.dialogue.log import AncestorRange
 from newton.providers.chat import ToolCall
 
 SQL = load("newton.dialogue", "leases.sql")
@@ -19,6 +20,13 @@ class MessageFingerprint(NamedTuple):
     session_id: UUID
     position: int
     fingerprint: str
+
+
+class TurnStart(NamedTuple):
+    """The tool calls of a session that have no result, in order, and the sessions from which a branch continues."""
+
+    open_calls: Sequence[ToolCall]
+    ancestors: Sequence[AncestorRange]
 
 
 async def acquire(
@@ -37,15 +45,19 @@ async def renew(
     return await SQL["renew"].fetch_one(tx, **key, seconds=seconds) is not None
 
 
-async def release(tx: Tx, holder: UUID, purpose: LeasePurpose, *, agent_id: UUID, session_id: UUID) -> None:
-    """Release the lease if `holder` has it; else do nothing."""
-    await SQL["release"].execute(tx, agent_id=agent_id, session_id=session_id, purpose=purpose, holder=holder)
+async def release(tx: Tx, holder: UUID, purpose: LeasePurpose, *, agent_id: UUID, session_id: UUID) -> bool:
+    """Release the lease. Return False if `holder` does not have it."""
+    key = {"agent_id": agent_id, "session_id": session_id, "purpose": purpose, "holder": holder}
+    return await SQL["release"].fetch_one(tx, **key) is not None
 
 
-async def list_open_calls(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[ToolCall]:
-    """Return the tool calls of a session that have no result, in order."""
-    rows = await SQL["list_open_calls"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
-    return [ToolCall(*row) for row in rows]
+async def read_turn_start(tx: Tx, *, agent_id: UUID, session_id: UUID) -> TurnStart:
+    """Return what a turn of a session begins with."""
+    rows = await SQL["read_turn_start"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
+    return TurnStart(
+        open_calls=[ToolCall(*row[:3]) for row in rows if row["ancestor_id"] is None],
+        ancestors=[AncestorRange(*row[3:]) for row in rows if row["ancestor_id"] is not None],
+    )
 
 
 async def find_by_fingerprint(

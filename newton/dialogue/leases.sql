@@ -17,27 +17,36 @@ returning holder;
 -- name: release(agent_id, session_id, purpose, holder)
 update dialogue.leases
 set expires_at = '-infinity'
-where agent_id = $1 and session_id = $2 and purpose = $3 and holder = $4;
+where agent_id = $1 and session_id = $2 and purpose = $3 and holder = $4 and expires_at > '-infinity'
+returning holder;
 
--- name: list_open_calls(agent_id, session_id)
--- Tool calls of the session without a result after them.
-select c.value ->> 'id' as id, c.value ->> 'name' as name, c.value ->> 'arguments' as arguments
-from dialogue.messages as m
-cross join lateral jsonb_array_elements(m.tool_calls) as c
-where
-    m.agent_id = $1
-    and m.session_id = $2
-    and m.tool_calls is not null
-    and not exists (
-        select
-        from dialogue.messages as a
-        where
-            a.agent_id = $1
-            and a.session_id = $2
-            and a.position > m.position
-            and a.tool_call_id = c.value ->> 'id'
-    )
-order by m.position;
+-- name: read_turn_start(agent_id, session_id)
+-- Tool calls of the session without a result after them, then the sessions from which a branch continues.
+(
+    select
+        c.value ->> 'id' as id, c.value ->> 'name' as name, c.value ->> 'arguments' as arguments,
+        null::uuid as ancestor_id, null::integer as first_position, null::integer as last_position
+    from dialogue.messages as m
+    cross join lateral jsonb_array_elements(m.tool_calls) as c
+    where
+        m.agent_id = $1
+        and m.session_id = $2
+        and m.tool_calls is not null
+        and not exists (
+            select
+            from dialogue.messages as a
+            where
+                a.agent_id = $1
+                and a.session_id = $2
+                and a.position > m.position
+                and a.tool_call_id = c.value ->> 'id'
+        )
+    order by m.position
+)
+union all
+select null, null, null, ancestor_id, first_position, last_position
+from dialogue.lineage
+where agent_id = $1 and session_id = $2;
 
 -- name: find_by_fingerprint(agent_id, ref, fingerprints)
 -- Messages with these fingerprints in sessions with this ref and in its continuations (`ref~...`).

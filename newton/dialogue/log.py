@@ -74,31 +74,27 @@ async def lock_session(tx: Tx, *, agent_id: UUID, session_id: UUID) -> None:
 
 async def load_view(tx: Tx, *, agent_id: UUID, session_id: UUID) -> LoadedView:
     """Load the view of a session. Messages that a compaction entry replaces are not read."""
-    flags, entries = await _load_flags(tx, agent_id, session_id), await _load_outermost(tx, agent_id, session_id)
+    flags, sources = await _load_sources(tx, agent_id, session_id)
+    entries = sources.entries
     log = await load_messages(tx, _uncovered_ranges(entries), agent_id=agent_id, session_id=session_id)
     injected = await _load_injected(tx, agent_id=agent_id, session_id=session_id) if flags["injected"] else ()
     return LoadedView(
         view=build_view(log, entries, injected),
-        sources=ViewSources(entries, flags["forgotten"]),
+        sources=sources,
         pinned=await _load_restored(tx, agent_id=agent_id, session_id=session_id) if flags["restored"] else frozenset(),
     )
 
 
 async def load_sources(tx: Tx, *, agent_id: UUID, session_id: UUID) -> ViewSources:
     """Load the sources of the current view, to find out whether the view has changed."""
-    flags = await _load_flags(tx, agent_id, session_id)
-    return ViewSources(await _load_outermost(tx, agent_id, session_id), flags["forgotten"])
+    return (await _load_sources(tx, agent_id, session_id))[1]
 
 
-async def _load_flags(tx: Tx, agent_id: UUID, session_id: UUID) -> Record:
-    row = await SQL["describe_session"].fetch_one(tx, agent_id=agent_id, session_id=session_id)
-    assert row is not None
-    return row
-
-
-async def _load_outermost(tx: Tx, agent_id: UUID, session_id: UUID) -> list[CompactionEntry]:
-    rows = await SQL["list_outermost_entries"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
-    return [to_entry(row) for row in rows]
+async def _load_sources(tx: Tx, agent_id: UUID, session_id: UUID) -> tuple[Record, ViewSources]:
+    """Return whether the session has restored entries or injections, and the sources of its view."""
+    rows = await SQL["read_view_sources"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
+    entries = [to_entry(row) for row in rows if row["entry_id"] is not None]
+    return rows[0], ViewSources(entries, rows[0]["forgotten"])
 
 
 async def load_messages(
@@ -114,12 +110,6 @@ async def load_messages(
         bare=[part.without_text for part in ranges],
     )
     return [to_stored_message(row, session_id) for row in rows]
-
-
-async def list_ancestors(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[AncestorRange]:
-    """Return the sessions from which a branch continues; empty for a session without a parent."""
-    rows = await SQL["list_ancestors"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
-    return [AncestorRange(*row) for row in rows]
 
 
 async def find_quarantined_trust(

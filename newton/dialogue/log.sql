@@ -1,14 +1,8 @@
--- name: describe_session(agent_id, session_id)
+-- name: read_view_sources(agent_id, session_id)
 -- Whether the session has removed entries or injections, which most sessions do not, and how many memories the agent has
--- forgotten.
-select
-    exists (select from dialogue.entry_restorations where agent_id = $1 and session_id = $2) as restored,
-    exists (select from dialogue.injections where agent_id = $1 and session_id = $2) as injected,
-    (select count(*) from memory.forgotten where agent_id = $1) as forgotten;
-
--- name: list_outermost_entries(agent_id, session_id)
--- The visible compaction entries in order: from each uncovered position, the longest entry that begins there. The
--- recursion makes one index lookup per visible entry, however many entries are nested in them.
+-- forgotten; with the visible compaction entries in order, or one row without an entry. From each uncovered position,
+-- the longest entry that begins there is visible. The recursion makes one index lookup per visible entry, however many
+-- entries are nested in them.
 with recursive shown as (
     (
         select e.*
@@ -44,10 +38,17 @@ with recursive shown as (
     ) as n
 )
 select
-    entry_id, kind, first_position as first, last_position as last, text, tokens, tokens_before as before, strategy,
-    prompt, model, created_at as made_at
-from shown
-order by first_position;
+    f.restored, f.injected, f.forgotten,
+    s.entry_id, s.kind, s.first_position as first, s.last_position as last, s.text, s.tokens, s.tokens_before as before,
+    s.strategy, s.prompt, s.model, s.created_at as made_at
+from (
+    select
+        exists (select from dialogue.entry_restorations where agent_id = $1 and session_id = $2) as restored,
+        exists (select from dialogue.injections where agent_id = $1 and session_id = $2) as injected,
+        (select count(*) from memory.forgotten where agent_id = $1) as forgotten
+) as f
+left join shown as s on true
+order by s.first_position;
 
 -- name: list_restored_ranges(agent_id, session_id)
 select e.first_position, e.last_position
@@ -80,11 +81,6 @@ cross join lateral (
     offset 0
 ) as m
 order by m.position;
-
--- name: list_ancestors(agent_id, session_id)
-select ancestor_id, first_position, last_position
-from dialogue.lineage
-where agent_id = $1 and session_id = $2;
 
 -- name: list_injections(agent_id, session_id)
 -- Injections that were not removed.

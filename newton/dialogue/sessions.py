@@ -48,8 +48,8 @@ async def ensure_session(tx: Tx, *, agent_id: UUID, ref: str, now: datetime) -> 
 async def get_or_create(tx: Tx, *, agent_id: UUID, ref: str, now: datetime) -> tuple[UUID, bool]:
     """Return the id of the session `ref`, and True if it was created."""
     session_id = new_id()
-    await SQL["insert_session"].execute(tx, agent_id=agent_id, session_id=session_id, ref=ref, now=now)
-    row = await SQL["find_by_ref"].fetch_one(tx, agent_id=agent_id, ref=ref)
+    row = await SQL["get_or_create"].fetch_one(tx, agent_id=agent_id, session_id=session_id, ref=ref, now=now)
+    row = row or await SQL["find_by_ref"].fetch_one(tx, agent_id=agent_id, ref=ref)
     assert row is not None
     return row["session_id"], row["session_id"] == session_id
 
@@ -91,16 +91,15 @@ async def append(
     whose call is unknown or has a result already.
     """
     await log.lock_session(tx, agent_id=ctx.agent_id, session_id=session_id)
-    new_messages = await _filter_new(tx, messages, session_id=session_id, ctx=ctx)
+    new_messages, last_position = await _filter_new(tx, messages, session_id=session_id, ctx=ctx)
     if not new_messages:
         return []
     calls = await _match_tool_results(tx, new_messages, session_id=session_id, ctx=ctx)
-    start = await log.get_last_position(tx, agent_id=ctx.agent_id, session_id=session_id) + 1
     count, chars = ctx.count_tokens, sum(MESSAGE_CHARS + len(message.content) for message in new_messages)
     tokens = await compute(lambda: [_count_tokens(message, count) for message in new_messages], chars=chars)
     stored = [
         StoredMessage(session_id=session_id, position=position, tokens=size, message=message)
-        for position, (message, size) in enumerate(zip(new_messages, tokens, strict=True), start)
+        for position, (message, size) in enumerate(zip(new_messages, tokens, strict=True), last_position + 1)
     ]
     rows = json.dumps([_to_row(item, ctx.now) for item in stored])
     await SQL["insert_messages"].execute(tx, agent_id=ctx.agent_id, session_id=session_id, messages=rows)
@@ -130,14 +129,19 @@ def _to_memories(
     ]
 
 
-async def _filter_new(tx: Tx, messages: Sequence[Message], *, session_id: UUID, ctx: WriteContext) -> list[Message]:
+async def _filter_new(
+    tx: Tx, messages: Sequence[Message], *, session_id: UUID, ctx: WriteContext
+) -> tuple[list[Message], int]:
+    """Return the messages that are not stored, and the position of the last stored message; -1 if there is none."""
     by_ref: dict[str, Message] = {}
     for line in messages:
         _check_unchanged(line, by_ref.setdefault(line.stable_ref, line).immutable_fields)
     rows = await SQL["find_messages"].fetch_all(tx, agent_id=ctx.agent_id, session_id=session_id, refs=list(by_ref))
     for row in rows:
-        _check_unchanged(by_ref.pop(row["ref"]), log.to_stored_message(row, session_id).message.immutable_fields)
-    return list(by_ref.values())
+        if row["ref"] is not None:
+            _check_unchanged(by_ref.pop(row["ref"]), log.to_stored_message(row, session_id).message.immutable_fields)
+    last_position = rows[0]["last_position"]
+    return list(by_ref.values()), -1 if last_position is None else last_position
 
 
 async def _match_tool_results(

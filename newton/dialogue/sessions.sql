@@ -1,7 +1,20 @@
--- name: insert_session(agent_id, session_id, ref, now)
-insert into dialogue.sessions (agent_id, session_id, ref, created_at)
-values ($1, $2, $3, $4)
-on conflict (agent_id, ref) do nothing;
+-- name: get_or_create(agent_id, session_id, ref, now)
+-- The session with this ref, which is created if there is none. No row if another transaction created it meanwhile.
+with known as (
+    select session_id
+    from dialogue.sessions
+    where agent_id = $1 and ref = $3
+),
+created as (
+    insert into dialogue.sessions (agent_id, session_id, ref, created_at)
+    select $1, $2, $3, $4
+    where not exists (select from known)
+    on conflict (agent_id, ref) do nothing
+    returning session_id
+)
+select session_id from known
+union all
+select session_id from created;
 
 -- name: find_by_ref(agent_id, ref)
 select session_id
@@ -22,11 +35,18 @@ from dialogue.sessions
 where agent_id = $1 and session_id = $2;
 
 -- name: find_messages(agent_id, session_id, refs)
+-- The messages with these refs, each with the last position of the conversation; one row without a message if there is
+-- none. An empty branch ends at its branch point.
 select
-    position, ref, role, name, content, is_notice, tokens, said_at, tool_calls as calls,
-    tool_call_id
-from dialogue.messages
-where agent_id = $1 and session_id = $2 and ref = any($3::text[]);
+    t.last_position, m.position, m.ref, m.role, m.name, m.content, m.is_notice, m.tokens, m.said_at,
+    m.tool_calls as calls, m.tool_call_id
+from (
+    select greatest(
+        (select max(position) from dialogue.messages where agent_id = $1 and session_id = $2),
+        (select parent_position from dialogue.sessions where agent_id = $1 and session_id = $2)
+    ) as last_position
+) as t
+left join dialogue.messages as m on m.agent_id = $1 and m.session_id = $2 and m.ref = any($3::text[]);
 
 -- name: find_tool_calls(agent_id, session_id, call_ids)
 -- Tool calls with these ids in a conversation, including its ancestors, and whether each has a result. An id may be

@@ -1,6 +1,6 @@
 """The tasks of a session as a tree, and the allowed changes of their status. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -130,6 +130,12 @@ class TaskTree:
         related = [task for task in self.tasks if task.status != "active" and task.parent_id in parents]
         return TaskStack(path=path, related=tuple(related))
 
+    @property
+    def ended_ranges(self) -> tuple[tuple[int, int], ...]:
+        """Return the first and the last position of the messages of each ended task that has messages."""
+        ended = [(task.first, task.last) for task in self.tasks if task.is_ended and task.last is not None]
+        return tuple((first, last) for first, last in ended if first <= last)
+
     @cached_property
     def _children(self) -> Mapping[UUID | None, Sequence[Task]]:
         found: dict[UUID | None, list[Task]] = {}
@@ -205,3 +211,21 @@ class TaskTree:
                 f"The session has no task {task_ref!r}.", hint="`newton tasks` shows the tasks with their numbers."
             )
         return found[0]
+
+
+def subtract_ranges(whole: tuple[int, int], holes: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the parts of a range of positions that no hole covers.
+
+    >>> subtract_ranges((2, 9), [(4, 5), (8, 12)])
+    [(2, 3), (6, 7)]
+    """
+    parts = [whole]
+    for first, last in holes:
+        cut = [((low, min(high, first - 1)), (max(low, last + 1), high)) for low, high in parts]
+        parts = [(low, high) for pair in cut for low, high in pair if low <= high]
+    return parts
+
+
+def is_in_ranges(position: int | None, ranges: Iterable[tuple[int, int]]) -> bool:
+    """Return True if one of the ranges has the position; False for None, which no message has."""
+    return position is not None and any(first <= position <= last for first, last in ranges)

@@ -16,7 +16,7 @@ from newton.dialogue.compaction.strategies import CompactionBlock, ViewState
 from newton.dialogue.compaction.task_folds import RULES_VERSION, STRATEGY, fold_tasks
 from newton.dialogue.log import LoadedView
 from newton.dialogue.task_tree import Task, TaskEvent, TaskTree
-from newton.dialogue.view import MESSAGE_TOKENS, CompactionEntry
+from newton.dialogue.view import MESSAGE_TOKENS, CompactionEntry, apply_entries
 from newton.errors import InputError, NotFoundError
 from newton.heart import episodes
 from newton.heart.episodes import NewEpisode
@@ -127,15 +127,31 @@ async def fold_ended_tasks(
 ) -> LoadedView:
     """Replace the messages of ended tasks in the view by one line each, where it is shorter. Return the view."""
     key = {"agent_id": agent_id, "session_id": session_id}
-    tree = await load_tree(tx, agent_id=agent_id, session_id=session_id)
-    loaded = await log.load_view(tx, **key)
-    if not any(task.is_ended for task in tree.tasks):
-        return loaded
-    folds = fold_tasks(ViewState(loaded.view, 0, loaded.pinned), tree, count_tokens=count_tokens)
-    entries = [_to_entry(block, text, now=now, count_tokens=count_tokens) for block, text in folds]
-    entries = [entry for entry in entries if entry.tokens + MESSAGE_TOKENS < entry.before]
+    loaded, entries = await _plan_folds(tx, **key, now=now, count_tokens=count_tokens)
     saved = entries and await entry_store.save_if_unchanged(tx, entries, **key, sources=loaded.sources)
     return await log.load_view(tx, **key) if saved else loaded
+
+
+async def preview_folded_view(
+    tx: Tx, *, session_id: UUID, agent_id: UUID, now: datetime, count_tokens: TokenCounter
+) -> LoadedView:
+    """Return the view that `fold_ended_tasks` would return. Stores nothing."""
+    key = {"agent_id": agent_id, "session_id": session_id}
+    loaded, entries = await _plan_folds(tx, **key, now=now, count_tokens=count_tokens)
+    return replace(loaded, view=apply_entries(loaded.view, entries)) if entries else loaded
+
+
+async def _plan_folds(
+    tx: Tx, *, session_id: UUID, agent_id: UUID, now: datetime, count_tokens: TokenCounter
+) -> tuple[LoadedView, list[CompactionEntry]]:
+    """Return the view as it is stored, and an entry for the messages of each ended task that can be replaced now."""
+    tree = await load_tree(tx, agent_id=agent_id, session_id=session_id)
+    loaded = await log.load_view(tx, agent_id=agent_id, session_id=session_id)
+    if not any(task.is_ended for task in tree.tasks):
+        return loaded, []
+    folds = fold_tasks(ViewState(loaded.view, 0, loaded.pinned), tree, count_tokens=count_tokens)
+    entries = [_to_entry(block, text, now=now, count_tokens=count_tokens) for block, text in folds]
+    return loaded, [entry for entry in entries if entry.tokens + MESSAGE_TOKENS < entry.before]
 
 
 async def _end_tasks(

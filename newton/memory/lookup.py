@@ -98,6 +98,11 @@ class MemoryDetail:
         return [*restated, *self._list_linked("is superseded by")]
 
     @property
+    def sources(self) -> list[RelatedMemory]:
+        """The memories that this one was made from, such as the message that states a fact."""
+        return self._list_linked("was made from")
+
+    @property
     def contested(self) -> list[RelatedMemory]:
         """The current facts that contradict this fact. `newton conflicts` lists such pairs."""
         linked = self._list_linked("contradicts", "is contradicted by")

@@ -100,19 +100,18 @@ class EmbeddingOutbox:
         Memories of the `excluded` kinds go on waiting.
         """
         embedded = failed = 0
-        after = UUID(int=0)
-        async with self._db.transaction(self._agent) as tx:
-            active = await read_active_model(tx, agent_id=self._agent)
-        if active not in (None, self._embedder.identity):
-            return DrainResult(0, 0, f"the active embedding model is {active}; `newton reembed` changes it")
-        while limit is None or embedded + failed < limit:
+        after, is_complete = UUID(int=0), False
+        while not is_complete and (limit is None or embedded + failed < limit):
             if control.is_stopped():
                 return DrainResult(embedded, failed, stopped_by=STOPPED)
             size = control.batch if limit is None else min(control.batch, limit - embedded - failed)
-            batch = await self._next_batch(after, size, excluded)
+            async with self._db.transaction(self._agent) as tx:
+                if not after.int and (reason := await self._find_other_model(tx)):
+                    return DrainResult(embedded, failed, reason)
+                batch = await self._next_batch(tx, after, size, excluded)
             if not batch:
                 break
-            after = batch[-1].memory_id
+            after, is_complete = batch[-1].memory_id, len(batch) < size
             try:
                 stored = await self._embed_batch(batch)
             except ProviderError as error:
@@ -121,16 +120,23 @@ class EmbeddingOutbox:
             control.on_progress(stored)
         return DrainResult(embedded, failed)
 
-    async def _next_batch(self, after: UUID, limit: int, excluded: Sequence[Kind]) -> list[PendingText]:
-        async with self._db.transaction(self._agent) as tx:
-            rows = await SQL["list_waiting"].fetch_all(
-                tx,
-                agent_id=self._agent,
-                after=after,
-                max_rows=limit,
-                attempts=MAX_ATTEMPTS,
-                excluded_kinds=list(excluded),
-            )
+    async def _find_other_model(self, tx: Tx) -> str | None:
+        """Return why this model may not embed: another one is active. Note whether this one is."""
+        active = await read_active_model(tx, agent_id=self._agent)
+        self._registered = active == self._embedder.identity
+        if active is None or self._registered:
+            return None
+        return f"the active embedding model is {active}; `newton reembed` changes it"
+
+    async def _next_batch(self, tx: Tx, after: UUID, limit: int, excluded: Sequence[Kind]) -> list[PendingText]:
+        rows = await SQL["list_waiting"].fetch_all(
+            tx,
+            agent_id=self._agent,
+            after=after,
+            max_rows=limit,
+            attempts=MAX_ATTEMPTS,
+            excluded_kinds=list(excluded),
+        )
         return [PendingText(*row) for row in rows]
 
     async def _embed_batch(self, batch: Sequence[PendingText]) -> int:

@@ -308,7 +308,7 @@ select
             order by transition_id desc
             limit 1
         ) as last
-        where s.agent_id = $1 and s.source_id = m.memory_id and last.event in ('superseded', 'expired')
+        where s.agent_id = $1 and s.source_id = m.memory_id and last.event in ('superseded', 'expired', 'disproved')
     ) as is_outdated,
     m.prefix_length, case when m.full_tokens is not null then m.full_text end as full_text, m.full_tokens
 from memory.memories as m

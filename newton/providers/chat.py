@@ -1,7 +1,9 @@
 """Interfaces of chat models, and their messages and replies, independent of the provider."""
 
+import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 # "length": cut at the token limit; "interrupted": cut by the connection, the deadline or the endpoint.
@@ -17,11 +19,17 @@ class ToolCall(NamedTuple):
     arguments: str
 
 
-class ToolDefinition(NamedTuple):
+@dataclass(frozen=True)
+class ToolDefinition:
     """A tool that a model may call: its name, and its function definition in OpenAI's format."""
 
     name: str
     function: Mapping[str, object]
+
+    @cached_property
+    def function_json(self) -> str:
+        """Return the function definition as JSON, of which the tokens are counted."""
+        return json.dumps(self.function, ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,13 +13,14 @@ class CircuitBreaker:
     """Pauses calls of a failing server: after `failure_threshold` failures in a row, it allows one per cooldown.
 
     `now` is a time in seconds; all calls must use the same clock. `retry_budget` is the number of retries left; each
-    call adds a fraction.
+    call adds a fraction. `last_failure` is a sentence about the latest failure; empty if none is recorded.
     """
 
     failure_threshold: int = FAILURE_THRESHOLD
     cooldown_seconds: float = COOLDOWN_SECONDS
     failures: int = 0
     retry_budget: float = MAX_RETRY_BUDGET
+    last_failure: str = ""
     _next_probe: float = 0.0
 
     def allow_call(self, now: float) -> bool:
@@ -46,12 +47,16 @@ class CircuitBreaker:
         self.retry_budget -= 1
         return True
 
-    def record_result(self, now: float, *, failed: bool) -> None:
-        """Record whether an attempt failed. Any response of the server counts as success, even a refusal."""
+    def record_result(self, now: float, *, failed: bool, failure: str = "") -> None:
+        """Record whether an attempt failed, and with which `failure`.
+
+        Any response of the server counts as success, even a refusal.
+        """
         if not failed:
             self.failures = 0
             return
         self.failures += 1
+        self.last_failure = failure
         if self.failures == self.failure_threshold:
             self._next_probe = now + self.cooldown_seconds
 

@@ -82,15 +82,27 @@ class ModelEndpoint:
         """
         now = asyncio.get_running_loop().time()
         if not self.breaker.allow_call(now):
+            pause = f"calls are paused for up to {self.breaker.cooldown_seconds:.0f} seconds"
             raise ProviderError(
-                f"{self.address} has failed several times; calls are paused for some seconds.",
+                f"{self.address} has failed several times; {pause}. {self.breaker.last_failure}".strip(),
                 hint="Newton tries again automatically. Check that the server runs.",
             )
         return now + self.upstream.seconds
 
     def record_result(self, error: Exception | None) -> None:
         """Tell the circuit breaker whether an attempt failed; `error` is None for a success."""
-        self.breaker.record_result(asyncio.get_running_loop().time(), failed=_is_outage(error))
+        failure = self._describe_failure(error) if error else ""
+        self.breaker.record_result(asyncio.get_running_loop().time(), failed=_is_outage(error), failure=failure)
+
+    def _describe_failure(self, error: Exception) -> str:
+        """Return a sentence about the latest failure, without the server's message.
+
+        The message may quote a request, and all agents of the process share the circuit breaker.
+        """
+        status = error.status_code if isinstance(error, openai.APIStatusError) else ""
+        matches = (what for kinds, what, _ in _EXPLANATIONS if isinstance(error, kinds))
+        what = next(matches, "{address} sent an invalid reply.")
+        return f"The last failure: {what.format(address=self.address, model=self.model, status=status)}"
 
     async def call(self, send: Callable[[], Awaitable[T]], *, deadline: float, allow_retry: bool = True) -> T:
         """Await `send` and return its result. After an outage or a rate limit, await it once more.

@@ -22,6 +22,7 @@ from newton.client.environment import LOOPBACK_HOSTS
 from newton.concurrency import task_group, with_timeout
 from newton.db.pool import Database
 from newton.errors import ConfigError, DatabaseError
+from newton.providers.chat import ChatModel
 from newton.runtime import daemon_address
 from newton.runtime.access import operator_token
 from newton.runtime.agent_registry import AgentRegistry
@@ -182,6 +183,7 @@ async def serve(
             server_task = tasks.create_task(server.serve(sockets=[bound]))
             tasks.create_task(JobWorker(newton.scope.db, build_runner(agents)).work(SCHEDULES, stop))
             on_message(f"Newton serves {url}. Operator token: {settings.home / operator_token.TOKEN_FILE}.")
+            on_message(_describe_chat_model(newton.chat_model))
             await stop.wait()
             _schedule_aborts(app, newton.scope.db)
             on_message("Newton is shutting down.")
@@ -190,6 +192,12 @@ async def serve(
             server.should_exit = True
             await asyncio.gather(server_task, commands.stop(drain_seconds=DRAIN_SECONDS))
             await wait_for_turns(app, seconds=ABORT_SECONDS - DRAIN_SECONDS)
+
+
+def _describe_chat_model(model: ChatModel | None) -> str:
+    """Return a sentence about the chat model. The model server is not asked, because it may start later."""
+    name = model.name if model else "none, so answers quote memory"
+    return f"Chat model: {name}. `newton doctor` checks it."
 
 
 async def _start_command_server(commands: LocalCommandServer, on_message: Callable[[str], None]) -> LocalCommandServer:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel
 
 from newton.agent.loop.completion import NO_MODEL_MESSAGE
+from newton.content.yaml_models import did_you_mean
 from newton.errors import ModelNotFoundError, ProviderError
 from newton.providers.chat import ChatMessage, ChatModel, ChatReply
 from newton.providers.upstreams import ModelUpstream, format_model_names, list_upstreams
@@ -152,8 +153,7 @@ class ModelDirectory:
             hint = f"{NO_MODEL_MESSAGE} Use the model `newton`."
             return ModelNotFoundError(f"There is no model {name!r}.", hint=hint)
         names = list(dict.fromkeys([*self._named, *offered])) or [default.name]
-        hint = f"The models are: {format_model_names(names)}."
-        return ModelNotFoundError(f"There is no model {name!r}.", hint=hint)
+        return _not_offered(name, names)
 
 
 async def _list_offers(server: "UpstreamChat") -> list[str] | None:
@@ -170,7 +170,12 @@ def ensure_offered(name: str, names: Sequence[str]) -> None:
     A name such as SERVER/MODEL is accepted if `names` contains SERVER, because that server checks the rest.
     """
     if name.partition("/")[0] not in names and not is_offered(name, names):
-        raise ModelNotFoundError(f"There is no model {name!r}.", hint=f"The models are: {format_model_names(names)}.")
+        raise _not_offered(name, names)
+
+
+def _not_offered(name: str, names: Sequence[str]) -> ModelNotFoundError:
+    hint = f"{did_you_mean(name, names)} The models are: {format_model_names(names)}.".strip()
+    return ModelNotFoundError(f"There is no model {name!r}.", hint=hint)
 
 
 def is_offered(name: str, names: Iterable[str]) -> bool:

@@ -1,7 +1,6 @@
 """The composition root: factories of all services of one agent, from its scope, settings and content files."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -11,7 +10,8 @@ from newton.agent.compaction.service import CompactionService
 from newton.agent.loop.tools import AgentToolset
 from newton.agent.loop.turn import TurnRunner
 from newton.agent.loop.turn_status import ProgressCallback
-from newton.agent.maintenance.service import MaintenanceService
+from newton.agent.maintenance.artifact_vectors import has_artifacts_to_embed
+from newton.agent.maintenance.service import BATCH_SIZE, MaintenanceService
 from newton.agent.prompt_records.service import PromptService
 from newton.agent.services.bundles import BundleService
 from newton.agent.services.censors import CensorService
@@ -144,14 +144,20 @@ class AgentServices(ScopeServices):
         limit = self.settings.llm_tokens_per_day
         return build_structured_llm(self.models, self.scope, model=self.default_model, tokens_per_day=limit)
 
-    async def process_written(self, origin: str) -> None:
+    async def process_written(self, origin: str) -> bool:
         """Embed and index new memories now, so that the next search finds them, if embeddings are computed locally.
 
-        With a remote embedding model, and after an error, the background job `embed` does it later.
+        Return False if something is left for the background job `embed`: all with a remote embedding model, or after an
+        error, and the passages of artifacts.
         """
-        if self.settings.embedding_provider == "local":
-            with suppress(NewtonError):
-                await self.maintenance(origin).process_pending()
+        if self.settings.embedding_provider != "local":
+            return False
+        try:
+            drained = await self.maintenance(origin).process_pending()
+            is_complete = not (drained.failed or drained.stopped_by) and drained.embedded < BATCH_SIZE
+            return is_complete and not await has_artifacts_to_embed(self.scope)
+        except NewtonError:
+            return False
 
     @property
     def chain_heads(self) -> ChainHeadFiles:

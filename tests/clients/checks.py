@@ -41,7 +41,7 @@ class CellOutcome:
         """Return everything that the agent of the cell keeps: memories, sessions and contexts, as JSON."""
         found: list[Any] = []
         async with self.bench.api(self.task.token) as api:
-            for path in ("/v1/memories", "/v1/sessions", "/v1/bundles"):
+            for path in ("/v1/memories?states=all", "/v1/sessions", "/v1/bundles"):
                 answer = await api.get(path)
                 assert answer.status_code == 200, answer.text
                 found += answer.json()["items"]

@@ -1,6 +1,6 @@
 """Censors: how they are met, how they grow stricter, and that nobody but a person lifts one."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
@@ -230,11 +230,16 @@ async def spoken(*pieces: ReplyPiece) -> AsyncGenerator[ReplyPiece]:
         yield piece
 
 
+async def in_force(own: ActionGate) -> Sequence[Censor]:
+    async with own.scope.transaction() as tx:
+        return await own.list_rules(tx)
+
+
 async def heard(own: ActionGate, *pieces: str) -> tuple[str, bool]:
     """What reaches the listener, and whether it was stopped."""
     said: list[str] = []
     try:
-        async for piece in own.filter_stream(spoken(*pieces)):
+        async for piece in own.filter_stream(spoken(*pieces), rules=await in_force(own)):
             said.append(str(piece))  # noqa: PERF401 (a comprehension would lose what came before it was stopped)
     except CensorError:
         return "".join(said), True
@@ -266,7 +271,7 @@ async def test_what_is_no_text_is_held_back_until_it_is_known_to_be_allowed(db: 
         good,
         "All is well.",
     ]
-    kept = [piece async for piece in own.filter_stream(spoken(*said))]
+    kept = [piece async for piece in own.filter_stream(spoken(*said), rules=await in_force(own))]
     assert kept == ["All is well.", ReplyDelta(index=1, finish_reason="content_filter"), good]
 
 

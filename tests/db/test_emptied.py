@@ -3,9 +3,13 @@
 import asyncio
 from uuid import UUID
 
+import asyncpg
 import pytest
 
-from tests.emptied import Common, cancel
+from newton.db.pool import Database
+from newton.memory import agents
+from tests.emptied import Common, Lent, cancel
+from tests.support import NOON
 
 
 async def test_an_open_transaction_is_reported_and_the_database_is_emptied_all_the_same(
@@ -27,3 +31,17 @@ async def test_an_open_transaction_is_reported_and_the_database_is_emptied_all_t
     await cancel({left})
     assert left.done() and common.is_idle
     await common.empty()
+
+
+async def test_a_database_that_is_lent_again_is_empty_and_keeps_its_schema(lent: Lent) -> None:
+    async with lent.one() as dsn:
+        left_open = await Database.open(dsn, size=1)
+        await agents.get_or_create_agent(left_open, "ana", now=NOON)
+    left_open.terminate()
+    async with lent.one() as again:
+        assert again == dsn
+        connection = await asyncpg.connect(again)
+        assert await connection.fetchval("select count(*) from runtime.agents") == 0
+        with pytest.raises(asyncpg.RaiseError, match="change the schema of a `clone`"):
+            await connection.execute("create table public.more (n int)")
+        await connection.close()

@@ -162,3 +162,19 @@ async def test_who_is_met_again_when_archived_is_the_same(tx: Tx) -> None:
     await entity_store.index_mentions(tx, ctx=teller())
     assert await tx.fetchval("select count(*) from heart.entities where key = 'ana berg'") == 1
     assert await review(tx, ground(), "fact", list[UUID]()) == []
+
+
+async def test_preferred_types_come_first_and_exclude_nothing(tx: Tx) -> None:
+    # S001-10, S001-20, S001-21: the types of a pack
+    people = [EntityDeclaration(name=name, type="person") for name in ("Ana", "Ben")]
+    await introduce(tx, *people, EntityDeclaration(name="Redis", type="service"))
+    await bind(
+        tx, *(("Ana", "met", f"Guest {n}") for n in range(MAX_CANDIDATES_PER_STEP)), ("Ana", "depends_on", "Tea")
+    )
+    usual = await find_entities(tx, enquiry("Is Cai here?", salient=3))
+    chosen = await find_entities(tx, enquiry("Is Cai here?", salient=3, preferred_types=("service",)))
+    assert told(chosen)[0] == "Redis (service)"
+    assert set(told(chosen)) == set(told(usual))
+    met = told(await find_entities(tx, enquiry("Ana?", preferred_relation_types=("depends_on",))))
+    assert "Ana depends on Tea" in met
+    assert len([line for line in met if " met " in line]) == MAX_CANDIDATES_PER_STEP - 1

@@ -189,7 +189,28 @@ async def test_the_job_embeds_passages_that_a_search_without_common_words_then_f
         (vector,) = await HashEmbedder().embed([WANTED])
         model_id = await tx.fetchval("select model_id from memory.active_models")
         similar = await artifact_store.search_vectors(tx, [kept.artifact_id], vector, model_id=model_id, agent_id=agent)
-    assert similar[0].line == 3_217
+    assert max(similar, key=lambda one: one.similarity).line == 3_217
+
+
+async def test_a_new_value_of_a_table_is_found_by_its_own_vector_and_not_by_that_of_its_row(
+    db: Database, agent: UUID
+) -> None:
+    # S003-26, S004-2
+    rows = ["order,customer,state", *(f"{n},customer {n} of Turku,{('paid', 'sent')[n % 2]}" for n in range(900))]
+    rows[700] = "699,Ines Carvalho,fraud suspected"
+    session_id = await run_tool(db, agent, "\n".join(rows))
+    await EmbeddingOutbox(db, HashEmbedder(), agent).drain()
+    await embed_artifacts(agent_scope(agent_id=agent, db=db, embedder=HashEmbedder()))
+    artifact = await only(db, agent, session_id)
+    async with db.transaction(agent) as tx:
+        (vector,) = await HashEmbedder().embed(["fraud suspected"])
+        model_id = await tx.fetchval("select model_id from memory.active_models")
+        similar = await artifact_store.search_vectors(
+            tx, [artifact.artifact_id], vector, model_id=model_id, agent_id=agent
+        )
+    best = {max(similar, key=lambda one: one.similarity), max(similar, key=lambda one: one.contrast)}
+    assert [(one.line, round(one.similarity, 2)) for one in best] == [(701, 1.0)]
+    assert all(-1.01 <= one.contrast <= 1.01 for one in similar)
 
 
 async def test_an_equal_text_is_one_version_and_a_changed_one_is_the_next(db: Database, agent: UUID) -> None:

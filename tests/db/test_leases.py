@@ -1,11 +1,12 @@
 """One turn of a session at a time, and nobody waits for the dead."""
 
 import asyncio
+from functools import partial
 from uuid import UUID
 
 import pytest
 
-from newton.agent.loop.session_lock import SessionLease, lease_session
+from newton.agent.loop.session_lock import SessionLease
 from newton.db.pool import Database, Tx
 from newton.dialogue import leases as holding
 from newton.dialogue import sessions
@@ -44,22 +45,22 @@ async def test_a_turn_that_is_called_off_again_and_again_keeps_what_it_keeps_and
     monkeypatch.setattr("newton.agent.loop.session_lock.LEASE_SECONDS", 600)  # one not released outlasts the test
     async with db.transaction(agent) as tx:
         session_id = await sessions.ensure_session(tx, agent_id=agent, ref="s1", now=NOON)
-    said, free, leases = asyncio.Event(), asyncio.Event(), list[SessionLease]()
+    said, free, lease = asyncio.Event(), asyncio.Event(), SessionLease(agent_id=agent, session_id=session_id)
+    find = partial(sessions.get_session_id, agent_id=agent, ref="s1")
 
-    async def keep(lease: SessionLease) -> None:
+    async def keep() -> None:
         await free.wait()
         async with db.transaction(agent) as tx:
             await lease.renew(tx)
             await sessions.ensure_session(tx, agent_id=agent, ref="kept", now=NOON)
 
     async def turn() -> None:
-        async with lease_session(db, agent_id=agent, session_id=session_id) as lease:
-            leases.append(lease)
+        async with lease.hold(db, find):
             try:
                 said.set()
                 await asyncio.Event().wait()
             finally:
-                await lease.run_to_completion(keep(lease))
+                await lease.run_to_completion(keep())
 
     taking = asyncio.create_task(turn())
     await said.wait()
@@ -69,13 +70,14 @@ async def test_a_turn_that_is_called_off_again_and_again_keeps_what_it_keeps_and
     free.set()
     async with (
         asyncio.timeout(60),
-        lease_session(db, agent_id=agent, session_id=session_id),
+        SessionLease(agent_id=agent, session_id=session_id).hold(db, find) as found,
         db.transaction(agent) as tx,
     ):
+        assert found == session_id
         assert await sessions.get_session_id(tx, agent_id=agent, ref="kept")
     with pytest.raises(OverloadedError):
-        await keep(leases[0])
-    async with asyncio.timeout(60), lease_session(db, agent_id=agent, session_id=session_id):
+        await keep()
+    async with asyncio.timeout(60), SessionLease(agent_id=agent, session_id=session_id).hold(db, find):
         pass
 
 
@@ -85,5 +87,5 @@ async def test_calls_are_open_until_they_are_answered(tx: Tx) -> None:
     asked = Message(role="assistant", content="", said_at=NOON, calls=calls)
     given = Message(role="tool", content="a cup", said_at=NOON, tool_call_id="c1")
     await sessions.append(tx, [asked, given], session_id=session_id, ctx=teller(ANA))
-    left = await holding.list_open_calls(tx, agent_id=ANA, session_id=session_id)
-    assert left == [ToolCall("c2", "look", "{}")]
+    start = await holding.read_turn_start(tx, agent_id=ANA, session_id=session_id)
+    assert start.open_calls == [ToolCall("c2", "look", "{}")]

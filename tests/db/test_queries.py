@@ -10,6 +10,7 @@ import pytest
 import newton
 from newton.db.pool import Tx
 from newton.db.queries import SqlQuery, parse_queries
+from tests.unit.source_trees import trees, walk
 
 ROOT = Path(newton.__file__).parent
 FILES = sorted(ROOT.rglob("*.sql"))
@@ -121,28 +122,27 @@ def _package(file: Path) -> str:
 
 def test_no_sql_stands_in_python_outside_the_database_package() -> None:
     found = [
-        f"{path.relative_to(ROOT)}:{line}"
-        for path in ROOT.rglob("*.py")
-        if "db" not in path.relative_to(ROOT).parts[:1]
-        for line in sql_strings(path.read_text(encoding="utf-8"))
+        f"{path}:{line}"
+        for path, tree in trees("newton").items()
+        if not path.startswith("newton/db/")
+        for line in sql_strings(tree)
     ]
     assert found == []
 
 
 def test_sql_in_python_is_noticed() -> None:
-    assert sql_strings('rows = conn.fetch("select 1 from t")\n') == [1]
-    assert sql_strings('sql = f"DELETE FROM {table}"\n') == [1]
-    assert sql_strings('lock = "select pg_advisory_lock($1)"\n') == [1]
-    assert sql_strings('text = "Delete the file."\n"""Docstrings may say: select one from two."""\n') == []
+    assert sql_strings(ast.parse('rows = conn.fetch("select 1 from t")\n')) == [1]
+    assert sql_strings(ast.parse('sql = f"DELETE FROM {table}"\n')) == [1]
+    assert sql_strings(ast.parse('lock = "select pg_advisory_lock($1)"\n')) == [1]
+    assert sql_strings(ast.parse('text = "Delete the file."\n"""Docstrings may say: select one from two."""\n')) == []
 
 
-def sql_strings(source: str) -> list[int]:
+def sql_strings(tree: ast.Module) -> list[int]:
     """The lines on which a string holds a statement."""
-    tree = ast.parse(source)
-    docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    docs = {id(node.value) for node in walk(tree) if isinstance(node, ast.Expr)}
     return [
         node.lineno
-        for node in ast.walk(tree)
+        for node in walk(tree)
         if isinstance(node, ast.Constant)
         and isinstance(node.value, str)
         and id(node) not in docs

@@ -25,6 +25,7 @@ class Talking:
     told: list[CompactionEvent] = field(default_factory=list[CompactionEvent])
     sent: list[int] = field(default_factory=list[int])
     compacting: CompactionService = field(init=False)
+    session_id: UUID | None = None
 
     def __post_init__(self) -> None:
         self.compacting = self.mind.compacting(self.strategies, **{"on_event": self.told.append, **self.chosen})
@@ -41,11 +42,16 @@ class Talking:
 
     async def says(self, *lines: Message) -> UUID:
         await self.doors.append(self.ref, lines)
-        return await self.mind.session(self.ref)
+        return await self.session()
+
+    async def session(self) -> UUID:
+        """The id of the session, which is looked up once."""
+        self.session_id = self.session_id or await self.mind.session(self.ref)
+        return self.session_id
 
     async def asks(self, *, most: int) -> Sequence[ViewMessage]:
         """The view of a request in a window of so many tokens."""
-        session_id = await self.mind.session(self.ref)
+        session_id = await self.session()
         view = fit_to_budget(
             await self.compacting.load_view(session_id, max_tokens=most),
             max_tokens=most,
@@ -54,10 +60,11 @@ class Talking:
         self.sent.append(count_view_tokens(view))
         return view
 
-    async def turns(self, turns: Sequence[Sequence[Message]], *, most: int) -> Sequence[ViewMessage]:
+    async def turns(self, turns: Sequence[Sequence[Message]], *, most: int, at_once: int = 1) -> Sequence[ViewMessage]:
+        """The last view of turns that are told so many at once; a view is asked for after each time."""
         view: Sequence[ViewMessage] = ()
-        for lines in turns:
-            await self.says(*lines)
+        for first in range(0, len(turns), at_once):
+            await self.says(*(line for lines in turns[first : first + at_once] for line in lines))
             view = await self.asks(most=most)
         return view
 

@@ -46,7 +46,7 @@ async def test_a_brief_survives_every_merge(mind: Mind) -> None:
     # S003-16, S003-F4: 60 turns of work, of which only summaries remain
     talking = Talking(mind)
     await talking.turns([[says("user", f"{GOAL} {DEADLINE} {RULE}"), says("assistant", "Noted.")]], most=4_000)
-    await talking.turns([turn(n, work=1) for n in range(60)], most=4_000)
+    await talking.turns([turn(n, work=1) for n in range(60)], most=4_000, at_once=3)
     view = await talking.doors.get_view("s1")
     assert all(item.first > 1 or item.entry_id for item in view.view), "the first turn is summarized"
     assert await open_texts(mind) == [GOAL, DEADLINE, RULE]
@@ -140,7 +140,7 @@ async def test_a_brief_that_does_not_fit_says_so_and_keeps_the_goal(mind: Mind) 
 async def test_without_a_model_a_question_for_the_goal_is_answered(mind: Mind) -> None:
     # S003-16
     await say(mind, f"{GOAL} {DEADLINE}")
-    await Talking(mind).turns([turn(n) for n in range(20)], most=4_000)
+    await Talking(mind).turns([turn(n) for n in range(20)], most=4_000, at_once=4)
     turn_input = TurnInput(session_id=await mind.session("s1"), text="What is our first goal and its deadline?")
     pieces = [piece async for piece in mind.turns(None).run(turn_input)]
     reply = pieces[-1]

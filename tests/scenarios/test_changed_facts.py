@@ -238,3 +238,19 @@ async def test_many_facts_about_few_things_are_not_taken_for_changes(mind: Mind,
     conflicts = await ConflictService(scope=mind.scope).list_conflicts()
     assert replaced == []
     assert len(conflicts) <= 6, [(pair.older.text, pair.newer.text) for pair in conflicts]
+
+
+async def test_a_message_whose_fact_was_retracted_is_marked_and_remains_when_the_fact_is_forgotten(
+    mind: Mind, minilm: MiniLM
+) -> None:
+    mind = await another_mind(mind, minilm, "corrector")
+    await converse(mind, "My sister lives in Bremen.", "may")
+    curation = CurationService(scope=mind.scope.at("test", "user"))
+    ask = ContextBuildRequest(agent_id=mind.agent_id, input="Where does my sister live?", tokens=2_000, fill=True)
+    bundle = await mind.contexts.build(ask)
+    (fact,) = [one for one in bundle.items if one.kind == "fact"]
+    plan, _ = await curation.plan_forget(fact.memory_id.hex)
+    assert [(one.kind, "Bremen" in one.micro) for one in plan.memory.sources] == [("exchange", True)]
+    await curation.retract(fact.memory_id.hex)
+    text = (await mind.contexts.build(ask)).text
+    assert "changed since" not in bundle.text and "- changed since: User: My sister lives in Bremen." in text

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 from pydantic import BaseModel
 
+from newton.agent.compaction import service
 from newton.agent.compaction.background import BackgroundCompactions
 from newton.dialogue.view import count_view_tokens
 from newton.providers.chat import ChatMessage, ChatReply
@@ -38,8 +39,7 @@ async def prepared(mind: Mind, *, idle_seconds: float = NEVER, **chosen: object)
     """A session of ten turns, and its tokens."""
     background = BackgroundCompactions(idle_seconds=idle_seconds)
     talking = Talking(mind, "threshold(recent=1)", chosen={"background": background, **chosen})
-    for lines in turns(10):
-        await talking.says(*lines)
+    await talking.says(*(line for lines in turns(10) for line in lines))
     return talking, (await talking.doors.get_view("s1")).tokens
 
 
@@ -86,8 +86,11 @@ async def test_a_turn_that_comes_before_a_session_is_idle_puts_it_off(mind: Mind
     assert not await made(talking)
 
 
-async def test_a_turn_gets_a_cut_made_without_the_model_and_the_summary_follows(mind: Mind) -> None:
+async def test_a_turn_gets_a_cut_made_without_the_model_and_the_summary_follows(
+    mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # S003-19
+    monkeypatch.setattr(service, "TURN_SECONDS", 0.2)
     model, _ = asking(mind)
     gated = Gated(*[GOOD] * 20)
     talking, tokens = await prepared(mind, model=replace(model, model=gated))

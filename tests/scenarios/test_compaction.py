@@ -278,7 +278,8 @@ async def test_one_huge_recent_message_does_not_fire_compaction_every_turn(mind:
 
 async def test_a_restored_message_stays_restored(mind: Mind) -> None:
     talking = Talking(mind)
-    await talking.turns([turn(n, work=1) for n in range(25)], most=4_000)
+    await talking.says(*(line for n in range(15) for line in turn(n, work=1)))
+    await talking.turns([turn(n, work=1) for n in range(15, 25)], most=4_000)
     restored = next(one for one in await talking.doors.list_entries("s1") if one.entry.strategy == "threshold")
     place = restored.entry.first
     assert any(one.entry.kind == "goals" and one.entry.first <= place for one in await talking.doors.list_entries("s1"))
@@ -342,8 +343,8 @@ async def test_a_huge_file_that_a_tool_is_given_is_kept_and_shown_in_short(mind:
 async def test_a_limit_that_a_person_asks_for_is_reached(mind: Mind, limit: int) -> None:
     # S003-18: whatever the preset spares, a person's own limit holds
     talking = Talking(mind, "none")
-    await talking.turns([turn(n, work=n % 3) for n in range(40)], most=1_000_000)
-    await talking.turns([[says("user", "And now?"), says("assistant", "Now we go on.")]], most=1_000_000)
+    await talking.says(*(line for n in range(40) for line in turn(n, work=n % 3)))
+    await talking.says(says("user", "And now?"), says("assistant", "Now we go on."))
     outcome = await talking.doors.compact("s1", max_tokens=limit)
     assert outcome.before.tokens > 4_000
     assert outcome.after.tokens <= limit and outcome.is_reached and outcome.obstacles == []
@@ -354,14 +355,16 @@ async def test_a_limit_that_a_person_asks_for_is_reached(mind: Mind, limit: int)
 async def test_short_messages_are_compacted_together_when_a_person_asks(mind: Mind) -> None:
     # a turn of few words is not worth a summary of its own
     talking = Talking(mind)
-    await talking.turns([[says("user", f"Add {n} eggs."), says("assistant", "Yes.")] for n in range(200)], most=9_000)
+    await talking.says(
+        *(line for n in range(200) for line in (says("user", f"Add {n} eggs."), says("assistant", "Yes.")))
+    )
     assert (await talking.doors.compact("s1", max_tokens=1_000)).is_reached
 
 
 async def test_what_keeps_a_session_above_its_limit_is_named(mind: Mind) -> None:
     talking = Talking(mind)
-    await talking.turns([turn(n, work=1) for n in range(8)], most=100_000)
-    await talking.turns([[says("user", "word " * 2_000), says("assistant", "Long.")]], most=100_000)
+    await talking.says(*(line for n in range(8) for line in turn(n, work=1)))
+    await talking.says(says("user", "word " * 2_000), says("assistant", "Long."))
     outcome = await talking.doors.compact("s1", max_tokens=1_500)
     assert not outcome.is_reached and outcome.after.tokens > 1_500
     assert outcome.obstacles[0].reason == "the current turn is never compacted"
@@ -372,7 +375,7 @@ async def test_what_keeps_a_session_above_its_limit_is_named(mind: Mind) -> None
 async def test_wrong_cuts_are_counted_and_make_a_strategy_wait(mind: Mind) -> None:
     # S003-F3, S003-20: a restored entry and a message that is read in full again are wrong cuts
     talking = Talking(mind, "threshold(recent=2, target=0.1)")
-    await talking.turns([turn(n, work=1) for n in range(40)], most=3_000)
+    await talking.turns([turn(n, work=1) for n in range(40)], most=3_000, at_once=4)
     before = {one.strategy: one for one in await talking.doors.get_compaction_stats("s1")}["threshold"]
     assert (before.restored, before.reread, before.factor) == (0, 0, 1.0) and before.entries >= MIN_ENTRIES
     entries = [one.entry for one in await talking.doors.list_entries("s1")]

@@ -11,12 +11,12 @@ from newton.cognition.assembly.render import FENCE_BEGIN, FENCE_END
 from newton.cognition.bundles import bundle_store
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.request import SentMessages
-from newton.db.pool import Database
 from newton.errors import InputError, NotFoundError
 from newton.memory.lookup import item_id
 from newton.providers import token_counter
 from newton.providers.fakes import BrokenEmbedder
 from tests.scenarios.conftest import Mind
+from tests.statements import watched_database
 
 MOST_TURNS = 29  # of which begin and end take two for each unit of work
 LONG_TURNS = MOST_TURNS + 1  # one more reads the windows of all long texts
@@ -284,15 +284,8 @@ async def test_unknown_names_are_refused_with_the_nearest(mind: Mind) -> None:
 
 async def ask_over_one_connection(mind: Mind, dsn: str, question: str) -> tuple[Bundle, list[str]]:
     """A context over a pool of a single connection, with what was sent to the database for it."""
-    alone = await Database.open(dsn, size=1)
-    asked: list[str] = []
-    try:
-        async with alone.transaction(mind.agent_id) as tx:
-            tx.add_query_logger(lambda one: asked.append(one.query))
-        asked.clear()
+    async with watched_database(dsn, mind.agent_id) as (alone, asked):
         return await replace(mind, db=alone).context(question), asked
-    finally:
-        await alone.close()
 
 
 async def test_a_context_is_a_few_turns_of_the_database_and_comes_over_a_single_connection(

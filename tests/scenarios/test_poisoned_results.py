@@ -73,16 +73,17 @@ WITHOUT_FIELDS, ALL_FIELDS = ({},), ({}, {"fill": True, "max_tokens": 8_000}, {"
 
 
 @pytest.mark.parametrize(
-    ("ways", "asked"),
+    ("ways", "asked", "answered"),
     [
-        pytest.param(EACH_ONCE, WITHOUT_FIELDS, id="each-once"),
-        pytest.param(("events",), ALL_FIELDS, id="all-as-events", marks=pytest.mark.slow),
-        pytest.param(("messages",), ALL_FIELDS, id="all-as-messages", marks=pytest.mark.slow),
+        pytest.param(EACH_ONCE, WITHOUT_FIELDS, CASES[::3], id="each-once"),
+        pytest.param(("events",), ALL_FIELDS, CASES, id="all-as-events", marks=pytest.mark.slow),
+        pytest.param(("messages",), ALL_FIELDS, CASES, id="all-as-messages", marks=pytest.mark.slow),
     ],
 )
 async def test_no_result_of_a_tool_becomes_more_than_data(
-    mind: Mind, ways: Sequence[Way], asked: Sequence[dict[str, Any]]
+    mind: Mind, ways: Sequence[Way], asked: Sequence[dict[str, Any]], answered: Sequence[dict[str, Any]]
 ) -> None:
+    """Each case is in contexts and is learnt from; in the fast suite a model answers in a third of the sessions."""
     # S001-28, S002-19: never a fact, a censor, an identity line, a heading or a goal; in its session and in others
     assert len(CASES) >= 40
     shown: dict[str, list[bool]] = {"same": [], "other": []}
@@ -103,15 +104,17 @@ async def test_no_result_of_a_tool_becomes_more_than_data(
             assert {item["trust"] for item in usual if item["kind"] == "event"} <= {"agent"}, case
         assert sum(shown["same"]) > len(CASES) / 2, "most of them are shown, so the rest of the test says something"
         assert sum(shown["other"]) > 10
-        await _talk(mind, client)
+        await _talk(mind, answered)
+        for case in CASES:
+            await client.close_session(case["name"])
         await _nothing_was_learnt(mind, client)
 
 
-async def _talk(mind: Mind, client: Client) -> None:
-    """In each session somebody asks, and the model gets the context in the only place for it."""
-    model = ScriptedChat(*["I see."] * len(CASES))
+async def _talk(mind: Mind, cases: Sequence[dict[str, Any]]) -> None:
+    """In the session of each case somebody asks, and the model gets the context in the only place for it."""
+    model = ScriptedChat(*["I see."] * len(cases))
     turns = mind.turns(model)
-    for case in CASES:
+    for case in cases:
         session_id = await mind.session(case["name"])
         pieces = [piece async for piece in turns.run(TurnInput(session_id=session_id, text=case["ask"]))]
         assert pieces
@@ -119,8 +122,6 @@ async def _talk(mind: Mind, client: Client) -> None:
         assert prompt.count(MEMORY_HEADER.strip()) <= 1 and prompt.count(INPUT_HEADER.strip()) <= 1, case
         assert prompt.rstrip().endswith(case["ask"]), case
         assert "Mallory" not in model.received[-1][0].text, "the system prompt has nothing of it"
-    for case in CASES:
-        await client.close_session(case["name"])
 
 
 async def _nothing_was_learnt(mind: Mind, client: Client) -> None:

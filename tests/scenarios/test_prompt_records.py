@@ -1,6 +1,5 @@
 """The record of a prompt: what a model was sent, kept as references and reproduced byte for byte."""
 
-import asyncio
 import json
 from dataclasses import replace
 from datetime import timedelta
@@ -13,7 +12,6 @@ from newton.agent.loop.prompt import MessageParts
 from newton.agent.loop.turn import TurnInput
 from newton.agent.loop.turn_types import CallerOptions, PrivateConversation
 from newton.agent.services.erasure import ErasureService
-from newton.db.pool import Database
 from newton.errors import InputError, NotFoundError, ProviderError
 from newton.memory.forgetting import forget
 from newton.providers.chat import RequestOptions
@@ -25,6 +23,7 @@ from tests.scenarios.conftest import Meet, Mind
 from tests.scenarios.handy import call
 from tests.scenarios.recorded import Recorded, caller, live, overflow
 from tests.scenarios.test_curation import upkeep
+from tests.statements import watched_database
 
 CONNECTIONS = 4
 SECRET = "AKIAIOSFODNN7EXAMPLE"
@@ -71,8 +70,8 @@ async def test_a_thousand_prompts_are_reproduced_byte_for_byte(recorded: Recorde
 
 async def test_what_is_left_out_is_named_with_its_reason(recorded: Recorded) -> None:
     # S003-19, S004-14: what the model saw beside what the log holds
-    for n in range(12):
-        await recorded.say(f"Note {n}: {'harbour ' * 120}")
+    for n in range(7):
+        await recorded.say(f"Note {n}: {'harbour ' * 240}")
     (prompt,) = (await recorded.prompts.show()).calls
     assert prompt.log[-1].status == "sent" and prompt.log[-1].last == prompt.record.input_position
     assert [one.first for one in prompt.log[1:]] == [one.last + 1 for one in prompt.log[:-1]]
@@ -226,21 +225,9 @@ async def test_erasing_a_person_removes_them_from_the_texts_of_callers(recorded:
 
 async def test_a_call_of_the_model_costs_one_statement_more(recorded: Recorded, dsn: str) -> None:
     # (b): the usage of a call was one statement; its record is one more
-    alone = await Database.open(dsn, size=CONNECTIONS)
-    asked: list[str] = []
-    all_open = asyncio.Barrier(CONNECTIONS)
-
-    async def listen() -> None:
-        async with alone.transaction(recorded.mind.agent_id) as tx:
-            await all_open.wait()
-            tx.add_query_logger(lambda one: asked.append(one.query))
-
-    try:
-        await asyncio.gather(*(listen() for _ in range(CONNECTIONS)))
+    async with watched_database(dsn, recorded.mind.agent_id, connections=CONNECTIONS) as (alone, asked):
         counted = Recorded(replace(recorded.mind, db=alone), recorded.folder)
         await counted.say("Do you know it?", lines=[[call("recall", query="ferry")]], caller_options=caller(1))
-    finally:
-        await alone.close()
     assert len(counted.model.sent) == 2
     touching = [one for one in asked if "cognition.prompt" in one]
     assert len(touching) == len([one for one in asked if "insert into runtime.usage" in one]) == 2
@@ -289,8 +276,8 @@ async def test_debug_lines_come_before_the_answer_and_name_frame_task_and_compac
     recorded: Recorded, meet: Meet
 ) -> None:
     # S004-14
-    for n in range(12):
-        await recorded.say(f"Note {n}: {'harbour ' * 120}")
+    for n in range(7):
+        await recorded.say(f"Note {n}: {'harbour ' * 240}")
     async with meet(ScriptedChat("It is nine.")) as backend:
         await (await backend.open_tasks("s1")).push("Find the ferry")
         turn = backend.run_turn("s1", "When does the ferry leave?", include_context=True)
@@ -317,8 +304,8 @@ async def test_a_summary_that_is_made_for_one_turn_is_kept_with_its_prompt(
 ) -> None:
     # a compaction that takes too long is not waited for; its summaries are in no table yet
     monkeypatch.setattr(service, "TURN_SECONDS", 0.0)
-    for n in range(12):
-        await recorded.say(f"Note {n}: {'harbour ' * 120}")
+    for n in range(7):
+        await recorded.say(f"Note {n}: {'harbour ' * 240}")
     details = {one.detail for prompt in await recorded.reproduced() for one in prompt.log}
     assert "for this turn only" in details
     assert await recorded.differences() == []

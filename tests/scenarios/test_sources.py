@@ -9,9 +9,13 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
+from newton.agent.services.bundles import BundleService
 from newton.agent.services.memories import FactDraft
 from newton.cognition.bundles.bundle import Bundle
+from newton.cognition.context_overrides import ContextOverrides
 from newton.cognition.request import ContextBuildRequest, ContextFilters
+from newton.content.frames import load_frames
+from newton.content.profiles import load_profiles
 from newton.content.skills import SkillFile
 from newton.db.pool import Database
 from newton.errors import DatabaseError
@@ -28,7 +32,7 @@ from newton.providers import token_counter
 from newton.providers.embedding import Vector
 from newton.providers.fakes import BrokenEmbedder, HashEmbedder
 from tests.scenarios.conftest import Mind
-from tests.support import NOON, ground, teller
+from tests.support import NOON, agent_scope, ground, teller
 
 QUESTION = "Where does Ana Berg work, and is the boat repaired?"
 
@@ -92,6 +96,25 @@ async def test_late_events_of_the_session_are_in_its_context_and_those_of_others
     assert event.features["salience"] == 0.5
     coding = await mind.context("Go on, please.", session_id=here, profile="coding")
     assert len([t for t in texts(coding) if "near.py" in t or "far.py" in t]) == 2
+
+
+async def test_a_request_overrides_values_of_the_profile_and_the_frame(mind: Mind) -> None:
+    # S001-4, S001-6, S001-10, S001-26
+    await introduce(mind)
+    reach, budget = {"salient": 10}, {"recent": 10, "semantic": 40, "entity": 40, "patterns": 10}
+    overrides = ContextOverrides.model_validate({"weights": {"salience": 0.5}, "reach": reach, "budget": budget})
+    usual, bundle = await mind.context(QUESTION), await mind.context(QUESTION, overrides=overrides)
+    assert "Zora (person): role pilot" not in texts(usual)
+    assert "Zora (person): role pilot" in texts(bundle)
+    stated = bundle.as_json()
+    assert (stated["profile"]["weights"]["salience"], stated["profile"]["reach"]["salient"]) == (0.5, 10)
+    assert stated.get("overrides") == overrides.as_json()
+    flexible = sum(bundle.layers[name].share for name in ("decisions", "facts", "procedures", "episodes"))
+    assert bundle.layers["episodes"].share == pytest.approx(flexible * 10 / 100, abs=1)
+    scope = agent_scope(agent_id=mind.agent_id, db=mind.db)
+    stored = BundleService(frames=load_frames(), profiles=load_profiles(), scope=scope)
+    replayed = await stored.replay(str(bundle.bundle_id))
+    assert (replayed.identical, replayed.since) == (True, ())
 
 
 async def test_a_procedure_that_is_asked_for_is_in_though_no_search_has_found_it(mind: Mind) -> None:

@@ -326,6 +326,6 @@ async def test_what_is_done_does_not_stay_among_the_open_items(mind: Mind) -> No
     await talking.turns([[says("user", f"{open_item} {rule}"), says("assistant", "I see. " * 60)]], most=4_000)
     await talking.turns([turn(n, work=1) for n in range(6)], most=4_000)
     await talking.turns([[says("user", "I have rotated the keys."), says("assistant", "Good. " * 60)]], most=4_000)
-    view = await talking.turns([turn(n, work=1) for n in range(6, 60)], most=4_000)
+    view = await talking.turns([turn(n, work=1) for n in range(6, 60)], most=4_000, at_once=3)
     assert not any("Open Items:" in item.text and "rotate the keys" in item.text for item in view)
     assert not any(rule in item.text for item in view), "a rule is in the brief, so that it can be taken back"

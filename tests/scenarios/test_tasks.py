@@ -9,7 +9,7 @@ import pytest
 from newton.agent.session_data.tasks import TaskService
 from newton.cognition.assembly.budget import TASK_LAYER_PERCENT, allocate_budget
 from newton.cognition.bundles.bundle import Bundle
-from newton.cognition.request import ContextBuildRequest
+from newton.cognition.request import ContextBuildRequest, SentMessages
 from newton.cognition.session_context.service import SessionContextService
 from newton.db.pool import Tx
 from newton.dialogue import log, sessions, tasks
@@ -104,6 +104,31 @@ async def test_a_leaf_of_many_tasks_sees_root_way_and_results_within_their_share
     await replayed_all(mind, [bundle])
     again = await mind.context("What is the lock in the log named?", session_id=session_id, budget=BUDGET)
     assert section(again) == lines
+
+
+async def test_the_messages_of_an_ended_task_leave_the_view_and_the_current_focus(mind: Mind) -> None:
+    # S001-38: its result stands for them
+    session_id = await mind.session()
+    acts, detail = doing(mind, session_id), "The marzipan backfill failed thrice at size 500"
+    await acts.push("Ship the release")
+    await acts.push("Write it")
+    await mind.hear(detail, f"I have tried: {said(random.Random(1), 60)}")
+    slid_out = SentMessages(session_id=session_id, first_position=2)
+    during = await mind.context("Where am I now?", session_id=session_id, sent_messages=slid_out)
+    assert [found.position for found in during.focus] == [0, 1]
+    await acts.pop("All drafts are skipped")
+    await mind.hear("Good, thanks for that.")
+    after = await mind.context("Where am I now?", session_id=session_id, sent_messages=slid_out)
+    assert after.focus == ()
+    assert "- Done: Write it -> All drafts are skipped" in after.text
+    await replayed_all(mind, [during, after])
+    asked = await mind.context("What was the marzipan backfill?", session_id=session_id)
+    assert detail in asked.text, "what is asked for is found"
+    view = await mind.compacting("none").preview(session_id, max_tokens=50_000)
+    assert [item.text for item in view] == ["Task: Write it -> All drafts are skipped", "Good, thanks for that."]
+    assert [item.text for item in await mind.compacting("none").load_view(session_id, max_tokens=50_000)] == [
+        item.text for item in view
+    ]
 
 
 async def test_what_is_searched_for_is_the_current_goal_beside_the_input(mind: Mind) -> None:

@@ -3,16 +3,17 @@
 import asyncio
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
 from asyncpg import Record
 
-from newton.agent.loop.session_lock import lease_session
+from newton.agent.loop.session_lock import SessionLease
 from newton.agent.loop.turn import TurnInput, TurnRunner
 from newton.agent.session_data.tasks import TaskService
 from newton.brain.chain_heads import ChainHeadFiles
-from newton.dialogue import leases
+from newton.dialogue import leases, sessions
 from newton.dialogue.messages import Message
 from newton.errors import OverloadedError
 from newton.heart.censors import CensorRule
@@ -205,7 +206,8 @@ async def test_turns_of_one_session_wait_for_each_other_and_those_of_others_do_n
     await mind.know("The ferry is called Artemis.")
     first = asyncio.create_task(stopped(mind, slow, session_id=await mind.session("s1")))
     other = mind.turns(ScriptedChat("At nine."))
-    async with lease_session(mind.db, agent_id=mind.agent_id, session_id=await mind.session("s2")):
+    lease = SessionLease(agent_id=mind.agent_id, session_id=await mind.session("s2"))
+    async with lease.hold(mind.db, partial(sessions.get_ref, agent_id=mind.agent_id, session_id=lease.session_id)):
         waiting = asyncio.create_task(take(other, TurnInput(session_id=await mind.session("s2"), text="When?")))
         await first
         assert (

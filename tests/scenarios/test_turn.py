@@ -23,7 +23,12 @@ from newton.memory.lookup import short_id
 from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.fakes import ScriptedChat
 from tests.scenarios.conftest import Mind
+from tests.statements import watched_database
 from tests.support import NOON, apart, teller
+
+# The most statements of a turn before the model is called and in all, by how it got its context. One that is built
+# after a comparison with the last one takes most.
+MOST_STATEMENTS = {"stood": (44, 67), "updated": (48, 71), "built": (69, 92)}
 
 
 class Endless(ScriptedChat):
@@ -102,6 +107,37 @@ async def test_no_unit_of_work_is_open_while_the_model_thinks(mind: Mind) -> Non
 
     text, _ = await take(mind.turns(Watchful("Fine.")), TurnInput(session_id=await mind.session(), text="How are you?"))
     assert text == "Fine."
+
+
+async def test_a_turn_is_a_few_statements_before_the_model_is_called_and_in_all(mind: Mind, dsn: str) -> None:
+    # S002-22: each statement is a turn of the database, for which the first word of the reply waits
+    await mind.know("The ferry is called Artemis.", "The kiln is fired on Mondays.", "Berta feeds the goats.")
+    session_id, before = await mind.session(), list[int]()
+    async with watched_database(dsn, mind.agent_id) as (alone, sent):
+
+        class Counting(ScriptedChat):
+            async def stream(
+                self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
+            ) -> AsyncIterator[str | ChatReply]:
+                before.append(len(sent))
+                async for piece in super().stream(messages, max_tokens=max_tokens):
+                    yield piece
+
+        turns = replace(mind, db=alone).turns(Counting("Artemis.", "On Mondays.", "Berta.", "Amber."))
+        made: list[tuple[str, int, int]] = []
+        for text in (
+            "What is the ferry called?",
+            "When is the kiln fired?",
+            "And who feeds the goats?",
+            "Should we lease the mill or buy the barge at auction?",
+        ):
+            sent.clear()
+            _, result = await take(turns, TurnInput(session_id=session_id, text=text))
+            assert result.context
+            made.append((result.context.method, before[-1], len(sent)))
+    assert [method for method, *_ in made] == ["built", "stood", "updated", "built"]
+    most = [MOST_STATEMENTS[method] for method, *_ in made]
+    assert all(ahead <= one[0] and in_all <= one[1] for one, (_, ahead, in_all) in zip(most, made, strict=True)), made
 
 
 async def test_a_quote_keeps_the_date_and_the_doubt_of_a_fact(mind: Mind) -> None:
@@ -230,7 +266,7 @@ async def test_the_model_is_told_nothing_of_memories_being_chosen(mind: Mind) ->
     await mind.know("The ferry is called Artemis.", "The harbour is old.")
     await mind.hear("We took the ferry.", session="yesterday")
     for frame in load_frames():
-        session_id, model = await mind.hear(*(f"Line {n}." for n in range(200)), session=frame), ScriptedChat("Yes.")
+        session_id, model = await mind.hear(*(f"Line {n}." for n in range(60)), session=frame), ScriptedChat("Yes.")
         turns = mind.turns(model)
         turns = replace(turns, limits=replace(turns.limits, context=8_000, conversation=100))
         await take(turns, TurnInput(session_id=session_id, text="Is the ferry in the harbour?", frame=frame))

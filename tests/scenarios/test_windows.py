@@ -104,7 +104,9 @@ async def test_what_tools_are_given_in_one_session_makes_no_prompt_of_another_to
     for n in range(8):
         work = [says("user", f"Write part {n}."), calls(f"c{n}", text="I write it. " * 20, arguments=given)]
         await take(talk, await written(mind, "s1", [*work, gives(f"c{n}", "ok"), says("assistant", "Done. " * 30)]))
-    shares = await ChatService(scope=talk.scope, model=talk.model, limits=talk.limits).get_budget()
+    chat = ChatService(scope=talk.scope, model=talk.model, limits=talk.limits)
+    async with talk.scope.transaction() as tx:
+        shares = chat.build_budget(await chat.read_usage(tx))
     assert 0.98 <= shares.calibration.ratio <= 1.02
     chatter = [says("user", f"Tell me more of {n}. " + "river stone boat lamp " * 60) for n in range(150)]
     said = await written(mind, "s2", [line for one in chatter for line in (one, says("assistant", "I see."))])

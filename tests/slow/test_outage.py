@@ -60,8 +60,8 @@ async def talk(server: str, template: str, tmp_path_factory: pytest.TempPathFact
     folder: Path = tmp_path_factory.mktemp("home")
     async with database(server, template) as dsn:
         (folder / "newton.toml").write_text(f'database_url = "{dsn}"\n', encoding="utf-8")
-        async with talking(folder, dsn, NEWTON_LLM_TIMEOUT=str(DEADLINE)) as made:
-            made.daemon.begins(*WAYS)
+        async with talking(folder, dsn, NEWTON_LLM_TIMEOUT=str(DEADLINE)) as (made, process):
+            process.begins(*WAYS)
             yield made
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import database
+from tests.emptied import Lent
 from tests.system.daemons import Daemon, daemon
 
 
@@ -26,9 +27,9 @@ def served(house: Path) -> Iterator[Daemon]:
 
 
 @pytest.fixture(scope="module")
-async def behind(server: str, template: str) -> AsyncIterator[str]:
+async def behind(lent: Lent) -> AsyncIterator[str]:
     """A database of the file's own, as its owner: a server for each file would take most of the time."""
-    async with database(server, template) as dsn:
+    async with lent.one() as dsn:
         yield dsn
 
 

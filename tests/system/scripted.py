@@ -1,4 +1,4 @@
-"""A daemon that talks with a scripted endpoint: each test says what the model is to answer next."""
+"""Newton, which talks with a scripted endpoint: each test says what the model is to answer next."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -11,15 +11,21 @@ import httpx2
 import openai
 
 from newton.agent.loop.prompt import INPUT_HEADER
+from newton.runtime.agent_registry import AgentRegistry
+from newton.runtime.api.app import create_app
+from newton.runtime.bootstrap import open_newton
+from newton.settings import Settings, load
 from tests.endpoint import Endpoint, Respond, Wire, endpoint, says
 from tests.system.daemons import Daemon, daemon
+from tests.system.served import OPERATOR, serving
 
 
 @dataclass(slots=True)
 class Talk:
-    """The daemon, the endpoint behind it, and what that answers next."""
+    """Newton, the endpoint behind it, and what that answers next."""
 
-    daemon: Daemon
+    url: str
+    token: str
     behind: Endpoint
     dsn: str
     script: list[Respond]
@@ -28,8 +34,8 @@ class Talk:
     def client(self, token: str | None = None, **headers: str) -> openai.AsyncOpenAI:
         """The client of OpenAI, pointed at Newton."""
         return openai.AsyncOpenAI(
-            base_url=f"{self.daemon.url}/v1",
-            api_key=token or self.daemon.token,
+            base_url=f"{self.url}/v1",
+            api_key=token or self.token,
             default_headers=headers,
             max_retries=0,
             timeout=60,
@@ -37,13 +43,13 @@ class Talk:
         )
 
     async def post(self, path: str, body: object, **headers: str) -> httpx2.Response:
-        shown = {"Authorization": f"Bearer {self.daemon.token}", **headers}
-        async with httpx2.AsyncClient(base_url=self.daemon.url, headers=shown, timeout=60, verify=False) as client:
+        shown = {"Authorization": f"Bearer {self.token}", **headers}
+        async with httpx2.AsyncClient(base_url=self.url, headers=shown, timeout=60, verify=False) as client:
             return await client.post(path, json=body)
 
     async def get(self, path: str) -> httpx2.Response:
-        shown = {"Authorization": f"Bearer {self.daemon.token}"}
-        async with httpx2.AsyncClient(base_url=self.daemon.url, headers=shown, timeout=60, verify=False) as client:
+        shown = {"Authorization": f"Bearer {self.token}"}
+        async with httpx2.AsyncClient(base_url=self.url, headers=shown, timeout=60, verify=False) as client:
             return await client.get(path)
 
     async def fetch(self, sql: str, *given: object) -> list[asyncpg.Record]:
@@ -86,7 +92,8 @@ class Talk:
 
 
 @asynccontextmanager
-async def talking(home: Path, dsn: str, **env: str) -> AsyncGenerator[Talk]:
+async def _scripted(dsn: str) -> AsyncGenerator[Talk]:
+    """Such an endpoint, without anybody yet who asks it."""
     script: list[Respond] = []
     usual: list[Respond] = [says(["Fine."])]
 
@@ -94,6 +101,35 @@ async def talking(home: Path, dsn: str, **env: str) -> AsyncGenerator[Talk]:
         await (script.pop(0) if script else usual[0])(wire)
 
     async with endpoint(respond) as behind:
-        address = {"OPENAI_BASE_URL": behind.url, "OPENAI_MODEL": "scripted"}
+        yield Talk("", "", behind, dsn, script, usual)
+
+
+@asynccontextmanager
+async def talking(home: Path, dsn: str, **env: str) -> AsyncGenerator[tuple[Talk, Daemon]]:
+    """A daemon that asks such an endpoint."""
+    async with _scripted(dsn) as talk:
+        address = {"OPENAI_BASE_URL": talk.behind.url, "OPENAI_MODEL": "scripted"}
         with daemon(home, **{"NEWTON_EMBEDDING_PROVIDER": "none", **address, **env}) as made:
-            yield Talk(made, behind, dsn, script, usual)
+            talk.url, talk.token = made.url, made.token
+            yield talk, made
+
+
+@asynccontextmanager
+async def talking_within(home: Path, dsn: str, **settings: object) -> AsyncGenerator[Talk]:
+    """The server of a daemon, within the process of the test, which begins in a tenth of the time of a daemon."""
+    async with _scripted(dsn) as talk:
+        address = {"openai_base_url": talk.behind.url, "openai_model": "scripted"}
+        chosen = {"database_url": dsn, "data_dir": home / "data", "embedding_provider": "none", **address, **settings}
+        async with newton_served(load(chosen, env={})) as url:
+            talk.url, talk.token = url, OPERATOR
+            yield talk
+
+
+@asynccontextmanager
+async def newton_served(settings: Settings) -> AsyncGenerator[str]:
+    """The address of the server of a daemon with these settings, within this process."""
+    async with (
+        open_newton(settings, long_running=True) as newton,
+        serving(create_app(AgentRegistry(newton), operator_token=OPERATOR)) as url,
+    ):
+        yield url

@@ -26,6 +26,7 @@ from newton.runtime.model_directory import ModelDirectory
 from newton.runtime.wiring import AgentServices
 from newton.settings import load
 from tests.db.world import contexts
+from tests.prompt_server import PromptServer
 from tests.support import agent_scope, count, until
 
 OPERATOR = "nwo_the-operators-token-of-these-tests"
@@ -114,7 +115,7 @@ async def serving(app: FastAPI) -> AsyncGenerator[str]:
     """Where the application is spoken to, ended as the daemon ends it."""
     listen = daemon.ListenOptions(port=0)
     door = daemon.bind_socket(listen)
-    server = daemon.UvicornServer(daemon.build_uvicorn_config(app, listen))
+    server = PromptServer(daemon.build_uvicorn_config(app, listen))
     serving = asyncio.create_task(server.serve(sockets=[door]))
     hearing = asyncio.create_task(app.state.broadcaster.listen(app.state.agents.default.scope.db))
 
@@ -128,7 +129,7 @@ async def serving(app: FastAPI) -> AsyncGenerator[str]:
     finally:
         hearing.cancel()
         app.state.broadcaster.close()
-        server.should_exit = True
+        server.leaving.set()
         await serving
 
 

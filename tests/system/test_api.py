@@ -279,10 +279,14 @@ async def test_the_log_and_the_figures_hold_no_words(api: Api) -> None:
             await remembered(http, "The wine is in the cellar.")
             await http.post("/v1/sessions/secret-plan/messages", json={"messages": [{"role": "user", "content": "x"}]})
             await http.get("/v1/frames", params={"wine": "cellar"})
-    assert [(line["event"], line["route"], line["status"]) for line in noted] == [
-        ("request_answered", "/v1/memories", 201),
-        ("request_answered", "/v1/sessions/{session}/messages", 201),
-        ("request_answered", "/v1/frames", 200),
+            await http.get("/v1/memories/wine")
+            await http.get(f"/v1/memories/{uuid4()}")
+    assert [(line["event"], line["route"], line["status"], line.get("error")) for line in noted] == [
+        ("request_answered", "/v1/memories", 201, None),
+        ("request_answered", "/v1/sessions/{session}/messages", 201, None),
+        ("request_answered", "/v1/frames", 200, None),
+        ("request_answered", "/v1/memories/{memory_id}", 422, "invalid_input"),
+        ("request_answered", "/v1/memories/{memory_id}", 404, "not_found"),
     ]
     async with api.http() as http:
         page = (await http.get("/metrics")).text

@@ -123,6 +123,13 @@ async def test_a_misspelt_field_names_the_right_one(api: Api) -> None:
         with pytest.raises(ApiError, match=r"body\.importanc: There is no such field") as refused:
             await client.remember("Ana lives in Porto.", importanc=3)
         assert refused.value.hint.startswith("Did you mean 'importance'?")
+        with pytest.raises(ApiError, match=r"query\.kind: There is no such field") as in_query:
+            await client.list_memories(kind=["fact"])
+        assert in_query.value.hint.startswith("Did you mean 'kinds'?")
+        with pytest.raises(ApiError, match=r"body\.contnt: There is no such field"):  # not: content is missing
+            await client.post("/v1/memories", {"contnt": "Ana lives in Porto."})
+        with pytest.raises(ApiError, match=r"'defalt' is not a compaction strategy\. Use one of: default, "):
+            await client.post("/v1/sessions/talk/turns", {"input": "Hi.", "strategy": "defalt"})
         with pytest.raises(ApiError, match=r"body\.messages\.0: Input should be an object\."):
             await client.append_messages("talk", cast("list[MessageDict]", ["hi"]))
         with pytest.raises(ApiError, match="There is no endpoint /v1/v1/recall") as doubled:

@@ -29,8 +29,14 @@ def test_the_blocks_for_http_and_python_work(home: Path) -> None:
     (home / "program.py").write_text(program.replace("~/.local/share/newton/operator.token", token), encoding="utf-8")
     script = script.replace(SERVE, f"{sys.executable} -m newton serve --port {port} 2>log.txt &\n")
     script = script.replace("8700", str(port)).replace("~/.local/share/newton/operator.token", token)
+    script = script.replace("sleep 1", "sleep 0.1")
     script = script.replace(STOP, f"{sys.executable} program.py\n{STOP}\nwait")
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "NEWTON_DATA_DIR": str(home / "data")}
+    env = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "NEWTON_DATA_DIR": str(home / "data"),
+        "NEWTON_EMBEDDING_PROVIDER": "none",
+    }
     done = subprocess.run(
         ["bash", "-euc", script], capture_output=True, text=True, timeout=120, check=False, cwd=home, env=env
     )

@@ -40,7 +40,7 @@ class Ending(NamedTuple):
 
 @pytest.fixture(scope="module")
 async def talk(home: Path, behind: str) -> AsyncIterator[Talk]:
-    async with talking(home, behind, NEWTON_EMBEDDING_PROVIDER="local") as made:
+    async with talking(home, behind, NEWTON_EMBEDDING_PROVIDER="local") as (made, _):
         made.always(answer_as_told("unsure"))
         yield made
 
@@ -80,8 +80,8 @@ async def ending(talk: Talk, agent: str, *, facts: int) -> Ending:
     rows = await talk.fetch(
         "select full_text, state from memory.memories where agent_id = $1 and kind = 'fact'", agent_id
     )
-    headers = {"Authorization": f"Bearer {talk.daemon.token}", "X-Newton-Agent": agent}
-    async with httpx2.AsyncClient(base_url=talk.daemon.url, headers=headers, timeout=60) as http:
+    headers = {"Authorization": f"Bearer {talk.token}", "X-Newton-Agent": agent}
+    async with httpx2.AsyncClient(base_url=talk.url, headers=headers, timeout=60) as http:
         found = (await http.get("/v1/conflicts")).json()["items"]
     superseded = {row["full_text"] for row in rows if row["state"] == "SUPERSEDED"}
     pairs = {(one["older"]["text"], one["newer"]["text"]) for one in found}
@@ -97,7 +97,7 @@ async def tell_http(talk: Talk, agent: str, names: Sequence[str]) -> Ending:
 
 
 async def tell_mcp(talk: Talk, agent: str, names: Sequence[str]) -> Ending:
-    async with speaking(talk.daemon.url, talk.daemon.token, **{"X-Newton-Agent": agent}) as client:
+    async with speaking(talk.url, talk.token, **{"X-Newton-Agent": agent}) as client:
         for text in (text for texts in told_texts(names) for text in texts):
             await told(client, "remember", content=text, source="own")
     return await ending(talk, agent, facts=2 * len(names))

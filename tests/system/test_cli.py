@@ -14,7 +14,7 @@ import pytest
 
 from newton.db.embedded_server import EmbeddedServer, delete_data
 from newton.runtime.cli.app import run_command_line
-from tests.system.typed import Done, create_agents, typed
+from tests.system.typed import Done, chatted, create_agents, typed
 
 ROOT = Path(__file__).parents[2]
 
@@ -61,11 +61,9 @@ def test_from_nothing_to_an_answer(home: Path) -> None:
     assert ok(first) == "Memory has nothing about this yet.\n"
     assert "OPENAI_API_KEY" in first.stderr
     fact = "We chose Postgres with pgvector over ChromaDB"
-    assert ok(run(home, "remember", "--fact", fact, "--agent", "tour")).startswith("Remembered. (")
-    assert (
-        ok(typed(home, "ask", question, "--agent", "tour", NEWTON_EMBEDDING_PROVIDER="local"))
-        == f"From memory:\n- {fact}\n"
-    )
+    local = {"NEWTON_EMBEDDING_PROVIDER": "local"}
+    assert ok(typed(home, "remember", "--fact", fact, "--agent", "tour", **local)).startswith("Remembered. (")
+    assert ok(typed(home, "ask", question, "--agent", "tour", **local)) == f"From memory:\n- {fact}\n"
     assert ok(typed(home, "remember", fact, "--agent", "tour")).startswith(
         "The memory is already stored; it is now confirmed. ("
     )
@@ -256,7 +254,7 @@ def test_chat_talks_explains_and_survives_mistakes(home: Path) -> None:
         "/help",
         "/quit",
     ]
-    done = run(home, "chat", "--agent", "talker", stdin="\n".join(said) + "\n", NEWTON_EMBEDDING_PROVIDER="none")
+    done = chatted(home, "\n".join(said) + "\n", "--agent", "talker")
     remembered, _, answer = ok(done).partition("\n")
     assert remembered.startswith("Remembered. (")
     assert answer.startswith("From memory:\n- The ferry is called Artemis\n")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.system.typed import ok, seen, typed
+from tests.system.typed import chatted, ok, seen, typed
 
 READING = [
     "recall keys",
@@ -32,13 +32,23 @@ READING = [
 ]
 
 
-@pytest.mark.parametrize("command", READING)
-def test_a_mistyped_agent_is_refused_by_what_only_reads(home: Path, command: str) -> None:
+def test_a_mistyped_agent_is_refused_by_what_only_reads(home: Path) -> None:
     ok(typed(home, "remember", "The spare keys are at Noor's", "--agent", "household"))
-    done = typed(home, *command.split(), "--agent", "houshold")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "There is no agent 'houshold'" in done.stderr and "Did you mean 'household'? The agents are: " in done.stderr
+    for command in READING:
+        done = typed(home, *command.split(), "--agent", "houshold")
+        assert (done.returncode, done.stdout) == (2, ""), command
+        assert "There is no agent 'houshold'" in done.stderr, command
+        assert "Did you mean 'household'? The agents are: " in done.stderr, command
     assert "houshold" not in ok(typed(home, "agents"))
+
+
+def test_an_mcp_client_is_told_why_the_server_does_not_start(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ok(typed(home, "agents", "create", "household"))
+    monkeypatch.setattr(sys, "stdin", io.StringIO('{"jsonrpc": "2.0", "id": 7, "method": "initialize"}\n'))
+    done = typed(home, "mcp", "--agent", "houshold")
+    answer = json.loads(done.stdout)
+    assert (done.returncode, answer["id"], answer["error"]["data"]["type"]) == (2, 7, "urn:newton:not_found")
+    assert "Did you mean 'household'?" in answer["error"]["message"]
 
 
 def test_the_texts_are_shown_before_they_are_deleted(home: Path) -> None:
@@ -101,18 +111,14 @@ def test_a_decision_without_its_parts_is_refused_without_a_terminal(
 
 
 @pytest.mark.parametrize("lines", [b"", b"\n\n", b"/help\n/quit\n", b"/switch later\n"])
-def test_a_chat_in_which_nothing_is_said_stores_no_session(
-    home: Path, lines: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
-    ok(typed(home, "chat", "--agent", "silent", "--session", "evening"))
+def test_a_chat_in_which_nothing_is_said_stores_no_session(home: Path, lines: bytes) -> None:
+    ok(chatted(home, lines, "--agent", "silent", "--session", "evening"))
     assert json.loads(ok(typed(home, "sessions", "--agent", "silent", "--json"))) == []
 
 
-def test_a_chat_can_begin_with_a_command_of_its_session(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = b"/checkpoint start\n/task push Paint the fence\nWhich colour?\n/branch other\n"
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
-    done = typed(home, "chat", "--session", "fence")
+def test_a_chat_can_begin_with_a_command_of_its_session(home: Path) -> None:
+    text = "/checkpoint start\n/task push Paint the fence\nWhich colour?\n/branch other\n"
+    done = chatted(home, text, "--session", "fence")
     assert "There is no session" not in done.stdout + done.stderr
     assert {one["session"] for one in json.loads(ok(typed(home, "sessions", "--json")))} >= {"fence", "other"}
 

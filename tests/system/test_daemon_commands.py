@@ -32,6 +32,8 @@ code = run_in_daemon(sys.argv[1:])
 sys.stdout.flush()
 sys.exit({NOT_IN_DAEMON} if code is None else code)
 """
+# Before it: who hears no greeting soon does not wait for one.
+HURRIED = "from newton.runtime.cli import daemon_client\ndaemon_client.GREETING_SECONDS = 0.3\n"
 # The same for each of several commands, in a process forked for it: to start Python takes longer than most of them.
 EACH_IN_DAEMON = f"""
 import json, os, sys
@@ -261,7 +263,7 @@ def test_a_daemon_that_does_not_greet_or_is_of_another_version_is_sent_nothing(t
     own.listener.settimeout(30)
     try:
         for greeting in (b"", command_socket.encode({"version": f"{__version__}.1"})):
-            command = [sys.executable, "-c", IN_DAEMON, "recall", "x"]
+            command = [sys.executable, "-c", HURRIED + IN_DAEMON, "recall", "x"]
             with subprocess.Popen(command, env=environment(tmp_path), cwd=tmp_path) as caller:
                 with own.listener.accept()[0] as connection:
                     connection.settimeout(30)

@@ -243,7 +243,7 @@ def test_the_first_start_says_where_a_database_outside_of_the_data_folder_lies(t
         folder = find_database_folder(home)
         is_outside = folder != home
         assert is_outside == (os.geteuid() == 0)
-        assert (f"The database lies in {folder}, " in first.stderr) == is_outside
+        assert (f"The database is in {folder}, " in first.stderr) == is_outside
         assert (first.returncode, second.returncode) == (0, 0) and "database lies" not in second.stderr
         assert f"embedded, data in {folder}" in typed(home, "doctor").stdout
 

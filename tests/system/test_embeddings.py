@@ -42,6 +42,9 @@ async def test_texts_are_embedded_with_the_model_of_the_agent_and_nothing_is_sto
     assert np.allclose(one.data[0].embedding, expected[1])
     assert [row.index for row in several.data] == [0, 1, 2] and several.model == "hashed-words"
     assert several.usage.total_tokens == several.usage.prompt_tokens > 3 and several.object == "list"
+    async with client(api, await api.token("ana")) as ana:
+        with pytest.raises(openai.NotFoundError, match=r"'hashed-words' is an embedding model.*`POST /v1/embeddings`"):
+            await ana.chat.completions.create(model="hashed-words", messages=[{"role": "user", "content": "Hi."}])
     assert await api.rows("ana", "memory.memories") == 0
     async with api.http(await api.token("ana")) as http:
         body = {"input": TEXTS[0], "encoding_format": "base64"}

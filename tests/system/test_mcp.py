@@ -69,6 +69,10 @@ async def lived(client: Client) -> None:
     kept = await told(client, "remember", content="The lighthouse is painted red.", source="own")
     assert "Did you mean 'remember'?" in (await refused(client, "remembr", content="x"))["hint"]
     assert "Did you mean 'limit'?" in (await refused(client, "recall", query="x", limt=3))["hint"]
+    assert "contnt: There is no such field" in (await refused(client, "remember", contnt="x"))["error"]
+    assert "`recall` shows the ids" in (await refused(client, "expand", memory_id="lamp"))["hint"]
+    tiny = await told(client, "context", input="Which colour has the lighthouse?", max_tokens=2)
+    assert (tiny["text"], tiny["nothing_relevant"], tiny["truncated"]) == ("", True, True)
     found = await told(client, "recall", query="What is painted red?")
     assert kept["memory_id"] in [one["memory_id"] for one in found["items"]]
     assert (

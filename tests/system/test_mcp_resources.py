@@ -176,6 +176,7 @@ async def test_a_prompt_that_cannot_be_written_is_an_error_of_the_protocol(api: 
             with pytest.raises(MCPError) as error:
                 await client.get_prompt(name, arguments)
             assert error.value.code == INVALID_PARAMS and error.value.data["hint"], (name, arguments)
+            assert "tool" not in error.value.message
 
 
 async def test_the_page_names_what_is_listed(api: Api) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from newton.agent.compaction import service
 from newton.agent.compaction.block_summarizer import FAILURE_THRESHOLD
 from newton.db.pool import Database
 from newton.ids import derive_agent_id
@@ -100,9 +101,15 @@ def model(request: pytest.FixtureRequest, gate: asyncio.Event) -> GatedModel:
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
 async def test_a_stream_begins_before_any_model_does_and_no_answer_waits_for_a_summary(
-    model: GatedModel, gate: asyncio.Event, path: str, db: Database, tmp_path: Path
+    model: GatedModel,
+    gate: asyncio.Event,
+    path: str,
+    db: Database,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # S003-12, S003-19: nothing is frozen
+    monkeypatch.setattr(service, "TURN_SECONDS", 0.2)
     async with compacted(model, db, tmp_path) as (_, http, _):
         async with http.stream(**asks("And now?", stream=True, path=path)) as response:
             lines = response.aiter_lines()

@@ -36,7 +36,7 @@ WEATHER: Any = {
 
 @pytest.fixture(scope="module")
 async def talk(home: Path, behind: str) -> AsyncIterator[Talk]:
-    async with talking(home, behind) as made:
+    async with talking(home, behind) as (made, _):
         await made.post("/v1/memories", {"content": "The ferry is called Artemis."})
         yield made
 
@@ -170,7 +170,7 @@ async def test_failures_have_the_shape_that_its_clients_read(talk: Talk) -> None
             await stranger.models.list()
     assert refused.value.code == "invalid_api_key"
     async with talk.client() as client:
-        assert [one.id async for one in await client.models.list()] == ["scripted", "newton", "default"]
+        assert [one.id async for one in await client.models.list()] == ["newton", "default", "scripted"]
         with pytest.raises(openai.BadRequestError) as unfit:
             await client.chat.completions.create(model="newton", messages=[assistant("Hi.")])
         assert "no message to reply to" in unfit.value.message
@@ -193,11 +193,11 @@ async def test_failures_have_the_shape_that_its_clients_read(talk: Talk) -> None
 async def test_who_leaves_ends_the_turn_and_the_next_one_waits_for_nobody(talk: Talk, behind: str) -> None:
     # R8
     body = {"model": "newton", "messages": [user("Which ferry?")]}
-    headers = {"Authorization": f"Bearer {talk.daemon.token}"}
+    headers = {"Authorization": f"Bearer {talk.token}"}
 
     async def leaves(name: str, *, stream: bool) -> None:
         talk.plays(begins, says(["Artemis."]))
-        async with httpx2.AsyncClient(base_url=talk.daemon.url, headers={**headers, "X-Newton-Session": name}) as http:
+        async with httpx2.AsyncClient(base_url=talk.url, headers={**headers, "X-Newton-Session": name}) as http:
             asking: Any = {"method": "POST", "url": "/v1/chat/completions", "json": {**body, "stream": stream}}
             if stream:
                 async with http.stream(**asking) as answer:
@@ -231,9 +231,7 @@ async def test_who_leaves_ends_the_turn_and_the_next_one_waits_for_nobody(talk: 
 @pytest.mark.slow
 async def test_a_conversation_over_http_is_stopped_as_one_in_this_process_is(talk: Talk, home: Path) -> None:
     talk.plays(begins, begins, begins)
-    await stopped(
-        home / "data", "--session", "far", "--daemon", talk.daemon.url, DATABASE_URL="postgresql://nobody@-/-"
-    )
+    await stopped(home / "data", "--session", "far", "--daemon", talk.url, DATABASE_URL="postgresql://nobody@-/-")
     assert await logged(home, "far") == SAID
 
 
@@ -242,8 +240,8 @@ async def test_one_question_over_http_is_answered_with_its_context(talk: Talk, h
     talk.plays(says(["It is ", "Artemis."]), *[fails(500)] * 2)
 
     async def ask(*words: str) -> Done:
-        daemon = ("--daemon", talk.daemon.url, "--json", "--debug")
-        return await asyncio.to_thread(typed, home, "ask", *words, *daemon, NEWTON_TOKEN=talk.daemon.token)
+        daemon = ("--daemon", talk.url, "--json", "--debug")
+        return await asyncio.to_thread(typed, home, "ask", *words, *daemon, NEWTON_TOKEN=talk.token)
 
     done = await ask("What is the ferry called?")
     answer = json.loads(ok(done))
@@ -259,8 +257,8 @@ async def test_one_question_over_http_is_answered_with_its_context(talk: Talk, h
 @pytest.mark.slow  # as long as a daemon waits for what it has begun
 async def test_a_daemon_that_is_told_to_stop_keeps_what_was_said_until_then(home: Path, behind: str) -> None:
     async with (
-        talking(home, behind) as talk,
-        Client(talk.daemon.url, token=talk.daemon.token) as client,
+        talking(home, behind) as (talk, process),
+        Client(talk.url, token=talk.token) as client,
         aclosing(client.run_turn("ended", "Which ferry?")) as steps,
     ):
         talk.plays(begins, begins, begins)
@@ -274,7 +272,7 @@ async def test_a_daemon_that_is_told_to_stop_keeps_what_was_said_until_then(home
                 return len(talk.behind.asked) == 3
 
             await until(asked)
-            assert await asyncio.to_thread(talk.daemon.stopped) == 0
+            assert await asyncio.to_thread(process.stopped) == 0
             with pytest.raises(openai.InternalServerError) as failed:
                 await answered
             assert (failed.value.status_code, failed.value.code) == (503, "daemon_stopped")

@@ -11,7 +11,7 @@ import openai
 import pytest
 
 from tests.endpoint import Respond, Wire, chunk, fails, says
-from tests.system.scripted import Talk, talking
+from tests.system.scripted import Talk, talking_within
 from tests.system.test_openai import WEATHER, assistant, said, user
 from tests.unit.test_chat_model import streams
 
@@ -21,7 +21,7 @@ FORMAT: Any = {"type": "json_schema", "json_schema": {"name": "Ferry", "schema":
 
 @pytest.fixture(scope="module")
 async def talk(home: Path, behind: str) -> AsyncIterator[Talk]:
-    async with talking(home, behind) as made:
+    async with talking_within(home, behind) as made:
         await made.post("/v1/memories", {"content": "The ferry is called Artemis."})
         yield made
 
@@ -45,12 +45,12 @@ def named() -> str:
 
 async def test_what_memory_knows_is_quoted_and_marked_where_the_operator_wants_it(talk: Talk, home: Path) -> None:
     # R8
-    async with talking(home, talk.dsn, NEWTON_QUOTE_WITHOUT_MODEL="true") as quoting:
+    async with talking_within(home, talk.dsn, quote_without_model=True) as quoting:
         await quotes(quoting)
 
 
 async def quotes(talk: Talk) -> None:
-    talk.plays(*[fails(500)] * 2)
+    talk.plays(*[fails(500, retry_after="0")] * 2)
     answer = await said(talk, user(KNOWN), session=named())
     text = answer.choices[0].message.content
     assert text.startswith("(http://") and "answered with the HTTP status 500" in text
@@ -129,7 +129,7 @@ async def test_a_failed_response_is_an_error_or_an_event_of_its_protocol(talk: T
 async def test_without_a_model_a_request_has_an_error_status_and_is_stored(home: Path, behind: str) -> None:
     # R8
     session = named()
-    async with talking(home, behind, OPENAI_BASE_URL="") as talk:
+    async with talking_within(home, behind, openai_base_url=None, openai_model=None) as talk:
         with pytest.raises(openai.InternalServerError, match="No model is set") as failed:
             await said(talk, user("Is it kept?"), session=session)
         assert (failed.value.status_code, failed.value.code) == (503, "provider_error")

@@ -154,12 +154,16 @@ async def test_an_unknown_model_is_an_error_of_the_protocol(line: Line) -> None:
         await line.say(user("Hi."), model="gpt-9")
     assert (unknown.value.code, unknown.value.type) == ("model_not_found", "invalid_request_error")
     assert line.behind.model in unknown.value.message
+    for misspelt in (line.behind.model.upper(), f"{line.agent}/x{line.behind.model}"):
+        with pytest.raises(openai.NotFoundError, match=f"Did you mean '{line.behind.model}'"):
+            await line.say(user("Hi."), model=misspelt)
     assert line.behind.asked == []
 
 
 async def test_a_model_of_the_server_and_an_agent_are_chosen_by_name(line: Line) -> None:
     names = [one.id async for one in await line.client.models.list()]
     assert {"newton", line.agent, line.behind.model} <= set(names)
+    assert names[0] == "newton"  # some programs take the first model
     assert "nomic-embed-text:latest" not in names
     for name in (line.behind.model, line.agent, f"{line.agent}/{line.behind.model}"):
         await line.say(user("Hi."), model=name)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from newton.agent.loop.prompt import INSTRUCTIONS_HEADER
 from tests.endpoint import Respond, Wire, calls_tools, chunk, fails, says
-from tests.system.scripted import Talk, talking
+from tests.system.scripted import Talk, talking_within
 
 WEATHER: Any = {
     "type": "function",
@@ -33,7 +33,7 @@ class Ferry(BaseModel):
 
 @pytest.fixture(scope="module")
 async def talk(home: Path, behind: str) -> AsyncIterator[Talk]:
-    async with talking(home, behind) as made:
+    async with talking_within(home, behind) as made:
         await made.post("/v1/memories", {"content": "The ferry is called Artemis."})
         yield made
 
@@ -339,7 +339,7 @@ async def test_what_is_forgotten_is_gone_from_a_stored_response(talk: Talk) -> N
     rows = await talk.fetch("select memory_id from memory.memories where summary like '%opens with 4711%'")
     async with talk.client() as client:
         for row in rows:
-            path = f"{talk.daemon.url}/v1/memories/{row['memory_id']}?confirm=forget"
+            path = f"{talk.url}/v1/memories/{row['memory_id']}?confirm=forget"
             await client.delete(path, cast_to=object)
         stored = await client.responses.retrieve(told.id)
     assert rows and stored.output_text == "[forgotten]" and "4711" not in stored.model_dump_json()

@@ -2,6 +2,7 @@
 
 import io
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -26,6 +27,14 @@ def typed(home: Path, *words: str, **settings: str) -> Done:
     out, err = io.StringIO(), io.StringIO()
     code = _status(home, words, {"NEWTON_EMBEDDING_PROVIDER": "none", **settings}, (out, err))
     return Done(code, out.getvalue(), err.getvalue())
+
+
+def chatted(home: Path, lines: str | bytes, *words: str, **settings: str) -> Done:
+    """`newton chat …` of somebody who types these lines."""
+    given = lines if isinstance(lines, bytes) else lines.encode()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
+        return typed(home, "chat", *words, **settings)
 
 
 def seen(home: Path, *words: str) -> str:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.content.default_layer_shares import LayerShares
+from newton.content.default_layer_shares import BudgetSplit, LayerShares
 from newton.content.frames import load_frames
-from newton.content.packs import BudgetSplit, FramePack, FrameSet, WeightEmphasis, load_frame_set, load_packs
+from newton.content.packs import FrameSet, WeightEmphasis, load_frame_set, load_packs
 from newton.content.profiles import load_profiles
 from newton.errors import ConfigError, NotFoundError
 
@@ -90,15 +90,15 @@ def test_without_a_pack_nothing_leans() -> None:
 
 def test_percentages_split_the_flexible_layers() -> None:
     # recent: episodes, entity: facts, patterns: procedures; semantic: decisions and facts, as the frame has them
-    split = load_packs()["research"].to_layer_shares(FRAMES["question"])
+    split = load_packs()["research"].budget.to_layer_shares(FRAMES["question"].budget)
     assert split == LayerShares(decisions=111, facts=589, procedures=200, episodes=100)
 
 
 @given(st.lists(st.integers(0, 100), min_size=3, max_size=3).map(sorted), st.sampled_from(sorted(FRAMES)))
 def test_no_split_gives_more_or_less_than_all(cuts: list[int], name: str) -> None:
     low, middle, high = cuts
-    budget = BudgetSplit(recent=low, semantic=middle - low, entity=high - middle, patterns=100 - high)
-    shares = FramePack(name="any", description="Any.", budget=budget).to_layer_shares(FRAMES[name]).shares
+    split = BudgetSplit(recent=low, semantic=middle - low, entity=high - middle, patterns=100 - high)
+    shares = split.to_layer_shares(FRAMES[name].budget).shares
     assert sum(shares.values()) == 1000
     assert min(shares.values()) >= 0
     assert shares["episodes"] == 10 * low
@@ -115,6 +115,24 @@ def test_a_pack_of_one_s_own_leans_frames_and_weighs_its_own_way(tmp_path: Path)
     question = frames["question"]
     assert (question.profile, question.questions[-1]) == ("kitchen", "Who is allergic to what?")
     assert (question.budget.procedures, question.budget.episodes) == (0, 500)
+
+
+def test_depth_failures_and_types_of_a_pack_reach_its_profile(tmp_path: Path) -> None:
+    # S001-10: what the pack leaves out stays as in the profile that it names
+    types = "events: [error]\nentities: [service]\nrelations: [depends_on]\n"
+    written(tmp_path, packs__mine__pack=OWN.replace("kitchen", "mine") + f"profile: support\ndepth: 4\n{types}")
+    mine = load_frame_set(PROFILES, tmp_path, "mine").profiles["mine"]
+    support = PROFILES["support"].reach
+    assert (mine.reach.depth, mine.reach.failures, mine.reach.sessions) == (4, support.failures, support.sessions)
+    assert (mine.reach.event_types, mine.reach.entity_types) == (("error",), ("service",))
+    assert mine.reach.relation_types == ("depends_on",)
+    assert mine.weights.nonzero == {"similarity": 0.5, "recency": 0.5}
+
+
+def test_a_pack_names_a_profile_that_scores(tmp_path: Path) -> None:
+    written(tmp_path, packs__kitchen__pack=OWN + "profile: auto\n")
+    with pytest.raises(ConfigError, match="selects other profiles"):
+        load_frame_set(PROFILES, tmp_path, "kitchen")
 
 
 def test_a_frame_that_extends_another_keeps_what_it_does_not_say(tmp_path: Path) -> None:

@@ -190,6 +190,17 @@ def test_what_was_never_tried_is_sorted_without_a_division() -> None:
     assert [score_of(item).score for item in items] == pytest.approx([0.5, 0.9, 0.1])
 
 
+def test_the_salience_of_a_procedure_is_its_success_rate() -> None:
+    # S001-22, S001-23: so the profiles of S001 place the one that helped more often first
+    tried = [TrialCounts(0, 0), TrialCounts(9, 10), TrialCounts(1, 10)]
+    items = [found() for _ in tried]
+    trials = dict(zip([item.memory_id for item in items], tried, strict=True))
+    score_of = create_scorer(profile=load_profiles()["coding"], now=NOON, signals=QuerySignals(trials=trials))
+    scores = [score_of(item).score for item in items]
+    assert scores[1] > scores[0] > scores[2]
+    assert scores[1] - scores[2] == pytest.approx(0.2 * (0.9 - 0.1))
+
+
 def test_each_step_along_relations_counts_less() -> None:
     # S001-21
     near, far = found(), found()

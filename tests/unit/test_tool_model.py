@@ -68,7 +68,7 @@ async def test_a_caller_whose_tools_are_refused_is_told() -> None:
 
 async def test_an_endpoint_that_keeps_failing_is_left_alone_by_whoever_asks() -> None:
     # R8: attempts, the second ones included
-    async with endpoint(fails(500)) as server:
+    async with endpoint(fails(500, retry_after="0")) as server:
         said = [await failure(OpenAIChat(build_provider_upstream("openai", settings(server.url)))) for _ in range(12)]
     assert len(server.asked) <= 10
     assert "calls are paused" in said[-1]

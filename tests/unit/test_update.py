@@ -10,6 +10,7 @@ from newton.cognition.assembly.always_on import select_always_on
 from newton.cognition.assembly.assembler import assemble
 from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.budget import allocate_budget, reserve_always_on
+from newton.cognition.assembly.relevance_floor import RelevanceFloor
 from newton.cognition.assembly.render import count_day_tokens, count_header_tokens, render_frame_section
 from newton.cognition.scoring.score import ScoredMemory, create_scorer
 from newton.cognition.session_context.incremental_update import (
@@ -225,6 +226,15 @@ def test_what_has_no_form_of_a_third_leaves_whole() -> None:
     assert done is not None
     assert done.evicted == {stubborn.memory_id: REASON_EVICTED}
     assert stubborn.summary not in done.assembly.block.text
+
+
+def test_messages_of_an_ended_task_need_the_probability_of_other_memories() -> None:
+    # S001-38: those of the session need none; a result stands for the messages of its task
+    lines = [memory(n, kind="exchange", place=n) for n in range(4)]
+    inputs = replace(setting(2_000), session_id=THREAD, relevance_floor=RelevanceFloor(0.6), ended_ranges=((0, 1),))
+    placed = {c.scored.found.position: c for c in assemble(scored(lines), inputs).candidates}
+    assert [bool(placed[n].detail) for n in range(4)] == [False, False, True, True]
+    assert placed[0].reason.startswith("below the relevance floor")
 
 
 def test_lines_that_come_all_at_once_enter_beyond_the_share_of_their_layer() -> None:

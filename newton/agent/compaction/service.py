@@ -189,7 +189,10 @@ class CompactionService:
 
     async def _preview(self, session_id: UUID, max_tokens: int) -> LoadedView:
         service, budget = replace(await self._adapt(max_tokens), model=None), CallBudget(calls=0)
-        loaded = await self._load(session_id)
+        async with self.scope.transaction() as tx:
+            loaded = await tasks.preview_folded_view(
+                tx, **self._key(session_id), now=self.scope.now(), count_tokens=self.scope.count_tokens
+            )
         for strategy in service.preset.strategies:
             for _ in range(MAX_ROUNDS):
                 state = _to_view_state(loaded, max_tokens)

@@ -16,6 +16,7 @@ from newton.dialogue import log, sessions
 from newton.dialogue.artifact_storage import artifact_store
 from newton.dialogue.artifact_storage.artifact_search import group_lines, rank_lines
 from newton.dialogue.artifact_storage.artifact_store import ArtifactVersion, LineSpan, NewArtifact, SimilarLine
+from newton.dialogue.artifact_storage.artifact_tables import TABLE_DELIMITERS
 from newton.dialogue.artifact_storage.artifact_text import guess_media_type, parse_line_range
 from newton.errors import InputError, NotFoundError, ProviderError
 from newton.ids import derive_model_id
@@ -34,7 +35,6 @@ MAX_FOUND_CHARS = 600  # of a line in the result of a search; `lines` reads all 
 PASSAGES_PER_READ = 120  # read for one page of a search
 MAX_DIFF_LINES = 20_000  # of each version; the time of a diff grows with the square
 MAX_FOUND_LINES = 400  # of a search, on all pages
-HEADER_KINDS = frozenset({"text/csv"})  # texts whose first line names the columns
 
 
 class ArtifactLines(NamedTuple):
@@ -264,7 +264,7 @@ class ArtifactService:
         chosen = spans[offset : offset + PASSAGES_PER_READ]
         tables = [
             one for one in artifacts
-            if one.media_type in HEADER_KINDS and any(span.artifact_id == one.artifact_id for span in chosen)
+            if one.media_type in TABLE_DELIMITERS and any(span.artifact_id == one.artifact_id for span in chosen)
         ]  # fmt: skip
         headers = [LineSpan(one.artifact_id, 1, 1) for one in tables]
         passages = [_shorten(one) for one in await self._read_passages(tx, [*headers, *chosen], artifacts)]

@@ -1,6 +1,7 @@
 """The tokens that an agent's calls of the chat model used, recorded for each call."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
@@ -24,9 +25,8 @@ async def count_tokens_today(tx: Tx, *, agent_id: UUID, now: datetime, of_summar
 
     `of_summaries` selects the calls that summarized conversations (True) or all others (False); None selects both.
     """
-    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     row = await SQL["sum_tokens"].fetch_one(
-        tx, agent_id=agent_id, since=midnight, summary_purpose=SUMMARY_PURPOSE, of_summaries=of_summaries
+        tx, agent_id=agent_id, since=_midnight(now), summary_purpose=SUMMARY_PURPOSE, of_summaries=of_summaries
     )
     assert row is not None
     return row["tokens"]
@@ -95,7 +95,29 @@ async def record(tx: Tx, usage: UsageRecord, *, agent_id: UUID, now: datetime) -
     )
 
 
-async def list_samples(tx: Tx, *, agent_id: UUID, model: str) -> list[UsageSample]:
-    """Return the latest calls of `model` with the tokens it reported, to calibrate the local token counter."""
-    rows = await SQL["list_samples"].fetch_all(tx, agent_id=agent_id, model=model, max_rows=SAMPLE_LIMIT)
-    return [UsageSample(*row) for row in rows]
+class ModelUsage(NamedTuple):
+    """The tokens that an agent used since midnight UTC except for summaries, and the latest calls of one model.
+
+    The calls, with the tokens that the model reported, calibrate the local token counter.
+    """
+
+    tokens_today: int = 0
+    samples: Sequence[UsageSample] = ()
+
+
+async def read_usage(tx: Tx, *, agent_id: UUID, model: str, now: datetime) -> ModelUsage:
+    """Return what limits a prompt for `model`."""
+    rows = await SQL["read_usage"].fetch_all(
+        tx,
+        agent_id=agent_id,
+        since=_midnight(now),
+        summary_purpose=SUMMARY_PURPOSE,
+        model=model,
+        max_rows=SAMPLE_LIMIT,
+    )
+    samples = [UsageSample(*row[1:]) for row in rows if row["counted"] is not None]
+    return ModelUsage(rows[0]["tokens"], samples)
+
+
+def _midnight(now: datetime) -> datetime:
+    return now.replace(hour=0, minute=0, second=0, microsecond=0)

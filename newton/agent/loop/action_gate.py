@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
 from newton.agent.scope import AgentScope
+from newton.db.pool import Tx
 from newton.errors import CensorError, ProviderError
 from newton.heart import activations, censors
 from newton.heart.censors import Censor, CensorStage
@@ -85,12 +86,15 @@ class ActionGate:
     is_recording: bool = True
     name_commands: Callable[[str], str] = str
 
-    async def check(self, text: str, stage: CensorStage, *, dry_run: bool = False) -> CensorCheck:
+    async def check(
+        self, text: str, stage: CensorStage, *, dry_run: bool = False, rules: Sequence[Censor] | None = None
+    ) -> CensorCheck:
         """Return the censors that match `text`, which is an input, an action or a reply ("output").
 
         Unless `dry_run`, the matches are recorded, except those of a mere question in an input and those of a reply.
+        `rules` are the censors in force, if they were read just now.
         """
-        rules = await self._list_rules()
+        rules = await self._list_rules() if rules is None else rules
         vector, unchecked = await self._embed_text(text, rules)
         matches = censors.find_matching(rules, text, vector)
         acts = _find_act_matches(matches, text, vector, stage)
@@ -130,14 +134,15 @@ class ActionGate:
         return [text for text, vector in pairs if not censors.find_matching(blocking, text, vector)]
 
     async def filter_stream(
-        self, chunks: AsyncGenerator[ReplyPiece], *, exempt: Collection[UUID] = ()
+        self, chunks: AsyncGenerator[ReplyPiece], *, rules: Sequence[Censor], exempt: Collection[UUID] = ()
     ) -> AsyncGenerator[ReplyPiece]:
         """Yield the pieces of a reply. While a blocking censor is in force, yield whole lines, each after its check.
 
-        Raises CensorError in place of the first blocked line. Censors in `exempt` are not applied. Pieces that are not
-        text, such as reasoning and alternative replies, then come last, without those that a censor blocks.
+        `rules` are the censors in force. Raises CensorError in place of the first blocked line. Censors in `exempt` are
+        not applied. Pieces that are not text, such as reasoning and alternative replies, then come last, without those
+        that a censor blocks.
         """
-        blocking = await self._list_blocking(exempt)
+        blocking = _select_blocking(rules, exempt)
         passed = pending = ""
         deltas: list[ReplyDelta] = []
         async with aclosing(chunks):
@@ -192,12 +197,16 @@ class ActionGate:
             raise CensorError(f"A censor blocked the reply: {check.message}.", hint=check.remedy)
 
     async def _list_blocking(self, exempt: Collection[UUID]) -> Sequence[Censor]:
-        return [one for one in await self._list_rules() if one.is_blocking and one.memory_id not in exempt]
+        return _select_blocking(await self._list_rules(), exempt)
 
     async def _list_rules(self) -> Sequence[Censor]:
-        model = derive_model_id(self.scope.embedder.identity) if self.scope.embedder else None
         async with self.scope.transaction() as tx:
-            return await censors.list_in_force(tx, agent_id=self.scope.agent_id, model_id=model)
+            return await self.list_rules(tx)
+
+    async def list_rules(self, tx: Tx) -> Sequence[Censor]:
+        """Return the censors in force."""
+        model = derive_model_id(self.scope.embedder.identity) if self.scope.embedder else None
+        return await censors.list_in_force(tx, agent_id=self.scope.agent_id, model_id=model)
 
     async def _record_activations(self, matches: Sequence[Censor], stage: CensorStage) -> None:
         if not self.is_recording:
@@ -215,6 +224,10 @@ class ActionGate:
             return (await self.scope.embedder.embed([text]))[0], None
         except ProviderError as error:
             return None, error.what
+
+
+def _select_blocking(rules: Sequence[Censor], exempt: Collection[UUID]) -> Sequence[Censor]:
+    return [one for one in rules if one.is_blocking and one.memory_id not in exempt]
 
 
 def _iter_texts(value: object) -> Iterator[str]:

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from newton.agent.llm import usage
-from newton.agent.llm.usage import PromptSize, UsageRecord, correct_usage, estimate_reply
+from newton.agent.llm.usage import ModelUsage, PromptSize, UsageRecord, correct_usage, estimate_reply
 from newton.agent.loop.prompt import (
     ATTACHMENT_TOKENS,
     SYSTEM_PROMPT,
@@ -22,7 +22,7 @@ from newton.agent.prompt_records.prompt_encoder import SentRequest
 from newton.agent.prompt_records.prompt_store import CallOutcome
 from newton.agent.prompt_records.spans import PromptOrigin
 from newton.agent.scope import AgentScope
-from newton.db.pool import in_transaction
+from newton.db.pool import Tx, in_transaction
 from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.dialogue.compaction.view_budget import fit_to_budget
 from newton.dialogue.context_window import split_window
@@ -100,10 +100,9 @@ class ChatService:
     purpose: str = "turn"  # by which the usage is recorded
     on_event: ProgressCallback = ignore_progress
 
-    async def get_budget(self) -> PromptBudget:
+    def build_budget(self, usage: ModelUsage) -> PromptBudget:
         """Return the token limits of a prompt's parts, converted from the model's tokens to local ones."""
-        limits = self.limits
-        calibration = await self._load_calibration()
+        limits, calibration = self.limits, fit_calibration(usage.samples)
         window = split_window(
             limits.window, reply=limits.reply_reserve, conversation=limits.conversation, context=limits.context
         )
@@ -118,7 +117,8 @@ class ChatService:
         """Raise ContextWindowError if the caller's instructions and tools leave too little of the window for `text`."""
         if self.model is None or not (instructions or options.tools):
             return
-        budget, count_tokens = await self.get_budget(), self.scope.count_tokens
+        async with self.scope.transaction() as tx:
+            budget, count_tokens = self.build_budget(await self.read_usage(tx)), self.scope.count_tokens
         prompt = PromptBuilder(
             context="",
             view=(),
@@ -136,18 +136,21 @@ class ChatService:
             hint = "Shorten the system message or the tools, or set NEWTON_WINDOW_TOKENS to the model's context window."
             raise ContextWindowError(what, hint=hint, param="messages")
 
-    async def get_refusal_reason(self, tokens: int) -> str | None:
+    async def read_usage(self, tx: Tx) -> ModelUsage:
+        """Return the tokens that the agent used today, and the calls that calibrate the token counter."""
+        if self.model is None:
+            return ModelUsage()
+        return await usage.read_usage(tx, agent_id=self.scope.agent_id, model=self.model.name, now=self.scope.now())
+
+    def find_refusal_reason(self, tokens: int, usage: ModelUsage) -> str | None:
         """Return why a prompt of `tokens` may not be sent (no model, or the daily limit); None if it may be sent."""
         if self.model is None:
             return NO_MODEL_MESSAGE
-        async with self.scope.transaction() as tx:
-            used = await usage.count_tokens_today(
-                tx, agent_id=self.scope.agent_id, now=self.scope.now(), of_summaries=False
-            )
-        if (cost := tokens + self.limits.reply_reserve) <= self.limits.per_day - used:
+        left = self.limits.per_day - usage.tokens_today
+        if (cost := tokens + self.limits.reply_reserve) <= left:
             return None
         return (
-            f"This turn may use {cost:,} model tokens, but only {max(self.limits.per_day - used, 0):,}"
+            f"This turn may use {cost:,} model tokens, but only {max(left, 0):,}"
             f" of today's {self.limits.per_day:,} are left (limit NEWTON_LLM_TOKENS_PER_DAY)."
         )
 
@@ -254,9 +257,3 @@ class ChatService:
             max_tokens=self.limits.reply,
             part_tokens=request.part_tokens,
         )
-
-    async def _load_calibration(self) -> TokenCalibration:
-        if self.model is None:
-            return TokenCalibration()
-        async with self.scope.transaction() as tx:
-            return fit_calibration(await usage.list_samples(tx, agent_id=self.scope.agent_id, model=self.model.name))

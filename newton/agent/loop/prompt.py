@@ -1,9 +1,9 @@
 """The prompt of a turn: a system message with the context, as much of the conversation as fits, and the input. Pure."""
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from importlib import resources
 from itertools import groupby
 from typing import NamedTuple
@@ -135,7 +135,8 @@ class PromptBuilder:
         rest = merge_messages([*conversation, self._build_input(recalled, text), *self.tool_messages])
         all_messages = [*([system] if system.message.text else []), *rest]
         messages = tuple(one.message for one in all_messages)
-        tokens_sent = sum(count_message_tokens(messages, count_tokens=count_tokens)) - MESSAGE_TOKENS * len(messages)
+        counts = count_message_tokens([one.message for one in rest], count_tokens=count_tokens)
+        tokens_sent = system_tokens + sum(counts) - MESSAGE_TOKENS * len(rest)
         tools = count_tool_tokens(self.options, count_tokens=count_tokens)
         return ModelRequest(
             messages=messages,
@@ -200,7 +201,12 @@ class PromptBuilder:
 
 def count_tool_tokens(options: RequestOptions, *, count_tokens: TokenCounter) -> int:
     """Return the tokens of the definitions of all tools."""
-    return sum(count_tokens(json.dumps(tool.function, ensure_ascii=False)) for tool in options.all_tools)
+    return sum(_count_definition_tokens(tool.function_json, count_tokens) for tool in options.all_tools)
+
+
+@lru_cache(maxsize=512)  # definitions of tools hardly ever change, and each turn counts them several times
+def _count_definition_tokens(text: str, count_tokens: TokenCounter) -> int:
+    return count_tokens(text)
 
 
 def exceeds_tokens(text: str, max_tokens: int, *, count_tokens: TokenCounter) -> bool:

@@ -1,13 +1,13 @@
 """The lease on a session during a turn: turns of a session run one at a time, and a killed process's lease expires."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from uuid import UUID
 
-from newton.db.pool import Database, Tx
+from newton.db.pool import Database, Tx, after_commit
 from newton.dialogue import leases
 from newton.errors import DatabaseError, OverloadedError
 from newton.ids import new_id
@@ -21,12 +21,17 @@ T = TypeVar("T")
 
 @dataclass(slots=True, kw_only=True)
 class SessionLease:
-    """An exclusive lease on a session. `is_lost` becomes True when another turn has taken the session over."""
+    """An exclusive lease on a session. `is_lost` becomes True when another turn has taken the session over.
+
+    `is_ending` becomes True when a transaction begins to release the lease, and `is_released` when it has committed.
+    """
 
     agent_id: UUID
     session_id: UUID
-    holder: UUID
+    holder: UUID = field(default_factory=new_id)
     is_lost: bool = False
+    is_ending: bool = False
+    is_released: bool = False
     timeout: asyncio.Timeout | None = None
     pending_tasks: set["asyncio.Task[Any]"] = field(default_factory=set["asyncio.Task[Any]"])
 
@@ -77,33 +82,73 @@ class SessionLease:
 
     async def renew_periodically(self, db: Database) -> None:
         """Renew the lease every LEASE_SECONDS / 3 until it is lost; then cancel the work that `run` executes."""
-        while not self.is_lost:
+        while not self.is_lost and not self.is_ending:
             await asyncio.sleep(LEASE_SECONDS / 3)
             try:
                 async with db.transaction(self.agent_id) as tx:
                     renewed = await self._renew(tx)
-                if not renewed:
+                if not renewed and not self.is_ending:
                     self.mark_lost()
             except DatabaseError:
                 continue  # the turn fails by itself, or the database is back before the lease expires
 
-    async def acquire(self, db: Database) -> None:
+    @asynccontextmanager
+    async def hold(self, db: Database, first_work: Callable[[Tx], Awaitable[T]]) -> AsyncGenerator[T]:
+        """Lease the session while the `async with` block runs. No transaction stays open meanwhile.
+
+        `first_work` runs in the transaction that acquires the lease, and completes even if the caller is cancelled
+        meanwhile; yield its result. Raises OverloadedError if another turn still holds the session after
+        MAX_WAIT_SECONDS.
+        """
+        try:
+            result = await self._acquire(db, first_work)
+            renewing = asyncio.create_task(self.renew_periodically(db))
+            try:
+                yield result
+            finally:
+                renewing.cancel()
+        finally:
+            await asyncio.shield(self.release(db))
+
+    async def _acquire(self, db: Database, first_work: Callable[[Tx], Awaitable[T]]) -> T:
         """Wait until the session is free, and lease it. Raises OverloadedError after MAX_WAIT_SECONDS."""
         deadline, pause = asyncio.get_running_loop().time() + MAX_WAIT_SECONDS, POLL_SECONDS
         while True:
-            async with db.transaction(self.agent_id) as tx:
-                if await leases.acquire(tx, self.holder, "turn", **self._key, seconds=LEASE_SECONDS):
-                    return
+            acquired = await self.run_to_completion(self._try_acquire(db, first_work))
+            if acquired:
+                return acquired[0]
             if asyncio.get_running_loop().time() > deadline:
                 what = f"Another message of this session is still being answered after {MAX_WAIT_SECONDS:.0f} seconds."
                 raise OverloadedError(what, hint="Send the message again later.")
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, 0.5)
 
+    async def _try_acquire(self, db: Database, first_work: Callable[[Tx], Awaitable[T]]) -> tuple[T] | None:
+        """Return the result of `first_work`; None, without running it, if another turn holds the session."""
+        async with db.transaction(self.agent_id) as tx:
+            if not await leases.acquire(tx, self.holder, "turn", **self._key, seconds=LEASE_SECONDS):
+                return None
+            return (await first_work(tx),)
+
+    async def release_in(self, tx: Tx) -> None:
+        """Release the lease in the transaction `tx`, as its first statement. No other turn begins before the commit.
+
+        Raises OverloadedError if the lease is lost.
+        """
+        self.is_ending = True
+        self.is_lost = self.is_lost or not await leases.release(tx, self.holder, "turn", **self._key)
+        self.ensure_held()
+        after_commit(self._mark_released)
+
+    async def _mark_released(self) -> None:
+        self.is_released = True
+
     async def release(self, db: Database) -> None:
-        """Release the lease after the pending tasks have ended."""
+        """Release the lease after the pending tasks have ended, unless it is released."""
         if self.pending_tasks:
             await asyncio.wait(self.pending_tasks)
+        if self.is_released:
+            return
         with suppress(DatabaseError):  # the lease expires
             async with db.transaction(self.agent_id) as tx:
                 await leases.release(tx, self.holder, "turn", **self._key)
@@ -114,21 +159,3 @@ class SessionLease:
 
     async def _renew(self, tx: Tx) -> bool:
         return await leases.renew(tx, self.holder, "turn", **self._key, seconds=LEASE_SECONDS)
-
-
-@asynccontextmanager
-async def lease_session(db: Database, *, agent_id: UUID, session_id: UUID) -> AsyncGenerator[SessionLease]:
-    """Lease the session while the `async with` block runs. No transaction stays open meanwhile.
-
-    Raises OverloadedError if another turn still holds the session after MAX_WAIT_SECONDS.
-    """
-    lease = SessionLease(agent_id=agent_id, session_id=session_id, holder=new_id())
-    try:
-        await lease.acquire(db)
-        renewing = asyncio.create_task(lease.renew_periodically(db))
-        try:
-            yield lease
-        finally:
-            renewing.cancel()
-    finally:
-        await asyncio.shield(lease.release(db))

@@ -8,6 +8,7 @@ from datetime import datetime
 from uuid import UUID
 
 from newton.agent.loop.action_gate import ActionGate
+from newton.agent.loop.call_limits import CallLimits, read_call_limits
 from newton.agent.loop.completion import ChatService
 from newton.agent.loop.prompt import ModelRequest, PromptBuilder
 from newton.agent.loop.tools import AgentToolset, ToolResult
@@ -43,10 +44,10 @@ TOO_MANY_CALLS = ToolResult(
 class ToolLoop:
     """The model calls of one turn, repeated while the model calls tools that Newton runs.
 
-    `caller_options` are the options without Newton's tools, `append_lines` stores messages, `record_failure` stores a
-    failed call of Newton's tools as an event, and `min_trust` is the lowest trust tier of text that the model has read.
-    After the loop, `calls` are the tool calls that the caller must run. The censors in `exempt_censors` do not apply to
-    the reply.
+    `caller_options` are the options without Newton's tools, `call_limits` limit the next call, `append_lines` stores
+    messages, `record_failure` stores a failed call of Newton's tools as an event, and `min_trust` is the lowest trust
+    tier of text that the model has read. After the loop, `calls` are the tool calls that the caller must run. The
+    censors in `exempt_censors` do not apply to the reply.
     """
 
     chat: ChatService
@@ -56,6 +57,7 @@ class ToolLoop:
     request: ModelRequest
     caller_options: RequestOptions
     max_tokens: int
+    call_limits: CallLimits
     append_lines: Callable[[Sequence[Message]], Awaitable[Sequence[StoredMessage]]]
     record_failure: Callable[[ToolOutcome], Awaitable[None]]
     min_trust: Trust | None = None
@@ -72,7 +74,8 @@ class ToolLoop:
         for rounds_left in reversed(range(MAX_ROUNDS)):
             chunks = self.chat.stream(self.prompt, self.request, self.replies)
             separator = "\n\n" if any(reply.text for reply in self.replies) else ""
-            async with aclosing(self.gate.filter_stream(chunks, exempt=self.exempt_censors)) as checked:
+            rules, exempt = self.call_limits.rules, self.exempt_censors
+            async with aclosing(self.gate.filter_stream(chunks, rules=rules, exempt=exempt)) as checked:
                 async for chunk in checked:
                     if isinstance(chunk, str):
                         yield separator + chunk
@@ -91,7 +94,8 @@ class ToolLoop:
                 # Without Newton's tools the model must answer, so the loop ends.
                 self.prompt = replace(self.prompt, options=self.caller_options)
             self.request = self.prompt.build(self.max_tokens, count_tokens=count_tokens)
-            if reason := await self.chat.get_refusal_reason(self.request.tokens):
+            self.call_limits = await read_call_limits(self.gate, self.chat)
+            if reason := self.chat.find_refusal_reason(self.request.tokens, self.call_limits.usage):
                 raise TokenQuotaError(reason, hint=QUOTA_HINT)
         what = f"The model called tools {MAX_ROUNDS} times in a row and gave no answer."
         raise ProviderError(what, hint="Send the message again.")

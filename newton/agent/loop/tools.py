@@ -6,7 +6,7 @@ The model supplies content; code sets origin, trust tier and state. A memory sto
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
@@ -24,7 +24,7 @@ from newton.agent.services.identity import IdentityService
 from newton.agent.services.memories import FactDraft, MemoryService
 from newton.agent.session_data.session_use import SessionUseRecorder
 from newton.agent.session_data.tasks import TaskService
-from newton.content.validation_messages import describe_problem, suggest_field
+from newton.content.validation_messages import describe_problem, select_problem, suggest_field
 from newton.content.yaml_models import did_you_mean
 from newton.dialogue.task_tree import Task
 from newton.errors import DatabaseError, InputError, NewtonError, NotFoundError
@@ -121,20 +121,21 @@ class ToolSpec(NamedTuple):
     mutates: bool = True
 
 
-def parse_input(model: type[F], arguments: str) -> F:
-    """Parse the JSON arguments of a tool call. Raises InputError, which names the first invalid field."""
+def parse_input(model: type[F], arguments: str, *, hint: str = "Call the tool again and follow its schema.") -> F:
+    """Parse the JSON arguments of a tool call. Raises InputError with `hint`, which names one invalid field."""
     try:
         parsed = model.model_validate_json(arguments)
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"])) or "the arguments"
-        hint = f"{suggest_field(first, model)} Call the tool again and follow its schema.".strip()
-        raise InputError(f"{field}: {describe_problem(first)}.", hint=hint) from None
+        problem = select_problem(error.errors())
+        field = ".".join(map(str, problem["loc"])) or "the arguments"
+        what = f"{field}: {describe_problem(problem)}."
+        raise InputError(what, hint=f"{suggest_field(problem, model)} {hint}".strip()) from None
     if any(len(text) > MAX_TEXT_CHARS for text in parsed.iter_texts()):
         raise InputError(f"A text is longer than {MAX_TEXT_CHARS:,} characters.", hint="Shorten the text.")
     return parsed
 
 
+@lru_cache(maxsize=64)  # of the sets of names that callers' own tools have
 def list_tools(*, exclude: frozenset[str] = frozenset()) -> tuple[ToolDefinition, ...]:
     """Return the definitions of all tools except the excluded names, in the format of the chat API."""
     specs = [(name, spec) for name, spec in TOOLS.items() if name not in exclude]

@@ -3,12 +3,14 @@
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from newton.agent.compaction.service import CompactionService
 from newton.agent.loop.action_gate import ActionGate, CensorCheck
-from newton.agent.loop.completion import ChatService, TokenLimits
+from newton.agent.loop.call_limits import load_call_limits, read_call_limits
+from newton.agent.loop.completion import TokenLimits
 from newton.agent.loop.fallback import quote_memories, render_reply
-from newton.agent.loop.session_lock import lease_session
+from newton.agent.loop.session_lock import SessionLease
 from newton.agent.loop.tool_loop import QUOTA_HINT
 from newton.agent.loop.tools import AgentToolset
 from newton.agent.loop.turn_debug import format_turn_debug
@@ -19,6 +21,7 @@ from newton.agent.loop.turn_types import TurnInput, TurnResult
 from newton.agent.scope import AgentScope
 from newton.cognition.bundles.bundle_store import AnsweredBy
 from newton.cognition.pipeline import ContextBuilder
+from newton.db.pool import Tx
 from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.dialogue.messages import Message
 from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
@@ -100,32 +103,40 @@ class TurnRunner:
         """
         text, session_id = clean_text(turn_input.text, what="message"), turn_input.session_id
         if options := turn_input.caller_options:
-            chat = ChatService(scope=self.scope, model=self.model, limits=self._preparer.limit_reply(options))
+            chat = self._preparer.create_chat(turn_input)
             await chat.check_window(text, instructions=options.instructions, options=options.request_options)
         if session_id is None:
-            turn = RunningTurn(input=turn_input, recorder=PrivateRecorder(), recorded=RecordedInput(text))
+            limits = await read_call_limits(self.gate, self._preparer.create_chat(turn_input))
+            turn = RunningTurn(
+                input=turn_input, recorder=PrivateRecorder(), recorded=RecordedInput(text), call_limits=limits
+            )
             runner = replace(self, gate=replace(self.gate, is_recording=False), tools=None)
             async with aclosing(runner._run(turn)) as pieces:
                 async for piece in pieces:
                     yield piece
             return
         await self.scope.reserve_storage(text, *(one.content for one in turn_input.earlier))
-        async with lease_session(self.scope.db, agent_id=self.scope.agent_id, session_id=session_id) as lease:
-            recorder = TurnRecorder(
-                scope=self.scope, session_id=session_id, sizes=self.sizes, capacity=self.limits.working, lease=lease
-            )
-            line = Message(role="user", content=text, said_at=self.scope.now(), ref=turn_input.ref)
-            recorded = await lease.run_to_completion(
-                recorder.record_input(text, None if turn_input.already_stored else line, turn_input.earlier)
-            )
-            turn = RunningTurn(input=turn_input, recorder=recorder, recorded=recorded)
-            async with aclosing(self._run(turn)) as pieces:
-                while (piece := await lease.run(anext(pieces, None))) is not None:
-                    yield piece
+        lease = SessionLease(agent_id=self.scope.agent_id, session_id=session_id)
+        recorder = TurnRecorder(
+            scope=self.scope, session_id=session_id, sizes=self.sizes, capacity=self.limits.working, lease=lease
+        )
+        begin = partial(self._begin, turn_input, text, recorder)
+        async with lease.hold(self.scope.db, begin) as turn, aclosing(self._run(turn)) as pieces:
+            while (piece := await lease.run(anext(pieces, None))) is not None:
+                yield piece
+
+    async def _begin(self, turn_input: TurnInput, text: str, recorder: TurnRecorder, tx: Tx) -> RunningTurn:
+        """Store the input, and read what limits the turn."""
+        line = Message(role="user", content=text, said_at=self.scope.now(), ref=turn_input.ref)
+        recorded = await recorder.record_input(
+            tx, text, None if turn_input.already_stored else line, turn_input.earlier
+        )
+        limits = await load_call_limits(tx, self.gate, self._preparer.create_chat(turn_input))
+        return RunningTurn(input=turn_input, recorder=recorder, recorded=recorded, call_limits=limits)
 
     async def _run(self, turn: RunningTurn) -> AsyncGenerator[ReplyPiece | TurnResult]:
         recorder = turn.recorder
-        check = await self.gate.check(turn.question or "", "input")
+        check = await self.gate.check(turn.question or "", "input", rules=turn.call_limits.rules)
         proposed = () if check.blocks else await recorder.propose_identity_changes(turn.recorded)
         prepared = await self._prepare(turn, check)
         received = _ReceivedReply(degraded=prepared.degraded, reason=check.input_refusal)
@@ -139,7 +150,7 @@ class TurnRunner:
             has_reply = await recorder.store_reply(reply)
         degraded, reason, text = received.degraded, received.reason, received.text
         if has_reply and turn.is_api_call and isinstance(reason, ProviderError) and not prepared.is_filtered:
-            await recorder.record_context(prepared.context)
+            await recorder.end_turn(prepared.context)
             raise reason  # no finish reason of the API means that a reply was cut by a failure
         if not has_reply and _is_complete_without_text(turn, prepared, reason):
             has_reply, degraded = True, None
@@ -150,7 +161,7 @@ class TurnRunner:
             prepared, text, author = await self._reply_without_model(turn, prepared, check, failure)
             yield text
             await recorder.store_reply(_to_reply_record(turn, prepared, text, author))
-        await recorder.record_context(prepared.context)
+        await recorder.end_turn(prepared.context)
         self._compact_ahead(turn, prepared)
         yield TurnResult(
             text=text,

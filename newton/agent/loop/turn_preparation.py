@@ -6,6 +6,7 @@ from uuid import UUID
 
 from newton.agent.compaction.service import CompactionService, use_strategy
 from newton.agent.loop.action_gate import ActionGate, CensorCheck
+from newton.agent.loop.call_limits import CallLimits
 from newton.agent.loop.completion import ChatService, PromptBudget, TokenLimits
 from newton.agent.loop.prompt import (
     SYSTEM_PROMPT,
@@ -27,6 +28,7 @@ from newton.agent.scope import AgentScope
 from newton.cognition.pipeline import ContextBuilder
 from newton.cognition.request import ContextBuildRequest, SentMessages
 from newton.cognition.session_context.service import SessionContext, SessionContextService
+from newton.concurrency import task_group
 from newton.dialogue import log
 from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.dialogue.compaction.view_budget import fit_to_budget
@@ -54,6 +56,7 @@ class RunningTurn:
     input: TurnInput
     recorder: TurnRecorder | PrivateRecorder
     recorded: RecordedInput
+    call_limits: CallLimits
 
     @property
     def options(self) -> CallerOptions:
@@ -140,30 +143,30 @@ class TurnPreparer:
         """Build the context and, unless a censor or a limit forbids a model call, the request to the model."""
         if check.blocks:
             return await self._prepare_without_model(turn, CENSOR_MESSAGE)
-        chat = self._create_chat(turn)
+        chat, usage = self.create_chat(turn.input), turn.call_limits.usage
         count_tokens, session_id = self.scope.count_tokens, turn.input.session_id
-        if reason := await chat.get_refusal_reason(count_tokens(turn.recorded.text)):
+        if reason := chat.find_refusal_reason(count_tokens(turn.recorded.text), usage):
             return await self._prepare_without_model(turn, reason)
         self.on_event(RETRIEVING)
-        budget = await chat.get_budget()
+        budget = chat.build_budget(usage)
         full_view = await self._load_view(turn, max_tokens=budget.conversation)
         dialogue = self._filter_roles(turn, full_view)
         before, after_input = self._split_view(turn, dialogue, budget)
-        view = full_view if turn.input.already_stored else _select_before_input(full_view, turn.recorded)
         prompt = self._build_prompt(turn, after_input, budget)
         conversation = budget.fit_conversation(
             before, prompt.text_tokens + prompt.overhead_tokens(count_tokens=count_tokens), count_tokens=count_tokens
         )
         messages = [*conversation, *after_input]
-        end = max((item.last for item in view), default=-1)
-        context = await self._build_context(turn, prompt, budget, self._find_sent(turn, messages, end=end))
+        async with task_group() as tasks:
+            finding_quarantined = tasks.create_task(self._find_quarantined(messages, session_id))
+            context = await self._build_context(turn, prompt, budget, self._find_sent(turn, messages, full_view))
+        quarantined = finding_quarantined.result()
         origin = _find_origin(turn, full_view, dialogue, context)
         prompt = replace(prompt, context=context.bundle.text if context else "", view=conversation, origin=origin)
         request = prompt.build(budget.usable, count_tokens=count_tokens)
         model_tokens = budget.calibration.to_model_tokens(request.tokens, len(request.messages))
-        if reason := await chat.get_refusal_reason(model_tokens):
+        if reason := chat.find_refusal_reason(model_tokens, usage):
             return await self._prepare_without_model(turn, reason)
-        quarantined = await self._find_quarantined(messages, session_id) if session_id else ()
         tool_loop = ToolLoop(
             chat=chat,
             gate=self.gate,
@@ -172,6 +175,7 @@ class TurnPreparer:
             request=request,
             caller_options=turn.options.request_options,
             max_tokens=budget.usable,
+            call_limits=turn.call_limits,
             append_lines=turn.recorder.append,
             record_failure=turn.recorder.record_failure,
             min_trust=lowest_known_trust((*quarantined, *(context.bundle.external_trusts if context else ()))),
@@ -179,12 +183,13 @@ class TurnPreparer:
         )
         return PreparedTurn(context=context, tool_loop=tool_loop, view=full_view, budget=budget)
 
-    def _create_chat(self, turn: RunningTurn) -> ChatService:
+    def create_chat(self, turn_input: TurnInput) -> ChatService:
+        """Return the service that calls the model for a turn."""
         return ChatService(
             scope=self.scope,
             model=self.model,
-            limits=self.limit_reply(turn.options),
-            purpose=turn.private.purpose if turn.private else "turn",
+            limits=self._limit_reply(turn_input.caller_options or CallerOptions()),
+            purpose=turn_input.private.purpose if turn_input.private else "turn",
             on_event=self.on_event,
         )
 
@@ -207,18 +212,24 @@ class TurnPreparer:
     def _compaction(self, turn: RunningTurn) -> CompactionService:
         return use_strategy(self.compaction, turn.input.strategy)
 
-    def _find_sent(self, turn: RunningTurn, messages: Sequence[ViewMessage], *, end: int) -> SentMessages | None:
+    def _find_sent(
+        self, turn: RunningTurn, messages: Sequence[ViewMessage], full_view: Sequence[ViewMessage]
+    ) -> SentMessages | None:
         """Return which messages of the session are sent with the prompt; None in a private turn."""
         if (session_id := turn.input.session_id) is None:
             return None
+        view = full_view if turn.input.already_stored else _select_before_input(full_view, turn.recorded)
+        end = max((item.last for item in view), default=-1)
         sent = find_sent_messages(session_id, messages, end=end)
         return replace(sent, inherited_ranges=tuple(turn.recorded.ancestors))
 
-    async def _find_quarantined(self, messages: Sequence[ViewMessage], session_id: UUID) -> Collection[Trust]:
+    async def _find_quarantined(self, messages: Sequence[ViewMessage], session_id: UUID | None) -> Collection[Trust]:
+        if session_id is None or not messages:
+            return ()
         async with self.scope.transaction() as tx:
             return await log.find_quarantined_trust(tx, messages, agent_id=self.scope.agent_id, session_id=session_id)
 
-    def limit_reply(self, options: CallerOptions) -> TokenLimits:
+    def _limit_reply(self, options: CallerOptions) -> TokenLimits:
         return replace(self.limits, reply=options.max_reply_tokens or self.limits.reply)
 
     def _split_view(

@@ -9,14 +9,14 @@ from uuid import UUID
 from newton.agent.loop.session_lock import SessionLease
 from newton.agent.loop.tool_loop import INTERRUPTED, to_tool_line
 from newton.agent.scope import AgentScope
-from newton.agent.services.identity import detect_proposals
+from newton.agent.services.identity import find_instructions, propose_instructions
 from newton.cognition.bundles import bundle_store
 from newton.cognition.bundles.bundle_store import AnsweredBy, TurnRecord
 from newton.cognition.session_context.service import SessionContext
 from newton.cognition.working_set import working_set_store
 from newton.cognition.working_set.working_set_store import SessionScope
 from newton.db.pool import Tx
-from newton.dialogue import leases, log, sessions
+from newton.dialogue import leases, sessions
 from newton.dialogue.artifacts import ArtifactWriter
 from newton.dialogue.log import AncestorRange
 from newton.dialogue.messages import Message, StoredMessage
@@ -86,34 +86,34 @@ class TurnRecorder:
             new = NewEvent(ref=str(new_id()), event=event, session_id=self.session_id, is_tool_result=True)
             await event_store.record_events(tx, [new], ctx=ctx)
 
-    async def record_input(self, text: str, line: Message | None, earlier: Sequence[Message]) -> RecordedInput:
+    async def record_input(self, tx: Tx, text: str, line: Message | None, earlier: Sequence[Message]) -> RecordedInput:
         """Store the `earlier` messages and the input `line`, if any; return the input with its position and memory.
 
-        A stored tool call that has no result gets the result "interrupted".
+        A stored tool call that has no result gets the result "interrupted". `tx` is the transaction that acquired the
+        lease.
         """
-        answered_ids = {message.tool_call_id for message in earlier}
-        async with self._write() as (tx, ctx):
-            open_calls = await leases.list_open_calls(tx, agent_id=ctx.agent_id, session_id=self.session_id)
-            unanswered = [call for call in open_calls if call.id not in answered_ids]
-            interrupted = [to_tool_line(call, INTERRUPTED, said_at=ctx.now) for call in unanswered]
-            if interrupted or earlier:
-                stored, _ = await self._append_lines(tx, ctx, [*interrupted, *earlier])
-                payload = {"session_id": str(self.session_id), "messages": len(stored)}
-                self.scope.publish("session.appended", payload)
-            ancestors = await log.list_ancestors(tx, agent_id=ctx.agent_id, session_id=self.session_id)
-            stored, memory_id = await self._append_lines(tx, ctx, [line]) if line else ((), None)
-            return RecordedInput(text, _last_position(stored), memory_id, ancestors)
+        ctx, answered_ids = self.scope.write_context(), {message.tool_call_id for message in earlier}
+        start = await leases.read_turn_start(tx, agent_id=ctx.agent_id, session_id=self.session_id)
+        unanswered = [call for call in start.open_calls if call.id not in answered_ids]
+        interrupted = [to_tool_line(call, INTERRUPTED, said_at=ctx.now) for call in unanswered]
+        if interrupted or earlier:
+            stored, _ = await self._append_lines(tx, ctx, [*interrupted, *earlier])
+            payload = {"session_id": str(self.session_id), "messages": len(stored)}
+            self.scope.publish("session.appended", payload)
+        stored, memory_id = await self._append_lines(tx, ctx, [line]) if line else ((), None)
+        return RecordedInput(text, _last_position(stored), memory_id, start.ancestors)
 
     async def propose_identity_changes(self, recorded: RecordedInput) -> Sequence[TenetProposal]:
         """Propose the identity changes that the user message asks for; return the proposals.
 
         There are none if the turn did not store the message.
         """
-        if recorded.position is None:
+        instructions = find_instructions(recorded.text, self.scope.count_tokens)
+        if recorded.position is None or not instructions:
             return ()
         message_ref = MessageRef(self.session_id, recorded.position)
         async with self._write() as (tx, ctx):
-            return await detect_proposals(tx, recorded.text, message_ref, edit=IdentityEdit(ctx=ctx))
+            return await propose_instructions(tx, instructions, message_ref, edit=IdentityEdit(ctx=ctx))
 
     async def store_reply(self, reply: ReplyRecord) -> bool:
         """Store the reply as `record_reply` does, and complete this even if the turn is cancelled."""
@@ -157,13 +157,16 @@ class TurnRecorder:
             self.scope.publish("turn.completed", payload)
         return True
 
-    async def record_context(self, context: SessionContext | None) -> None:
-        """Record that the memories of the context were used, and update the summary of the session."""
-        async with self._write() as (tx, ctx):
+    async def end_turn(self, context: SessionContext | None) -> None:
+        """Record that the memories of the context were used, update the summary of the session, and release the lease.
+
+        Nothing may be stored afterwards.
+        """
+        async with self.scope.write() as (tx, ctx):
+            await self.lease.release_in(tx)
             memory_ids = [item.memory_id for item in context.bundle.items] if context else []
             await store.record_access(tx, memory_ids, agent_id=ctx.agent_id, now=ctx.now)
             await working_set_store.add_memories(tx, memory_ids, scope=self._session_scope(ctx))
-        async with self._write() as (tx, ctx):
             await ArtifactWriter(session_id=self.session_id, ctx=ctx, sizes=self.sizes).update(tx)
 
     async def _append_lines(
@@ -200,7 +203,7 @@ class PrivateRecorder:
     async def store_reply(self, reply: ReplyRecord) -> bool:
         return bool(clean_model_text(reply.text) or reply.calls)
 
-    async def record_context(self, context: SessionContext | None) -> None: ...
+    async def end_turn(self, context: SessionContext | None) -> None: ...
 
 
 def _last_position(messages: Sequence[StoredMessage]) -> int | None:

@@ -35,17 +35,31 @@ async def embed_artifacts(scope: AgentScope, *, limit: int | None = None) -> int
             )
         if not waiting:
             break
-        (artifact_id,) = waiting
-        stored = await _embed_artifact(scope, scope.embedder, artifact_id, model_id=model_id)
+        ((artifact_id, media_type),) = waiting
+        stored = await _embed_artifact(scope, scope.embedder, artifact_id, media_type, model_id=model_id)
         (done if stored else skipped).append(artifact_id)
     return len(done)
 
 
-async def _embed_artifact(scope: AgentScope, embedder: "Embedder", artifact_id: UUID, *, model_id: UUID) -> bool:
+async def has_artifacts_to_embed(scope: AgentScope) -> bool:
+    """Return whether an artifact has no vectors of the configured model."""
+    if scope.embedder is None:
+        return False
+    model_id = derive_model_id(scope.embedder.identity)
+    async with scope.transaction() as tx:
+        waiting = await artifact_store.list_without_vectors(
+            tx, agent_id=scope.agent_id, model_id=model_id, skipped=(), limit=1
+        )
+    return bool(waiting)
+
+
+async def _embed_artifact(
+    scope: AgentScope, embedder: "Embedder", artifact_id: UUID, media_type: str, *, model_id: UUID
+) -> bool:
     """Embed the passages of one artifact; return False if none was stored."""
     async with scope.transaction() as tx:
         text = await artifact_store.read_text(tx, artifact_id, agent_id=scope.agent_id)
-    passages = await asyncio.to_thread(_select, text)
+    passages = await asyncio.to_thread(_select, text, media_type)
     try:
         vectors = await embed_texts(embedder, [passage.text for passage in passages])
     except ProviderError:
@@ -56,5 +70,5 @@ async def _embed_artifact(scope: AgentScope, embedder: "Embedder", artifact_id: 
     return bool(passages)
 
 
-def _select(text: str) -> list[ArtifactPassage]:
-    return select_passages(list_lines(text))
+def _select(text: str, media_type: str) -> list[ArtifactPassage]:
+    return select_passages(list_lines(text), media_type=media_type)

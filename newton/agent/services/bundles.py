@@ -51,11 +51,11 @@ class BundleService:
         """Build a stored context again from the data stored with it, and compare the result with the stored text."""
         async with self.scope.transaction() as tx:
             stored, memories = await self._load(tx, bundle_ref)
-        frame = self.frames.get(stored.frame)
+        frame, profile = self.frames.get(stored.frame), self.profiles.get(stored.profile)
         rules = CurrentRules(
             rules_hash=bundle_store.compute_rules_hash(),
             frame_edition=frame.version_hash if frame else None,
-            profile=self.profiles.get(stored.trace.assembly_input.profile.name),
+            profile=profile and stored.trace.overrides.apply_to_profile(profile),
         )
         return replay_bundle(stored, memories, rules)
 

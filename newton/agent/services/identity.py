@@ -14,7 +14,7 @@ from newton.heart.identity.identity_store import IdentityEdit, IdentityVersion, 
 from newton.heart.identity.standing_instructions import StandingInstruction, detect_instructions
 from newton.heart.identity.tenets import Identity, IdentityPart, IdentityTenet
 from newton.memory.hygiene import clean_text
-from newton.memory.memory import Trust
+from newton.memory.memory import TokenCounter, Trust
 
 # Interfaces that only people use: an agent must not change its own identity.
 PERSONAL_ORIGINS = frozenset({"cli", "chat"})
@@ -118,18 +118,19 @@ class IdentityService:
             yield tx, IdentityEdit(ctx=ctx, reason=reason)
 
 
-async def detect_proposals(tx: Tx, text: str, source: MessageRef, *, edit: IdentityEdit) -> Sequence[TenetProposal]:
-    """Propose the standing instructions in a user message that are not yet in the identity; return the proposals.
+def find_instructions(text: str, count_tokens: TokenCounter) -> Sequence[StandingInstruction]:
+    """Return the standing instructions in a user message that can be lines of the identity. Pure."""
+    found = detect_instructions(text)
+    return [instruction for instruction in found if identity_store.is_valid_line(instruction, count_tokens)]
+
+
+async def propose_instructions(
+    tx: Tx, instructions: Sequence[StandingInstruction], source: MessageRef, *, edit: IdentityEdit
+) -> Sequence[TenetProposal]:
+    """Propose the instructions of a user message that are not yet in the identity; return the proposals.
 
     Publishes an event if there are any.
     """
-    instructions = [
-        instruction
-        for instruction in detect_instructions(text)
-        if identity_store.is_valid_line(instruction, edit.ctx.count_tokens)
-    ]
-    if not instructions:
-        return ()
     proposed = await identity_store.propose(tx, instructions, message_ref=source, edit=edit)
     if proposed:
         publish("identity.proposed", {}, agent_id=edit.ctx.agent_id, now=edit.ctx.now)

@@ -22,7 +22,8 @@ class AssemblyInput:
     """Everything besides the candidates that determines a context. It is stored with the bundle for replay.
 
     Minimums: `min_evidence` applies to derived memories; `relevance_floor` to the probability of being
-    relevant, but not to messages of `session_id`; without it, the whole budget is used. `is_adaptive` leaves out weak
+    relevant, but not to messages of `session_id` except those of its ended tasks (`ended_ranges` of positions);
+    without it, the whole budget is used. `is_adaptive` leaves out weak
     matches. `triggered` are procedures that the input asks for; `unranked` are memories found without a search, which
     need no evidence. Lines: `focus` are the session's messages that are not sent, best first; `open_decisions` are
     pending decisions that are not candidates; `extra` are lines of the caller. `time_ranges` are the times that the
@@ -53,6 +54,7 @@ class AssemblyInput:
     day_tokens: DayTokens
     relevance_floor: RelevanceFloor = NO_FLOOR
     session_id: UUID | None = None
+    ended_ranges: tuple[tuple[int, int], ...] = ()
     artifact_selector: ArtifactSelector = DEFAULT_ARTIFACT_SELECTOR
     time_ranges: Sequence[TimeRange] = ()
     tasks: TaskSection = NO_TASKS

@@ -11,6 +11,7 @@ from newton.cognition.assembly.working_context import find_state_reason
 from newton.cognition.content_words import extract_content_words, is_empty_remark
 from newton.cognition.scoring.observation_choice import ObservationVerdict
 from newton.cognition.scoring.score import ScoredMemory
+from newton.dialogue.task_tree import is_in_ranges
 from newton.memory.memory import past_reason
 from newton.memory.search_types import RetrievedMemory
 
@@ -85,11 +86,13 @@ def is_too_far(found: RetrievedMemory, assembly_input: AssemblyInput, best_evide
 def find_floor_reason(scored: ScoredMemory, assembly_input: AssemblyInput, best_fact: float) -> str | None:
     """Return why the memory's probability of being relevant is too low, or None.
 
-    The minimum does not apply to memories found by name, time or trigger, or to messages of the session.
+    The minimum does not apply to memories found by name, time or trigger, or to messages of the session. It applies to
+    those of its ended tasks, because their results stand for them.
     """
     found, probability = scored.found, get_probability(scored)
     floor = assembly_input.relevance_floor.find_minimum(found.kind, best_fact=best_fact)
     is_of_session = assembly_input.session_id is not None and found.thread_id == assembly_input.session_id
+    is_of_session = is_of_session and not is_in_ranges(found.position, assembly_input.ended_ranges)
     if probability >= floor or is_of_session or found.memory_id in assembly_input.unranked | assembly_input.triggered:
         return None
     return f"below the relevance floor ({format_share(probability)} < {format_share(floor)})"

@@ -198,6 +198,7 @@ def _has_ended(found: RetrievedMemory, now: datetime) -> bool:
     return found.valid_to is not None and found.told_at <= found.valid_to <= now
 
 
+@functools.lru_cache(maxsize=4_096)  # of the texts of facts, which every context judges
 def is_short_lived(text: str) -> bool:
     """Return True if a text is about something that usually changes within days, such as a price or who is on call."""
     return _short_lived_pattern().search(text) is not None

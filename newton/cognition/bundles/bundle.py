@@ -12,6 +12,7 @@ from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.fill import NO_ROOM
 from newton.cognition.assembly.scored_candidate import LayerUsage, ScoredCandidate
 from newton.cognition.assembly.sections import IdentitySection
+from newton.cognition.context_overrides import NO_OVERRIDES, ContextOverrides
 from newton.cognition.frames.selection import FrameChoice
 from newton.cognition.request import ContextFilters
 from newton.content.profiles import Profile
@@ -86,6 +87,7 @@ class Bundle:
     filters: ContextFilters
     missing: Mapping[str, str]
     timings_ms: Mapping[str, float]
+    overrides: ContextOverrides = NO_OVERRIDES
     update: ContextUpdate | None = None
     hooks: tuple[HookResult, ...] = ()
 
@@ -160,7 +162,7 @@ class Bundle:
             "nothing_relevant": self.has_nothing_relevant,
             "budget": self.budget,
             "frame": self.frame_choice.as_json(),
-            "profile": {"name": self.profile.name, "weights": self.profile.weights.nonzero},
+            "profile": self.profile.as_json(),
             "identity": self.identity.as_json(),
             "layers": {name: layer.as_json() for name, layer in self.layers.items()},
             "times": {
@@ -179,6 +181,8 @@ class Bundle:
                 *(_verdict_json(c) for c in self.rejected_candidates),
             ],
         }
+        if overrides := self.overrides.as_json():
+            response["overrides"] = overrides
         if filters := self.filters.as_json():
             response["filters"] = filters
             response["left_nothing"] = dict(self.unmatched_filters)

@@ -19,6 +19,7 @@ from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.fill import DetailLevel
 from newton.cognition.assembly.scored_candidate import LayerUsage
 from newton.cognition.bundles.bundle import Bundle, ContextUpdate
+from newton.cognition.context_overrides import NO_OVERRIDES, ContextOverrides
 from newton.cognition.frames.selection import FrameChoice, FrameEvidence
 from newton.cognition.request import ContextFilters
 from newton.cognition.scoring.score import FEATURE_NAMES
@@ -87,6 +88,7 @@ class BundleTrace:
     reasons: Sequence[str]
     states: Sequence[str]
     outcomes: Sequence[str | None]
+    overrides: ContextOverrides = NO_OVERRIDES
     update: ContextUpdate | None = None
     hooks: tuple[HookResult, ...] = ()
 
@@ -154,6 +156,7 @@ def encode_bundle(bundle: Bundle, *, rules_hash: str) -> EncodedTrace:
         reasons=list(dict.fromkeys(reasons)),
         states=list(dict.fromkeys(f.state for f in found)),
         outcomes=list(dict.fromkeys(f.outcome for f in found)),
+        overrides=bundle.overrides,
         update=bundle.update,
         hooks=bundle.hooks,
     )

@@ -223,11 +223,13 @@ def _create_boost(boosts: ScoreBoosts, signals: QuerySignals) -> Callable[[Retri
 
 
 def _create_salience(boosts: ScoreBoosts, signals: QuerySignals) -> Callable[[RetrievedMemory], float]:
-    if not signals.salience and not signals.mentioned_ids:
+    """Return the function for the salience: of an entity, the weight of a relation, the success rate of a procedure."""
+    known_values = {memory_id: counts.rate for memory_id, counts in signals.trials.items()} | dict(signals.salience)
+    if not known_values and not signals.mentioned_ids:
         return lambda _: NEUTRAL_SHARE
 
     def salience(found: RetrievedMemory) -> float:
-        known = signals.salience.get(found.memory_id, NEUTRAL_SHARE)
+        known = known_values.get(found.memory_id, NEUTRAL_SHARE)
         return known * boosts.mentioned if found.memory_id in signals.mentioned_ids else known
 
     return salience

@@ -141,9 +141,11 @@ class SessionContextService:
         if changes is None:
             return None
         min_cosine = builder.coverage_thresholds.min_cosine
-        async with builder.db.transaction(request.agent_id) as tx:
-            new_matches = await staleness.find_new_matches(tx, cached, cue, changes, min_cosine=min_cosine)
-        observed = await self._read_observations(request, cue, now=moment)
+        async with task_group() as tasks:
+            reading_observations = tasks.create_task(self._read_observations(request, cue, now=moment))
+            async with builder.db.transaction(request.agent_id) as tx:
+                new_matches = await staleness.find_new_matches(tx, cached, cue, changes, min_cosine=min_cosine)
+        observed = reading_observations.result()
         verdicts = choose_observations(observed, request.input, sent=request.sent_messages)
         new_ids = {memory_id for memory_id, verdict in verdicts.items() if verdict.is_chosen} - _list_tried(cached)
         coverage = _compute_coverage(cached, request.input, new_matches)
@@ -216,6 +218,8 @@ class SessionContextService:
         sources = self.builder.create_sources()
         if state and state.cue.vector is not None:
             sources = replace(sources, known_vectors={request.input: state.cue.vector})
+        if state and not state.session_data.missing:
+            sources = replace(sources, known_session_data=state.session_data)
         is_same_topic = state is not None and not state.is_new_topic
         frame_choice = state.frame_choice if state and is_same_topic else None
         built = await self.builder.build_for_session(request, sources, frame_choice=frame_choice)

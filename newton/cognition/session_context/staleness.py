@@ -1,6 +1,6 @@
 """Queries that find whether a cached context is stale, and which new memories match an input, without a search."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -119,34 +119,34 @@ async def find_new_matches(
     A new memory matches with a cosine similarity of at least `min_cosine` to the input or to the last search, or as an
     event of the session.
     """
-    events = dict.fromkeys(changes.session_event_ids, 0.0)
+    events: dict[UUID, float] = dict.fromkeys(changes.session_event_ids, 0.0)
     if cue.vector is None or cached.cue.vector is None or cue.model_id != cached.cue.model_id:
-        return NewMatches(None, await _load_memories(tx, cached, events), len(changes.new_memories))
+        memories = [_add_similarity(one, 0.0) for one in await _load_memories(tx, cached, events)]
+        return NewMatches(None, memories, len(changes.new_memories))
     vectors = {"agent_id": cached.bundle.agent_id, "model_id": cue.model_id, "embedding": cue.vector}
-    row = await SQL["get_max_cosine"].fetch_one(tx, **vectors, memory_ids=list(cached.shown_memories))
-    cosine = row["cosine"] if row and row["cosine"] is not None else 0.0
     topic = max(float(cue.vector @ vector) for vector in (cached.cue.vector, *cached.topic.vectors))
-    missing = await _find_missing(tx, cached, vectors)
-    if not changes.new_memories:
-        return NewMatches(cosine, (), 0, topic, missing)
     rows = await SQL["list_cosines"].fetch_all(
         tx,
         **vectors,
         topic=cached.cue.vector,
         memory_ids=list(changes.new_memories),
         kinds=list(changes.new_memories.values()),
+        shown_ids=list(cached.shown_memories),
     )
-    close = {row["memory_id"]: row["cosine"] for row in rows if row["cosine"] >= min_cosine}
-    return NewMatches(cosine, await _load_memories(tx, cached, events | close), 0, topic, missing)
+    closest = next((row["cosine"] for row in rows if row["memory_id"] is None), None) or 0.0
+    close = {row["memory_id"]: row["cosine"] for row in rows if row["memory_id"] and row["cosine"] >= min_cosine}
+    new, nearest = events | close, await _find_nearest(tx, cached, vectors)
+    found = {one.memory_id: one for one in await _load_memories(tx, cached, {**nearest, **new})}
+    memories = [_add_similarity(found[one], cosine) for one, cosine in new.items() if one in found]
+    missing = [_add_similarity(found[one], cosine) for one, cosine in nearest.items() if one in found]
+    return NewMatches(closest, memories, 0, topic, _drop_left_out(cached, missing))
 
 
-async def _find_missing(tx: Tx, cached: CachedContext, vectors: Mapping[str, Any]) -> Sequence[RetrievedMemory]:
-    """Return the memories nearest to the input that are not in the context, nearest first.
+async def _find_nearest(tx: Tx, cached: CachedContext, vectors: Mapping[str, Any]) -> Mapping[UUID, float]:
+    """Return the cosine similarities of the memories nearest to the input that are not in the context, nearest first.
 
-    Memories that were added before, and then evicted or rejected as duplicates, are not returned again; those that the
-    context left out are, if they are nearer to this input.
+    Memories that were added before, and then evicted or rejected as duplicates, are not returned again.
     """
-    left_out = {c.memory_id: c.scored.found.similarity + MIN_GAIN for c in cached.bundle.candidates if not c.detail}
     added = [c.memory_id for c in cached.bundle.candidates if c.score >= NEW_MEMORY_SCORE]
     rows = await SQL["find_nearest"].fetch_all(
         tx,
@@ -156,16 +156,27 @@ async def _find_missing(tx: Tx, cached: CachedContext, vectors: Mapping[str, Any
         min_cosine=MIN_MISSING_COSINE,
         max_rows=MAX_MISSING,
     )
-    found = await _load_memories(tx, cached, {row["memory_id"]: row["cosine"] for row in rows})
-    return [m for m in found if not m.is_only_question and m.similarity >= left_out.get(m.memory_id, 0.0)]
+    return {row["memory_id"]: row["cosine"] for row in rows}
 
 
-async def _load_memories(tx: Tx, cached: CachedContext, cosines: Mapping[UUID, float]) -> Sequence[RetrievedMemory]:
-    """Load memories by id. Their only evidence is the cosine similarity to the input."""
-    if not cosines:
+def _drop_left_out(cached: CachedContext, memories: Sequence[RetrievedMemory]) -> Sequence[RetrievedMemory]:
+    """Return the memories that are no mere questions, and that the context did not leave out.
+
+    A memory that it left out is returned if it is nearer to this input.
+    """
+    left_out = {c.memory_id: c.scored.found.similarity + MIN_GAIN for c in cached.bundle.candidates if not c.detail}
+    return [m for m in memories if not m.is_only_question and m.similarity >= left_out.get(m.memory_id, 0.0)]
+
+
+async def _load_memories(tx: Tx, cached: CachedContext, memory_ids: Collection[UUID]) -> Sequence[RetrievedMemory]:
+    if not memory_ids:
         return ()
-    found = await fetch_memories(tx, list(cosines), agent_id=cached.bundle.agent_id, moment=None)
-    return [f._replace(similarity=cosines[f.memory_id], relevance=max(cosines[f.memory_id], 0.0)) for f in found]
+    return await fetch_memories(tx, list(memory_ids), agent_id=cached.bundle.agent_id, moment=None)
+
+
+def _add_similarity(found: RetrievedMemory, cosine: float) -> RetrievedMemory:
+    """Return the memory with its only evidence, the cosine similarity to the input."""
+    return found._replace(similarity=cosine, relevance=max(cosine, 0.0))
 
 
 def list_changed_sections(before: SessionContextData, now: SessionContextData) -> list[str]:

@@ -31,13 +31,6 @@ where
     )
     or (m.kind = 'relation' and not heart.is_relation_current($1, m.memory_id, 'infinity'));
 
--- name: get_max_cosine(agent_id, model_id, embedding, memory_ids)
--- The highest cosine similarity of a vector to any of these memories.
-select max(-(e.embedding <#> $3)) as cosine
-from memory.embeddings as e
-join memory.memories as m on m.agent_id = $1 and m.memory_id = e.memory_id
-where e.agent_id = $1 and e.model_id = $2 and e.kind = m.kind and m.memory_id = any($4::uuid[]);
-
 -- name: list_new_memories(agent_id, after, known, session_id, max_rows)
 -- Memories written after an id, latest first, with a flag for events of this session. Messages of the session are
 -- excluded, because the model sees them anyway.
@@ -55,8 +48,14 @@ where
 order by m.memory_id desc
 limit $5;
 
--- name: list_cosines(agent_id, model_id, embedding, topic, memory_ids, kinds)
--- The cosine similarity of each memory to the nearer of two vectors. Memories without a vector are missing.
+-- name: list_cosines(agent_id, model_id, embedding, topic, memory_ids, kinds, shown_ids)
+-- The cosine similarity of each memory to the nearer of two vectors. Memories without a vector are missing. In a row
+-- without a memory, the highest cosine similarity of the first vector to any shown memory.
+select null as memory_id, max(-(e.embedding <#> $3)) as cosine
+from memory.embeddings as e
+join memory.memories as m on m.agent_id = $1 and m.memory_id = e.memory_id
+where e.agent_id = $1 and e.model_id = $2 and e.kind = m.kind and m.memory_id = any($7::uuid[])
+union all
 select e.memory_id, greatest(-(e.embedding <#> $3), -(e.embedding <#> $4)) as cosine
 from unnest($5::uuid[], $6::text[]) as wanted (memory_id, kind)
 join memory.embeddings as e

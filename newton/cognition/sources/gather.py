@@ -34,9 +34,10 @@ from newton.cognition.sources.signals import (
     classify_intent,
     find_asked_times,
 )
+from newton.cognition.sources.source_reader import SourceReader
 from newton.cognition.sources.task_memories import list_task_memories, load_task_scope
 from newton.cognition.sources.web import WebSource
-from newton.concurrency import task_group, with_timeout
+from newton.concurrency import task_group
 from newton.content.profiles import GatherOptions
 from newton.db.pool import Database, Tx
 from newton.dialogue import tasks
@@ -67,29 +68,14 @@ MAX_TRIGGERED_PROCEDURES = 10
 T = TypeVar("T")
 
 
-@dataclass(slots=True)
-class _SourceReader:
-    """Reads sources, each within a timeout. `missing` maps the names of late sources to reasons."""
-
-    timeout_seconds: float
-    missing: dict[str, str] = field(default_factory=dict[str, str])
-
-    async def read_or_default(self, name: str, source: Awaitable[T], *, default: T) -> T:
-        try:
-            return await with_timeout(source, seconds=self.timeout_seconds)
-        except TimeoutError:
-            self.missing[name] = f"no answer within {self.timeout_seconds:g} seconds"
-            return default
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRequest:
     """A context request with parameters that all sources need. `model_id` identifies the embedding model."""
 
     request: ContextBuildRequest
-    reach: GatherOptions
-    hidden_ids: Sequence[UUID]
     now: datetime
+    reach: GatherOptions = field(default_factory=GatherOptions)
+    hidden_ids: Sequence[UUID] = ()
     time_ranges: Sequence[TimeRange] = ()
     model_id: UUID | None = None
 
@@ -99,7 +85,7 @@ class ContextSources:
     """The sources of a context. `timeout_seconds` applies to each of them.
 
     If the input asks for current events, `web` is searched before the sources are read. `known_vectors` are embeddings
-    of texts that need not be computed again.
+    of texts that need not be computed again, `known_session_data` is what the same turn has read already.
     """
 
     db: Database
@@ -109,6 +95,7 @@ class ContextSources:
     artifact_policy: ArtifactPolicy = DEFAULT_ARTIFACT_POLICY
     web: WebSource | None = None
     known_vectors: "Mapping[str, Vector]" = field(default_factory=dict[str, "Vector"])
+    known_session_data: SessionContextData | None = None
 
     async def gather(self, request: ContextBuildRequest, *, reach: GatherOptions, now: datetime) -> GatheredSources:
         """Read all sources concurrently. `reach` limits the number of results; `now` is the time of the context."""
@@ -119,7 +106,7 @@ class ContextSources:
             now=now,
             time_ranges=find_asked_times(request.input, now=now) or request.filters.time_ranges,
         )
-        reader = _SourceReader(self.timeout_seconds)
+        reader = SourceReader(self.timeout_seconds)
         await self._search_the_web(source_request, reader)
         if self.embedder is None:
             return await self._gather_all(source_request, reader)
@@ -129,7 +116,7 @@ class ContextSources:
         finally:
             embedder.cancel_pending()
 
-    async def _gather_all(self, source_request: SourceRequest, reader: _SourceReader) -> GatheredSources:
+    async def _gather_all(self, source_request: SourceRequest, reader: SourceReader) -> GatheredSources:
         request = source_request.request
         no_memories = RecallResult(query=RecallQuery(text=request.input), memories=(), missing={})
         async with task_group() as group:
@@ -152,7 +139,7 @@ class ContextSources:
         missing = {**recall_result.result().missing, **reader.missing, **session_data.result().missing}
         gathered = GatheredSources(
             recall_result=recall_result.result(),
-            session_data=replace(session_data.result(), task_stack=task.result().stack),
+            session_data=session_data.result().with_task(task.result()),
             task=task.result(),
             core_vector=core.result(),
             input_matches=matches.result(),
@@ -165,7 +152,7 @@ class ContextSources:
         )
         return await self._add_unsearched(gathered, source_request, reader)
 
-    async def _search_the_web(self, source_request: SourceRequest, reader: _SourceReader) -> None:
+    async def _search_the_web(self, source_request: SourceRequest, reader: SourceReader) -> None:
         request, now = source_request.request, source_request.now
         if self.web is None or not self.web.should_search(request, now=now):
             return
@@ -186,14 +173,13 @@ class ContextSources:
         """Read the events of the session, and those of others that match the input; none if this takes too long."""
         source_request = SourceRequest(
             request=request,
-            reach=GatherOptions(),
-            hidden_ids=await self._find_hidden_ids(request),
             now=now,
+            hidden_ids=await self._find_hidden_ids(request),
             time_ranges=find_asked_times(request.input, now=now),
         )
         embedder = CachingEmbedder(self.embedder, self.known_vectors) if self.embedder else None
         finding = replace(self, embedder=embedder)._find_observations(source_request)
-        return await _SourceReader(self.timeout_seconds).read_or_default("tool results", finding, default=())
+        return await SourceReader(self.timeout_seconds).read_or_default("tool results", finding, default=())
 
     async def _find_observations(self, source_request: SourceRequest) -> Sequence[FoundObservation]:
         request = source_request.request
@@ -203,19 +189,17 @@ class ContextSources:
         return await source.read(request, source_request.hidden_ids, source_request.time_ranges)
 
     async def read_session_data(self, request: ContextBuildRequest, *, now: datetime) -> SessionContextData:
-        """Read the data that needs no search: identity, censors, session state and task stack."""
-        reader = _SourceReader(self.timeout_seconds)
-        async with task_group() as group:
-            task = group.create_task(self._read_task(request, reader, with_memories=False))
-            reading = group.create_task(self._read_data_without_tasks(request, now=now))
-        data = reading.result()
-        return replace(data, task_stack=task.result().stack, missing={**data.missing, **reader.missing})
+        """Read the data that needs no search in one transaction: identity, censors, session state and task stack."""
+        source_request = SourceRequest(request=request, now=now, model_id=self._derive_model_id())
+        reader, default = SourceReader(self.timeout_seconds), SessionContextData()
+        data = await reader.read_or_default("session", self._read(source_request, _read_session_data), default=default)
+        return replace(data, missing=reader.missing)
 
     async def _read_data_without_tasks(self, request: ContextBuildRequest, *, now: datetime) -> SessionContextData:
-        source_request = SourceRequest(
-            request=request, reach=GatherOptions(), hidden_ids=(), now=now, model_id=self._derive_model_id()
-        )
-        reader = _SourceReader(self.timeout_seconds)
+        if self.known_session_data:
+            return self.known_session_data
+        source_request = SourceRequest(request=request, now=now, model_id=self._derive_model_id())
+        reader = SourceReader(self.timeout_seconds)
         always_on = self._read(source_request, _read_always_on)
         session_state = self._read(source_request, _read_session_state)
         async with task_group() as group:
@@ -237,25 +221,28 @@ class ContextSources:
         async with self.db.transaction(request.agent_id) as tx:
             return [*input_ids, *await filters.find_hidden_ids(tx, request.filters, agent_id=request.agent_id)]
 
-    async def _read_task(
-        self, request: ContextBuildRequest, reader: _SourceReader, *, with_memories: bool = True
-    ) -> TaskData:
+    async def _read_task(self, request: ContextBuildRequest, reader: SourceReader) -> TaskData:
         """Read the tasks of the session, with half of the timeout, because the search waits for them."""
         if request.session_id is None:
             return NO_TASK
-        half_time = _SourceReader(self.timeout_seconds / 2, reader.missing)
-        task = self._load_task(request, request.session_id, with_memories=with_memories)
+        known = self.known_session_data
+        if known and known.task_stack.current is None:
+            return TaskData(known.task_stack, ended_ranges=known.ended_ranges)
+        half_time = SourceReader(self.timeout_seconds / 2, reader.missing)
+        task = self._load_task(request, request.session_id)
         return await half_time.read_or_default("tasks", task, default=NO_TASK)
 
-    async def _load_task(self, request: ContextBuildRequest, session_id: UUID, *, with_memories: bool) -> TaskData:
+    async def _load_task(self, request: ContextBuildRequest, session_id: UUID) -> TaskData:
         agent_id = request.agent_id
         async with self.db.transaction(agent_id) as tx:
             tree = await tasks.load_tree(tx, agent_id=agent_id, session_id=session_id, moment=request.as_of)
-            if tree.current is None or not with_memories:
-                return TaskData(tree.stack)
+            ended_ranges = () if request.filters.task else tree.ended_ranges
+            if tree.current is None:
+                return TaskData(tree.stack, ended_ranges=ended_ranges)
             key = {"agent_id": agent_id, "session_id": session_id}
             scope = await load_task_scope(tx, tree.current, tree, **key, moment=request.as_of)
-            return TaskData(tree.stack, scope, await list_task_memories(tx, scope, agent_id=agent_id))
+            memory_ids = await list_task_memories(tx, scope, agent_id=agent_id)
+            return TaskData(tree.stack, scope, memory_ids, ended_ranges)
 
     async def _recall(self, source_request: SourceRequest, reading_task: "Task[TaskData]") -> RecallResult:
         """Search memory for the input, together with the goal of the current task, whose memories rank higher."""
@@ -270,7 +257,7 @@ class ContextSources:
             time_ranges=source_request.time_ranges if self.ranking_weights.time_range else (),
             preferred=PreferredMemories(
                 threads=frozenset(request.related_sessions),
-                ranges=task.scope.message_ranges if task.scope else (),
+                ranges=task.message_ranges,
                 ids=task.memory_ids,
             ),
             timeout_seconds=self.timeout_seconds / 2,
@@ -314,7 +301,7 @@ class ContextSources:
             return await source(tx, source_request)
 
     async def _add_unsearched(
-        self, gathered: GatheredSources, source_request: SourceRequest, reader: _SourceReader
+        self, gathered: GatheredSources, source_request: SourceRequest, reader: SourceReader
     ) -> GatheredSources:
         """Add the procedures that the input triggers and the memories injected into the session, unless the search
         found them.
@@ -366,6 +353,8 @@ async def _read_input_matches(tx: Tx, source_request: SourceRequest) -> InputMat
         now=source_request.now,
         max_salient=source_request.reach.salient,
         max_depth=source_request.reach.depth,
+        preferred_types=source_request.reach.entity_types,
+        preferred_relation_types=source_request.reach.relation_types,
         moment=request.as_of,
         excluded_ids=source_request.hidden_ids,
     )
@@ -376,6 +365,7 @@ async def _read_input_matches(tx: Tx, source_request: SourceRequest) -> InputMat
 async def _read_recent_events(tx: Tx, source_request: SourceRequest) -> RecentEvents:
     request, reach = source_request.request, source_request.reach
     assert request.session_id is not None, "recent events are read within a session only"
+    helpful_types = EVENT_TYPES_BY_INTENT[classify_intent(request.input)]
     query = EventQuery(
         agent_id=request.agent_id,
         session_id=request.session_id,
@@ -383,10 +373,23 @@ async def _read_recent_events(tx: Tx, source_request: SourceRequest) -> RecentEv
         max_sessions=reach.sessions,
         moment=request.as_of,
         excluded_ids=source_request.hidden_ids,
-        preferred_types=EVENT_TYPES_BY_INTENT[classify_intent(request.input)],
+        preferred_types=list(dict.fromkeys((*helpful_types, *reach.event_types))),
         preferred_sessions=request.related_sessions,
     )
     return await event_store.find_recent(tx, query)
+
+
+async def _read_session_data(tx: Tx, source_request: SourceRequest) -> SessionContextData:
+    request, task = source_request.request, NO_TASK
+    if request.session_id:
+        key = {"agent_id": request.agent_id, "session_id": request.session_id}
+        tree = await tasks.load_tree(tx, **key, moment=request.as_of)
+        task = TaskData(tree.stack, ended_ranges=() if request.filters.task else tree.ended_ranges)
+    data = SessionContextData(
+        always_on=await _read_always_on(tx, source_request),
+        session_state=(await _read_session_state(tx, source_request)).apply_filters(request.filters),
+    )
+    return data.with_task(task)
 
 
 async def _read_session_state(tx: Tx, source_request: SourceRequest) -> SessionState:

@@ -1,7 +1,7 @@
 """Types of the data that the sources of a context return."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
@@ -9,7 +9,7 @@ from newton.cognition.request import NO_FILTERS, ContextFilters, TaskScope
 from newton.cognition.sources.observations import FoundObservation
 from newton.cognition.sources.session_artifacts import FoundArtifacts
 from newton.cognition.sources.session_state import SessionState
-from newton.dialogue.task_tree import EMPTY_STACK, TaskStack
+from newton.dialogue.task_tree import EMPTY_STACK, TaskStack, is_in_ranges, subtract_ranges
 from newton.heart.censors import Censor
 from newton.heart.entities.entity_lookup import EntityMatches
 from newton.heart.events.event_store import RecentEvents
@@ -43,16 +43,32 @@ class InputMatches:
 class TaskData(NamedTuple):
     """The task stack of a session, and the scope of its current task with the ids of the memories of this task.
 
-    The messages of the task are not among `memory_ids`.
+    The messages of the task are not among `memory_ids`. `ended_ranges` are the messages of the ended tasks of the
+    session: their results stand for them, unless the caller asks for the memories of a task.
     """
 
     stack: TaskStack = EMPTY_STACK
     scope: TaskScope | None = None
     memory_ids: frozenset[UUID] = frozenset()
+    ended_ranges: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def message_ranges(self) -> list[tuple[UUID, int, int]]:
+        """Return the session, first and last position of the messages of the current task, without ended subtasks."""
+        if self.scope is None:
+            return []
+        return [
+            (session_id, *part)
+            for session_id, first, last in self.scope.message_ranges
+            for part in subtract_ranges((first, last), self.ended_ranges)
+        ]
 
     def contains(self, found: RetrievedMemory) -> bool:
         """Return True if a memory belongs to the current task."""
-        return found.memory_id in self.memory_ids or bool(self.scope and self.scope.contains_message(found))
+        if found.memory_id in self.memory_ids:
+            return True
+        is_message = self.scope is not None and self.scope.contains_message(found)
+        return is_message and not is_in_ranges(found.position, self.ended_ranges)
 
 
 NO_TASK = TaskData()
@@ -60,12 +76,22 @@ NO_TASK = TaskData()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionContextData:
-    """Data that needs no search. `missing` maps sources that could not be read to reasons."""
+    """Data that needs no search. `missing` maps sources that could not be read to reasons.
 
-    always_on: AlwaysOn
-    session_state: SessionState
-    missing: Mapping[str, str]
+    `ended_ranges` are the positions of the messages of ended tasks.
+    """
+
+    always_on: AlwaysOn = field(default_factory=AlwaysOn)
+    session_state: SessionState = field(default_factory=SessionState)
+    missing: Mapping[str, str] = field(default_factory=dict[str, str])
     task_stack: TaskStack = EMPTY_STACK
+    ended_ranges: tuple[tuple[int, int], ...] = ()
+
+    def with_task(self, task: TaskData) -> "SessionContextData":
+        """Return the data with the tasks of the session, without the messages of those that have ended."""
+        focus = [found for found in self.session_state.focus if not is_in_ranges(found.position, task.ended_ranges)]
+        session_state = replace(self.session_state, focus=focus)
+        return replace(self, session_state=session_state, task_stack=task.stack, ended_ranges=task.ended_ranges)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

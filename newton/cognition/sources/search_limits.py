@@ -1,7 +1,10 @@
-"""The limits of the search for a context, by kind of memory. Pure."""
+"""The limits of the search for a context and of its other sources. Pure."""
 
 from collections.abc import Mapping
 
+from newton.cognition.request import ContextBuildRequest
+from newton.content.frames import Frame, get_frame
+from newton.content.profiles import GatherOptions, Profile, get_profile, merge_gather_options
 from newton.memory.memory import Kind
 from newton.memory.search_types import SearchLimits
 
@@ -26,3 +29,18 @@ def compute_search_limits(tokens: int) -> dict[Kind, SearchLimits]:
     """
     exchanges = min(max(tokens // TOKENS_PER_EXCHANGE, MIN_EXCHANGES), MAX_EXCHANGES)
     return {"exchange": SearchLimits(EXCHANGES_SEARCHED, exchanges), **DEFAULT_SEARCH_LIMITS}
+
+
+def find_widest_reach(
+    request: ContextBuildRequest, frames: Mapping[str, Frame], profiles: Mapping[str, Profile]
+) -> GatherOptions:
+    """Return gather options (limits of the sources) that suffice for every profile that may be selected.
+
+    The profile is selected only after the search. Raises NotFoundError for an unknown frame or profile.
+    """
+    possible = [get_frame(frames, request.frame)] if request.frame else frames.values()
+    names = [request.profile] if request.profile else sorted({frame.profile for frame in possible})
+    named = [get_profile(profiles, name) for name in names]
+    delegates = {n for p in named if p.by_frame for n in (*p.by_frame.values(), p.otherwise)}
+    considered = (*named, *(profiles[name] for name in delegates))
+    return merge_gather_options(request.overrides.override_reach(p.reach) for p in considered)

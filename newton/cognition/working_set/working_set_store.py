@@ -57,11 +57,23 @@ async def add_memories(tx: Tx, memory_ids: Sequence[UUID], *, scope: SessionScop
     """
     if not memory_ids:
         return []
-    keys = {"agent_id": scope.agent_id, "session_id": scope.session_id}
-    await SQL["add_items"].execute(tx, **keys, memory_ids=list(memory_ids), now=scope.now)
-    size = await SQL["sum_tokens"].fetch_one(tx, **keys, separator_tokens=SEPARATOR_TOKENS)
-    if size is None or size["tokens"] <= scope.capacity:
+    row = await SQL["add_items"].fetch_one(
+        tx,
+        agent_id=scope.agent_id,
+        session_id=scope.session_id,
+        memory_ids=list(memory_ids),
+        now=scope.now,
+        separator_tokens=SEPARATOR_TOKENS,
+    )
+    assert row is not None
+    return await _evict_surplus(tx, row["tokens"], scope=scope)
+
+
+async def _evict_surplus(tx: Tx, tokens: int, *, scope: SessionScope) -> list[UUID]:
+    """Remove memories from a working set of `tokens` that exceeds its capacity; return their ids."""
+    if tokens <= scope.capacity:
         return []
+    keys = {"agent_id": scope.agent_id, "session_id": scope.session_id}
     items = [
         EvictionItem(f.memory_id, f.effective_importance, f.accessed_at or scope.now, f.summary_tokens)
         for f in await list_memories(tx, **keys)
@@ -72,13 +84,20 @@ async def add_memories(tx: Tx, memory_ids: Sequence[UUID], *, scope: SessionScop
 
 
 async def add_messages(tx: Tx, positions: Sequence[int], *, scope: SessionScope) -> list[UUID]:
-    """Add the memories of the messages at `positions` to the working set. Return the ids of these memories."""
-    rows = await SQL["find_message_memories"].fetch_all(
-        tx, agent_id=scope.agent_id, session_id=scope.session_id, positions=list(positions)
+    """Add the memories of the messages at `positions` to the working set. Return their ids, oldest first."""
+    if not positions:
+        return []
+    row = await SQL["add_messages"].fetch_one(
+        tx,
+        agent_id=scope.agent_id,
+        session_id=scope.session_id,
+        positions=list(positions),
+        now=scope.now,
+        separator_tokens=SEPARATOR_TOKENS,
     )
-    memory_ids = [row["memory_id"] for row in rows]
-    await add_memories(tx, memory_ids, scope=scope)
-    return memory_ids
+    assert row is not None
+    await _evict_surplus(tx, row["tokens"], scope=scope)
+    return row["memory_ids"]
 
 
 async def list_memories(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[RetrievedMemory]:

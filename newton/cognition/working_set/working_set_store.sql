@@ -1,24 +1,47 @@
--- name: add_items(agent_id, session_id, memory_ids, now)
--- In id order, so that two writers of one session cannot deadlock. Artifacts are skipped, because they only repeat what
--- is in the set.
-insert into cognition.working_set as w (agent_id, session_id, memory_id, added_at, accessed_at)
-select $1, $2, m.memory_id, $4, $4
-from memory.memories as m
-where m.agent_id = $1 and m.memory_id = any($3::uuid[]) and m.kind <> 'artifact'
-order by m.memory_id
-on conflict (agent_id, session_id, memory_id) do update
-set accessed_at = greatest(w.accessed_at, excluded.accessed_at), access_count = w.access_count + 1;
+-- name: add_items(agent_id, session_id, memory_ids, now, separator_tokens)
+-- Adds memories, and returns the tokens of the whole set. In id order, so that two writers of one session cannot
+-- deadlock. Artifacts are skipped, because they only repeat what is in the set.
+with added as (
+    insert into cognition.working_set as w (agent_id, session_id, memory_id, added_at, accessed_at)
+    select $1, $2, m.memory_id, $4, $4
+    from memory.memories as m
+    where m.agent_id = $1 and m.memory_id = any($3::uuid[]) and m.kind <> 'artifact'
+    order by m.memory_id
+    on conflict (agent_id, session_id, memory_id) do update
+    set accessed_at = greatest(w.accessed_at, excluded.accessed_at), access_count = w.access_count + 1
+    returning w.memory_id
+),
+items as (
+    select memory_id from cognition.working_set where agent_id = $1 and session_id = $2
+    union
+    select memory_id from added
+)
+select coalesce(sum(m.summary_tokens + $5::integer), 0)::integer as tokens
+from items as i
+join memory.memories as m on m.agent_id = $1 and m.memory_id = i.memory_id;
 
--- name: find_message_memories(agent_id, session_id, positions)
-select memory_id
-from memory.memories
-where agent_id = $1 and kind = 'exchange' and thread_id = $2 and position = any($3::integer[]);
-
--- name: sum_tokens(agent_id, session_id, separator_tokens)
-select coalesce(sum(m.summary_tokens + $3::integer), 0)::integer as tokens
-from cognition.working_set as w
-join memory.memories as m on m.agent_id = $1 and m.memory_id = w.memory_id
-where w.agent_id = $1 and w.session_id = $2;
+-- name: add_messages(agent_id, session_id, positions, now, separator_tokens)
+-- The same for the memories of messages; returns their ids as well.
+with added as (
+    insert into cognition.working_set as w (agent_id, session_id, memory_id, added_at, accessed_at)
+    select $1, $2, m.memory_id, $4, $4
+    from memory.memories as m
+    where m.agent_id = $1 and m.kind = 'exchange' and m.thread_id = $2 and m.position = any($3::integer[])
+    order by m.memory_id
+    on conflict (agent_id, session_id, memory_id) do update
+    set accessed_at = greatest(w.accessed_at, excluded.accessed_at), access_count = w.access_count + 1
+    returning w.memory_id
+),
+items as (
+    select memory_id from cognition.working_set where agent_id = $1 and session_id = $2
+    union
+    select memory_id from added
+)
+select
+    coalesce(sum(m.summary_tokens + $5::integer), 0)::integer as tokens,
+    array(select memory_id from added order by memory_id) as memory_ids
+from items as i
+join memory.memories as m on m.agent_id = $1 and m.memory_id = i.memory_id;
 
 -- name: list_items(agent_id, session_id)
 -- The columns of `get_memories` in recall.sql up to `position`, with times and use count of the session, and the total use count.

@@ -10,20 +10,30 @@ from newton.dialogue.artifact_storage.artifact_store import LineMatch, LineSpan,
 CONTEXT_LINES, LINES_WITH_CONTEXT = 1, 8
 NEIGHBOUR_WEIGHT = 0.5  # of a word in the line before or after
 RANK_CONSTANT = 10  # of reciprocal rank fusion; small, because the first ranks matter most
-MIN_SIMILARITY = 0.2  # cosine of a line that is found by its vector
+MIN_SIMILARITY = (
+    0.1  # cosine of a line that is found by its vector; lines of code or of a table are seldom more similar
+)
 
 LineKey = tuple[UUID, int]
 
 
 def rank_lines(matches: Sequence[LineMatch], similar: Sequence[SimilarLine]) -> list[LineKey]:
-    """Return the found lines, best first: the ranks by words and by vectors are fused."""
+    """Return the found lines, best first: the ranks by words, by similarity and by contrast are fused.
+
+    Words count as much as both ranks of vectors together.
+    """
     scores = _score_by_words(matches)
-    by_words = sorted(scores, key=lambda key: (-scores[key], key))
-    by_meaning = [(one.artifact_id, one.line) for one in similar if one.similarity >= MIN_SIMILARITY]
+    by_similarity = {(one.artifact_id, one.line): one.similarity for one in similar}
+    by_contrast = {(one.artifact_id, one.line): one.contrast for one in similar}
     fused: dict[LineKey, float] = defaultdict(float)
-    for ranking in (by_words, by_meaning):
-        for rank, key in enumerate(ranking):
-            fused[key] += 1 / (RANK_CONSTANT + rank)
+    for weight, own, lowest in (
+        (1.0, scores, 0.0),
+        (0.5, by_similarity, MIN_SIMILARITY),
+        (0.5, by_contrast, MIN_SIMILARITY),
+    ):
+        found = [key for key in own if own[key] >= lowest]
+        for rank, key in enumerate(sorted(found, key=lambda key: (-own[key], key))):
+            fused[key] += weight / (RANK_CONSTANT + rank)
     return sorted(fused, key=lambda key: (-fused[key], key))
 
 

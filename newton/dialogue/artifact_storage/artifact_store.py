@@ -32,7 +32,8 @@ SQL = load("newton.dialogue.artifact_storage", "artifact_store.sql")
 ArtifactKind = Literal["output", "paste", "file", "upload", "attachment"]
 
 MAX_SEARCHED_CHUNKS = 24  # whose lines are compared with a query, of all artifacts together
-MAX_SIMILAR_LINES = 60
+MAX_SIMILAR_LINES = 120  # about a page
+CENTRE_HALF_LINES = 20  # lines of an artifact from which half of their mean vector is removed; of more lines, more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,11 +97,16 @@ class LineMatch(NamedTuple):
 
 
 class SimilarLine(NamedTuple):
-    """A line whose vector is similar to that of a query."""
+    """A line whose vector is similar to that of a query.
+
+    `similarity` is their cosine, `contrast` the cosine after what the lines of the artifact have in common is removed
+    from both.
+    """
 
     artifact_id: UUID
     line: int
     similarity: float
+    contrast: float
 
 
 async def add(
@@ -204,7 +210,7 @@ async def search_lines(tx: Tx, artifact_ids: Sequence[UUID], query: str, *, agen
 async def search_vectors(
     tx: Tx, artifact_ids: Sequence[UUID], vector: "Vector", *, model_id: UUID, agent_id: UUID
 ) -> list[SimilarLine]:
-    """Return the lines of the artifacts whose vectors are most similar, the most similar first."""
+    """Return the lines of the artifacts whose vectors have the highest similarity or contrast, in no order."""
     rows = await SQL["search_vectors"].fetch_all(
         tx,
         agent_id=agent_id,
@@ -212,6 +218,7 @@ async def search_vectors(
         model_id=model_id,
         vector=HalfVector(vector),
         max_rows=MAX_SIMILAR_LINES,
+        half_lines=CENTRE_HALF_LINES,
     )
     return [SimilarLine(*row) for row in rows]
 
@@ -224,12 +231,12 @@ async def find_last_request(tx: Tx, *, agent_id: UUID, session_id: UUID, positio
 
 async def list_without_vectors(
     tx: Tx, *, agent_id: UUID, model_id: UUID, skipped: Sequence[UUID], limit: int
-) -> list[UUID]:
-    """Return the ids of versions that have no vector of the model yet, oldest first."""
+) -> list[tuple[UUID, str]]:
+    """Return the ids and media types of versions that have no vector of the model yet, oldest first."""
     rows = await SQL["list_without_vectors"].fetch_all(
         tx, agent_id=agent_id, model_id=model_id, skipped=skipped, max_rows=limit
     )
-    return [row["artifact_id"] for row in rows]
+    return [(row["artifact_id"], row["media_type"]) for row in rows]
 
 
 async def insert_vectors(

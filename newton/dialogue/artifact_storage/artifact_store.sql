@@ -139,16 +139,40 @@ cross join lateral (
 ) as f
 where f.words is not null;
 
--- name: search_vectors(agent_id, artifact_ids, model_id, vector, max_rows)
-select artifact_id, first_line as line, -(embedding <#> $4::halfvec) as similarity
-from dialogue.artifact_vectors
-where agent_id = $1 and artifact_id = any($2::uuid[]) and model_id = $3
-order by embedding <#> $4::halfvec, artifact_id, first_line
-limit $5;
+-- name: search_vectors(agent_id, artifact_ids, model_id, vector, max_rows, half_lines)
+-- The lines with the highest similarity and those with the highest contrast. With v a vector, q that of the query, m the mean
+-- of an artifact of n lines, and a = n / (n + half_lines), the contrast is the cosine of v - am and q - am.
+with line as materialized (
+    select artifact_id, first_line, embedding
+    from dialogue.artifact_vectors
+    where agent_id = $1 and artifact_id = any($2::uuid[]) and model_id = $3
+),
+mean as materialized (
+    select artifact_id, avg(embedding) as m, count(*) / (count(*) + $6::double precision) as a
+    from line
+    group by artifact_id
+),
+product as materialized (
+    select
+        l.artifact_id, l.first_line, c.a, -(l.embedding <#> $4::halfvec) as vq, -(l.embedding <#> c.m) as vm,
+        -(c.m <#> $4::halfvec) as mq, -(c.m <#> c.m) as mm
+    from line as l
+    join mean as c using (artifact_id)
+),
+scored as materialized (
+    select
+        artifact_id, first_line as line, vq as similarity,
+        (vq - a * vm - a * mq + a * a * mm)
+        / sqrt(greatest(1 - 2 * a * vm + a * a * mm, 1e-6) * greatest(1 - 2 * a * mq + a * a * mm, 1e-6)) as contrast
+    from product
+)
+(select * from scored order by similarity desc, artifact_id, line limit $5)
+union
+(select * from scored order by contrast desc, artifact_id, line limit $5);
 
 -- name: list_without_vectors(agent_id, model_id, skipped, max_rows)
 -- Texts none of whose passages has a vector of the model, oldest first.
-select a.artifact_id
+select a.artifact_id, a.media_type
 from dialogue.artifact_versions as a
 where
     a.agent_id = $1

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from newton.dialogue.artifact_storage.artifact_tables import TABLE_DELIMITERS, find_first_values
 from newton.dialogue.sentence_centrality import STOP_WORDS
 from newton.errors import InputError
 from newton.memory.hygiene import MAX_NAME_CHARACTERS, redact_secrets
@@ -216,12 +217,14 @@ def rank_unusual_lines(lines: Sequence[str]) -> list[int]:
     return sorted(stems, key=lambda number: (-_rarity(stems[number], frequency, len(stems)), number))
 
 
-def select_passages(lines: Sequence[str]) -> list[ArtifactPassage]:
-    """Return the lines to embed: the most unusual ones, at most MAX_PASSAGES."""
-    return [
-        ArtifactPassage(number, one_line(lines[number - 1])[:MAX_PASSAGE_CHARS])
-        for number in sorted(rank_unusual_lines(lines)[:MAX_PASSAGES])
-    ]
+def select_passages(lines: Sequence[str], *, media_type: str = "text/plain") -> list[ArtifactPassage]:
+    """Return the lines to embed, at most MAX_PASSAGES: rows of a table with new values, then the most unusual lines."""
+    delimiter = TABLE_DELIMITERS.get(media_type)
+    texts = find_first_values(lines, delimiter=delimiter) if delimiter else {}
+    for number in rank_unusual_lines(lines)[:MAX_PASSAGES]:
+        texts.setdefault(number, lines[number - 1])
+    chosen = sorted(list(texts)[:MAX_PASSAGES])
+    return [ArtifactPassage(number, one_line(texts[number])[:MAX_PASSAGE_CHARS]) for number in chosen]
 
 
 def _rarity(stems: frozenset[str], frequency: Mapping[str, int], total: int) -> float:

@@ -18,6 +18,7 @@ from newton.heart.entities.name_recognition import (
     compute_salience,
     list_candidate_spellings,
 )
+from newton.heart.facts.attributes import normalize_attribute
 from newton.heart.procedure_matching import MAX_INPUT_CHARACTERS, extract_stems, stem_overlap
 from newton.memory.recall import fetch_memories
 from newton.memory.search_types import RetrievedMemory
@@ -34,8 +35,9 @@ class EntityQuery:
     """A query for the entities and relations that are relevant to an input text.
 
     It asks for the entities that the text names, for up to `max_salient` others that are mentioned often and recently,
-    and for relations up to `max_depth` steps from the named ones. Memories in `excluded_ids` are skipped. Without a
-    `moment`, the current state is read.
+    and for relations up to `max_depth` steps from the named ones. Other entities of `preferred_types`, and at each step
+    relations of `preferred_relation_types`, come first. Memories in `excluded_ids` are skipped. Without a `moment`, the
+    current state is read.
     """
 
     agent_id: UUID
@@ -45,6 +47,13 @@ class EntityQuery:
     max_depth: int
     moment: datetime | None = None
     excluded_ids: Sequence[UUID] = ()
+    preferred_types: Sequence[str] = ()
+    preferred_relation_types: Sequence[str] = ()
+
+    @property
+    def relation_type_names(self) -> list[str]:
+        """Return the preferred relation types as relations store them: in lower case, with spaces."""
+        return [normalize_attribute(one) for one in self.preferred_relation_types]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +115,7 @@ async def find_entities(tx: Tx, query: EntityQuery) -> EntityMatches:
     scored = [one._replace(relevance=stem_overlap(stems, one.summary)) for one in found]
     salience = {i: compute_salience(one.mentions, query.now - one.mentioned_at) for i, one in entities.items()}
     return EntityMatches(
-        memories=_select_relations(scored, relations, distances),
+        memories=_select_relations(scored, relations, distances, preferred_types=query.relation_type_names),
         mentioned_ids=frozenset(mentioned),
         salient_ids=list(salient),
         entity_types=frozenset(entity.type for entity in mentioned.values()) - {"thing"},
@@ -137,6 +146,7 @@ async def _find_salient(tx: Tx, query: EntityQuery) -> list[EntityRow]:
         enough=SALIENCE_PRIOR,
         half_life=HALF_LIFE_DAYS,
         excluded_ids=query.excluded_ids,
+        preferred_types=list(query.preferred_types),
         max_rows=query.max_salient,
     )
     return [EntityRow(*row) for row in rows]
@@ -157,6 +167,7 @@ async def _follow_relations(
             entity_ids=list(front),
             moment=query.moment or END_OF_TIME,
             excluded_ids=query.excluded_ids,
+            preferred_types=query.relation_type_names,
             max_rows=MAX_RELATIONS_PER_STEP,
         )
         neighbours = [RelationRow(*row) for row in rows]
@@ -169,17 +180,24 @@ async def _follow_relations(
 
 
 def _select_relations(
-    memories: Sequence[RetrievedMemory], relations: Mapping[UUID, RelationRow], distances: Mapping[UUID, int]
+    memories: Sequence[RetrievedMemory],
+    relations: Mapping[UUID, RelationRow],
+    distances: Mapping[UUID, int],
+    *,
+    preferred_types: Collection[str],
 ) -> list[RetrievedMemory]:
     """Return all entities and, for each distance, the relations that match the input best, up to a limit.
 
-    Of relations that match equally well, those with the largest weight come first.
+    Of relations that match equally well, those of `preferred_types` come first, then those with the largest weight.
     """
+
+    def rank(one: RetrievedMemory) -> tuple[int, float, bool, float, UUID]:
+        relation = relations[one.memory_id]
+        is_other = relation.type not in preferred_types
+        return distances[one.memory_id], -one.relevance, is_other, -relation.weight, one.memory_id
+
     selection = [one for one in memories if one.memory_id not in relations]
-    ranked = sorted(
-        (one for one in memories if one.memory_id in relations),
-        key=lambda one: (distances[one.memory_id], -one.relevance, -relations[one.memory_id].weight, one.memory_id),
-    )
+    ranked = sorted((one for one in memories if one.memory_id in relations), key=rank)
     for _, group in groupby(ranked, key=lambda one: distances[one.memory_id]):
         selection += islice(group, MAX_CANDIDATES_PER_STEP)
     return selection

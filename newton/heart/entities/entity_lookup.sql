@@ -12,7 +12,7 @@ where
     )
 order by e.memory_id;
 
--- name: list_most_salient(agent_id, now, enough, half_life, excluded_ids, max_rows)
+-- name: list_most_salient(agent_id, now, enough, half_life, excluded_ids, preferred_types, max_rows)
 -- Only entities of which more than the name is known.
 select e.memory_id, e.name, e.aliases, e.type, e.mentions, e.mentioned_at, true as told
 from heart.entities as e
@@ -24,14 +24,15 @@ where
     and (e.type <> 'thing' or e.properties <> '{}')
     and e.memory_id <> all($5::uuid[])
 order by
+    e.type = any($6::text[]) desc,
     e.mentions / (e.mentions + $3::float8)
     * 0.5 ^ greatest(extract(epoch from ($2::timestamptz - e.mentioned_at)) / 86400 / $4::float8, 0) desc,
     e.memory_id
-limit $6;
+limit $7;
 
--- name: list_relations_at(agent_id, entity_ids, moment, excluded_ids, max_rows)
--- The relations with the highest weight of these entities, in both directions, that were current at a moment, each with
--- the facts that state it.
+-- name: list_relations_at(agent_id, entity_ids, moment, excluded_ids, preferred_types, max_rows)
+-- The relations of these entities, in both directions, that were current at a moment, each with the facts that state it:
+-- those of preferred types first, then by weight.
 select
     r.memory_id,
     r.source_id,
@@ -63,5 +64,5 @@ where
         m.state
     ) = 'ACTIVE'
     and heart.is_relation_current($1, r.memory_id, $3)
-order by r.weight desc, r.memory_id
-limit $5;
+order by r.type = any($5::text[]) desc, r.weight desc, r.memory_id
+limit $6;

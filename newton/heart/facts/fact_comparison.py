@@ -151,6 +151,8 @@ async def compare_facts(
 async def _next_batch(tx: Tx, ctx: LifecycleContext, model_id: UUID, limit: int) -> list[UncomparedFact]:
     agent_id = ctx.agent_id
     rows = await SQL["list_uncompared"].fetch_all(tx, agent_id=agent_id, model_id=model_id, max_rows=limit)
+    if not rows:
+        return []
     memory_ids = [row["memory_id"] for row in rows]
     knows_model = model_id == derive_model_id(load_model().vector_model)
     similar: defaultdict[UUID, list[KnownFact]] = defaultdict(list)

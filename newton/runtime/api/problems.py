@@ -14,9 +14,9 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
-from newton.content.validation_messages import describe_problem, suggest_field
+from newton.content.validation_messages import describe_problem, select_problem, suggest_field
 from newton.errors import InputError, NewtonError, NotFoundError, RefusedRequestError
-from newton.runtime.api.middleware.request_log import REQUEST_ID_KEY, add_response_headers
+from newton.runtime.api.middleware.request_log import ERROR_CODE_KEY, REQUEST_ID_KEY, add_response_headers
 from newton.runtime.error_status import get_error_status
 from newton.runtime.hint_names import HintInterface, rename_in_error
 
@@ -143,7 +143,7 @@ def _openai_status(error: NewtonError) -> int:
 
 def to_input_error(error: RequestValidationError, request: Request) -> InputError:
     """Return an InputError for a validation error of a request."""
-    first, hint = error.errors()[0], "`/openapi.json` describes the endpoint."
+    first, hint = select_problem(error.errors()), "`/openapi.json` describes the endpoint."
     place = ".".join(str(part) for part in first["loc"])
     if first["type"] == "json_invalid":
         return InputError(f"The body is not JSON: {first['ctx']['error']} at character {first['loc'][-1]}.", hint=hint)
@@ -151,17 +151,22 @@ def to_input_error(error: RequestValidationError, request: Request) -> InputErro
         return InputError("The body is missing.", hint=f"Send JSON; {hint}")
     if place == "body" and "json" not in request.headers.get("content-type", ""):
         return InputError("The content type is not JSON.", hint="Send `Content-Type: application/json`.")
-    hint = f"{_suggest_body_field(first, request)} {hint}".strip()
+    hint = f"{_suggest_field(first, request)} {hint}".strip()
     return InputError(f"{place}: {describe_problem(first)}.", hint=hint, param=_to_param(first["loc"][1:]))
 
 
-def _suggest_body_field(error: "ErrorDetails", request: Request) -> str:
-    """Return the question "Did you mean ...?" for an unknown field of the body; an empty string for any other error."""
-    body = getattr(request.scope.get("route"), "body_field", None)
-    model = body.field_info.annotation if body else None
-    if error["loc"][0] != "body" or not (isinstance(model, type) and issubclass(model, BaseModel)):
-        return ""
-    return suggest_field({**error, "loc": error["loc"][1:]}, model)
+def _suggest_field(error: "ErrorDetails", request: Request) -> str:
+    """Return the question "Did you mean ...?" for an unknown field of the body or the query; else an empty string."""
+    route, place = request.scope.get("route"), error["loc"][0]
+    fields = {
+        "body": (getattr(route, "body_field", None),),
+        "query": getattr(getattr(route, "dependant", None), "query_params", ()),
+    }
+    for field in filter(None, fields.get(str(place), ())):
+        model = field.field_info.annotation
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            return suggest_field({**error, "loc": error["loc"][1:]}, model)
+    return ""
 
 
 def _to_param(place: Sequence[str | int]) -> str | None:
@@ -198,6 +203,7 @@ def install_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(NewtonError)
     async def expected(request: Request, error: NewtonError) -> JSONResponse:
+        setattr(request.state, ERROR_CODE_KEY, error.code)
         return error_response(error, request.url.path)
 
     @app.exception_handler(Exception)
@@ -209,6 +215,7 @@ def install_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        setattr(request.state, ERROR_CODE_KEY, InputError.code)
         return error_response(to_input_error(error, request), request.url.path)
 
     @app.exception_handler(HTTPException)

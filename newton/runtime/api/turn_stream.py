@@ -82,9 +82,10 @@ class TurnStream(Generic[T]):
         try:
             failure = await self._forward(pieces)
             if not is_private:  # the message of the user is stored even if the turn has failed
-                await newton.process_written(ORIGIN)
-                async with newton.scope.transaction() as tx:
-                    await queue.enqueue_if_idle(tx, EMBED_JOB, agent_id=newton.scope.agent_id)
+                is_complete = await newton.process_written(ORIGIN)
+                if not is_complete:
+                    async with newton.scope.transaction() as tx:
+                        await queue.enqueue_if_idle(tx, EMBED_JOB, agent_id=newton.scope.agent_id)
             if failure:
                 raise failure
         except NewtonError as error:

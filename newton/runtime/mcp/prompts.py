@@ -75,7 +75,8 @@ async def get_prompt(
         arguments = {"session": session, **arguments}
     body = json.dumps(arguments)
     request_limits.check_body(body.encode())
-    text = await prompt.write(newton, parse_input(prompt.input_model, body))
+    arguments_hint = "Give the arguments that `prompts/list` describes."
+    text = await prompt.write(newton, parse_input(prompt.input_model, body, hint=arguments_hint))
     message = PromptMessage(role="user", content=TextContent(text=text))
     return GetPromptResult(description=prompt.description, messages=[message])
 

@@ -57,6 +57,7 @@ class ContextCall:
             fill=query.fill,
             frame=query.frame,
             profile=query.profile or settings.profile,
+            overrides=query.overrides,
             session_id=session_id,
             related_sessions=related,
             sent_messages=sent if query.omit_session_messages else None,

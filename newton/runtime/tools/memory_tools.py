@@ -27,10 +27,14 @@ async def build_context(caller: ToolCaller, args: context_inputs.HostContextInpu
     fields = {
         "bundle_id": str(bundle.bundle_id),
         "frame": bundle.frame_choice.frame,
+        "profile": bundle.profile.name,
         "tokens": bundle.tokens,
+        "truncated": bundle.is_truncated,
         "nothing_relevant": bundle.has_nothing_relevant,
     }
     optional = {
+        "truncated": bundle.is_truncated,
+        "overrides": bundle.overrides.as_json(),
         "missing": dict(bundle.missing),
         "task": bundle.task_json,
         "left_nothing": dict(bundle.unmatched_filters) if bundle.filters.as_json() else None,
@@ -59,6 +63,7 @@ async def forget(caller: ToolCaller, args: inputs.ForgetInput) -> ToolResult:
             kind=plan.memory.kind,
             text=plan.memory.summary,
             derived=[f"{kind} {short_id(memory_id)}: {micro}" for memory_id, kind, micro in plan.derived],
+            sources=[f"{one.kind} {short_id(one.other_id)}: {one.micro}" for one in plan.memory.sources],
             token=token,
             next_step="Nothing is deleted yet. Call `forget` again with this token to delete it permanently.",
         )

@@ -14,7 +14,7 @@ from newton.content.yaml_models import did_you_mean
 from newton.errors import DatabaseError, NewtonError, NotFoundError
 from newton.memory.memory import Trust
 from newton.runtime.access.tokens import TokenScope
-from newton.runtime.hint_names import ORIGIN_INTERFACES, HintInterface, rename_in_error
+from newton.runtime.hint_names import ORIGIN_INTERFACES, HintInterface, rename_commands, rename_in_error
 from newton.runtime.tools import (
     artifact_tools,
     decision_tools,
@@ -98,13 +98,20 @@ def to_error_result(error: NewtonError, interface: HintInterface = "mcp") -> Too
     return ToolResult({"error": error.what, "hint": error.hint, "code": error.code}, is_error=True)
 
 
+def _rename_in_result(result: ToolResult, interface: HintInterface) -> ToolResult:
+    """Return the result of a failed tool with the operations of the caller's interface in its texts."""
+    texts = {name: rename_commands(str(result.fields[name]), interface) for name in ("error", "hint")}
+    return result._replace(fields={**result.fields, **texts})
+
+
 def _agent_tool(name: str) -> Callable[[ToolCaller, ToolInput], Awaitable[ToolResult]]:
     """Return the handler of a tool that the agent's own model can call as well, in the session that the input names."""
 
     async def run(caller: ToolCaller, tool_input: ToolInput) -> ToolResult:
         session = getattr(tool_input, "session", None)
         toolset = await caller.toolset_in(session, creates=TOOLS[name].effect != "nothing")
-        return await toolset.execute(name, tool_input.model_dump_json(exclude={"session"}))
+        result = await toolset.execute(name, tool_input.model_dump_json(exclude={"session"}))
+        return _rename_in_result(result, ORIGIN_INTERFACES.get(caller.origin, "mcp")) if result.is_error else result
 
     return run
 

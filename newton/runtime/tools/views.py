@@ -258,6 +258,7 @@ class ForgetPlanResponse(ViewModel):
     kind: str
     text: str
     derived: list[str] = Field(description="The memories derived from this one, which `include_derived` deletes too.")
+    sources: list[str] = Field(description="The memories that this one was made from, which are not deleted.")
     token: str
     next_step: str
 

@@ -32,12 +32,15 @@ async def choose_model(name: str, caller: AuthenticatedCaller, registry: AgentRe
     try:
         return ModelChoice(newton, await newton.models.select(newton.chat_model, model_name))
     except ModelNotFoundError as error:
-        raise _name_own_model(error, name, newton) from None
+        raise _explain_unknown_model(error, model_name, newton) from None
 
 
-def _name_own_model(error: ModelNotFoundError, name: str, newton: AgentServices) -> ModelNotFoundError:
-    """Return the error for an unknown model with a hint that also names `newton`, the default model."""
-    near = did_you_mean(name, (OWN_MODEL, newton.settings.agent))
+def _explain_unknown_model(error: ModelNotFoundError, name: str, newton: AgentServices) -> ModelNotFoundError:
+    """Return the error for a name that is no chat model, with a hint that also names `newton`, the default model."""
+    if newton.scope.embedder and name == newton.scope.embedder.name:
+        hint = f"Send it to `POST /v1/embeddings`, or use the model `{OWN_MODEL}`."
+        return ModelNotFoundError(f"{name!r} is an embedding model, not a chat model.", hint=hint, param="model")
+    near = "" if "Did you mean" in error.hint else did_you_mean(name, (OWN_MODEL, newton.settings.agent))
     own = "" if f"`{OWN_MODEL}`" in error.hint else f"The model `{OWN_MODEL}` is the default model of the agent."
     return ModelNotFoundError(error.what, hint=" ".join(filter(None, (near, error.hint, own))), param="model")
 
@@ -50,7 +53,8 @@ async def list_model_names(caller: AuthenticatedCaller, registry: AgentRegistry)
     own = caller.token_agent
     agents = await agent_store.list_names(own.scope.db) if caller.is_operator else [own.settings.agent]
     served = await _list_served(own)
-    return dict.fromkeys(served, SERVER_OWNER) | dict.fromkeys([OWN_MODEL, *agents], OWN_MODEL)
+    names = dict.fromkeys([OWN_MODEL, *agents], OWN_MODEL)
+    return names | {name: SERVER_OWNER for name in served if name not in names}
 
 
 async def _list_served(newton: AgentServices) -> list[str]:

@@ -19,7 +19,7 @@ SECURITY_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-REQUEST_ID_KEY = "request_id"  # key in the state of a request
+REQUEST_ID_KEY, ERROR_CODE_KEY = "request_id", "error_code"  # keys in the state of a request
 UNROUTED_PATH = "(none)"
 KNOWN_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
@@ -54,7 +54,9 @@ class RequestLogMiddleware:
                 fields = {"request_id": str(request_id), "status": status, "agent_id": _agent_id_text(scope)}
                 self.metrics.requests.labels(method, route, status).inc()
                 self.metrics.durations.labels(method, route).observe(duration_ms / 1_000)
-                log.info("request_answered", **fields, method=method, route=route, ms=round(duration_ms, 1))
+                code = scope["state"].get(ERROR_CODE_KEY)
+                error = {"error": code} if code else {}
+                log.info("request_answered", **fields, **error, method=method, route=route, ms=round(duration_ms, 1))
                 request_span.update_name(f"{method} {route}")
                 request_span.set_attributes(**fields)
 

@@ -14,7 +14,7 @@ from newton.errors import InputError
 from newton.memory.forgetting import ForgetPlan
 from newton.memory.importance import MAX_IMPORTANCE
 from newton.memory.inventory.edits import MemoryEdit
-from newton.memory.lookup import MemoryDetail, short_id
+from newton.memory.lookup import MemoryDetail, RelatedMemory, short_id
 from newton.memory.transitions import TransitionRecord
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
@@ -161,12 +161,22 @@ async def forget_memories(
         require_own_process()
     async with open_agent(load_settings(agent)) as newton:
         service = newton.curation("cli")
+        plans = [(await service.plan_forget(memory))[0] for memory in memories]
         if not yes:
-            for plan in [(await service.plan_forget(memory))[0] for memory in memories]:
+            for plan in plans:
                 formatting.print_notice(_format_forget_plan(plan, include_derived=include_derived))
         require_yes(f"Permanently delete {formatting.pluralize(len(memories), 'memory', 'memories')}?", yes=yes)
         deleted = await service.forget(memories, include_derived=include_derived, reason=reason)
     say(f"Forgotten: {', '.join(map(short_id, deleted))}.")
+    remaining = {one.other_id: one for plan in plans for one in plan.memory.sources if one.other_id not in deleted}
+    for source in remaining.values():
+        formatting.print_notice(_format_remaining_source(source))
+
+
+def _format_remaining_source(source: RelatedMemory) -> str:
+    source_id = short_id(source.other_id)
+    command = f"newton forget {source_id} --include-derived"
+    return f"The {source.kind} {source_id}, from which it was made, remains; `{command}` deletes that too."
 
 
 def _format_forget_plan(plan: ForgetPlan, *, include_derived: bool) -> str:

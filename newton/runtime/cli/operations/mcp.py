@@ -1,13 +1,16 @@
 """Command `newton mcp`: the MCP server over standard input and output."""
 
 import asyncio
-from contextlib import suppress
+import json
+import sys
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Annotated
 
 from cyclopts import Parameter
 
+from newton.errors import NewtonError
 from newton.runtime.access.tokens import TokenScope
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli.formatting import print_notice
@@ -41,7 +44,13 @@ async def serve_mcp(
     """
     name = check_session_name(session)
     configure("plain")  # standard output is reserved for the protocol
-    async with open_newton(load_settings(agent), long_running=True, on_notice=print_notice) as newton:
+    async with AsyncExitStack() as stack:
+        try:
+            opened = open_newton(load_settings(agent), long_running=True, on_notice=print_notice)
+            newton = await stack.enter_async_context(opened)
+        except NewtonError as error:
+            _refuse_first_request(error)
+            raise
         earlier = asyncio.ensure_future(_process_pending(newton))  # must not delay the handshake
         try:
             await import_module("newton.runtime.mcp.server").serve_stdio(LocalMcpCaller(newton, name))
@@ -50,6 +59,20 @@ async def serve_mcp(
             with suppress(asyncio.CancelledError):
                 await earlier
         await _process_pending(newton)
+
+
+def _refuse_first_request(error: NewtonError) -> None:
+    """Answer the first request on standard input with the error, because a client may hide standard error."""
+    if sys.stdin.isatty():
+        return
+    try:
+        request = json.loads(sys.stdin.readline())
+    except (OSError, ValueError):
+        return
+    if isinstance(request, dict) and "id" in request:
+        response = import_module("newton.runtime.api.problems").to_json_rpc_error(error) | {"id": request["id"]}
+        sys.stdout.write(f"{json.dumps(response)}\n")
+        sys.stdout.flush()
 
 
 async def _process_pending(newton: AgentServices) -> None:

@@ -34,6 +34,7 @@ from newton.runtime.cli.options import (
 )
 from newton.runtime.cli.printing import print_error, say
 from newton.runtime.cli.status_line import clear_status
+from newton.runtime.cli.talk.override_options import OverridesOption, parse_overrides
 from newton.runtime.error_status import EXIT_FAILED, EXIT_OK, EXIT_REFUSED
 from newton.runtime.tools.context_request import ContextCall
 
@@ -102,6 +103,7 @@ async def show_context(
     ] = False,
     frame: FrameOption = None,
     profile: ProfileOption = None,
+    override: OverridesOption = None,
     session: Annotated[str | None, Parameter(help="Session to which the input belongs.")] = None,
     task: Annotated[
         str | None, Parameter(help="Only memories of this task of the session: its number, or `current`.")
@@ -148,6 +150,7 @@ async def show_context(
             fill=fill,
             frame=frame,
             profile=profile,
+            overrides=parse_overrides(override or []),
             session=check_session_name(session),
             task=int(task) if task and task.isdecimal() else task,
             as_of=as_of,
@@ -167,7 +170,8 @@ async def show_context(
         formatting.print_missing_sources(bundle.missing)
         formatting.print_hidden_identity_lines(len(bundle.identity.omitted), budget=max_tokens)
         if bundle.has_nothing_relevant:
-            formatting.print_notice("(No relevant memory was found.)")
+            too_small = f"(No memory fits into {bundle.budget} tokens.)"
+            formatting.print_notice(too_small if bundle.is_truncated else "(No relevant memory was found.)")
         formatting.print_empty_filters(bundle)
         formatting.print_unknown_times(bundle.empty_time_ranges)
         formatting.print_notice(f"\n{formatting.format_bundle_line(to_context_view(bundle))}")

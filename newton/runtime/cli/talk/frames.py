@@ -62,7 +62,8 @@ def _print_packs(packs: dict[str, FramePack], *, json: bool) -> None:
 
 def _format_pack(pack: FramePack) -> str:
     shares = ", ".join(f"{source} {percent} %" for source, percent in dict(pack.budget).items())
-    return f"{shares} · profile {pack.name if pack.weights else pack.profile}"
+    depth = "" if pack.depth is None else f", depth {pack.depth}"
+    return f"{shares} · profile {pack.profile}{' with other weights' if pack.weights else ''}{depth}"
 
 
 def _format_frame_details(frame: Frame) -> str:

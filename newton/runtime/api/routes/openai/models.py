@@ -20,7 +20,8 @@ async def list_models(request: Request, caller: ReadAccess) -> dict[str, object]
 
     They are `newton`, the agents that the token can use, the models of the model servers, and the embedding model.
     """
-    owners = _embedding_model(caller) | await list_model_names(caller, request.app.state.agents)
+    owners = await list_model_names(caller, request.app.state.agents)
+    owners |= {name: owner for name, owner in _embedding_model(caller).items() if name not in owners}
     return {"object": "list", "data": [_model_object(name, owner) for name, owner in owners.items()]}
 
 

@@ -1,0 +1,65 @@
+"""A request replaces single values of the profile and the frame, for its own context alone."""
+
+import pytest
+
+from newton.cognition.context_overrides import NO_OVERRIDES, ContextOverrides
+from newton.content.default_layer_shares import LayerShares
+from newton.content.profiles import load_profiles
+from newton.errors import InputError
+from newton.runtime.cli.talk.override_options import parse_overrides
+
+PROFILES = load_profiles()
+
+
+def overrides(**groups: object) -> ContextOverrides:
+    return ContextOverrides.model_validate(groups)
+
+
+def test_what_is_left_out_stays() -> None:
+    # S001-4, S001-10
+    coding = PROFILES["coding"]
+    changed = overrides(weights={"recency": 0.9}, reach={"depth": 3, "failures": False}).apply_to_profile(coding)
+    assert changed.weights.nonzero == {"similarity": 0.5, "recency": 0.9, "salience": 0.2}
+    assert changed.reach == coding.reach.model_copy(update={"depth": 3, "failures": False})
+    assert (changed.name, changed.boosts, changed.recency) == (coding.name, coding.boosts, coding.recency)
+    assert coding.reach.depth == 2
+    assert NO_OVERRIDES.apply_to_profile(coding) == coding
+
+
+def test_a_profile_that_has_told_its_weights_is_still_changed() -> None:
+    evidence = load_profiles()["evidence"]
+    assert evidence.weights.nonzero["similarity"] == 1.0
+    assert overrides(weights={"similarity": 2.0}).apply_to_profile(evidence).weights.nonzero["similarity"] == 2.0
+
+
+def test_percentages_replace_the_shares_of_the_frame() -> None:
+    # S001-26: of 1,000 units, recent, semantic, entity and patterns have their percent
+    split = overrides(budget={"recent": 20, "semantic": 40, "entity": 20, "patterns": 20})
+    own = LayerShares(decisions=1, facts=3, procedures=1, episodes=1)
+    assert split.select_shares(own).shares == {"decisions": 100, "facts": 500, "procedures": 200, "episodes": 200}
+    assert NO_OVERRIDES.select_shares(own) == own
+
+
+@pytest.mark.parametrize(
+    ("profile", "weights", "problem"),
+    [("custom", {"recency": 1.0}, "an expression"), ("recent", {"recency": 0.0}, "All weights are 0")],
+)
+def test_weights_that_cannot_hold_are_refused(profile: str, weights: dict[str, float], problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        overrides(weights=weights).apply_to_profile(PROFILES[profile])
+
+
+@pytest.mark.parametrize(
+    ("assignment", "problem"),
+    [
+        ("reach.dept=1", "reach.dept: There is no such field"),
+        ("reach.depth=9", "less than or equal to 5"),
+        ("reach.failures=perhaps", "valid boolean"),
+        ("weights.recency", "valid number"),
+        ("budget.recent=100", "budget.semantic: Field required"),
+        ("depth=1", "depth: There is no such field"),
+    ],
+)
+def test_a_wrong_assignment_on_the_command_line_is_named(assignment: str, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        parse_overrides([assignment])
