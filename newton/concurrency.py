@@ -1,4 +1,4 @@
-"""Helpers for asyncio: task groups and timeouts."""
+"""Helpers for asyncio: task groups, timeouts, and computation outside of the event loop."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 T = TypeVar("T")
+
+THREAD_CHARS = 50_000  # of texts whose computation runs in a thread; a shorter one costs less than the thread
 
 
 @asynccontextmanager
@@ -33,3 +35,11 @@ async def idle_timeout(*, seconds: float) -> AsyncGenerator[Callable[[object], N
     clock = asyncio.get_running_loop().time
     async with asyncio.timeout(seconds) as timeout:
         yield lambda _: timeout.reschedule(clock() + seconds)
+
+
+async def compute(work: Callable[[], T], *, chars: int) -> T:
+    """Return the result of a computation on texts of so many characters.
+
+    Long texts are processed in a thread, so that the event loop serves other requests meanwhile.
+    """
+    return work() if chars < THREAD_CHARS else await asyncio.to_thread(work)

@@ -14,7 +14,9 @@ NewtonError
 │   └── InProgressError     the same request is in progress
 ├── CensorError             a censor forbids the text
 ├── GuardrailError          a guardrail forbids the decision
+├── StorageQuotaError       the agent may store no more
 ├── DatabaseError           the database cannot be reached or started
+│   └── DiskFullError       the disk of the database is full
 ├── DaemonStoppedError      the daemon stopped during a command that it ran
 ├── SchemaVersionError      the database schema has another version
 └── ProviderError           an external model failed
@@ -96,6 +98,14 @@ class GuardrailError(NewtonError):
 
 class DatabaseError(NewtonError):
     code = "database_unavailable"
+
+
+class DiskFullError(DatabaseError):
+    code = "disk_full"
+
+
+class StorageQuotaError(NewtonError):
+    code = "storage_quota_exceeded"
 
 
 class DaemonStoppedError(NewtonError):

@@ -318,6 +318,11 @@ class Settings(BaseModel):
         description="Maximum active passages of documents; beyond this number, those unread for the longest time are"
         " archived.",
     )
+    max_storage_mb: int = Field(
+        4_000,
+        ge=0,
+        description="Maximum megabytes of text that one agent stores, compressed and without indexes; 0 sets no limit.",
+    )
     verifiers: dict[str, tuple[str, ...]] = Field(
         {},
         description="Command that checks outcomes, by decision category, as a list of arguments; exit status 0 means"

@@ -468,6 +468,21 @@ create index mentioned_times_memory_idx on memory.mentioned_times (agent_id, mem
 call runtime.isolate('memory.mentioned_times');
 grant select, insert on memory.mentioned_times to newton_app;
 
+-- Memories in which the person states an instruction or a preference for later requests.
+create table memory.standing_statements (
+    agent_id uuid not null,
+    memory_id uuid not null,
+    standing text not null check (standing in ('instruction', 'preference')),
+    primary key (agent_id, memory_id),
+    foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id)
+);
+
+comment on table memory.standing_statements is
+'Found when the memory is written, and considered for every request, because a request seldom has words of them.';
+
+call runtime.isolate('memory.standing_statements');
+grant select, insert on memory.standing_statements to newton_app;
+
 -- The embedding model that searches use for each agent. A new model is filled beside it before the switch.
 create table memory.active_models (
     agent_id uuid primary key references runtime.agents (agent_id),

@@ -90,8 +90,11 @@ $$;
 
 grant execute on function runtime.count_rows(uuid, regclass) to newton_app;
 
--- Inserts rows in the format of `export_rows`. Missing columns get their defaults; unknown columns raise an error.
-create procedure runtime.import_rows(target_agent uuid, target_table regclass, new_rows jsonb)
+-- Inserts rows in the format of `export_rows`. Missing columns get their defaults; unknown columns raise an error. Each
+-- trust in `higher_trusts` is lowered to `max_trust`, because a file can claim any.
+create procedure runtime.import_rows(
+    target_agent uuid, target_table regclass, new_rows jsonb, max_trust text, higher_trusts text[]
+)
 language plpgsql
 set timezone = 'UTC'
 set search_path = pg_catalog, public
@@ -103,6 +106,18 @@ begin
     if not column_names <@ runtime.exported_columns(target_table) then
         raise data_exception using message = format('%s has columns that are not known here', target_table);
     end if;
+    if 'trust' = any(column_names) and cardinality(higher_trusts) > 0 then
+        new_rows := (
+            select jsonb_agg(
+                case
+                    when row_value ->> 'trust' = any(higher_trusts) then row_value || jsonb_build_object('trust', max_trust)
+                    else row_value
+                end
+                order by position
+            )
+            from jsonb_array_elements(new_rows) with ordinality as given (row_value, position)
+        );
+    end if;
     select string_agg(format('%I', name), ', ') into columns from unnest(column_names) as name;
     execute format(
         'insert into %s (agent_id, %s) select $1, %s from jsonb_populate_recordset(null::%s, $2)',
@@ -111,7 +126,7 @@ begin
 end
 $$;
 
-grant execute on procedure runtime.import_rows(uuid, regclass, jsonb) to newton_app;
+grant execute on procedure runtime.import_rows(uuid, regclass, jsonb, text, text[]) to newton_app;
 
 -- Row counts of every table, as visible to the caller.
 create function runtime.row_counts() returns table (table_name text, row_count bigint)

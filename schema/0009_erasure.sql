@@ -428,7 +428,8 @@ begin
         'heart.activations', 'heart.relations', 'heart.entities', 'heart.events', 'heart.passages', 'heart.items',
         'heart.censors', 'heart.procedures', 'heart.episodes', 'heart.facts', 'memory.confirmations', 'memory.transitions', 'memory.edits',
         'memory.archived_texts', 'memory.line_summaries', 'memory.memory_versions', 'memory.postings',
-        'memory.window_embeddings', 'memory.windows', 'memory.embeddings', 'memory.outbox', 'memory.mentioned_times', 'memory.memories'
+        'memory.window_embeddings', 'memory.windows', 'memory.embeddings', 'memory.outbox', 'memory.mentioned_times', 'memory.standing_statements',
+        'memory.memories'
     ] loop
         execute format('delete from %s where agent_id = $1 and memory_id = any($2)', table_name) using scoped_agent, removed_ids;
     end loop;

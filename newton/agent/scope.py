@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from newton.agent import events
+from newton.agent.storage_quota import NO_QUOTA, StorageQuota
 from newton.clock import Clock
 from newton.db.pool import Database, NestedDatabase, Tx
 from newton.heart.lifecycle.engine import LifecycleContext
@@ -25,7 +26,7 @@ class AgentScope:
     """An agent and its caller, as all services need them.
 
     `origin` names the interface through which the call came ("cli", "http", "mcp", "job embed"), and `trust` is the
-    trust tier of the caller's text. Code sets both; a model never does.
+    trust tier of the caller's text. Code sets both; a model never does. `storage` limits what the agent stores.
     """
 
     agent_id: UUID
@@ -36,6 +37,7 @@ class AgentScope:
     embedder: "Embedder | None" = None
     origin: str = "system"
     trust: Trust = "user"
+    storage: StorageQuota = NO_QUOTA
 
     def at(self, origin: str, trust: Trust | None = None) -> "AgentScope":
         """Return a copy of this scope with another origin and, if given, another trust tier."""
@@ -47,6 +49,10 @@ class AgentScope:
 
     def now(self) -> datetime:
         return self.clock.now()
+
+    async def reserve_storage(self, *texts: str) -> None:
+        """Count texts that are about to be stored. Raises StorageQuotaError if they exceed the agent's quota."""
+        await self.storage.reserve(self.db, self.agent_id, sum(map(len, texts)))
 
     def transaction(self, *, snapshot: bool = False) -> AbstractAsyncContextManager[Tx]:
         """Open a transaction that sees only this agent's rows. See `Database.transaction`."""

@@ -19,6 +19,7 @@ from .http_messages import (
     encode_body,
     encode_fields,
     is_retryable,
+    read_redactions,
     retry_delay,
     to_error,
     unreachable_error,
@@ -32,7 +33,10 @@ QueryParameters = Mapping[str, str | int | bool | Sequence[str]]  # a sequence i
 
 
 class DaemonConnection:
-    """HTTP connection to the daemon, with retries after an exponential backoff."""
+    """HTTP connection to the daemon, with retries after an exponential backoff.
+
+    `redacted` are the secrets, counted by kind, that the daemon removed from the last request that was answered.
+    """
 
     def __init__(
         self,
@@ -67,6 +71,7 @@ class DaemonConnection:
             verify=address.startswith("https:"),  # loading certificates takes 20 ms; no redirect is followed
         )
         self.max_attempts = max_attempts
+        self.redacted: dict[str, int] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -138,6 +143,7 @@ class DaemonConnection:
                 await asyncio.sleep(retry_delay(attempt, None))
                 continue
             if not response.is_error:
+                self.redacted = read_redactions(response)
                 return response
             if attempt == self.max_attempts or not is_retryable(response):
                 raise to_error(response)

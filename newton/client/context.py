@@ -24,6 +24,18 @@ class FrameSelection(TypedDict):
     evidence: dict[str, dict[str, float]]
 
 
+class QuestionReport(TypedDict):
+    """The kind of question that the input asks, and how memories were gathered for it.
+
+    `kind` is point (one fact), list, timeline, summary or standing (a request to which preferences and instructions
+    apply). `phrase` are the words that decided, empty for a point. `rules` say how the kind changed the ranking.
+    """
+
+    kind: str
+    phrase: str
+    rules: list[str]
+
+
 class LayerTokens(TypedDict):
     """Token counts of a layer (section) of a context.
 
@@ -98,6 +110,7 @@ class ContextResponse(TypedDict):
     nothing_relevant: bool
     budget: int
     frame: FrameSelection
+    question: QuestionReport
     profile: dict[str, Any]
     identity: dict[str, Any]
     layers: dict[str, LayerTokens]

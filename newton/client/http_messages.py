@@ -74,6 +74,12 @@ def retry_delay(attempt: int, retry_after: str | None) -> float:
     return min(FIRST_RETRY_SECONDS * 2**attempt, MAX_RETRY_SECONDS) * random.uniform(0.5, 1.0)
 
 
+def read_redactions(response: httpx2.Response) -> dict[str, int]:
+    """Return the secrets, counted by kind, that the daemon removed from the request of a response."""
+    counts = (part.partition("=") for part in response.headers.get("x-newton-redacted", "").split(", ") if part)
+    return {kind: int(number) for kind, _, number in counts}
+
+
 def decode_json(response: httpx2.Response) -> Any:
     """Return the JSON of a response. Raises ApiError if the body is not JSON."""
     with expect_newton_response():

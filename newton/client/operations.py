@@ -60,9 +60,12 @@ class AgentOperations(SessionOperations):
         """List the censors (prohibitions) and how often each matched."""
         return await self.get_items("/v1/censors")
 
-    async def add_censor(self, trigger: str, *, reason: str, **fields: object) -> bool:
-        """Add a censor (a prohibition of what matches `trigger`); return False if it is active already."""
-        return (await self.post("/v1/censors", {"trigger": trigger, "reason": reason, **fields}))["is_new"]
+    async def add_censor(self, trigger: str, *, reason: str, **fields: object) -> JsonDict:
+        """Add a censor (a prohibition of what matches `trigger`).
+
+        Return whether it `is_new`, or active already, and a `note` on what its trigger does not find.
+        """
+        return await self.post("/v1/censors", {"trigger": trigger, "reason": reason, **fields})
 
     async def check_censors(self, text: str, **fields: object) -> JsonDict:
         """Check a text against the censors (prohibitions); return the matches and whether one blocks it."""

@@ -16,8 +16,8 @@ class MemoryMentionDict(TypedDict):
 class RememberDict(TypedDict):
     """Response to storing a fact.
 
-    `replaced` are the facts that it superseded, `contested` the current facts that it may contradict. `redacted` is the
-    number of secrets removed from the text, `warning` the reason of a censor (a prohibition) that matches it.
+    `replaced` are the facts that it superseded, `contested` the current facts that it may contradict. `redacted`
+    counts the secrets removed from the text by kind, `warning` the reason of a censor (a prohibition) that matches it.
     """
 
     memory_id: str
@@ -25,7 +25,7 @@ class RememberDict(TypedDict):
     started_at: str
     replaced: list[MemoryMentionDict]
     contested: list[MemoryMentionDict]
-    redacted: int
+    redacted: dict[str, int]
     warning: str | None
 
 
@@ -39,13 +39,13 @@ class RefusedItemDict(TypedDict):
 class AppendMessagesDict(TypedDict):
     """Response to appending messages and events to a session.
 
-    `positions` are those of the new messages, from 0; `events` is the number of new events, `redacted` the number of
-    secrets removed from the messages. `refused` are the invalid items, if the request says to skip them.
+    `positions` are those of the new messages, from 0; `events` is the number of new events, `redacted` counts the
+    secrets removed from the messages by kind. `refused` are the invalid items, if the request says to skip them.
     """
 
     positions: list[int]
     events: int
-    redacted: int
+    redacted: dict[str, int]
     refused: list[RefusedItemDict]
 
 

@@ -11,12 +11,7 @@ from newton.cognition.assembly.always_on import AlwaysOnSections, list_applicabl
 from newton.cognition.assembly.artifact_selection import ArtifactSelector
 from newton.cognition.assembly.assembler import AssemblyResult, assemble
 from newton.cognition.assembly.assembly_input import AssemblyInput
-from newton.cognition.assembly.budget import (
-    ContextBudget,
-    allocate_budget,
-    estimate_complexity,
-    reserve_always_on,
-)
+from newton.cognition.assembly.budget import ContextBudget, allocate_budget, estimate_complexity, reserve_always_on
 from newton.cognition.assembly.context_notes import (
     describe_omissions,
     render_empty_range_note,
@@ -133,7 +128,7 @@ class ContextBuilder:
         `REPEAT_LIFETIME`, unless anything is written later. Raises InputError for a budget out of range or `since` not
         before `until`, NotFoundError for an unknown frame or profile.
         """
-        validate_request(request)
+        request = validate_request(request)
         if request.session_id or request.is_private:
             return (await self.build_for_session(request, records_access=records_access)).bundle
         snapshot = await self.db.current_snapshot()
@@ -252,7 +247,7 @@ class ContextBuilder:
     ) -> AlwaysOnSections:
         """Return the identity and the censors of the context. Triggers are matched without a database query."""
         identity, in_force = gathered.always_on.identity, gathered.always_on.censors
-        matching = find_matching(in_force, request.input, gathered.recall_result.query.vector)
+        matching = find_matching(in_force, request.censored_text, gathered.recall_result.query.vector)
         triggered = {one.memory_id for one in matching}
         return select_always_on(
             identity,
@@ -333,6 +328,7 @@ class ContextBuilder:
             relation_evidence=candidate_set.relation_evidence,
             injected=candidate_set.injected,
             observations=candidate_set.observations,
+            gathering=gathered.gathering,
         )
 
     def rank_focus(

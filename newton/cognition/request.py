@@ -1,7 +1,7 @@
 """Requests for contexts: filters, messages already sent, and options."""
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -9,7 +9,7 @@ from uuid import UUID
 from newton.cognition.context_overrides import NO_OVERRIDES, ContextOverrides
 from newton.errors import InputError
 from newton.memory.memory import Kind
-from newton.memory.search_types import RetrievedMemory
+from newton.memory.search_types import RetrievedMemory, shorten_query
 from newton.memory.time_expressions import TimeRange
 
 MAX_CONTEXT_TOKENS = 10_000_000  # larger than any model's context window
@@ -153,7 +153,8 @@ class ContextBuildRequest:
     the context as of a past moment. `additional` are lines of the caller, for which at most half of the budget is used.
     `input_memory_id` is the memory of the input itself, which the search excludes. `item_ids` adds its id to the line
     of each memory, for a caller that can call `expand`. Nothing of a request that `is_private` is stored. Messages and
-    events of `related_sessions` rank higher than others.
+    events of `related_sessions` rank higher than others. `whole_input` is the input, if `input` is an excerpt of it;
+    censors are matched against it.
     """
 
     agent_id: UUID
@@ -173,6 +174,17 @@ class ContextBuildRequest:
     additional: str | None = None
     item_ids: bool = False
     is_private: bool = False
+    whole_input: str | None = None
+
+    @property
+    def censored_text(self) -> str:
+        """Return the text that censors are matched against: the whole input."""
+        return self.whole_input or self.input
+
+    def shorten_input(self) -> "ContextBuildRequest":
+        """Return the request with an excerpt of its input if that is long, so that its length cannot delay others."""
+        excerpt = shorten_query(self.input)
+        return self if excerpt == self.input else replace(self, input=excerpt, whole_input=self.input)
 
 
 TIMELESS_KINDS: frozenset[Kind] = frozenset({"entity", "relation", "procedure", "censor"})
@@ -180,8 +192,11 @@ TIMELESS_KINDS: frozenset[Kind] = frozenset({"entity", "relation", "procedure", 
 KIND_BY_TYPE_FILTER: Mapping[str, Kind] = {"event_types": "event", "entity_types": "entity"}
 
 
-def validate_request(request: ContextBuildRequest) -> None:
-    """Raise InputError if the token budget is out of range, or `since` is not before `until`."""
+def validate_request(request: ContextBuildRequest) -> ContextBuildRequest:
+    """Return the request, with an excerpt of a long input.
+
+    Raises InputError if the token budget is out of range, or `since` is not before `until`.
+    """
     if not 1 <= request.tokens <= MAX_CONTEXT_TOKENS:
         raise InputError(
             f"A context of {request.tokens:,} tokens is not possible.",
@@ -193,3 +208,4 @@ def validate_request(request: ContextBuildRequest) -> None:
             f"The time range from {since:%Y-%m-%d %H:%M} to {until:%Y-%m-%d %H:%M} is empty.",
             hint="Give a `since` that is earlier than `until`.",
         )
+    return request.shorten_input()

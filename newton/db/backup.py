@@ -196,6 +196,8 @@ def _swap(swaps: list[tuple[Path, Path, Path]]) -> None:
 
 def _copy_base(base: Path, paths: ServerPaths) -> Path:
     """Copy the server's files to a folder next to their destination, owned by the server's user; return this folder."""
+    if links := [path for path in base.rglob("*") if path.is_symlink()]:  # they could name files outside of the backup
+        raise DatabaseError(f"The backup contains a symbolic link: {links[0]}.", hint="Create the backup again.")
     partial = paths.base / f"postgres.{uuid.uuid4().hex[:8]}.part"
     shutil.copytree(base, partial)
     owner = pwd.getpwnam(paths.user) if paths.user else None

@@ -9,7 +9,7 @@ from pathlib import Path
 from newton.concurrency import task_group
 from newton.db.embedded_server import EmbeddedServer
 from newton.db.migrations import migrate, read_migrations
-from newton.db.pool import APP_ROLE, WORKER_ROLE, Database, connect
+from newton.db.pool import APP_ROLE, WORKER_ROLE, Database, Tx, connect
 from newton.errors import DatabaseError
 from newton.settings import Settings
 
@@ -36,6 +36,19 @@ async def open_database(settings: Settings, *, schema: Path, keep_alive: bool = 
         if server and keep_alive:
             await stack.enter_async_context(_supervise(server))
         yield database
+
+
+@asynccontextmanager
+async def open_owner_connection(settings: Settings) -> AsyncGenerator[Tx]:
+    """Yield a connection as the owner of the schema. Raises DatabaseError if it cannot be opened."""
+    async with AsyncExitStack() as stack:
+        if settings.database_url is not None:
+            owner = settings.database_url.get_secret_value()
+        else:
+            server = await _start_server(settings.home)
+            stack.push_async_callback(asyncio.to_thread, server.stop)
+            owner = server.dsn("postgres")
+        yield await stack.enter_async_context(connect(owner))
 
 
 @asynccontextmanager

@@ -10,7 +10,8 @@ from uuid import UUID
 import asyncpg
 from pgvector.asyncpg import register_vector
 
-from newton.errors import DatabaseError, InputError, SchemaVersionError
+from newton.clock import monotonic_ms
+from newton.errors import DatabaseError, DiskFullError, InputError, SchemaVersionError
 
 if TYPE_CHECKING:
     from asyncpg.pool import PoolConnectionProxy
@@ -34,6 +35,7 @@ WORKER_SCOPE_SQL = "select set_config('role', '{role}', true)"
 SNAPSHOT_SQL = "select pg_current_snapshot()::text"
 CONNECT_SECONDS, STATEMENT_SECONDS, CLOSE_SECONDS = 10, 60, 1
 WORKER_CONNECTIONS = 3  # connections of the queue's pool: one claims runs, one renews leases, one is spare
+DISK_FULL_SECONDS = 120  # after a failure on a full disk, during which the database counts as full
 MAX_ATTEMPTS, RETRY_SECONDS = 3, 0.05  # of a transaction with conflicts; the delay grows linearly
 
 T = TypeVar("T")
@@ -152,8 +154,15 @@ async def _skip_reset(connection: Tx) -> None:
 class Database:
     """The connections to a database: a pool for agents, a pool for the job queue, and one for notifications."""
 
+    _disk_full_ms: float | None = None
+
     def __init__(self, pool: Pool, queue: Pool, listeners: Pool) -> None:
         self._pool, self._queue, self._listeners = pool, queue, listeners
+
+    @property
+    def is_disk_full(self) -> bool:
+        """Return whether a statement failed within the last `DISK_FULL_SECONDS` because the disk is full."""
+        return self._disk_full_ms is not None and monotonic_ms() - self._disk_full_ms < 1_000 * DISK_FULL_SECONDS
 
     @classmethod
     async def open(cls, dsn: str, *, size: int = 8, worker: str | None = None) -> "Database":
@@ -205,6 +214,9 @@ class Database:
                 yield tx
                 for hook in hooks.before_commit:
                     await hook(tx)
+        except DiskFullError:
+            self._disk_full_ms = monotonic_ms()
+            raise
         finally:
             _current.reset(previous)
         for then in hooks.after_commit:
@@ -333,6 +345,11 @@ def translate_errors(tx: Tx) -> Generator[None]:
     except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError) as error:
         what = "The transaction conflicted with another writer and was rolled back."
         raise _TransactionConflictError(what, hint="Try again.") from error
+    except asyncpg.DiskFullError as error:
+        raise DiskFullError(
+            f"The disk of the database is full: {error}.",
+            hint="Free disk space on the server of the database; nothing was stored.",
+        ) from error
     except (OSError, *SERVER_ERRORS) as error:
         raise _failure_error(str(error)) from error
     except (asyncpg.InterfaceError, asyncpg.InternalClientError) as error:

@@ -22,6 +22,7 @@ MAJOR = "18"
 SERVER_USER = "newton"
 ROOT_HOME = Path("/var/lib/newton")
 POINTER_FILE = "server.place"  # in a home of root: the path of the folder with the data
+HOME_FILE = "home.place"  # in that folder: the path of the home to which it belongs
 PORT = 5432
 SOCKET = f".s.PGSQL.{PORT}"
 SOCKET_PATH_LIMIT = 100  # bytes; the kernel allows 107 with the file's own name
@@ -73,6 +74,16 @@ def find_database_folder(home: Path) -> Path:
     """
     pointer = home / POINTER_FILE
     return Path(pointer.read_text(encoding="utf-8").strip()) if pointer.is_file() else home
+
+
+def find_orphans() -> list[Path]:
+    """Return the database folders of root whose data folder was deleted or names another one."""
+    folders = [file.parent for file in sorted(ROOT_HOME.glob(f"*/{HOME_FILE}"))] if ROOT_HOME.is_dir() else []
+    return [one for one in folders if find_database_folder(_read_home(one)) != one]
+
+
+def _read_home(folder: Path) -> Path:
+    return Path((folder / HOME_FILE).read_text(encoding="utf-8").strip())
 
 
 def resolve_paths(home: Path) -> ServerPaths:
@@ -143,6 +154,7 @@ def _resolve_root_base(home: Path) -> Path:
     owner = pwd.getpwnam(SERVER_USER)
     os.chown(base, owner.pw_uid, owner.pw_gid)
     base.chmod(0o700)
+    (base / HOME_FILE).write_text(f"{home.absolute()}\n", encoding="utf-8")
     partial = pointer.with_suffix(".part")
     partial.write_text(f"{base}\n", encoding="utf-8")
     partial.replace(pointer)

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 from uuid import UUID
 
+from newton.concurrency import compute
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue import log, session_summary
@@ -136,7 +137,11 @@ class ArtifactWriter:
         `memory_ids` maps positions of messages to memories, `calls` maps call ids to calls.
         """
         outputs = [line for line in messages if line.message.role == "tool"]
-        await self._store(tx, [one for line in outputs for one in self._tool_artifacts(line, memory_ids, calls)])
+        artifacts = await compute(
+            lambda: [one for line in outputs for one in self._tool_artifacts(line, memory_ids, calls)],
+            chars=sum(len(line.message.content) for line in outputs),
+        )
+        await self._store(tx, artifacts)
 
     async def add_excerpts(self, tx: Tx, excerpts: Sequence[Artifact]) -> None:
         """Store artifacts that come from outside of the session, such as web results."""
@@ -275,7 +280,11 @@ class ArtifactWriter:
         agent_id = self.ctx.agent_id
         row = await SQL["next_position"].fetch_one(tx, agent_id=agent_id, session_id=self.session_id)
         assert row is not None
-        drafts = [self._to_memory(artifact, position) for position, artifact in enumerate(artifacts, row["position"])]
+        numbered = list(enumerate(artifacts, row["position"]))
+        drafts = await compute(
+            lambda: [self._to_memory(artifact, position) for position, artifact in numbered],
+            chars=sum(len(artifact.text) for artifact in artifacts),
+        )
         new = await store.remember(tx, agent_id=agent_id, memories=drafts)
         pairs = zip(artifacts, drafts, strict=True)
         rows = [_to_row(artifact, draft) for artifact, draft in pairs if draft.memory_id in new]

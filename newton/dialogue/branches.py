@@ -3,6 +3,7 @@
 A branch copies no messages: its view includes the messages of the sessions from which it was branched.
 """
 
+import shlex
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -135,7 +136,7 @@ async def _check_range(tx: Tx, excerpt: SessionExcerpt, *, ctx: WriteContext) ->
         raise NotFoundError(
             f"The session {excerpt.ref} has no messages {excerpt.first} to {excerpt.last}; it has {end + 1:,} messages,"
             " numbered from 0.",
-            hint=f"`newton sessions log {excerpt.ref}` shows the messages with their numbers.",
+            hint=f"`newton sessions log {shlex.quote(excerpt.ref)}` shows the messages with their numbers.",
         )
 
 

@@ -11,6 +11,7 @@ from uuid import UUID
 from newton.errors import InputError
 from newton.heart.events.event_store import NewEvent
 from newton.heart.events.tool_results import ToolOutcome, to_event
+from newton.heart.statements.standing_statements import find_standing_type
 from newton.memory.memory import NewMemory, Trust, WriteContext, digest, lowest_trust
 from newton.memory.representations import ELLIPSIS, make_short_forms, one_line
 from newton.memory.time_expressions import find_mentioned_times
@@ -21,6 +22,8 @@ Role = Literal["user", "assistant", "system", "tool"]
 _MONTH_NAMES = "January February March April May June July August September October November December"
 MONTHS = tuple(_MONTH_NAMES.split())
 
+PROGRAM_SPEAKER = "Program"  # of messages with the role `system`, which a program sends
+AUTHORITIES = frozenset({"system", "developer"})  # names that a model takes for the roles that it obeys
 MAX_CALL_CHARS = 120  # of a call's description
 MAX_ARGUMENT_CHARS = 6_000  # of all arguments in one message, if shortened
 MIN_TEXT_CHARS = 20  # kept of one text in arguments
@@ -58,7 +61,10 @@ class Message:
 
     @property
     def speaker(self) -> str:
-        return self.name or self.role.capitalize()
+        """Return who said it, as a context names them: never "System", which a model would obey."""
+        if self.name:
+            return f"Participant {self.name}" if self.name.strip().casefold() in AUTHORITIES else self.name
+        return PROGRAM_SPEAKER if self.role == "system" else self.role.capitalize()
 
     @property
     def immutable_fields(self) -> tuple[str, str | None, str, str | None, str | None]:
@@ -187,6 +193,7 @@ def to_memory(stored: StoredMessage, *, memory_id: UUID, ctx: WriteContext, call
         thread_id=stored.session_id,
         position=stored.position,
         mentioned_times=find_mentioned_times(line.content, moment=line.said_at),
+        standing=find_standing_type(line.content) if line.role == "user" else None,
     )
 
 

@@ -5,10 +5,12 @@ Each new message is also stored as a memory of the kind `exchange`, and the resu
 
 import asyncio
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
+from newton.concurrency import compute
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue import log
@@ -25,7 +27,7 @@ from newton.errors import ConflictError, InputError, NotFoundError
 from newton.heart.events import event_store
 from newton.ids import new_id
 from newton.memory import store
-from newton.memory.memory import TokenCounter, WriteContext
+from newton.memory.memory import NewMemory, TokenCounter, WriteContext
 from newton.providers.chat import ToolCall
 
 SQL = load("newton.dialogue", "sessions.sql")
@@ -33,6 +35,7 @@ SQL = load("newton.dialogue", "sessions.sql")
 # A message with more tokens than the first number is truncated to the second: tool output and arguments, other text.
 TRIM_TOOL_TOKENS = (5_000, 2_000)
 TRIM_TOKENS = (20_000, 8_000)
+MESSAGE_CHARS = 200  # the work for a message besides its text, as characters
 MAX_FOLDER_SESSIONS = 50
 SHORTENED_CALL_NOTE = "[What I gave to the tool is shown in short.]"
 
@@ -55,7 +58,7 @@ async def get_session_id(tx: Tx, *, agent_id: UUID, ref: str) -> UUID:
     """Return the id of the session `ref`. Raises NotFoundError if there is none."""
     row = await SQL["find_by_ref"].fetch_one(tx, agent_id=agent_id, ref=ref)
     if row is None:
-        hint = f"`newton sessions` lists the sessions; `newton chat --session {ref}` creates this session."
+        hint = f"`newton sessions` lists the sessions; `newton chat --session {shlex.quote(ref)}` creates this session."
         raise NotFoundError(f"There is no session {ref!r}.", hint=hint)
     return row["session_id"]
 
@@ -92,30 +95,38 @@ async def append(
     if not new_messages:
         return []
     calls = await _match_tool_results(tx, new_messages, session_id=session_id, ctx=ctx)
-    count = ctx.count_tokens
+    count, chars = ctx.count_tokens, sum(MESSAGE_CHARS + len(message.content) for message in new_messages)
+    tokens = await compute(lambda: [_count_tokens(message, count) for message in new_messages], chars=chars)
     stored = [
-        StoredMessage(session_id=session_id, position=position, tokens=_count_tokens(message, count), message=message)
-        for position, message in enumerate(new_messages, last_position + 1)
+        StoredMessage(session_id=session_id, position=position, tokens=size, message=message)
+        for position, (message, size) in enumerate(zip(new_messages, tokens, strict=True), last_position + 1)
     ]
     rows = json.dumps([_to_row(item, ctx.now) for item in stored])
     await SQL["insert_messages"].execute(tx, agent_id=ctx.agent_id, session_id=session_id, messages=rows)
     ids = {item.position: new_id() for item in stored if item.message.content and not item.message.is_notice}
     exchanges = [item for item in stored if item.position in ids]
-    memories = [
-        to_memory(item, memory_id=ids[item.position], ctx=ctx, call=calls.get(item.message.tool_call_id or ""))
-        for item in exchanges
-    ]
+    memories = await compute(lambda: _to_memories(exchanges, ids, calls, ctx), chars=chars)
     new = await store.remember(tx, agent_id=ctx.agent_id, memories=memories)
     writer = ArtifactWriter(session_id=session_id, ctx=ctx, sizes=sizes)
     new_ids = {position: memory_id for position, memory_id in ids.items() if memory_id in new}
     await writer.add_tool_outputs(tx, exchanges, new_ids, calls)
     await brief_store.read_messages(tx, stored, new_ids, session_id=session_id, ctx=ctx)
-    await event_store.record_events(tx, to_observations(exchanges, new_ids, calls), ctx=ctx)
+    observations = await compute(lambda: to_observations(exchanges, new_ids, calls), chars=chars)
+    await event_store.record_events(tx, observations, ctx=ctx)
     digests = await ArtifactRecorder(session_id=session_id, ctx=ctx).record(tx, stored, calls)
     # in a thread: the digest of a very long text takes a second
     trims = await asyncio.to_thread(_trim_messages, stored, digests, created_at=ctx.now, count_tokens=count)
     await entry_store.insert(tx, trims, agent_id=ctx.agent_id, session_id=session_id)
     return stored
+
+
+def _to_memories(
+    exchanges: Sequence[StoredMessage], ids: Mapping[int, UUID], calls: Mapping[str, ToolCall], ctx: WriteContext
+) -> list[NewMemory]:
+    return [
+        to_memory(item, memory_id=ids[item.position], ctx=ctx, call=calls.get(item.message.tool_call_id or ""))
+        for item in exchanges
+    ]
 
 
 async def _filter_new(

@@ -13,6 +13,7 @@ import re2
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import InputError
+from newton.heart.censor_text import list_variants, prepare_text, prepare_trigger
 from newton.heart.lifecycle.engine import LifecycleContext, review
 from newton.memory import store
 from newton.memory.memory import NewMemory, Trust, digest
@@ -32,6 +33,20 @@ DEFAULT_THRESHOLD = 3
 MEANING_MIN_COSINE = 0.6  # minimum cosine similarity of a text and a trigger
 MAX_TRIGGER_CHARACTERS = 500
 MAX_PATTERN_BYTES = 8 << 20
+# what a trigger does not find, by its match mode
+_LIMITS: dict[MatchMode, str] = {
+    "phrase": "The trigger does not find synonyms, translations, another order of its words, words between them,"
+    " irregular forms, text in images, or encodings other than base64, hexadecimal digits and escapes.",
+    "pattern": "The pattern does not find inflected forms, look-alike letters, text in images, or encodings other than"
+    " base64, hexadecimal digits and escapes.",
+    "meaning": "The trigger is not compared while no embedding model is available, and does not find texts of which it"
+    " is a small part, disguised or encoded texts, and texts in images.",
+}
+_UNSPACED_LIMITS = (
+    "The trigger is found anywhere in a text, also within a longer word. It does not find synonyms, translations, other"
+    " characters for the same word, words in between, text in images, or encodings other than base64, hexadecimal"
+    " digits and escapes."
+)
 # equally many tokens, so that escalation does not change the budget
 WARN_LABEL, BLOCK_LABEL = "**WARN:**", "**BLOCK:**"
 
@@ -43,9 +58,9 @@ ENFORCING_TRUST: frozenset[Trust] = frozenset({"operator", "user"})
 class CensorRule:
     """A censor to add: its trigger, how the trigger matches a text, the action and the reason.
 
-    Match mode `phrase` finds whole words in any case, `pattern` is an RE2 expression, and `meaning` compares by cosine
-    similarity. After `threshold` correct matches a warning becomes a block. Raises InputError for an invalid trigger or
-    threshold.
+    Match mode `phrase` finds whole words in any form, also disguised or encoded (see `censor_text`), `pattern` is an
+    RE2 expression, and `meaning` compares by cosine similarity. After `threshold` correct matches a warning becomes a
+    block. Raises InputError for an invalid trigger or threshold.
     """
 
     trigger: str
@@ -64,7 +79,7 @@ class CensorRule:
         if len(self.trigger) > MAX_TRIGGER_CHARACTERS:
             hint = f"Shorten the trigger to {MAX_TRIGGER_CHARACTERS} characters."
             raise InputError(f"The trigger is too long: {len(self.trigger)} characters.", hint=hint)
-        if self.match_mode == "phrase" and not _to_padded_words(self.trigger).strip():
+        if self.match_mode == "phrase" and not prepare_trigger(self.trigger).letters:
             raise InputError(
                 "The trigger of the censor has no words.", hint="Use match mode `pattern` for punctuation and symbols."
             )
@@ -72,6 +87,12 @@ class CensorRule:
             raise InputError(
                 "The pattern matches the empty text.", hint="Make the pattern narrower: it would match every text."
             )
+
+    def describe_limits(self) -> str:
+        """Return, in one sentence, what the trigger does not find."""
+        if self.match_mode == "phrase" and prepare_trigger(self.trigger).unspaced:
+            return _UNSPACED_LIMITS
+        return _LIMITS[self.match_mode]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,9 +123,10 @@ class Censor:
         """Return whether the text matches the trigger. Without a `vector` of the text, nothing matches by meaning."""
         match self.match_mode:
             case "phrase":
-                return _normalize_trigger(self.trigger) in _to_padded_words(text)
+                return prepare_trigger(self.trigger).is_in(prepare_text(text))
             case "pattern":
-                return compile_pattern(self.trigger).search(text) is not None
+                pattern = compile_pattern(self.trigger)
+                return any(pattern.search(one) is not None for one in (text, *list_variants(text)))
             case "meaning":
                 if vector is None or self.embedding is None:
                     return False
@@ -256,23 +278,6 @@ def _to_new_memory(rule: CensorRule, ctx: LifecycleContext) -> NewMemory:
 
 def _content_hash(rule: CensorRule) -> bytes:
     return digest(rule.match_mode, rule.trigger, rule.domain or "")
-
-
-@functools.lru_cache(maxsize=16)
-def _to_padded_words(text: str) -> str:
-    """Return the words of the text with a space around each, so that `in` finds whole words only."""
-    return f" {' '.join(compile_word_pattern().findall(text.casefold()))} "
-
-
-@functools.lru_cache(maxsize=2_000)
-def _normalize_trigger(trigger: str) -> str:
-    """Return the padded words of a trigger, from a cache of its own: every text is compared with every trigger."""
-    return _to_padded_words(trigger)
-
-
-@functools.cache
-def compile_word_pattern() -> "re2.Pattern":
-    return re2.compile(r"[\pL\pN_]+")
 
 
 def _error_text(error: Exception) -> str:

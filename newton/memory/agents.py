@@ -9,7 +9,7 @@ from newton import ids
 from newton.db.pool import Database, Tx
 from newton.db.queries import load
 from newton.errors import InputError, NotFoundError
-from newton.memory.hygiene import redact_secrets
+from newton.memory.redaction.redactor import redact_secrets
 
 SQL = load("newton.memory", "agents.sql")
 

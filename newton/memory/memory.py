@@ -26,6 +26,8 @@ Kind = Literal[
 ]
 Trust = Literal["operator", "user", "agent", "tool", "web"]
 TokenCounter = Callable[[str], int]
+StandingType = Literal["instruction", "preference"]
+
 Outcome = Literal["success", "partial", "failure", "pending"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -114,8 +116,8 @@ class NewMemory:
 
     `indexed_text` is searched by words, `embedding_text` by meaning. `importance` is in [0, 1] if a person set it,
     otherwise None. A memory with `needs_approval` is quarantined whatever its trust. `mentioned_times` are times in its
-    text other than `occurred_at`. `long_forms` is None for a text that is no longer than a summary. `ctx` holds the
-    time of storage, the origin and the trust.
+    text other than `occurred_at`. `standing` marks an instruction or a preference for later requests. `long_forms` is
+    None for a text that is no longer than a summary. `ctx` holds the time of storage, the origin and the trust.
     """
 
     ctx: "WriteContext"
@@ -137,6 +139,7 @@ class NewMemory:
     sources: tuple[UUID, ...] = ()
     needs_approval: bool = False
     mentioned_times: tuple[TimeRange, ...] = ()
+    standing: StandingType | None = None
     long_forms: LongForms | None = None
 
 

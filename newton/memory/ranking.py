@@ -20,7 +20,7 @@ SINGLE_PRECISION = struct.Struct("<3f")
 # The neighbours of this many of the best messages are fetched.
 MAX_NEIGHBOUR_SOURCES = 60
 
-ROLE_NAMES = frozenset({"User", "Assistant", "System", "Tool"})  # speakers without a name
+ROLE_NAMES = frozenset({"User", "Assistant", "Program", "Tool"})  # speakers without a name
 
 _WORD = re.compile(r"\w+")
 

@@ -22,6 +22,9 @@ ASSISTANT = "Assistant"  # the speaker of a reply, as the text of a message name
 
 WIDEN_FACTOR = 4  # of the limits of a search that is widened
 
+MAX_QUERY_CHARS = 8_000  # of a text that is searched for; in a long text, a question stands at one of the ends
+_NO_QUOTES = str.maketrans("", "", "'’\"“”")
+
 CLOSE_COSINE = 0.25  # below it, texts of the bundled model are unrelated
 
 
@@ -142,9 +145,12 @@ class RetrievedMemory(NamedTuple):
 
     @property
     def dedup_text(self) -> str:
-        """The text with the speaker, but without date and time. Memories for which it is equal are duplicates."""
+        """The text with the speaker, but without date, time, quotation marks and final punctuation. Memories for which
+        it is equal are duplicates.
+        """
         is_dated = self.kind in ("exchange", "event")
-        return (self.summary.partition("] ")[2] if is_dated else self.summary).casefold()
+        text = self.summary.partition("] ")[2] if is_dated else self.summary
+        return text.casefold().translate(_NO_QUOTES).rstrip(" .,;:!?…")
 
     @property
     def is_only_question(self) -> bool:
@@ -242,3 +248,15 @@ class MemorySearch:
         factor = WIDEN_FACTOR
         limits = {kind: SearchLimits(w.searched * factor, w.kept * factor) for kind, w in self.limits.items()}
         return replace(self, limits=limits)
+
+
+def shorten_query(text: str) -> str:
+    """Return the beginning and the end of a long query, at most `MAX_QUERY_CHARS` characters; a short query unchanged.
+
+    Words are not divided, so that no part of a word is searched for.
+    """
+    if len(text) <= MAX_QUERY_CHARS:
+        return text
+    half = MAX_QUERY_CHARS // 2 - 1
+    start, end = text[:half], text[-half:]
+    return f"{start.rsplit(None, 1)[0]}\n\n{end.split(None, 1)[-1]}"

@@ -179,6 +179,7 @@ def _to_row(memory: NewMemory) -> dict[str, object]:
         "outcome": memory.outcome,
         "thread": str(memory.thread_id) if memory.thread_id else None,
         "place": memory.position,
+        "standing": memory.standing,
         "times": [
             {"starts": s.start.isoformat(), "ends": s.end.isoformat()}
             for s in memory.mentioned_times

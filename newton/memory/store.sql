@@ -1,5 +1,5 @@
 -- name: insert_memories(agent_id, drafts)
--- Writes memories, postings, times, windows and outbox rows in one statement; memories that exist already are skipped.
+-- Writes memories, postings, times, marks of standing statements, windows and outbox rows in one statement; memories that exist already are skipped.
 with draft as materialized (
     select *
     from jsonb_to_recordset($2::jsonb) as d (
@@ -7,7 +7,8 @@ with draft as materialized (
         micro_tokens integer, summary_tokens integer, indexed text, cue text,
         occurred_at timestamptz, created_at timestamptz, origin text, trust text, quarantined boolean,
         content_hash text, ref text, prefix_length integer, full_tokens integer, windows jsonb,
-        confidence double precision, importance double precision, outcome text, thread uuid, place integer, times jsonb
+        confidence double precision, importance double precision, outcome text, thread uuid, place integer, times jsonb,
+        standing text
     )
 ),
 lexed as materialized (
@@ -52,6 +53,13 @@ timed as (
     join written as w on w.memory_id = d.memory_id
     cross join lateral jsonb_to_recordset(d.times) as t (starts timestamptz, ends timestamptz)
     on conflict do nothing
+),
+marked as (
+    insert into memory.standing_statements (agent_id, memory_id, standing)
+    select $1, w.memory_id, d.standing
+    from draft as d
+    join written as w on w.memory_id = d.memory_id
+    where d.standing is not null
 ),
 cut as (
     insert into memory.windows (agent_id, memory_id, position, text, tokens, lexemes)

@@ -1,6 +1,7 @@
 """A cache of agents: one process opens each agent on first use, and all share one database and the models."""
 
 import asyncio
+import shutil
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,6 +21,7 @@ from newton.runtime.wiring import AgentServices
 
 MAX_LOADED = 256  # maximum number of cached agents
 MODEL_AGE_MS = 1_000.0  # for which the default model of an agent is not read again
+MIN_FREE_BYTES = 32_000_000  # of the disk with the data folder
 READY_SECONDS = 2  # timeout of the readiness check
 
 
@@ -147,12 +149,19 @@ class AgentRegistry:
         return [self.default, *self._agents.values()]
 
     async def is_ready(self) -> bool:
-        """Return True if the database answers within two seconds. Concurrent calls share one pending check."""
+        """Return True if the database answers within two seconds and its disk is not full.
+
+        Concurrent calls share one pending check.
+        """
         check = self._ready_check
         if check is None or check.done():
             check = self._ready_check = asyncio.create_task(self._ping_database())
         await asyncio.wait({check}, timeout=READY_SECONDS)  # cancelling the check would wait for the database
-        return check.done() and check.result()
+        return check.done() and check.result() and self._has_disk_space()
+
+    def _has_disk_space(self) -> bool:
+        is_full = shutil.disk_usage(self.default.settings.home).free < MIN_FREE_BYTES
+        return not is_full and not self.default.scope.db.is_disk_full
 
     async def _ping_database(self) -> bool:
         try:

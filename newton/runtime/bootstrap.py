@@ -36,7 +36,7 @@ from newton.memory import agents, reembedding
 from newton.providers.embedding_providers import embedder_for
 from newton.runtime.model_directory import ModelDirectory
 from newton.runtime.model_factory import build_structured_llm, build_web_source, load_models
-from newton.runtime.settings_mapping import build_artifact_policy, build_thresholds, check_settings
+from newton.runtime.settings_mapping import build_artifact_policy, build_storage_quota, build_thresholds, check_settings
 from newton.runtime.wiring import AgentServices
 from newton.settings import DEFAULT_AGENT, Settings
 
@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 
 FrameTiebreak = Callable[[str, Sequence[Frame]], Awaitable[str | None]]
 
+ROOT_DATABASE_NOTICE = (
+    "The database is in {folder}, because PostgreSQL does not run as root. Delete it together with the data folder."
+)
 MAX_LISTED_AGENTS = 10  # in the error for an unknown agent
 GC_THRESHOLD = 10_000  # garbage collection threshold in objects; Python's 700 starts many collections per context
 
@@ -68,8 +71,7 @@ async def open_newton(
     check_settings(settings)
     earlier_folder = find_database_folder(settings.home)
     frame_set = _load_frame_set(settings)
-    skills = load_skills(settings.procedures_dir)
-    clock = SystemClock()
+    skills, clock = load_skills(settings.procedures_dir), SystemClock()
     async with AsyncExitStack() as stack:
         async with task_group() as tasks:
             model_task = tasks.create_task(asyncio.to_thread(load_models, settings))
@@ -78,7 +80,7 @@ async def open_newton(
         (configured, count_tokens), db = model_task.result(), database_task.result()
         database_folder = find_database_folder(settings.home)
         if on_notice and database_folder != earlier_folder:
-            on_notice(f"The database is in {database_folder}, because PostgreSQL does not run as root.")
+            on_notice(ROOT_DATABASE_NOTICE.format(folder=database_folder))
         agent_id = await find_or_create_agent(db, settings.agent, clock, on_new_agent)
         embedder = await _load_embedder(db, agent_id, settings, configured)
         models, default_model = ModelDirectory(settings), await agents.read_model(db, agent_id)
@@ -89,6 +91,7 @@ async def open_newton(
             count_tokens=count_tokens,
             thresholds=build_thresholds(settings),
             embedder=embedder,
+            storage=build_storage_quota(settings),
         )
         newton = AgentServices(
             settings=settings,

@@ -163,9 +163,7 @@ async def serve(
     listen.validate()
     logging.getLogger("asyncpg").setLevel(logging.CRITICAL)  # a lost database is reported by each request that needs it
     token, bound = operator_token.load_or_create_token(settings.home), bind_socket(listen)
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, _request_stop, stop)
+    stop = _create_stop_event()
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(export_traces(enabled=export_spans))
         newton = await _open_with_retry(stack, settings, stop, on_message)
@@ -174,7 +172,8 @@ async def serve(
         agents, url = AgentRegistry(newton), listen.url(bound)
         app = create_app(agents, operator_token=token, hosts=listen.hosts)
         await stack.enter_async_context(mount_mcp(app))
-        stack.enter_context(daemon_address.publish_address(settings.home, url))
+        if not stack.enter_context(daemon_address.publish_address(settings.home, url)):
+            on_message(f"Another daemon serves {settings.home}. Commands and hooks on this machine keep to that one.")
         server = UvicornServer(build_uvicorn_config(app, listen))
         commands = await _start_command_server(build_command_server(agents), on_message)
         async with task_group() as tasks:
@@ -212,6 +211,14 @@ def _schedule_aborts(app: FastAPI, db: Database) -> None:
     loop = asyncio.get_running_loop()
     loop.call_later(REPLY_SECONDS, stop_turns, app)
     loop.call_later(ABORT_SECONDS, db.terminate)
+
+
+def _create_stop_event() -> asyncio.Event:
+    """Return an event that SIGTERM and SIGINT set."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, _request_stop, stop)
+    return stop
 
 
 def _request_stop(stop: asyncio.Event) -> None:

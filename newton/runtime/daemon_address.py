@@ -1,5 +1,6 @@
 """The file `daemon.json`, in which a running daemon publishes its URL for clients on the same machine."""
 
+import fcntl
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from newton import __version__
 
-ADDRESS_FILE = "daemon.json"
+ADDRESS_FILE, LOCK_FILE = "daemon.json", "daemon.lock"
 
 
 class DaemonAddress(BaseModel):
@@ -21,15 +22,26 @@ class DaemonAddress(BaseModel):
 
 
 @contextmanager
-def publish_address(home: Path, url: str) -> Generator[None]:
-    """Write the address file, and delete it after the block. If several daemons run, the last one overwrites it."""
-    address = DaemonAddress(url=url, version=__version__)
-    (home / ADDRESS_FILE).write_text(address.model_dump_json() + "\n", encoding="utf-8")
-    try:
-        yield
-    finally:
-        if read_address(home) == address:
-            (home / ADDRESS_FILE).unlink(missing_ok=True)
+def publish_address(home: Path, url: str) -> Generator[bool]:
+    """Write the address file, and delete it after the block. Yield whether it was written.
+
+    While another daemon of the folder runs, its file is left unchanged. A lock says so, because the file of a killed
+    daemon stays.
+    """
+    with (home / LOCK_FILE).open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        address, path = DaemonAddress(url=url, version=__version__), home / ADDRESS_FILE
+        draft = path.with_suffix(".new")
+        draft.write_text(address.model_dump_json() + "\n", encoding="utf-8")
+        draft.replace(path)
+        try:
+            yield True
+        finally:
+            path.unlink(missing_ok=True)
 
 
 def read_address(home: Path) -> DaemonAddress | None:

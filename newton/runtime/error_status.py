@@ -34,6 +34,8 @@ ERROR_STATUSES: dict[str, ErrorStatus] = {
     "overloaded": ErrorStatus(429, EXIT_FAILED, "Too many requests", retryable=True),
     "timeout": ErrorStatus(503, EXIT_FAILED, "Timeout", retryable=True),
     "database_unavailable": ErrorStatus(503, EXIT_FAILED, "Database unavailable", retryable=True),
+    "disk_full": ErrorStatus(507, EXIT_FAILED, "Disk full", retryable=True),
+    "storage_quota_exceeded": ErrorStatus(507, EXIT_REFUSED, "Storage quota exceeded"),
     "daemon_stopped": ErrorStatus(503, EXIT_FAILED, "The daemon stopped", retryable=True),
     "schema_mismatch": ErrorStatus(500, EXIT_REFUSED, "Database schema of another version"),
     "provider_error": ErrorStatus(503, EXIT_FAILED, "The model does not answer", retryable=True),

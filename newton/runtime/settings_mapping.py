@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from newton.agent.loop.completion import TokenLimits
+from newton.agent.storage_quota import MEGABYTE, StorageQuota
 from newton.brain.chain_heads import ChainHeadFiles, derive_database_key
 from newton.cognition.sources.session_artifacts import ArtifactPolicy
 from newton.dialogue.compaction.presets import CompactionPreset, find_problem, parse_preset
@@ -47,6 +48,11 @@ def build_preset(settings: Settings) -> CompactionPreset:
         return parse_preset(settings.compaction)
     except InputError as error:
         raise ConfigError(f"Invalid value for the setting 'compaction': {error.what}", hint=error.hint) from None
+
+
+def build_storage_quota(settings: Settings) -> StorageQuota:
+    """Return the storage quota of each agent. The setting 0 means no limit."""
+    return StorageQuota(max_bytes=settings.max_storage_mb * MEGABYTE or None)
 
 
 def build_turn_limits(settings: Settings) -> TokenLimits:

@@ -176,8 +176,11 @@ class AgentServices(ScopeServices):
             scope=scope, outbox=outbox, chain_heads=self.chain_heads, domains=self.domains, sizes=sizes
         )
 
-    def archive(self) -> AgentArchive:
-        return AgentArchive(scope=self.scope, agent=self.settings.agent, chain_heads=self.chain_heads)
+    def archive(self, max_trust: Trust = "operator") -> AgentArchive:
+        """Return the export and restore of the agent. Restored rows have at most the trust `max_trust`."""
+        return AgentArchive(
+            scope=self.scope, agent=self.settings.agent, chain_heads=self.chain_heads, max_trust=max_trust
+        )
 
     def compaction(self, on_event: ProgressCallback = ignore_progress) -> CompactionService:
         """Return the service that compacts long conversations. `on_event` receives a progress event for each step."""

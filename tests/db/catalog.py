@@ -29,6 +29,7 @@ APPEND_ONLY = {
     "heart.tenets",
     "memory.sources",
     "memory.mentioned_times",
+    "memory.standing_statements",
     "memory.confirmations",
     "memory.links",
     "memory.transitions",

@@ -158,3 +158,26 @@ async def test_an_agent_that_has_begun_to_live_is_not_written_over(db: Database,
     with pytest.raises(ConflictError, match="already has memories"):
         await carrier(db, ana, "ana", tmp_path).restore(io.BytesIO(whole))
     assert await exported(db, ana, tmp_path) == whole
+
+
+async def test_a_file_cannot_raise_trust_above_that_of_the_importer(db: Database, tmp_path: Path) -> None:
+    # S9
+    ana = await live(db, "ana")
+    lines = [
+        line.replace(b'"trust": "user"', b'"trust": "operator"')
+        for line in (await exported(db, ana, tmp_path)).splitlines(True)
+    ]
+    body = b"".join(lines[:-1])
+    trailer = ArchiveTrailer(lines=len(lines) - 1, sha256=hashlib.sha256(body).hexdigest())
+    forged = body + trailer.model_dump_json().encode() + b"\n"
+    for name, max_trust, raised in (("ben", "user", 0), ("cat", "operator", 1)):
+        agent_id = await agents.get_or_create_agent(db, name, now=NOON)
+        archive = replace(carrier(db, agent_id, name, tmp_path), max_trust=max_trust)
+        await archive.restore(io.BytesIO(forged))
+        async with db.transaction(agent_id) as tx:
+            for table in ("memory.memories", "memory.confirmations", "heart.tenets"):
+                found = await tx.fetchval(f"select count(*) from {table} where trust = 'operator'")
+                assert bool(found) <= bool(raised), (name, table)
+            assert bool(await tx.fetchval("select count(*) from memory.memories where trust = 'operator'")) == bool(
+                raised
+            )

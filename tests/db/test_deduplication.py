@@ -183,3 +183,18 @@ async def test_a_hundred_tellings_of_twenty_facts_and_fifty_near_misses(
     misses = [statement(100 + n, miss["text"], subjects[miss["of"]]) for n, miss in enumerate(DATA["near_misses"])]
     assert len(misses) == 50
     assert (await tell(db, agent, model, *misses)).duplicates == 0
+
+
+async def test_a_long_text_is_never_sent_to_the_judge_and_is_left_to_a_person(
+    db: Database, agent: UUID, model: MiniLM
+) -> None:
+    # R11
+    judge, long = Says("same"), "Ana reviews every migration on Monday. " * 100
+    told = [statement(n, f"{long}{n}", "Ana") for n in range(3)]
+    for _ in range(2):
+        report = await tell(db, agent, model, *told, judge=judge)
+        told = []
+    assert report.facts == 0 and judge.asked == []
+    async with db.transaction(agent) as tx:
+        assert await tx.fetchval("select count(*) from memory.links where link = 'undecided'") > 0
+    assert len(await current(db, agent)) == 3

@@ -175,6 +175,18 @@ async def test_a_search_is_paged_and_the_header_of_a_table_comes_with_each_page(
     assert len(seen) >= 400
 
 
+async def test_a_word_of_every_line_neither_hides_the_best_line_nor_makes_the_page_longer(
+    db: Database, agent: UUID
+) -> None:
+    # S003-26, S004-8
+    lines = [f"row {n}: crane {n} of pier {n % 7} lifts lorries on the ferry Artemis" for n in range(900)]
+    session_id = await run_tool(db, agent, "\n".join(lines))
+    page = await service(db, agent).read(session_id, ArtifactReadQuery(search="crane 777 lorries"))
+    assert lines[777] in page.passages[0].lines and len(page.passages[0].lines) < 20
+    assert len("\n".join(shown(page))) <= 8_000 and page.next_offset
+    assert len(shown(page)) == len(set(shown(page)))
+
+
 async def test_the_job_embeds_passages_that_a_search_without_common_words_then_finds(db: Database, agent: UUID) -> None:
     # S004-2: the same embedder
     lines = log_lines()
@@ -315,7 +327,7 @@ async def test_secrets_of_uploads_and_written_files_are_removed_before_they_are_
     await run_tool(db, agent, "ok", call=call)
     async with db.transaction(agent) as tx:
         texts = [row["text"] for row in await tx.fetch("select text from dialogue.artifact_chunks")]
-    assert added.redacted == 1
+    assert sum(added.redacted.values()) == 1
     assert len(texts) == 2
     assert all("[REDACTED:github-token]" in text and secret not in text for text in texts)
 

@@ -25,6 +25,7 @@ AGENTLESS = {
     "memory/outbox.sql:register_model",
     "memory/reembedding.sql:insert_model",
     "db/health.sql:describe_server",
+    "db/scrub.sql:list_text_tables",
     "runtime/transfer/export_file.sql:list_tables",
     "runtime/transfer/export_file.sql:list_models",
     "runtime/transfer/export_file.sql:defer_constraints",

@@ -226,7 +226,7 @@ async def conversing(tx: Tx, session_id: UUID, ctx: WriteContext) -> None:
     await response_store.store(tx, RESPONSE, [], session_id=branch_id, agent_id=ctx.agent_id)
     assert RESPONSE.response_id in await response_store.find(tx, [RESPONSE.response_id], agent_id=ctx.agent_id)
     await sessions.append(
-        tx, [Message(role="user", content="and in the cellar?", said_at=NOON)], session_id=branch_id, ctx=ctx
+        tx, [Message(role="user", content="I prefer it dry.", said_at=NOON)], session_id=branch_id, ctx=ctx
     )
     excerpt = SessionExcerpt(ref="cellar", session_id=branch_id, first=5, last=5)
     made = await branches.inject(tx, excerpt, session_id=session_id, ctx=ctx)

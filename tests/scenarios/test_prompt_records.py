@@ -78,7 +78,8 @@ async def test_what_is_left_out_is_named_with_its_reason(recorded: Recorded) -> 
     assert prompt.log[0].first == 0 and prompt.log[0].status in ("summarized", "over the window")
     assert sum(prompt.record.part_tokens) > 0 and prompt.record.part_tokens.tools > 0
     record = prompt.record
-    assert (record.answered_by, record.input_tokens, record.output_tokens) == ("witness-1", 100, 10)
+    assert (record.answered_by, record.output_tokens) == ("witness-1", 10)
+    assert record.input_tokens > 1_000, "as counted, because the model reports 100, which is too few"
 
 
 async def test_a_turn_is_found_by_its_messages_its_prompt_or_as_the_latest(recorded: Recorded) -> None:
@@ -135,7 +136,7 @@ async def test_texts_of_a_caller_are_stored_once(recorded: Recorded) -> None:
     for n in range(5):
         await recorded.say(f"Hello {n}.", caller_options=caller(1))
     kinds = "select array_agg(kind order by kind) from cognition.prompt_texts where kind <> 'edition'"
-    assert await run_sql(recorded.mind, kinds) == ["fixed", "instructions", "options", "tools", "tools"]
+    assert await run_sql(recorded.mind, kinds) == ["fixed", "fixed", "instructions", "options", "tools", "tools"]
     assert await recorded.differences() == []
 
 

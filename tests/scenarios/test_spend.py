@@ -53,6 +53,25 @@ async def test_what_the_model_reports_is_recorded(mind: Mind) -> None:
     assert (row["model"], row["purpose"], row["input_tokens"], row["output_tokens"]) == ("scripted", "turn", heard, 3)
 
 
+class Cheap(Honest):
+    """Says that it was sent nothing and said nothing."""
+
+    async def stream(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
+    ) -> AsyncIterator[str | ChatReply]:
+        async for piece in super().stream(messages, max_tokens=max_tokens, schema=schema):
+            yield piece if isinstance(piece, str) else replace(piece, input_tokens=0, output_tokens=0)
+
+
+async def test_a_call_costs_what_was_sent_at_least_whatever_the_endpoint_reports(mind: Mind) -> None:
+    # R11
+    for model in (Honest("x"), Cheap("x")):
+        await take(mind.turns(model), TurnInput(session_id=await mind.session(), text=ASKED))
+    honest, cheap = await usage(mind)
+    assert cheap["input_tokens"] >= 0.6 * honest["input_tokens"] and cheap["estimated"]
+    assert cheap["output_tokens"] >= 0.6 * honest["output_tokens"] and not honest["estimated"]
+
+
 @pytest.mark.parametrize("pieces", [(), ("The ferry ", "is called ")])
 async def test_a_turn_that_is_stopped_costs_what_was_asked_and_heard(mind: Mind, pieces: tuple[str, ...]) -> None:
     model = Endless(*pieces)
@@ -85,12 +104,12 @@ async def test_a_reply_that_breaks_off_is_recorded_once_as_reported(mind: Mind) 
             self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
         ) -> AsyncIterator[str | ChatReply]:
             yield "It is "
-            yield ChatReply(text="It is ", model=self.name, input_tokens=70, output_tokens=2, finish="interrupted")
+            yield ChatReply(text="It is ", model=self.name, input_tokens=170, output_tokens=2, finish="interrupted")
             raise ProviderError("The model went away.", hint="Ask again.")
 
     await take(mind.turns(Broken()), TurnInput(session_id=await mind.session(), text=ASKED))
     (row,) = await usage(mind)
-    assert (row["input_tokens"], row["output_tokens"], row["estimated"]) == (70, 2, False)
+    assert (row["input_tokens"], row["output_tokens"], row["estimated"]) == (170, 2, False)
 
 
 async def newborn(mind: Mind, name: str) -> Mind:

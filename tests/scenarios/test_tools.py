@@ -192,7 +192,7 @@ async def test_a_call_that_was_cut_off_is_answered_in_the_log_before_the_next_tu
             " said_at, recorded_at) values ($1, $2, 0, 'r', 'assistant', '', true, $3, 1, now(), now())",
             mind.agent_id,
             session_id,
-            '[{"id": "nwt_1", "name": "recall", "arguments": "{}"}]',
+            '[{"id": "nwc_1", "name": "recall", "arguments": "{}"}]',
         )
     pieces = [piece async for piece in stream]
     assert pieces[0] == "Later."

@@ -10,20 +10,17 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import Message, Receive, Scope, Send
 from structlog.testing import capture_logs
 
 from newton.clock import SystemClock
 from newton.db.pool import Database
-from newton.errors import OverloadedError, TimeoutExceededError
+from newton.errors import TimeoutExceededError
 from newton.ids import derive_agent_id
 from newton.memory import agents
 from newton.runtime import daemon
 from newton.runtime.api.middleware import admission
 from newton.runtime.api.middleware.admission import (
     LONG_LIVED_LIMITS,
-    AdmissionMiddleware,
-    FairLimiter,
     stall_timeout,
 )
 from newton.runtime.api.middleware.request_limits import MAX_JSON_DEPTH
@@ -221,106 +218,13 @@ async def test_what_only_looks_like_it_is_taken(api: Api) -> None:
         assert (await http.get("/v1/calibration?category=%00")).status_code == 422
 
 
-async def test_who_asks_most_waits_longest() -> None:
-    # R11
-    slots = FairLimiter(max_running=2, max_running_per_caller=2, max_waiting=10, max_waiting_per_caller=8)
-    order: list[str] = []
-    free = asyncio.Event()
-
-    async def work(who: str) -> None:
-        async with slots.slot(who):
-            order.append(who)
-            await free.wait()
-
-    many = [asyncio.create_task(work("many")) for _ in range(6)]
-    await asyncio.sleep(0)
-    few = asyncio.create_task(work("few"))
-    await asyncio.sleep(0)
-    assert order == ["many", "many"]
-    free.set()
-    await asyncio.gather(*many, few)
-    assert order.index("few") <= 4
-
-
-async def test_beyond_a_short_queue_nobody_waits() -> None:
-    # R11
-    slots = FairLimiter(max_running=1, max_running_per_caller=1, max_waiting=2, max_waiting_per_caller=1)
-    held = slots.slot("ana")
-    await held.__aenter__()
-
-    async def ask(who: str, seconds: float) -> str:
-        try:
-            async with slots.slot(who, timeout_seconds=seconds):
-                return "worked"
-        except OverloadedError:
-            return "busy"
-
-    waiting = [asyncio.create_task(ask(who, 30)) for who in ("ana", "ben")]
-    await asyncio.sleep(0)
-    assert [await ask("ana", 30), await ask("cat", 30)] == ["busy", "busy"]
-    waiting[0].cancel()
-    await asyncio.sleep(0)
-    assert await ask("cat", 0) == "busy"  # it waited, and not for long
-    await held.__aexit__(None, None, None)
-    assert await waiting[1] == "worked"
-    assert await ask("ana", 0) == "worked"
-
-
-async def held(paced: AdmissionMiddleware, path: str, *, token: str, method: str = "GET") -> int:
-    """The status that is answered to such a request."""
-    scope: Scope = {"type": "http", "path": path, "method": method, "headers": [(b"authorization", token.encode())]}
-    told: list[Message] = []
-
-    async def receive() -> Message:
-        return {"type": "http.disconnect"}
-
-    async def send(message: Message) -> None:
-        told.append(message)
-
-    await paced(scope, receive, send)
-    if told[0]["status"] == 429:
-        assert b"retry-after" in dict(told[0]["headers"])
-    return told[0]["status"]
-
-
-class Standing:
-    """An application whose requests stand until it is told to let them go."""
-
-    def __init__(self) -> None:
-        self.free = asyncio.Event()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self.free.wait()
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-
-
-async def test_who_writes_the_scheme_in_another_way_has_no_second_share() -> None:
-    # R11
-    app = Standing()
-    paced = AdmissionMiddleware(app, FairLimiter(max_running_per_caller=2, max_waiting_per_caller=0))
-    standing = [asyncio.create_task(held(paced, "/v1/frames", token=shown)) for shown in ("Bearer x", "bearer  x")]
-    await asyncio.sleep(0)
-    assert await held(paced, "/v1/frames", token="BEARER x") == 429
-    app.free.set()
-    assert await asyncio.gather(*standing) == [200, 200]
-
-
-@pytest.mark.parametrize("path", LONG_LIVED_LIMITS)
-async def test_so_many_stand_and_keep_nobody_from_work(path: str) -> None:
-    # R11
-    most, each = LONG_LIVED_LIMITS[path]
-    app = Standing()
-    paced = AdmissionMiddleware(app, FairLimiter(max_running=1, max_waiting=0))
-    standing = [asyncio.create_task(held(paced, path, token=f"Bearer {n // each}")) for n in range(most)]
-    await asyncio.sleep(0)
-    assert await held(paced, path, token="Bearer new") == 429
-    standing[0].cancel()
-    await asyncio.wait(standing[:1])
-    assert await held(paced, path, token="Bearer 1") == 429  # its own are all taken
-    more = [asyncio.create_task(held(paced, one, token="Bearer new")) for one in (path, "/v1/frames")]
-    await asyncio.sleep(0)
-    app.free.set()
-    assert await asyncio.gather(*standing[1:], *more) == [200] * (most + 1)
+@pytest.mark.parametrize("name", ["Authorization", "X-Newton-Agent", "X-Newton-User", "Idempotency-Key"])
+async def test_a_repeated_header_that_says_who_acts_is_refused(api: Api, name: str) -> None:
+    # S9
+    async with api.http() as http:
+        answer = await http.get("/v1/frames", headers=[(name, "one"), (name, "two")])
+    assert (answer.status_code, answer.json()["type"]) == (422, "urn:newton:invalid_input")
+    assert name in answer.json()["detail"]
 
 
 async def test_methods_of_somebodys_own_making_are_one_series(api: Api) -> None:

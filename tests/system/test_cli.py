@@ -111,8 +111,9 @@ def test_a_context_may_be_told_what_to_hold_and_given_words(home: Path) -> None:
     # S001-4, S001-5
     typed(home, "remember", "The ferry is called Artemis", "--agent", "held")
     ask = ("context", "Which ferry?", "--json", "--agent", "held", "--kind", "fact", "--since", "2020-01-01")
-    bundle = json.loads(ok(typed(home, *ask, "--additional", "It rains.")))
+    bundle = json.loads(ok(typed(home, *ask, "--additional", "It rains.", "--override", "reach.depth=3")))
     assert "- The ferry is called Artemis\n" in bundle["text"]
+    assert (bundle["overrides"], bundle["profile"]["reach"]["depth"]) == ({"reach": {"depth": 3}}, 3)
     assert "## Additional Context\n- It rains.\n" in bundle["text"]
     assert bundle["filters"] == {"since": "2020-01-01T00:00:00+00:00", "kinds": ["fact"]}
     (item,) = bundle["items"]

@@ -37,7 +37,7 @@ async def test_a_writer_stores_lists_and_deletes_a_document(api: Api, writer: ht
         "new": 1,
         "unchanged": 0,
         "replaced": 0,
-        "redacted": 0,
+        "redacted": {},
         "warning": None,
     }
     (listed,) = (await writer.get("/v1/documents")).json()["items"]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from newton.db.server_paths import find_database_folder
 from newton.providers.embedding_providers import embedder_for
 from newton.providers.fakes import HashEmbedder
 from newton.providers.minilm import MiniLM
@@ -63,3 +64,20 @@ def test_memories_go_on_being_found_by_the_model_that_made_their_vectors() -> No
     assert (other.identity, other.dimensions) == ("text-embedding-3-large/1024", 1_024)
     first, second = (embedder_for(MiniLM.identity, settings, HashEmbedder()) for _ in range(2))
     assert first is second, "loaded once for all agents"
+
+
+@pytest.mark.slow
+def test_after_a_scrub_no_file_of_a_table_holds_what_was_forgotten(home: Path) -> None:
+    # S8
+    mark, agent = "Zxqvulgate", ("--agent", "five")
+    assert typed(home, "remember", f"{mark} keeps the lighthouse.", *agent).returncode == 0
+    base = find_database_folder(home) / "postgres" / "base"
+
+    def holding() -> list[Path]:
+        return [file for file in base.rglob("*") if file.is_file() and mark.encode() in file.read_bytes()]
+
+    token = json.loads(typed(home, "erase", "--subject", mark, "--json", *agent).stdout)["confirm"]
+    assert typed(home, "erase", "--subject", mark, "--confirm", token, *agent).returncode == 0
+    assert typed(home, "erase", "--scrub", "--everything", *agent).returncode == 2
+    done = typed(home, "erase", "--scrub")
+    assert (done.returncode, holding()) == (0, []), done.stderr

@@ -71,14 +71,9 @@ async def lived(client: Client) -> None:
     assert "Did you mean 'limit'?" in (await refused(client, "recall", query="x", limt=3))["hint"]
     assert "contnt: There is no such field" in (await refused(client, "remember", contnt="x"))["error"]
     assert "`recall` shows the ids" in (await refused(client, "expand", memory_id="lamp"))["hint"]
-    tiny = await told(client, "context", input="Which colour has the lighthouse?", max_tokens=2)
-    assert (tiny["text"], tiny["nothing_relevant"], tiny["truncated"]) == ("", True, True)
     found = await told(client, "recall", query="What is painted red?")
     assert kept["memory_id"] in [one["memory_id"] for one in found["items"]]
-    assert (
-        "lighthouse"
-        in (await told(client, "context", input="Which colour has the lighthouse?", max_tokens=500))["text"]
-    )
+    await given(client)
     whole = await told(client, "expand", memory_id=kept["memory_id"])
     assert (whole["kind"], whole["trust"]) == ("fact", "agent")  # a model told it
     choice: Any = {"description": "Paint it white.", "confidence": 0.8, "category": "paint"}
@@ -90,6 +85,17 @@ async def lived(client: Client) -> None:
     assert "confidence" in (await refused(client, "decide", description="x", confidence=7))["error"]
     assert (await refused(client, "decide", description="x", confidence=0.5, trust="operator"))["hint"]
     await forgotten(client, kept["memory_id"])
+
+
+async def given(client: Client) -> None:
+    """A context, and one for which there is no room."""
+    overrides = {"weights": {"recency": 0.4}}
+    asked = {"input": "Which colour has the lighthouse?", "max_tokens": 500, "overrides": overrides}
+    context = await told(client, "context", **asked)
+    assert "lighthouse" in context["text"]
+    assert (context["overrides"], context["truncated"]) == (overrides, False)  # S001-4, S001-6
+    tiny = await told(client, "context", input=asked["input"], max_tokens=2)
+    assert (tiny["text"], tiny["nothing_relevant"], tiny["truncated"]) == ("", True, True)
 
 
 async def forgotten(client: Client, memory_id: str) -> None:

@@ -15,6 +15,7 @@ import pytest
 from openai.types.chat import ChatCompletionMessageParam as Message
 
 from newton import Client
+from newton.agent.loop.prompt import INSTRUCTIONS_HEADER
 from newton.client import ApiError
 from tests.endpoint import calls_tools, fails, says
 from tests.support import has_code, until
@@ -66,7 +67,7 @@ async def test_a_chat_is_answered_with_the_memory_added(talk: Talk) -> None:
         "total_tokens": 44,
     }
     first, last = talk.asked()["messages"]
-    assert first["content"].startswith("Answer in one line.")
+    assert first["content"].startswith(f"{INSTRUCTIONS_HEADER}Answer in one line.")
     assert "The ferry is called Artemis." in last["content"]
     assert answer.newton["degraded"] is None
 

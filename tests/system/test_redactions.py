@@ -1,4 +1,4 @@
-"""Every interface that stores a text says how many secrets it removed from it."""
+"""Every interface that stores a text says how many secrets of which kinds it removed from it."""
 
 import json
 from collections.abc import AsyncIterator
@@ -15,7 +15,7 @@ from tests.system.typed import ok, typed
 
 KEY = "AKIAIOSFODNN7EXAMPLE"
 SECRET = f"The bucket opens with {KEY}."
-HARMLESS = "The bucket stands in the garden."
+HARMLESS = "The bucket stands in the garden, [REDACTED:aws-key]."  # a marker that somebody typed
 RPC = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
 
 
@@ -39,6 +39,17 @@ def writes(text: str) -> dict[str, tuple[str, Any]]:
     }
 
 
+OTHER_WRITES: dict[str, dict[str, Any]] = {
+    "/v1/censors": {"trigger": "TEXT", "reason": "because"},
+    "/v1/decisions": {
+        "description": "TEXT",
+        "confidence": 0.8,
+        "category": "storage",
+        "reasons": [{"kind": "analysis", "text": "it is"}],
+    },
+}
+
+
 @pytest.fixture(scope="module")
 async def api(behind: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Api]:
     db, home = await Database.open(behind, size=4), tmp_path_factory.mktemp("data")
@@ -56,21 +67,31 @@ async def test_an_answer_counts_the_secrets_that_were_removed(api: Api, written:
     async with api.http(await api.token(f"agent-{uuid4().hex[:8]}"), **accept) as http:
         path, body = writes(HARMLESS)[written]
         harmless = (await http.post(path, json=body)).text.replace("\\", "").replace(" ", "")
-        assert '"redacted":0' in harmless or '"redacted"' not in harmless
+        assert '"redacted":{}' in harmless or '"redacted"' not in harmless
         path, body = writes(SECRET)[written]
         answer = await http.post(path, json=body)
         assert answer.is_success and KEY not in answer.text
-        assert '"redacted":1' in answer.text.replace("\\", "").replace(" ", "")
+        assert '"redacted":{"aws-key":1}' in answer.text.replace("\\", "").replace(" ", "")
+
+
+async def test_a_header_counts_what_was_removed_on_every_other_path(api: Api) -> None:
+    async with api.http(await api.token(f"agent-{uuid4().hex[:8]}", "admin")) as http:
+        for path, body in OTHER_WRITES.items():
+            answer = await http.post(path, json=json.loads(json.dumps(body).replace("TEXT", SECRET)))
+            assert answer.is_success, answer.text
+            assert answer.headers["X-Newton-Redacted"] == "aws-key=1", path
+            harmless = await http.post(path, json=json.loads(json.dumps(body).replace("TEXT", "the bucket")))
+            assert "X-Newton-Redacted" not in harmless.headers, path
 
 
 async def test_nothing_is_said_of_a_private_request(api: Api) -> None:
     async with api.http(await api.token(f"agent-{uuid4().hex[:8]}")) as http:
         answer = await http.post("/v1/chat/completions", json={"messages": said(SECRET), "store": False})
-        assert answer.json()["newton"]["redacted"] == 0
+        assert answer.json()["newton"]["redacted"] == {}
 
 
 def test_the_commands_say_it(home: Path) -> None:
-    line = "Stored without 1 secret, such as a password or a key."
+    line = "Stored without 1 secret: 1 aws-key."
     assert line in ok(typed(home, "remember", SECRET))
     assert line in typed(home, "ask", SECRET).stderr
     file = home / "lines.ndjson"
@@ -80,4 +101,4 @@ def test_the_commands_say_it(home: Path) -> None:
     assert line in ok(typed(home, "import", str(file)))
     note = home / "note.md"
     note.write_text(f"# Buckets\n\nThis one opens with {KEY}.\n")
-    assert "were removed from 1 passage." in ok(typed(home, "ingest", str(note)))
+    assert line in ok(typed(home, "ingest", str(note)))

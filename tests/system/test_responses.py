@@ -12,6 +12,7 @@ import pytest
 from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import BaseModel, TypeAdapter
 
+from newton.agent.loop.prompt import INSTRUCTIONS_HEADER
 from tests.endpoint import Respond, Wire, calls_tools, chunk, fails, says
 from tests.system.scripted import Talk, talking_within
 
@@ -93,7 +94,7 @@ async def test_an_input_is_answered_with_the_memory_and_can_be_fetched_and_delet
         "total_tokens": 44,
     }
     first, last = talk.asked()["messages"]
-    assert first["content"].startswith("Answer in one line.")
+    assert first["content"].startswith(f"{INSTRUCTIONS_HEADER}Answer in one line.")
     assert "The ferry is called Artemis." in last["content"]
     async with talk.client() as client:
         stored = await client.responses.retrieve(answer.id)

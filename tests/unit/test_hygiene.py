@@ -11,14 +11,15 @@ from newton.errors import InputError
 from newton.memory.hygiene import (
     MAX_CHARACTERS,
     MAX_NAME_CHARACTERS,
-    SECRET_PATTERNS,
     clean_model_text,
     clean_name,
     clean_ref,
     clean_text,
-    redact_secrets,
     validate_time,
 )
+from newton.memory.redaction.labelled_values import LABELLED_VALUES
+from newton.memory.redaction.redactor import redact_secrets
+from newton.memory.redaction.secret_patterns import SECRET_PATTERNS
 from tests.support import NOON
 from tests.timing import assert_near_linear
 
@@ -71,6 +72,19 @@ SECRETS: dict[str, tuple[str, ...]] = {
     "jwt": ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N",),
     "bearer-token": ("Bearer " + "abcDEF123._~+/-" * 2, "bearer 6f2f1c9e-5d0b-5c55-9a53-2d0a6c1f7e11"),
     "basic-auth": ("Authorization: Basic YW5hOmh1bnRlcjI=",),
+    "newton-token": ("nwt_" + MIXED[:86] + "==",),
+    "stripe-secret": ("whsec_" + MIXED[:32],),
+    "mailgun-key": ("key-" + HEX[:32],),
+    "mailchimp-key": (HEX[:32] + "-us12",),
+    "linear-key": ("lin_api_" + MIXED[:40],),
+    "figma-token": ("figd_" + MIXED[:40],),
+    "supabase-token": ("sbp_" + HEX[:40],),
+    "terraform-token": (MIXED[:14] + ".atlasv1." + MIXED[:67],),
+    "planetscale-token": ("pscale_tkn_" + MIXED[:43],),
+    "password-hash": ("$2b$12$" + MIXED[:53], "pbkdf2_sha256$600000$" + MIXED[:22] + "$" + MIXED[:43] + "="),
+    "discord-token": ("M" + MIXED[:23] + "." + MIXED[:6] + "." + MIXED[:27],),
+    "database-password": ("db.internal:5432:shop:app:hunter2", "localhost:*:*:app:hunter2"),
+    "one-time-code": ("258266 is your login code",),
     "url-password": ("postgres://ana:hunter2@db.example/x", "redis://:hunter2@db", "http://u:hun#ter2@2@db"),
 }
 
@@ -124,6 +138,19 @@ HARMLESS: dict[str, tuple[str, ...]] = {
         "a Bearer internationalisation-consultant-2026",
     ),
     "basic-auth": ("Authorization: Basic", "Authorization is basic authorisation"),
+    "newton-token": ("nwt_", "nwt_0190f3a2b7c87d4e9f10a1b2c3d4e5f6"),
+    "stripe-secret": ("whsec_",),
+    "mailgun-key": ("key-value", "monkey-" + HEX[:32]),
+    "mailchimp-key": (HEX[:32] + "-user",),
+    "linear-key": ("lin_api_key",),
+    "figma-token": ("figd_short",),
+    "supabase-token": ("sbp_short",),
+    "terraform-token": ("x.atlasv1.y",),
+    "planetscale-token": ("pscale_tkn_",),
+    "password-hash": ("$2b$ is bcrypt", "costs $1 or $2", "argon2$"),
+    "discord-token": ("My.first.book", "MainWindowControllerBase.onOpen.call"),
+    "database-password": ("localhost:5432:shop", "a:*:b:c"),
+    "one-time-code": ("4 is your limit", "258266 is your number"),
     "url-password": (
         "see https://example.org/a:b and mail ana@example.org",
         "https://example.org:8080/path",
@@ -272,13 +299,22 @@ REPEATED = {
     "labels": "aws_secret_access_key = ",
     "authorization": "authorization: basic ",
     "numbers": "123456789:AA",
+    "cards": "4 ",
+    "accounts": "DE89 ",
     "letters": "a",
     "spaces": " ",
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("piece", [*REPEATED.values(), *(hint for shape in SECRET_PATTERNS for hint in shape.hints)])
+@pytest.mark.parametrize(
+    "piece",
+    [
+        *REPEATED.values(),
+        *(hint for shape in SECRET_PATTERNS for hint in shape.hints),
+        *(f"{rule.labels[0]}: " for rule in LABELLED_VALUES),
+    ],
+)
 def test_a_text_made_to_be_slow_is_not(piece: str) -> None:
     hostile = (piece * (LONG // len(piece) + 1))[:LONG]
 

@@ -1,5 +1,6 @@
 """Overview of the data of an agent, and deletion of the agent."""
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -89,7 +90,7 @@ class AgentInventory:
         """
         overview = await self.describe(name)
         if overview.agent_id == self.scope.agent_id:
-            hint = f"`newton erase --agent {name} --everything` erases the data of the agent."
+            hint = f"`newton erase --agent {shlex.quote(name)} --everything` erases the data of the agent."
             raise ConflictError(f"The agent {name} is the one in use and cannot be deleted.", hint=hint)
         verify_preview(token, overview.token)
         for agent_id in (*overview.user_agents, overview.agent_id):

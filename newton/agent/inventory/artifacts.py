@@ -22,6 +22,7 @@ from newton.errors import InputError, NotFoundError, ProviderError
 from newton.ids import derive_model_id
 from newton.memory import hygiene
 from newton.memory.memory import Trust
+from newton.memory.redaction.tally import Redactions, count_redactions
 from newton.memory.reembedding import read_active_model
 from newton.memory.representations import ELLIPSIS
 
@@ -58,7 +59,7 @@ class AddedArtifact(NamedTuple):
     """The stored version of an upload, and the number of secrets that were removed from it."""
 
     artifact: ArtifactVersion
-    redacted: int
+    redacted: Redactions
 
 
 class ArtifactPage(NamedTuple):
@@ -176,7 +177,7 @@ class ArtifactService:
             trust=self.scope.trust,
             text=text,
         )
-        return AddedArtifact(await self._add(session_ref, artifact), hygiene.count_redactions(text))
+        return AddedArtifact(await self._add(session_ref, artifact), count_redactions(text))
 
     async def add_reference(
         self, session_ref: str, name: str, *, media_type: str, byte_count: int, sha256: bytes
@@ -191,7 +192,7 @@ class ArtifactService:
             byte_count=byte_count,
             sha256=sha256,
         )
-        return AddedArtifact(await self._add(session_ref, artifact), 0)
+        return AddedArtifact(await self._add(session_ref, artifact), {})
 
     async def delete(self, session_id: UUID, name: str, *, version: int | None = None, reason: str) -> int:
         """Permanently delete an artifact, or one version of it; return the number of versions deleted.

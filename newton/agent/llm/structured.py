@@ -55,7 +55,8 @@ class StructuredLLM:
             used = await usage.count_tokens_today(
                 tx, agent_id=self.scope.agent_id, now=self.scope.now(), of_summaries=self.is_for_summaries
             )
-        if used + self.scope.count_tokens(prompt) + max_tokens > self.tokens_per_day:
+        prompt_tokens = self.scope.count_tokens(prompt)
+        if used + prompt_tokens + max_tokens > self.tokens_per_day:
             raise TokenQuotaError(
                 f"This call needs more model tokens than are left of today's {self.tokens_per_day:,}.",
                 hint="Raise NEWTON_LLM_TOKENS_PER_DAY, or wait until tomorrow.",
@@ -77,14 +78,16 @@ class StructuredLLM:
         finally:
             # Shielded, because the tokens are used even when the caller is cancelled.
             if reply or not failed:
-                await asyncio.shield(self._record_usage(reply or self._estimate_reply(prompt, received), purpose))
+                spent = reply or self._estimate_reply(prompt_tokens, received)
+                await asyncio.shield(self._record_usage(spent, prompt_tokens, purpose))
         return parse_output(reply.text if reply else "", schema)
 
-    def _estimate_reply(self, prompt: str, received: Sequence[str]) -> ChatReply:
+    def _estimate_reply(self, prompt_tokens: int, received: Sequence[str]) -> ChatReply:
         count_tokens = self.scope.count_tokens
-        return usage.estimate_reply(self.name, count_tokens(prompt), "".join(received), count_tokens=count_tokens)
+        return usage.estimate_reply(self.name, prompt_tokens, "".join(received), count_tokens=count_tokens)
 
-    async def _record_usage(self, reply: ChatReply, purpose: str) -> None:
+    async def _record_usage(self, reply: ChatReply, prompt_tokens: int, purpose: str) -> None:
+        reply = usage.correct_usage(reply, prompt_tokens, count_tokens=self.scope.count_tokens)
         async with self.scope.write() as (tx, ctx):
             await usage.record(tx, UsageRecord(reply, purpose), agent_id=ctx.agent_id, now=ctx.now)
 

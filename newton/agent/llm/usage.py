@@ -1,6 +1,8 @@
 """The tokens that an agent's calls of the chat model used, recorded for each call."""
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -10,7 +12,7 @@ from newton.db.queries import load
 from newton.ids import new_id
 from newton.memory.memory import TokenCounter
 from newton.providers.chat import ChatReply
-from newton.providers.token_calibration import UsageSample
+from newton.providers.token_calibration import MIN_RATIO, UsageSample
 
 SQL = load("newton.agent.llm", "usage.sql")
 
@@ -46,6 +48,23 @@ def estimate_reply(model: str, input_tokens: int, text: str, *, count_tokens: To
         output_tokens=count_tokens(text),
         estimated=True,
         finish="interrupted",
+    )
+
+
+def correct_usage(reply: ChatReply, input_tokens: int, *, count_tokens: TokenCounter) -> ChatReply:
+    """Return the reply with local estimates of its tokens if the endpoint reports implausibly few.
+
+    The daily limit must hold also for an endpoint that reports none. `input_tokens` are those of the prompt by the
+    local token counter. A model's tokenizer may need fewer tokens than the local one, but not less than `MIN_RATIO`.
+    """
+    least, output = math.ceil(MIN_RATIO * input_tokens), count_tokens(reply.text) if reply.text else 0
+    if reply.input_tokens >= least and reply.output_tokens >= int(MIN_RATIO * output):
+        return reply
+    return replace(
+        reply,
+        input_tokens=max(reply.input_tokens, input_tokens),
+        output_tokens=max(reply.output_tokens, output),
+        estimated=True,
     )
 
 

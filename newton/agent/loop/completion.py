@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 from newton.agent.llm import usage
-from newton.agent.llm.usage import ModelUsage, PromptSize, UsageRecord, estimate_reply
+from newton.agent.llm.usage import ModelUsage, PromptSize, UsageRecord, correct_usage, estimate_reply
 from newton.agent.loop.prompt import (
     ATTACHMENT_TOKENS,
     SYSTEM_PROMPT,
@@ -232,6 +232,7 @@ class ChatService:
         """Record the tokens of a call and, with an `origin`, its prompt, under one id."""
         has_attachments = any(message.attachment_count for message in request.messages)  # their tokens are a guess
         size, call_id = None if has_attachments else PromptSize(request.tokens, len(request.messages)), new_id()
+        reply = correct_usage(reply, 0 if has_attachments else request.tokens, count_tokens=self.scope.count_tokens)
         async with self.scope.write() as (tx, ctx):
             spent = UsageRecord(reply, self.purpose, size, call_id)
             await usage.record(tx, spent, agent_id=ctx.agent_id, now=ctx.now)

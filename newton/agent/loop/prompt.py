@@ -1,5 +1,6 @@
 """The prompt of a turn: a system message with the context, as much of the conversation as fits, and the input. Pure."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -37,6 +38,8 @@ HISTORY_HEADER = _load_prompt("history_header.md").rstrip("\n")
 ACKNOWLEDGMENT = "Noted."
 DEFAULT_OPTIONS = RequestOptions()
 MEMORY_HEADER, INPUT_HEADER = "=== What you know ===\n", "=== Message ===\n"
+INSTRUCTIONS_HEADER = "=== Instructions of the program; the identity and constraints below take precedence ===\n"
+_HEADER_LINE = re.compile(r"^[^\S\n]*={3,}.*={3,}[^\S\n]*$", re.MULTILINE)
 MIN_INPUT_DIVISOR = 4  # a truncated input keeps at least max_tokens divided by this
 ATTACHMENT_TOKENS = 1_100  # assumed for an image or a file; OpenAI counts 765 for an image of 1024x1024
 SPAN_KINDS: Mapping[ViewKind, SpanKind] = {"line": "line", "mask": "line", "injected": "injected", "left_out": "fixed"}
@@ -101,7 +104,7 @@ class PromptBuilder:
         """Return the tokens of the instructions, tool messages, tool definitions, and attachments of the input."""
         attached = self.input_parts.attachment_tokens if self.input_parts else 0
         tools = count_tool_tokens(self.options, count_tokens=count_tokens)
-        return count_tokens(self.instructions) + attached + self._tool_work_tokens(count_tokens) + tools
+        return count_tokens("".join(self.fenced_instructions)) + attached + self._tool_work_tokens(count_tokens) + tools
 
     def _tool_work_tokens(self, count_tokens: TokenCounter) -> int:
         sent = [one.message for one in self.tool_messages]
@@ -113,7 +116,7 @@ class PromptBuilder:
         stable, recalled = split_by_input_dependence(self.context)
         system = self._build_system_message(stable)
         memories = f"{MEMORY_HEADER}{recalled}{INPUT_HEADER}" if recalled else ""
-        overhead = self.overhead_tokens(count_tokens=count_tokens) - count_tokens(self.instructions)
+        overhead = self.overhead_tokens(count_tokens=count_tokens) - count_tokens("".join(self.fenced_instructions))
         per_message = self.overhead_per_message
         system_tokens, memory_tokens = count_tokens(system.message.text), count_tokens(memories)
         fixed = system_tokens + memory_tokens + 2 * per_message + overhead
@@ -150,14 +153,25 @@ class PromptBuilder:
             ),
         )
 
+    @property
+    def fenced_instructions(self) -> tuple[str, str]:
+        """Return a header for the caller's instructions, and these without lines that look like such a header."""
+        if not (self.instructions and self.system_prompt):
+            return "", self.instructions
+        return INSTRUCTIONS_HEADER, _HEADER_LINE.sub(lambda line: line[0].replace("=", "-"), self.instructions)
+
     def _build_system_message(self, stable: str) -> PromptMessage:
         """Return the caller's instructions, the system prompt and the stable part of the context as one message."""
-        own = self.system_prompt + stable
-        between = SEPARATOR if self.instructions and own else ""
+        own, (header, instructions) = self.system_prompt + stable, self.fenced_instructions
+        between = SEPARATOR if instructions and own else ""
         spans = to_spans(
-            (self.instructions, "instructions"), (between, "fixed"), (self.system_prompt, "fixed"), (stable, "stable")
+            (header, "fixed"),
+            (instructions, "instructions"),
+            (between, "fixed"),
+            (self.system_prompt, "fixed"),
+            (stable, "stable"),
         )
-        return PromptMessage(ChatMessage("system", f"{self.instructions}{between}{own}"), spans)
+        return PromptMessage(ChatMessage("system", f"{header}{instructions}{between}{own}"), spans)
 
     def _build_input(self, recalled: str, text: str) -> PromptMessage:
         """Return the input with the memories before it."""

@@ -27,7 +27,7 @@ MAX_ROUNDS = 8
 MAX_TOOL_TOKENS = 20_000  # of calls and results in one turn
 MAX_OUTPUT_CHARS = 2 * PAGE_CHARS  # characters of a result as JSON; the rest is omitted
 MAX_CALLS_PER_REPLY = 16  # further calls of a reply get an error
-OWN_CALL_PREFIX = "nwt_"  # of the ids of calls that Newton runs itself
+OWN_CALL_PREFIX = "nwc_"  # of the ids of calls that Newton runs itself
 
 QUOTA_HINT = "Raise NEWTON_LLM_TOKENS_PER_DAY, or wait until tomorrow (UTC)."
 INTERRUPTED = "interrupted"

@@ -33,7 +33,8 @@ from newton.errors import (
     RefusedRequestError,
     TokenQuotaError,
 )
-from newton.memory.hygiene import clean_text, count_redactions
+from newton.memory.hygiene import clean_text
+from newton.memory.redaction.tally import count_redactions
 from newton.providers.chat import (
     ChatModel,
     ReplyPiece,
@@ -115,6 +116,7 @@ class TurnRunner:
                 async for piece in pieces:
                     yield piece
             return
+        await self.scope.reserve_storage(text, *(one.content for one in turn_input.earlier))
         lease = SessionLease(agent_id=self.scope.agent_id, session_id=session_id)
         recorder = TurnRecorder(
             scope=self.scope, session_id=session_id, sizes=self.sizes, capacity=self.limits.working, lease=lease
@@ -173,7 +175,7 @@ class TurnRunner:
             finish=prepared.finish_reason(degraded),
             replies=prepared.replies,
             proposed=proposed,
-            redacted=0 if turn.private else count_redactions(turn.recorded.text),
+            redacted={} if turn.private else count_redactions(turn.recorded.text),
         )
 
     async def _prepare(self, turn: RunningTurn, check: CensorCheck) -> PreparedTurn:

@@ -11,6 +11,7 @@ from newton.cognition.session_context.service import SessionContext
 from newton.dialogue.messages import Message
 from newton.dialogue.view import ViewMessage
 from newton.heart.identity.identity_store import TenetProposal
+from newton.memory.redaction.tally import Redactions
 from newton.providers.chat import ChatReply, FinishReason, RequestOptions, ToolCall
 
 CENSOR_MESSAGE = "A censor forbids this input."
@@ -85,8 +86,8 @@ class TurnResult:
 
     `degraded` is why there is no complete reply of the model. `calls` are tool calls that the caller must run.
     `replies` are the model's replies, one for each round of tool calls. `context` is None if memory was not used. If
-    `private` is set, nothing was stored, not even the context. `redacted` is the number of secrets removed from the
-    input.
+    `private` is set, nothing was stored, not even the context. `redacted` counts the secrets removed from the input,
+    by kind.
     """
 
     text: str
@@ -99,7 +100,7 @@ class TurnResult:
     finish: FinishReason = "stop"
     replies: Sequence[ChatReply] = ()
     proposed: Sequence[TenetProposal] = ()
-    redacted: int = 0
+    redacted: Redactions = field(default_factory=dict[str, int])
 
     @property
     def tokens(self) -> tuple[int, int]:

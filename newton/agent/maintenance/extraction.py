@@ -29,6 +29,7 @@ from newton.memory.hygiene import clean_model_text
 from newton.memory.memory import digest
 
 MAX_ANSWER_TOKENS = 1_500
+MAX_PROMPT_CHARS = 400_000  # of a conversation that the model reads; the statement classifier reads a longer one
 GIVE_UP_AFTER = timedelta(days=1)  # since the end of a conversation
 
 
@@ -70,8 +71,11 @@ async def extract(
 
 
 async def _ask(llm: StructuredLLM, conversation: EpisodeLines) -> ExtractionOutput | None:
-    """Return the model's answer for a conversation; None if the answer is invalid or there are no messages."""
-    if not conversation.messages:
+    """Return the model's answer for a conversation.
+
+    Return None if the answer is invalid, there are no messages, or they are too long for a prompt.
+    """
+    if not 0 < sum(len(message.content) for message in conversation.messages) <= MAX_PROMPT_CHARS:
         return None
     prompt = build_extraction_prompt(conversation.lines, day=conversation.ended_at)
     return await llm.complete(prompt, ExtractionOutput, purpose="extract", max_tokens=MAX_ANSWER_TOKENS)

@@ -16,7 +16,7 @@ from uuid import UUID
 from newton.agent.prompt_records.spans import PartTokens, PromptOrigin, TextSpan
 from newton.dialogue.messages import dump_calls
 from newton.dialogue.view import ViewMessage
-from newton.memory.hygiene import redact_secrets
+from newton.memory.redaction.redactor import redact_secrets
 from newton.providers.chat import ChatMessage, ContentPart, RequestOptions, to_openai_message
 
 TextKind = Literal["edition", "fixed", "instructions", "tools", "options", "cut", "calls", "parts", "injected", "own"]

@@ -107,6 +107,7 @@ class CurationService:
 
         The new fact is true from `at` on, or from now on. Raises ConflictError if the old one is superseded already.
         """
+        await self.scope.reserve_storage(content)
         async with self._memory(memory_ref) as (tx, ctx, memory_id):
             if (await read_memory(tx, memory_id, agent_id=ctx.agent_id)).state == "SUPERSEDED":
                 hint = "Supersede the current fact instead: `newton show` names it."

@@ -107,6 +107,7 @@ class DecisionService:
 
         `supersedes` names the decisions that it replaces.
         """
+        await self.scope.reserve_storage(to_embedding_text(preview.draft), preview.draft.context or "")
         async with self._write() as (tx, ctx):
             draft = await decisions.restore_original_time(tx, preview.draft, agent_id=ctx.agent_id)
             decision = NewDecision(draft=draft, rulings=_results_to_json(preview))

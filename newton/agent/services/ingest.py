@@ -21,13 +21,15 @@ from newton.content.documents import (
     load_bytes,
     parse_document,
 )
+from newton.content.sections import DocumentSection
 from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
 from newton.errors import InputError
 from newton.heart import documents
 from newton.heart.chunking import TextChunk, split_passages
 from newton.heart.documents import DocumentSource, IngestResult
-from newton.memory.hygiene import count_redactions, redact_secrets
 from newton.memory.memory import Trust
+from newton.memory.redaction.redactor import redact_secrets
+from newton.memory.redaction.tally import Redactions, add_redactions, count_redactions
 
 FileCallback = Callable[[Path], None]
 
@@ -44,8 +46,8 @@ class IngestStoppedError(Exception):
 class IngestReport:
     """The counts of documents and of new, unchanged and replaced passages, and the errors of files that were skipped.
 
-    `unread` is the number of documents whose files have not changed, and `redacted` that of passages from which
-    secrets were removed. `encodings` counts the documents by each encoding other than UTF-8 that was detected.
+    `unread` is the number of documents whose files have not changed, and `redacted` counts the removed secrets
+    by kind. `encodings` counts the documents by each encoding other than UTF-8 that was detected.
     `stopped_at` is the document at which the ingestion was stopped; None if it was completed.
     """
 
@@ -54,7 +56,7 @@ class IngestReport:
     replaced: int = 0
     documents: int = 0
     unread: int = 0
-    redacted: int = 0
+    redacted: Redactions = field(default_factory=dict[str, int])
     refused: list[DocumentError] = field(default_factory=list[DocumentError])
     encodings: Counter[str] = field(default_factory=Counter[str])
     stopped_at: Path | None = None
@@ -84,7 +86,7 @@ class ReadDocument:
 class UploadResult:
     """A document that was stored from its content, with the counts of its passages.
 
-    `redacted` is the number of passages from which secrets were removed.
+    `redacted` counts the removed secrets by kind.
     """
 
     document_id: UUID
@@ -92,7 +94,7 @@ class UploadResult:
     format: str
     encoding: str | None
     counts: IngestResult
-    redacted: int
+    redacted: Redactions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +170,7 @@ class IngestService:
             format=read.source.format,
             encoding=read.loaded.encoding,
             counts=counts,
-            redacted=count_redacted(read.chunks),
+            redacted=count_redacted(read),
         )
 
     async def mark_missing(self, folder: Path) -> list[str]:
@@ -202,7 +204,7 @@ class IngestService:
             return
         read = await _run_until_stopped(lambda: self._parse(document, unread.ref, None, encoding, stop), stop)
         report.add(await self._store_passages(read.source, read.chunks, trust))
-        report.redacted += count_redacted(read.chunks)
+        report.redacted = add_redactions(report.redacted, count_redacted(read))
         if read.loaded.encoding not in (None, encoding, *ASSUMED_ENCODINGS):
             report.encodings[str(read.loaded.encoding)] += 1
 
@@ -226,8 +228,10 @@ class IngestService:
                 raise IngestStoppedError
             return self.scope.count_tokens(text)
 
+        # before the text is split: a passage could begin within a secret
+        sections = [_redact(section) for section in loaded.sections]
         chunks = split_passages(
-            loaded.sections,
+            sections,
             count_tokens=count_tokens,
             size=self.sizes.chunk_tokens,
             overlap=self.sizes.overlap_tokens,
@@ -239,7 +243,7 @@ class IngestService:
             source_hash=self._hash_source(document, encoding),
             dated_at=loaded.date,
         )
-        return ReadDocument(source=source, loaded=loaded, chunks=[_redact(chunk) for chunk in chunks])
+        return ReadDocument(source=source, loaded=loaded, chunks=chunks)
 
     def _hash_source(self, document: DocumentBytes, encoding: str | None) -> bytes:
         sizes = f"{self.sizes.chunk_tokens} {self.sizes.overlap_tokens}"
@@ -247,6 +251,7 @@ class IngestService:
         return hashlib.sha256(how.encode(errors="surrogateescape") + document.raw).digest()
 
     async def _store_passages(self, source: DocumentSource, chunks: Sequence[TextChunk], trust: Trust) -> IngestResult:
+        await self.scope.reserve_storage(*(chunk.text for chunk in chunks))
         async with self.scope.write(trust) as (tx, ctx):
             result = await documents.replace_passages(tx, source, chunks, ctx=ctx)
             if result.new or result.replaced:
@@ -255,9 +260,10 @@ class IngestService:
             return result
 
 
-def count_redacted(chunks: Sequence[TextChunk]) -> int:
-    """Return the number of passages from which secrets were removed."""
-    return sum(1 for chunk in chunks if count_redactions(chunk.text, chunk.heading))
+def count_redacted(read: ReadDocument) -> Redactions:
+    """Return the number of secrets, by kind, that were removed from the title and the passages of a document."""
+    texts = (text for chunk in read.chunks for text in (chunk.text, chunk.heading, chunk.location))
+    return count_redactions(read.source.title, *texts)
 
 
 async def _run_until_stopped(read: Callable[[], ReadDocument], stop: asyncio.Event) -> ReadDocument:
@@ -275,11 +281,12 @@ async def _run_until_stopped(read: Callable[[], ReadDocument], stop: asyncio.Eve
         stopping.cancel()
 
 
-def _redact(chunk: TextChunk) -> TextChunk:
-    return chunk._replace(
-        text=redact_secrets(chunk.text),
-        heading=redact_secrets(chunk.heading),
-        location=redact_secrets(chunk.location),
+def _redact(section: DocumentSection) -> DocumentSection:
+    return section._replace(
+        heading=redact_secrets(section.heading),
+        paragraphs=tuple(map(redact_secrets, section.paragraphs)),
+        place=redact_secrets(section.place),
+        repeated=redact_secrets(section.repeated),
     )
 
 

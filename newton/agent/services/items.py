@@ -12,9 +12,10 @@ from newton.errors import NotFoundError
 from newton.heart.items import item_store
 from newton.heart.items.item_filter import NamespacePattern, flatten_filter
 from newton.heart.items.item_store import ItemAddress, ItemSelection, PutResult, StoredItem
-from newton.memory.hygiene import clean_text, count_redactions
+from newton.memory.hygiene import clean_text
 from newton.memory.memory import Trust
 from newton.memory.recall import embed_query
+from newton.memory.redaction.tally import Redactions, count_redactions
 
 
 class ItemSearchResult(NamedTuple):
@@ -37,14 +38,15 @@ class ItemService:
 
     scope: AgentScope
 
-    async def put(self, item: PutItemInput, *, trust: Trust | None = None) -> tuple[PutResult, int]:
-        """Store or replace an item; return the result, and the number of secrets that were removed from the value."""
+    async def put(self, item: PutItemInput, *, trust: Trust | None = None) -> tuple[PutResult, Redactions]:
+        """Store or replace an item; return the result, and the secrets removed from it, counted by kind."""
+        await self.scope.reserve_storage(json.dumps(item.value))
         async with self.scope.write(trust) as (tx, ctx):
             result = await item_store.put_item(tx, item.address, item.value, text=item.text, ctx=ctx)
             memory_id = str(result.memory_id) if result.memory_id else None
             payload = {"item_id": str(result.item_id), "memory_id": memory_id, "status": result.status}
             self.scope.publish("item.stored", payload)
-            return result, count_redactions(json.dumps(item.value))
+            return result, count_redactions(json.dumps(item.value), item.text or "")
 
     async def get(self, address: ItemAddress) -> StoredItem:
         """Return an item. Raises NotFoundError."""

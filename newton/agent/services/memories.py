@@ -16,12 +16,13 @@ from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import FactOutcome, NewFact
 from newton.ids import new_id
 from newton.memory import store
-from newton.memory.hygiene import clean_name, clean_text, count_redactions, validate_time
+from newton.memory.hygiene import clean_name, clean_text, validate_time
 from newton.memory.importance import normalize_importance
 from newton.memory.memory import ARCHIVED, KINDS, RECALLABLE_KINDS, Kind
 from newton.memory.ranking import PreferredMemories
 from newton.memory.recall import recall
-from newton.memory.search_types import MemorySearch, RecallResult, SearchLimits
+from newton.memory.redaction.tally import Redactions, count_redactions
+from newton.memory.search_types import MemorySearch, RecallResult, SearchLimits, shorten_query
 
 MIN_CANDIDATES = 100
 MAX_RECALL_LIMIT = 10_000
@@ -44,11 +45,11 @@ class FactDraft:
 
 
 class RememberResult(NamedTuple):
-    """The status and id of a stored memory, and the number of secrets that were removed from its text."""
+    """The status and id of a stored memory, and the secrets that were removed from it, counted by kind."""
 
     status: FactOutcome
     memory_id: UUID
-    redacted: int = 0
+    redacted: Redactions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,11 +78,12 @@ class MemoryService:
             valid_from=_with_timezone(fact.at) or self.scope.now(),
             valid_to=_with_timezone(fact.until),
         )
+        await self.scope.reserve_storage(new_fact.content)
         async with self.scope.write() as (tx, ctx):
             (status,) = await fact_store.add_facts(tx, [new_fact], ctx=ctx)
             memory_id = await fact_store.find_fact_id(tx, new_fact, agent_id=ctx.agent_id)
             await fact_store.ensure_not_inactive(tx, memory_id, ctx=ctx)
-            return self._publish(RememberResult(status, memory_id, count_redactions(new_fact.content)), "fact")
+            return self._publish(RememberResult(status, memory_id, _count(new_fact)), "fact")
 
     async def remember_episode(
         self, content: str, *, title: str, occurred_at: datetime | None = None
@@ -90,6 +92,7 @@ class MemoryService:
         at = _with_timezone(occurred_at) or self.scope.now()
         title, content = clean_name(title, what="title"), clean_text(content)
         episode = NewEpisode(ref=str(new_id()), title=title, content=content, started_at=at, ended_at=at)
+        await self.scope.reserve_storage(content)
         async with self.scope.write() as (tx, ctx):
             await episodes.add_episodes(tx, [episode], ctx=ctx)
             memory_id = await episodes.find_episode_id(tx, episode, agent_id=ctx.agent_id)
@@ -125,7 +128,7 @@ class MemoryService:
             raise InputError(
                 f"A limit of {limit:,} is too large.", hint=f"Give a limit of at most {MAX_RECALL_LIMIT:,}."
             )
-        query = clean_text(text, what="question")
+        query = shorten_query(clean_text(text, what="question"))
         width = SearchLimits(searched=max(limit, MIN_CANDIDATES), kept=max(limit, MIN_CANDIDATES))
         search = MemorySearch(
             db=self.scope.db,
@@ -163,3 +166,7 @@ class MemoryService:
 
 def _with_timezone(value: datetime | None) -> datetime | None:
     return None if value is None else validate_time(value)
+
+
+def _count(fact: NewFact) -> Redactions:
+    return count_redactions(fact.content, fact.subject or "", fact.attribute or "")

@@ -1,5 +1,6 @@
 """Sessions of an agent: their messages, what a model gets of them, compaction, checkpoints and branches."""
 
+import shlex
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import asynccontextmanager
@@ -126,6 +127,7 @@ class SessionService:
         relations after. Raises ConflictError for a known ref with other content.
         """
         kept = await self._event_hooks.run_before_record(events)
+        await self.scope.reserve_storage(*(str(one.event.payload) for one in kept))
         async with self._new_session_hooks(ref), self.scope.write("agent") as (tx, ctx):
             session_id = await get_or_create_session(tx, ref, agent_id=ctx.agent_id, now=ctx.now)
             own = [replace(one, ref=f"{session_id} {one.ref}", session_id=session_id) for one in kept]
@@ -152,6 +154,7 @@ class SessionService:
 
         Identical messages without a ref are numbered, so a repeated call stores nothing. Raises as `sessions.append`.
         """
+        await self.scope.reserve_storage(*(line.content for line in lines))
         async with self._new_session_hooks(ref), self.scope.write() as (tx, ctx):
             session_id = await get_or_create_session(tx, ref, agent_id=ctx.agent_id, now=ctx.now)
             stored = await sessions.append(tx, number_duplicates(lines), session_id=session_id, ctx=ctx)
@@ -359,7 +362,7 @@ def match_id(suffix: str, candidates: Sequence[UUID], ref: str, noun: str, comma
         what = f"The id {suffix!r} is ambiguous: {len(matches)} ids end in it."
         raise InputError(what, hint="Give more characters of the id.")
     if not matches:
-        hint = f"`newton sessions {command} {ref}` lists the ids."
+        hint = f"`newton sessions {command} {shlex.quote(ref)}` lists the ids."
         raise NotFoundError(f"The session {ref!r} has no {noun} {suffix!r}.", hint=hint)
     return matches[0]
 
@@ -387,6 +390,6 @@ def _find_brief_item(suffix: str, items: Sequence[BriefItem], ref: str) -> Brief
     if len(matches) > 1:
         raise InputError(f"The id {suffix!r} is ambiguous: {len(matches)} ids end in it.", hint="Give more of the id.")
     if not matches:
-        hint = f"`newton sessions brief {ref}` lists the open items."
+        hint = f"`newton sessions brief {shlex.quote(ref)}` lists the open items."
         raise NotFoundError(f"The brief of the session {ref!r} has no open item {suffix!r}.", hint=hint)
     return matches[0]

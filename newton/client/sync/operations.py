@@ -59,9 +59,12 @@ class SyncAgentOperations(SyncSessionOperations):
         """List the censors (prohibitions) and how often each matched."""
         return self.get_items("/v1/censors")
 
-    def add_censor(self, trigger: str, *, reason: str, **fields: object) -> bool:
-        """Add a censor (a prohibition of what matches `trigger`); return False if it is active already."""
-        return (self.post("/v1/censors", {"trigger": trigger, "reason": reason, **fields}))["is_new"]
+    def add_censor(self, trigger: str, *, reason: str, **fields: object) -> JsonDict:
+        """Add a censor (a prohibition of what matches `trigger`).
+
+        Return whether it `is_new`, or active already, and a `note` on what its trigger does not find.
+        """
+        return self.post("/v1/censors", {"trigger": trigger, "reason": reason, **fields})
 
     def check_censors(self, text: str, **fields: object) -> JsonDict:
         """Check a text against the censors (prohibitions); return the matches and whether one blocks it."""

@@ -33,7 +33,6 @@ from newton.cognition.assembly.scored_candidate import (
     resize_long_candidate,
 )
 from newton.cognition.assembly.sections import IdentitySection
-from newton.cognition.scoring.observation_choice import ObservationVerdict
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.cognition.sources.signals import asks_for_whole_range
 from newton.memory.memory import past_reason
@@ -126,7 +125,7 @@ class _Placer:
             policy=inputs.profile.fill,
             sealed_layers={SESSION_LAYER, DOCUMENT_LAYER, *inputs.budget.layers} - inputs.budget.flexible,
         )
-        placed = [_add_observation_reason(p, inputs.observations.get(p.memory_id)) for p in placed]
+        placed = [_add_choice_reason(p, inputs) for p in placed]
         return {**rejected, **{p.memory_id: add_artifact_reason(p, selection) for p in placed}}
 
 
@@ -137,7 +136,7 @@ def compose(
     candidates = label_candidates(candidates, assembly_input.fact_labels)
     shown = build_candidate_sections(
         candidates,
-        assembly_input.profile,
+        assembly_input.section_profile,
         assembly_input.day_tokens,
         show_ids=assembly_input.item_id_tokens > 0,
     )
@@ -266,8 +265,11 @@ def select_focus(assembly_input: AssemblyInput, *, added_ids: Set[UUID] = frozen
     return sorted(shown, key=lambda f: (f.kind == "decision", f.position or 0, f.occurred_at, f.memory_id))
 
 
-def _add_observation_reason(placed: FillPlacement, verdict: ObservationVerdict | None) -> FillPlacement:
-    return placed._replace(reason=f"{placed.reason}: {verdict.reason}") if verdict and placed.detail else placed
+def _add_choice_reason(placed: FillPlacement, assembly_input: AssemblyInput) -> FillPlacement:
+    """Add to the reason of a placed memory why it was chosen, if rules of its own did that."""
+    verdict = assembly_input.observations.get(placed.memory_id)
+    reason = verdict.reason if verdict else assembly_input.gathering.reasons.get(placed.memory_id)
+    return placed._replace(reason=f"{placed.reason}: {reason}") if reason and placed.detail else placed
 
 
 def _build_notes(assembly_input: AssemblyInput) -> list[TextBlock]:

@@ -10,6 +10,7 @@ from newton.cognition.assembly.fact_labels import FactLabel
 from newton.cognition.assembly.relevance_floor import NO_FLOOR, RelevanceFloor
 from newton.cognition.assembly.render import DayTokens, TextBlock
 from newton.cognition.assembly.sections import NO_TASKS, BriefSection, CensorSection, IdentitySection, TaskSection
+from newton.cognition.questions.question_rules import NO_GATHERING, QuestionGathering
 from newton.cognition.request import SentMessages
 from newton.cognition.scoring.observation_choice import ObservationVerdict
 from newton.content.profiles import Profile
@@ -31,8 +32,8 @@ class AssemblyInput:
     on a question (None if not searched). `item_id_tokens` are the tokens of an id in a line, 0 without ids, and
     `cut_id_tokens` those in the line of a long text that is cut, which always has its id. `relation_evidence` maps
     relations to candidate facts that state them. `injected` memories were put into the session and are placed first.
-    `observations` says of events whether they
-    are chosen, and why; other events are judged like other memories.
+    `observations` says of events whether they are chosen, and why; other events are judged like other memories.
+    `gathering` says how the memories were gathered for the kind of question.
     """
 
     input: str
@@ -66,4 +67,10 @@ class AssemblyInput:
     fact_labels: Mapping[UUID, FactLabel] = field(default_factory=dict[UUID, FactLabel])
     relation_evidence: Mapping[UUID, Sequence[UUID]] = field(default_factory=dict[UUID, Sequence[UUID]])
     injected: frozenset[UUID] = frozenset()
+    gathering: QuestionGathering = NO_GATHERING
     observations: Mapping[UUID, ObservationVerdict] = field(default_factory=dict[UUID, ObservationVerdict])
+
+    @property
+    def section_profile(self) -> Profile:
+        """The profile that orders the items of a section: in time if the question asks for a timeline or a summary."""
+        return self.profile.model_copy(update={"order": "chronological"} if self.gathering.is_chronological else {})

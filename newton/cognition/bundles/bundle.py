@@ -162,6 +162,7 @@ class Bundle:
             "nothing_relevant": self.has_nothing_relevant,
             "budget": self.budget,
             "frame": self.frame_choice.as_json(),
+            "question": self.assembly_input.gathering.as_json(),
             "profile": self.profile.as_json(),
             "identity": self.identity.as_json(),
             "layers": {name: layer.as_json() for name, layer in self.layers.items()},

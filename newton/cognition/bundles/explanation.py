@@ -156,6 +156,7 @@ class BundleExplanation:
             "tokens": stored.tokens,
             "budget": stored.budget,
             "frame": trace.frame_choice.as_json(),
+            "question": trace.assembly_input.gathering.as_json(),
             "profile": trace.assembly_input.profile.model_dump(mode="json"),
             "layers": {name: layer.as_json() for name, layer in trace.layers.items()},
             "task": describe_task(

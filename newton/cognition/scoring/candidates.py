@@ -69,7 +69,7 @@ def collect_candidates(
     triggered = {p.memory_id for p in match_triggers(triggers, text, types=entities.entity_types, frame=frame)}
     timely = _find_timely(gathered, memories.values())
     asked_by_time = timely if asks_only_about_time(text, gathered.time_ranges) else ()
-    unranked = {*unsearched, *gathered.injected_ids, *triggered, *asked_by_time}
+    unranked = {*unsearched, *gathered.injected_ids, *triggered, *asked_by_time, *gathered.gathering.standing}
     return CandidateSet(
         memories=[f for f in memories.values() if gathered.filters.allows_kind(f.kind)],
         recent_ids=frozenset(f.memory_id for f in recent if f.memory_id not in searched) | own_observations,

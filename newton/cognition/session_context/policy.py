@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from newton.cognition.bundles.bundle import RefreshMethod
 from newton.cognition.bundles.cache import CoverageThresholds
+from newton.cognition.questions.question_kinds import QuestionKind
 
 DECISION_FRAME = "decision"  # frame of inputs that ask for a choice
 CLOSE_COSINE = 0.4  # to a memory that says something of the input
@@ -64,7 +65,8 @@ class RefreshInput:
 
     `stale_reasons` say which parts of the context are out of date. `used_tokens` of `max_tokens` are in use.
     `added_count` is the number of items to add: messages that are no longer sent, and new memories that match.
-    `overflow_reason` says why the context must be rebuilt to add them, None if it need not.
+    `overflow_reason` says why the context must be rebuilt to add them, None if it need not. `broad_kind` is
+    the kind of question if it asks for many memories, which a context for another input does not have.
     """
 
     frame: str
@@ -77,6 +79,7 @@ class RefreshInput:
     stale_reasons: Sequence[str] = ()
     added_count: int = 0
     overflow_reason: str | None = None
+    broad_kind: QuestionKind | None = None
 
 
 class RefreshVerdict(NamedTuple):
@@ -112,6 +115,8 @@ def _find_rebuild_reason(refresh_input: RefreshInput, thresholds: CoverageThresh
         return f"the frame changed from {refresh_input.previous_frame} to {refresh_input.frame}"
     if refresh_input.is_choice_due:
         return "the input asks for a choice"
+    if refresh_input.broad_kind:
+        return f"the input asks for a {refresh_input.broad_kind}"
     return gap or refresh_input.overflow_reason
 
 

@@ -16,6 +16,7 @@ from newton.cognition.bundles.cache import NO_INPUTS, CachedContext, TopicInputs
 from newton.cognition.content_words import extract_content_words, is_continuation, is_follow_up, refers_back
 from newton.cognition.frames.selection import FrameChoice, keep_session_frame
 from newton.cognition.pipeline import ContextBuilder
+from newton.cognition.questions.question_rules import find_broad_kind
 from newton.cognition.request import NO_FILTERS, ContextBuildRequest, SentMessages
 from newton.cognition.scoring.observation_choice import ObservationVerdict, choose_observations
 from newton.cognition.scoring.score import create_scorer
@@ -103,7 +104,7 @@ class SessionContextService:
 
         Raises the same errors as `ContextBuilder.build`.
         """
-        started = monotonic_ms()
+        started, request = monotonic_ms(), request.shorten_input()
         current = self.builder.cache.get_current(request)
         if current is None:
             return await self._build_context(request, NO_CONTEXT_YET, None)
@@ -326,6 +327,7 @@ def _create_refresh_input(cached: CachedContext, request: ContextBuildRequest, s
         ],
         added_count=len(state.lines) + len(state.new_matches.additions) + len(state.observations),
         overflow_reason=_find_overflow_reason(cached, request, state),
+        broad_kind=find_broad_kind(request.input),
     )
 
 
@@ -391,7 +393,7 @@ def _find_unshown_trigger(cached: CachedContext, request: ContextBuildRequest, s
     if not cached.shown_memories.keys() >= {procedure.memory_id for procedure in triggered}:
         return "the input asks for a procedure that is not in the context"
     shown = {line.memory_id for line in cached.bundle.assembly_input.censors.lines}
-    matching = find_matching(state.session_data.always_on.censors, request.input, state.cue.vector)
+    matching = find_matching(state.session_data.always_on.censors, request.censored_text, state.cue.vector)
     if not shown.issuperset(censor.memory_id for censor in matching):
         return "the input triggers a censor that is not in the context"
     return None

@@ -18,7 +18,7 @@ from newton.cognition.sources.gathered_data import (
     TaskData,
 )
 from newton.cognition.sources.observations import FoundObservation, ObservationSource
-from newton.cognition.sources.search_limits import compute_search_limits
+from newton.cognition.sources.question_memories import FoundMemories, QuestionSource
 from newton.cognition.sources.session_artifacts import (
     DEFAULT_ARTIFACT_POLICY,
     ArtifactPolicy,
@@ -30,7 +30,6 @@ from newton.cognition.sources.session_artifacts import (
 from newton.cognition.sources.session_state import SessionState, read_session_state
 from newton.cognition.sources.signals import (
     EVENT_TYPES_BY_INTENT,
-    asks_only_about_time,
     classify_intent,
     find_asked_times,
 )
@@ -45,17 +44,15 @@ from newton.errors import ProviderError
 from newton.heart import censors, procedures
 from newton.heart.entities import entity_lookup
 from newton.heart.entities.entity_lookup import EntityQuery
-from newton.heart.entities.subject_rank import demote_other_subjects
 from newton.heart.events import event_store
 from newton.heart.events.event_store import EventQuery, RecentEvents
 from newton.heart.identity import identity_store as identity
 from newton.heart.procedure_matching import match_triggers
 from newton.heart.statements.greetings import strip_greeting
 from newton.ids import derive_model_id
-from newton.memory.memory import Kind
-from newton.memory.ranking import DEFAULT_WEIGHTS, TIME_FIRST, PreferredMemories, RankingWeights
-from newton.memory.recall import fetch_memories, recall
-from newton.memory.search_types import MemorySearch, RecallQuery, RecallResult, RetrievedMemory, SearchLimits
+from newton.memory.ranking import DEFAULT_WEIGHTS, RankingWeights
+from newton.memory.recall import fetch_memories
+from newton.memory.search_types import RetrievedMemory
 from newton.memory.time_expressions import TimeRange
 
 if TYPE_CHECKING:
@@ -118,7 +115,6 @@ class ContextSources:
 
     async def _gather_all(self, source_request: SourceRequest, reader: SourceReader) -> GatheredSources:
         request = source_request.request
-        no_memories = RecallResult(query=RecallQuery(text=request.input), memories=(), missing={})
         async with task_group() as group:
 
             def start(name: str, source: Awaitable[T], default: T) -> "Task[T]":
@@ -126,7 +122,7 @@ class ContextSources:
 
             task = group.create_task(self._read_task(request, reader))
             session_data = group.create_task(self._read_data_without_tasks(request, now=source_request.now))
-            recall_result = start("memories", self._recall(source_request, task), no_memories)
+            found = start("memories", self._recall(source_request, task), FoundMemories.nothing(request.input))
             matches = start("entities and procedures", self._read(source_request, _read_input_matches), InputMatches())
             events = (
                 start("events", self._read(source_request, _read_recent_events), RecentEvents())
@@ -136,9 +132,11 @@ class ContextSources:
             core = start("input embedding", self._embed_core_after_tasks(request, task), None)
             artifacts = start("session artifacts", self._read_artifacts(source_request), NO_ARTIFACTS)
             observations = start("tool results", self._find_observations(source_request), ())
-        missing = {**recall_result.result().missing, **reader.missing, **session_data.result().missing}
+        recall_result, gathering = found.result()
+        missing = {**recall_result.missing, **reader.missing, **session_data.result().missing}
         gathered = GatheredSources(
-            recall_result=recall_result.result(),
+            recall_result=recall_result,
+            gathering=gathering,
             session_data=session_data.result().with_task(task.result()),
             task=task.result(),
             core_vector=core.result(),
@@ -244,28 +242,12 @@ class ContextSources:
             memory_ids = await list_task_memories(tx, scope, agent_id=agent_id)
             return TaskData(tree.stack, scope, memory_ids, ended_ranges)
 
-    async def _recall(self, source_request: SourceRequest, reading_task: "Task[TaskData]") -> RecallResult:
-        """Search memory for the input, together with the goal of the current task, whose memories rank higher."""
-        request, task = source_request.request, await reading_task
-        current = task.stack.current
-        search = MemorySearch(
-            db=self.db,
-            agent_id=request.agent_id,
-            limits=self._select_search_limits(request),
-            moment=request.as_of,
-            excluded_ids=source_request.hidden_ids,
-            time_ranges=source_request.time_ranges if self.ranking_weights.time_range else (),
-            preferred=PreferredMemories(
-                threads=frozenset(request.related_sessions),
-                ranges=task.message_ranges,
-                ids=task.memory_ids,
-            ),
-            timeout_seconds=self.timeout_seconds / 2,
-            weights=_select_ranking_weights(self.ranking_weights, source_request),
+    async def _recall(self, source_request: SourceRequest, reading_task: "Task[TaskData]") -> FoundMemories:
+        source = QuestionSource(
+            db=self.db, embedder=self.embedder, timeout_seconds=self.timeout_seconds / 2, weights=self.ranking_weights
         )
-        text = f"{request.input}\n{current.goal}" if current else request.input
-        result = await recall(text, embedder=self.embedder, search=search)
-        return replace(result, memories=demote_other_subjects(request.input, result.memories))
+        request, hidden_ids = source_request.request, source_request.hidden_ids
+        return await source.read(request, await reading_task, hidden_ids, source_request.time_ranges)
 
     async def _embed_core_after_tasks(
         self, request: ContextBuildRequest, reading_task: "Task[TaskData]"
@@ -290,11 +272,6 @@ class ContextSources:
             return (await self.embedder.embed([core]))[0]
         except ProviderError:
             return None  # reported by the memory search
-
-    def _select_search_limits(self, request: ContextBuildRequest) -> dict[Kind, SearchLimits]:
-        """Return the search limits, by kind, of the kinds that the request allows."""
-        excluded, limits = self.ranking_weights.excluded_kinds, compute_search_limits(request.tokens)
-        return {k: v for k, v in limits.items() if request.filters.allows_kind(k) and k not in excluded}
 
     async def _read(self, source_request: SourceRequest, source: Callable[[Tx, SourceRequest], Awaitable[T]]) -> T:
         async with self.db.transaction(source_request.request.agent_id) as tx:
@@ -327,13 +304,6 @@ class ContextSources:
             injected=[one for one in found if one.memory_id in injected_ids],
             missing={**gathered.missing, **reader.missing},
         )
-
-
-def _select_ranking_weights(default: RankingWeights, source_request: SourceRequest) -> RankingWeights:
-    """Return the weights for ranking. For an input about a time and nothing else, memories of that time come first."""
-    if default.time_range and asks_only_about_time(source_request.request.input, source_request.time_ranges):
-        return replace(default, time_range=TIME_FIRST)
-    return default
 
 
 async def _read_always_on(tx: Tx, source_request: SourceRequest) -> AlwaysOn:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
+from newton.cognition.questions.question_rules import NO_GATHERING, QuestionGathering
 from newton.cognition.request import NO_FILTERS, ContextFilters, TaskScope
 from newton.cognition.sources.observations import FoundObservation
 from newton.cognition.sources.session_artifacts import FoundArtifacts
@@ -101,8 +102,8 @@ class GatheredSources:
     `core_vector` is the embedding of the input without its greeting, None if it has no greeting. `procedures` were
     triggered by the input and not found by the search, `injected` the memories that a caller has put into the context
     of the session. `observations` are events, of this session and of others. `task` is the current task of the
-    session, whose memories rank higher. `time_ranges` are the times that the input asks for. `missing` maps unavailable
-    or incomplete sources to reasons.
+    session, whose memories rank higher. `gathering` says how the memories were ranked for the question.
+    `time_ranges` are the times that the input asks for. `missing` maps unavailable or incomplete sources to reasons.
     """
 
     recall_result: RecallResult
@@ -115,6 +116,7 @@ class GatheredSources:
     injected: Sequence[RetrievedMemory] = ()
     artifacts: FoundArtifacts = NO_ARTIFACTS
     observations: Sequence[FoundObservation] = ()
+    gathering: QuestionGathering = NO_GATHERING
     filters: ContextFilters = NO_FILTERS
     task: TaskData = NO_TASK
     time_ranges: Sequence[TimeRange] = ()

@@ -22,12 +22,16 @@ TOKENS_PER_EXCHANGE = 28  # a low estimate, so that the results more than fill t
 MIN_EXCHANGES, MAX_EXCHANGES = 40, 300
 
 
-def compute_search_limits(tokens: int) -> dict[Kind, SearchLimits]:
-    """Return the search limits of each kind.
+BROAD_FACTOR = 2  # of the messages that are kept for a question about many of them
+
+
+def compute_search_limits(tokens: int, *, is_broad: bool = False) -> dict[Kind, SearchLimits]:
+    """Return the search limits of each kind. More messages are kept for a question that `is_broad`.
 
     The number of messages depends on the token budget, because each result takes time.
     """
-    exchanges = min(max(tokens // TOKENS_PER_EXCHANGE, MIN_EXCHANGES), MAX_EXCHANGES)
+    wanted = max(tokens // TOKENS_PER_EXCHANGE, MIN_EXCHANGES) * (BROAD_FACTOR if is_broad else 1)
+    exchanges = min(wanted, MAX_EXCHANGES)
     return {"exchange": SearchLimits(EXCHANGES_SEARCHED, exchanges), **DEFAULT_SEARCH_LIMITS}
 
 

@@ -11,8 +11,8 @@ from newton.dialogue.artifact_storage.artifact_store import ArtifactKind, NewArt
 from newton.dialogue.artifact_storage.artifact_text import guess_media_type, list_lines, make_name
 from newton.dialogue.artifact_storage.written_files import WrittenFile, apply_edit, find_code_blocks, find_written_file
 from newton.dialogue.messages import Message, StoredMessage, describe_call
-from newton.memory.hygiene import redact_secrets
 from newton.memory.memory import WriteContext
+from newton.memory.redaction.redactor import redact_secrets
 from newton.providers.chat import ToolCall
 
 # Texts with at least so many tokens become artifacts: tool outputs, and messages of people and models.

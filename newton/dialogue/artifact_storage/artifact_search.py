@@ -8,6 +8,7 @@ from newton.dialogue.artifact_storage.artifact_store import LineMatch, LineSpan,
 
 # Lines shown before and after each of the best found lines; of the others, a page has room for three times as many.
 CONTEXT_LINES, LINES_WITH_CONTEXT = 1, 8
+MAX_SPAN_LINES = 16  # to which ranges are merged; of a word that every line has, the range would be the whole text
 NEIGHBOUR_WEIGHT = 0.5  # of a word in the line before or after
 RANK_CONSTANT = 10  # of reciprocal rank fusion; small, because the first ranks matter most
 MIN_SIMILARITY = (
@@ -52,17 +53,32 @@ def _score_by_words(matches: Sequence[LineMatch]) -> dict[LineKey, float]:
 
 
 def group_lines(ranked: Iterable[LineKey], line_counts: Mapping[UUID, int]) -> list[LineSpan]:
-    """Return ranges of lines around the found lines, the best first. Overlapping ranges are merged."""
+    """Return ranges of lines around the found lines, the best first.
+
+    Ranges that overlap or adjoin are merged, up to MAX_SPAN_LINES. A line that belongs to no range then has its own.
+    """
     ranges: list[LineSpan] = []
     for rank, (artifact_id, line) in enumerate(ranked):
         around = CONTEXT_LINES if rank < LINES_WITH_CONTEXT else 0
-        first, last = max(line - around, 1), min(line + around, line_counts[artifact_id])
-        found = (line,)
-        for index, other in enumerate(ranges):
-            if other.artifact_id == artifact_id and other.first <= last + 1 and first <= other.last + 1:
-                merged = tuple(sorted({*other.found, line}))
-                ranges[index] = LineSpan(artifact_id, min(first, other.first), max(last, other.last), merged)
+        own = LineSpan(artifact_id, max(line - around, 1), min(line + around, line_counts[artifact_id]), (line,))
+        near = [n for n, one in enumerate(ranges) if _adjoin(one, own)]
+        for number in near:
+            if merged := _merge(ranges[number], own):
+                ranges[number] = merged
                 break
         else:
-            ranges.append(LineSpan(artifact_id, first, last, found))
+            ranges.append(own._replace(first=line, last=line) if near else own)
     return ranges
+
+
+def _adjoin(one: LineSpan, other: LineSpan) -> bool:
+    return one.artifact_id == other.artifact_id and one.first <= other.last + 1 and other.first <= one.last + 1
+
+
+def _merge(one: LineSpan, other: LineSpan) -> LineSpan | None:
+    """Return the union of two adjoining ranges, or None if it is too long and the first lacks the found line."""
+    found = tuple(sorted({*one.found, *other.found}))
+    first, last = min(one.first, other.first), max(one.last, other.last)
+    if last - first < MAX_SPAN_LINES:
+        return LineSpan(one.artifact_id, first, last, found)
+    return one._replace(found=found) if one.first <= other.found[0] <= one.last else None

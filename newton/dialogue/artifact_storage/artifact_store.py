@@ -4,11 +4,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple
 from uuid import UUID
 
 from pgvector import HalfVector
 
+from newton.concurrency import compute
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue.artifact_storage.artifact_text import (
@@ -125,7 +127,7 @@ async def add(
         own_hash = artifact.sha256 if artifact.text is None else hash_text(artifact.text)
         if own_hash != known_hash:
             version, artifact_id = version + 1, new_id()
-            own_chunks = split_chunks(artifact.text or "")
+            own_chunks = await compute(partial(split_chunks, artifact.text or ""), chars=len(artifact.text or ""))
             chunks += [(artifact_id, chunk) for chunk in own_chunks]
             new.append(_to_row(artifact, artifact_id, version, own_hash, line_count=count_lines(own_chunks)))
             latest[artifact.name] = (version, own_hash)

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from asyncpg import Record
 
+from newton.concurrency import compute
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue import log
@@ -46,9 +47,14 @@ async def read_messages(
     if not any(map(needs_brief, messages)):
         return
     update = await load_update(tx, session_id=session_id, ctx=ctx)
-    for stored in filter(needs_brief, messages):
-        update.read_message(stored, memory_ids.get(stored.position))
+    read = [one for one in messages if needs_brief(one)]
+    await compute(lambda: _read_all(update, read, memory_ids), chars=sum(len(one.message.content) for one in read))
     await save(tx, update, session_id=session_id, ctx=ctx)
+
+
+def _read_all(update: BriefUpdate, messages: Sequence[StoredMessage], memory_ids: Mapping[int, UUID]) -> None:
+    for stored in messages:
+        update.read_message(stored, memory_ids.get(stored.position))
 
 
 async def add_proposals(

@@ -8,8 +8,9 @@ from datetime import datetime
 from typing import cast
 
 from newton.errors import InputError
-from newton.memory.hygiene import redact_secrets, remove_prompt_marks
+from newton.memory.hygiene import remove_prompt_marks
 from newton.memory.memory import Outcome
+from newton.memory.redaction.redactor import redact_secrets
 from newton.memory.representations import ELLIPSIS, one_line
 
 Json = str | int | float | bool | None | Sequence["Json"] | Mapping[str, "Json"]

@@ -18,7 +18,7 @@ from newton.heart.events.event_types import (
     cut_lines,
     validate_event,
 )
-from newton.memory.hygiene import redact_secrets
+from newton.memory.redaction.redactor import redact_secrets
 
 MAX_ARGUMENT_CHARACTERS = 300  # of one argument of a tool of another type
 MAX_COMMAND_CHARACTERS = 2_000

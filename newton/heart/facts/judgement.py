@@ -13,6 +13,7 @@ from newton.heart.lifecycle.engine import LifecycleContext
 from newton.memory import store
 
 BATCH = 8  # pairs in one call
+MAX_JUDGED_CHARS = 2_000  # of a fact that is sent to the judge; a longer one is not one statement
 
 _SETTLEMENTS: Mapping[PairRelation, Settlement] = {"same": "same", "update": "newer", "compatible": "both"}
 
@@ -28,14 +29,16 @@ class PairJudge(Protocol):
 async def judge_undecided(db: Database, ctx: LifecycleContext, judge: PairJudge, *, limit: int) -> Counter[str]:
     """Let the judge decide up to `limit` undecided pairs; return the number of decisions by relation.
 
-    Pairs without a decision stay open for the next run. No transaction is open while the judge works.
+    Pairs without a decision stay open for the next run. A pair with a long text is left to a person, because an excerpt
+    does not show whether the texts say the same. No transaction is open while the judge works.
     """
     async with db.transaction(ctx.agent_id) as tx:
         pairs = await list_undecided_pairs(tx, agent_id=ctx.agent_id, limit=limit)
     decided = Counter[str]()
     settled = set[UUID]()
-    for start in range(0, len(pairs), BATCH):
-        batch = [pair for pair in pairs[start : start + BATCH] if not settled & {pair.first_id, pair.second_id}]
+    judged = await _leave_long(db, ctx, pairs)
+    for start in range(0, len(judged), BATCH):
+        batch = [pair for pair in judged[start : start + BATCH] if not settled & {pair.first_id, pair.second_id}]
         if not batch:
             continue
         try:
@@ -49,6 +52,15 @@ async def judge_undecided(db: Database, ctx: LifecycleContext, judge: PairJudge,
             if relation in ("same", "update"):
                 settled |= {pair.first_id, pair.second_id}
     return decided
+
+
+async def _leave_long(db: Database, ctx: LifecycleContext, pairs: Sequence[FactPair]) -> list[FactPair]:
+    """Leave the pairs with a long text undecided, so that they are not listed again; return the others."""
+    short = [pair for pair in pairs if max(len(pair.newer.text), len(pair.older.text)) <= MAX_JUDGED_CHARS]
+    for pair in pairs:
+        if pair not in short:
+            await _apply(db, ctx, pair, "unsure")
+    return short
 
 
 async def _apply(db: Database, ctx: LifecycleContext, pair: FactPair, relation: PairRelation) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, cast
 
 from newton.errors import InputError
-from newton.memory.hygiene import clean_ref, clean_text, redact_secrets
+from newton.memory.hygiene import clean_ref, clean_text
+from newton.memory.redaction.redactor import redact_secrets
 
 JsonObject = Mapping[str, object]
 

@@ -4,6 +4,7 @@ import base64
 import binascii
 import hashlib
 import secrets
+import shlex
 from datetime import datetime
 from typing import Literal, NamedTuple, get_args
 from uuid import UUID
@@ -75,7 +76,7 @@ async def create_token(tx: Tx, draft: TokenDraft, *, agent_id: UUID, now: dateti
     text = PREFIX + base64.urlsafe_b64encode(packed).decode()
     row = {"token_id": token_id, "hash": hash_token(text), **draft._asdict()}
     if await SQL["insert_token"].fetch_one(tx, agent_id=agent_id, now=now, **row) is None:
-        hint = f"Choose another name, or run `newton tokens revoke {draft.name}`."
+        hint = f"Choose another name, or run `newton tokens revoke {shlex.quote(draft.name)}`."
         raise ConflictError(f"There is already an active token with the name {draft.name!r}.", hint=hint)
     return text
 

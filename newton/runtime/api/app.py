@@ -16,7 +16,8 @@ from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api import problems
 from newton.runtime.api.event_broadcaster import EventBroadcaster
 from newton.runtime.api.middleware.admission import AdmissionMiddleware, FairLimiter
-from newton.runtime.api.middleware.request_limits import BodyMiddleware, OriginCheckMiddleware
+from newton.runtime.api.middleware.callers import KnownCallers
+from newton.runtime.api.middleware.request_limits import BodyMiddleware, HeaderCheckMiddleware
 from newton.runtime.api.middleware.request_log import RequestLogMiddleware
 from newton.runtime.api.prometheus import PrometheusMetrics
 from newton.runtime.api.routes import (
@@ -71,9 +72,10 @@ def create_app(registry: AgentRegistry, *, operator_token: str, hosts: Set[str] 
     app.state.running_turns = set()  # the streams that the daemon ends, and waits for, on shutdown
     app.state.metrics = PrometheusMetrics(registry)
     problems.install_error_handlers(app)
-    app.add_middleware(AdmissionMiddleware, limiter=FairLimiter())  # the last one added is the outermost
-    app.add_middleware(BodyMiddleware)
-    app.add_middleware(OriginCheckMiddleware, hosts=hosts)
+    callers = app.state.callers = KnownCallers(operator_token)
+    app.add_middleware(AdmissionMiddleware, limiter=FairLimiter(), callers=callers)  # the last added is the outermost
+    app.add_middleware(BodyMiddleware, callers=callers)
+    app.add_middleware(HeaderCheckMiddleware, hosts=hosts)
     app.add_middleware(RequestLogMiddleware, metrics=app.state.metrics)
     app.openapi = lambda: build_openapi(app)
     return app

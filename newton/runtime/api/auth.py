@@ -9,6 +9,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from newton.errors import ForbiddenError, InputError, UnauthorizedError
 from newton.memory import hygiene
+from newton.memory.memory import Trust
 from newton.runtime.access import operator_token, tokens
 from newton.runtime.access.tokens import SCOPES, TokenClaims, TokenScope
 from newton.runtime.agent_registry import AgentRegistry
@@ -99,6 +100,11 @@ class AuthenticatedCaller:
         return f"token {self.claims.name}" if self.claims else "operator"
 
     @property
+    def max_trust(self) -> Trust:
+        """Return the highest trust of what the caller may store."""
+        return "operator" if self.is_operator else "user"
+
+    @property
     def is_operator(self) -> bool:
         return self.token is None
 
@@ -179,6 +185,7 @@ async def authenticate(
     if operator_token.is_same_token(credentials.credentials, request.app.state.operator_token):
         return None
     claims = await _verify_token(request.app.state.agents, credentials.credentials)
+    request.app.state.callers.add(credentials.credentials, claims.agent_id)
     if agent is not None and agent != claims.agent:
         raise ForbiddenError(
             "The token belongs to another agent.", hint="Omit --agent or X-Newton-Agent: the token sets the agent."

@@ -38,6 +38,7 @@ OPENAI_ERROR_CODES = {
     "overloaded": "rate_limit_exceeded",
     "rate_limited": "rate_limit_exceeded",
     "token_limit_reached": "insufficient_quota",
+    "storage_quota_exceeded": "insufficient_quota",
     "context_window_exceeded": "context_length_exceeded",
 }
 _UNION_TAG = re.compile(r"\W|^(str|dict|list|tuple)$")  # in the place of a validation error: a type, not a field

@@ -117,8 +117,9 @@ class AppendMessagesResponse(ResponseModel):
 
     positions: list[int]
     events: int
-    redacted: int = Field(
-        0, description="The number of secrets that were removed from the messages before they were stored."
+    redacted: dict[str, int] = Field(
+        default={},
+        description="The secrets that were removed from the messages before they were stored, counted by kind.",
     )
     refused: list[RefusedItem] = Field([], description="The invalid items, if the request says to skip them.")
 

@@ -6,7 +6,7 @@ from uuid import UUID
 from pydantic import Field
 
 from newton.agent.loop.turn_types import TurnResult
-from newton.client.context import ContextResponse, FrameSelection, LayerTokens
+from newton.client.context import ContextResponse, FrameSelection, LayerTokens, QuestionReport
 from newton.cognition.assembly.fill import DetailLevel
 from newton.cognition.assembly.scored_candidate import ScoredCandidate
 from newton.cognition.bundles.bundle import Bundle
@@ -57,6 +57,7 @@ class ContextView(ViewModel):
 
     bundle_id: UUID
     frame: FrameSelection
+    question: QuestionReport
     profile: str
     tokens: int
     budget: int
@@ -109,7 +110,7 @@ class TurnView(ViewModel):
 
     `degraded` is the reason why no model completed the reply, else null. `failed` is true if a configured model failed,
     `forbidden` if a censor blocked the input or the reply; `warning` tells the user of either. `remembered` is false if
-    nothing of the turn is stored. `redacted` is the number of secrets removed from the input. `context_source` and
+    nothing of the turn is stored. `redacted` counts the secrets removed from the input by kind. `context_source` and
     `context_reason` say how the context was built. `context` is filled on request.
     """
 
@@ -119,7 +120,7 @@ class TurnView(ViewModel):
     failed: bool
     forbidden: bool
     remembered: bool
-    redacted: int
+    redacted: dict[str, int]
     warning: str | None
     missing_model_note: str
     proposals: list[ProposalView]
@@ -183,6 +184,7 @@ def to_context_view(bundle: Bundle) -> ContextView:
     return ContextView.from_source(
         bundle,
         frame=bundle.frame_choice.as_json(),
+        question=bundle.assembly_input.gathering.as_json(),
         profile=bundle.profile.name,
         best_evidence=max(evidence, default=None),
         layers={name: layer.as_json() for name, layer in bundle.layers.items()},

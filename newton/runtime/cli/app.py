@@ -2,13 +2,15 @@
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from cyclopts import App, CycloptsError, Group, Parameter
 
 from newton import __version__
 from newton.errors import NewtonError
+from newton.memory.redaction.tally import redaction_tally
 from newton.runtime.cli.command_context import RunInProcessError
 from newton.runtime.cli.command_registry import (
     COMMAND_GROUPS,
@@ -18,7 +20,7 @@ from newton.runtime.cli.command_registry import (
     TOP_LEVEL_COMMANDS,
 )
 from newton.runtime.cli.errors import to_input_error
-from newton.runtime.cli.printing import print_error
+from newton.runtime.cli.printing import print_error, say
 from newton.runtime.error_status import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, get_error_status
 
 _GROUPS = {title: Group(title, sort_key=position) for position, title in enumerate(HELP_GROUPS, 1)}
@@ -72,6 +74,10 @@ def _register(app: App, commands: Mapping[str, tuple[str, str]], called: Sequenc
         app.command(path, name=name, help=None if name in called else description, group=group)
 
 
+# Commands that say themselves which secrets they removed.
+_SELF_REPORTING = frozenset({"remember", "ask", "chat", "import", "ingest", "artifacts"})
+
+
 def run_command_line(argv: list[str]) -> int:
     """Run one command line and return its exit status.
 
@@ -79,9 +85,10 @@ def run_command_line(argv: list[str]) -> int:
     """
     try:
         expanded = expand_default_command(argv)
-        code = build_app(expanded)(
-            expanded, exit_on_error=False, print_error=False, help_on_error=False, result_action="return_value"
-        )
+        with _report_redactions(argv):
+            code = build_app(expanded)(
+                expanded, exit_on_error=False, print_error=False, help_on_error=False, result_action="return_value"
+            )
     except (CycloptsError, NewtonError) as error:
         return report_error(error, argv)
     except (KeyboardInterrupt, EOFError):
@@ -104,8 +111,9 @@ async def run_hosted_command(argv: list[str]) -> int:
         command, bound = await to_thread(_parse, expand_default_command(argv))
         if not command.__module__.startswith(f"{__package__}.") or _names_file(bound):
             raise RunInProcessError
-        result = command(*bound.args, **bound.kwargs)
-        code = await result if inspect.isawaitable(result) else result
+        with _report_redactions(argv):
+            result = command(*bound.args, **bound.kwargs)
+            code = await result if inspect.isawaitable(result) else result
     except (CycloptsError, NewtonError) as error:
         return report_error(error, argv)
     except EOFError:
@@ -120,6 +128,17 @@ def _parse(argv: list[str]) -> tuple[Callable[..., object], inspect.BoundArgumen
 
 def _names_file(bound: inspect.BoundArguments) -> bool:
     return any(isinstance(value, Path) for value in bound.arguments.values())
+
+
+@contextmanager
+def _report_redactions(argv: Sequence[str]) -> Iterator[None]:
+    """Print on standard error which secrets a command removed from its input, if it succeeds and does not say so."""
+    with redaction_tally() as redacted:
+        yield
+        if (removed := redacted.count()) and "".join(argv[:1]) not in _SELF_REPORTING:
+            from newton.runtime.cli.formatting import format_redactions  # noqa: PLC0415 (rarely needed, slow)
+
+            say(f"({format_redactions(removed)})", to_stderr=True)
 
 
 def report_error(error: CycloptsError | NewtonError, argv: Sequence[str]) -> int:

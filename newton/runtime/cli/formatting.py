@@ -1,12 +1,13 @@
 """Formatting of results as plain text for terminals and pipes."""
 
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from newton.agent.services.fact_intake import RememberReport
-from newton.client.context import FrameSelection, LayerTokens
+from newton.client.context import FrameSelection, LayerTokens, QuestionReport
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.explanation import BundleExplanation
 from newton.cognition.bundles.replay import format_verdict
@@ -29,6 +30,7 @@ from newton.runtime.chat_backend.view_models import (
 )
 from newton.runtime.cli.command_context import current_terminal
 from newton.runtime.cli.printing import say, to_json
+from newton.runtime.cli.private_files import write_private_text
 from newton.settings import DEFAULT_AGENT
 
 REMEMBER_MESSAGES = {
@@ -69,13 +71,14 @@ def format_remember_report(report: RememberReport, *, settle_command: str = "new
     return "\n".join(lines)
 
 
-def format_redactions(number: int) -> str:
-    """Format the number of secrets that were removed before a text was stored.
+def format_redactions(redacted: Mapping[str, int]) -> str:
+    """Format the secrets, counted by kind, that were removed before a text was stored.
 
-    >>> format_redactions(1)
-    'Stored without 1 secret, such as a password or a key.'
+    >>> format_redactions({"jwt": 2, "password": 1})
+    'Stored without 3 secrets: 2 jwt, 1 password.'
     """
-    return f"Stored without {pluralize(number, 'secret')}, such as a password or a key."
+    kinds = ", ".join(f"{number} {kind}" for kind, number in redacted.items())
+    return f"Stored without {pluralize(sum(redacted.values()), 'secret')}: {kinds}."
 
 
 def format_mention(mention: MemoryMention) -> str:
@@ -123,13 +126,16 @@ def print_new_agent(name: str) -> None:
     """Print that the agent `name` was created, unless it is the default agent."""
     if name != DEFAULT_AGENT:
         print_notice(f"Created agent {name}.")
-        print_notice(f"  If the name is a typing error, `newton agents delete {name}` deletes it.")
+        print_notice(f"  If the name is a typing error, `newton agents delete {shlex.quote(name)}` deletes it.")
 
 
 def write_page(path: Path, content: str) -> None:
-    """Write an HTML page to a file and print its path. Raises InputError if the file cannot be written."""
+    """Write an HTML page to a file that only its owner can read.
+
+    Raises InputError if the file cannot be written.
+    """
     try:
-        path.write_text(content, encoding="utf-8")
+        write_private_text(path, content)
     except OSError as error:
         raise InputError(
             f"{path} cannot be written: {error.strerror}.", hint="Give a file in a writable folder."
@@ -213,6 +219,12 @@ def format_pending_proposals(proposals: Sequence[ProposalView]) -> str:
     return "\n  ".join(["Identity lines proposed in earlier conversations, and the commands that accept them:", *lines])
 
 
+def format_question(report: QuestionReport) -> str:
+    """Format the kind of question that the input asks, the words that decided, and the rules for gathering."""
+    phrase = f" ({report['phrase']})" if report["phrase"] else ""
+    return "; ".join([f"question: {report['kind']}{phrase}", *report["rules"]])
+
+
 def format_bundle_line(context: ContextView) -> str:
     """Format one line on a context: its frame (kind of input), scoring profile, tokens and best evidence."""
     best = "" if context.best_evidence is None else f" · best evidence {context.best_evidence:.2f}"
@@ -244,6 +256,7 @@ def format_bundle(context: ContextView) -> str:
     lines = [
         format_bundle_line(context),
         f"reason: {context.frame['reason']}",
+        format_question(context.question),
         f"bundle {context.bundle_id}",
         "each item: score, evidence (0: no match, about 1: clear match, -: not searched), text",
     ]
@@ -311,6 +324,7 @@ def format_bundle_explanation(explanation: BundleExplanation) -> str:
             for name in (choice.frame, choice.runner_up)
             if name is not None and name in choice.evidence
         ),
+        format_question(trace.assembly_input.gathering.as_json()),
         f"profile {stored.profile}: {_format_weights(trace.assembly_input.profile)}",
         *(f"{source} not available: {reason}" for source, reason in trace.missing.items()),
     ]

@@ -5,6 +5,7 @@ import os
 import random
 import socket
 import traceback
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -28,6 +29,8 @@ from newton.telemetry import span
 T = TypeVar("T")
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("newton")
+
+MAX_OUTAGE_SECONDS = 60.0  # maximum pause of a run that the database failed
 
 RunFunction = Callable[[ClaimedRun], Awaitable[JobOutcome]]
 RunTask = asyncio.Task[BaseException | JobOutcome]
@@ -59,6 +62,7 @@ class JobWorker:
     holder: str = field(default_factory=lambda: f"{socket.gethostname()}:{os.getpid()}:{new_id().hex[-8:]}")
     running: dict[UUID, tuple[ClaimedRun, RunTask]] = field(default_factory=dict[UUID, tuple[ClaimedRun, RunTask]])
     slot_freed: asyncio.Event = field(default_factory=asyncio.Event)
+    outages: Counter[UUID] = field(default_factory=Counter[UUID])  # consecutive failures of the database, by run
 
     async def work(self, schedules: Mapping[str, JobSchedule], stop: asyncio.Event) -> None:
         """Claim and execute runs until `stop` is set, also after a database outage.
@@ -136,18 +140,27 @@ class JobWorker:
     async def _execute(self, claimed: ClaimedRun) -> BaseException | JobOutcome:
         """Run a job, store its end in the queue, and return its outcome or exception."""
         outcome = await _capture(self._run_and_finish(claimed))
+        if not isinstance(outcome, DatabaseError):
+            self.outages.pop(claimed.job_id, None)
         if isinstance(outcome, JobOutcome | LeaseLostError):
             return outcome
-        failure = self._to_job_failure(outcome, claimed.attempts)
+        failure = self._to_job_failure(outcome, claimed)
         log.warning("job_failed", job=claimed.name, attempt=claimed.attempts, error=failure.error)
         await _capture(queue.fail(self.db, claimed, failure))  # if it fails too, the lease expires
         return outcome
 
-    def _to_job_failure(self, error: BaseException, attempts: int) -> JobFailure:
-        """Return the failure to record for an exception. A lost database does not count as an attempt."""
-        if isinstance(error, DatabaseError):
-            return JobFailure(error.what, timedelta(seconds=self.timings.reconnect * random.random()), is_attempt=False)
-        return JobFailure(_error_text(error), backoff_delay(attempts, random.random()))
+    def _to_job_failure(self, error: BaseException, claimed: ClaimedRun) -> JobFailure:
+        """Return the failure to record for an exception.
+
+        A failure of the database does not count as an attempt. Its first retry is soon, and the pause doubles while
+        the database fails, for example because its disk is full.
+        """
+        if not isinstance(error, DatabaseError):
+            return JobFailure(_error_text(error), backoff_delay(claimed.attempts, random.random()))
+        self.outages[claimed.job_id] += 1
+        pause = self.timings.reconnect * 2 ** (self.outages[claimed.job_id] - 1) * random.uniform(0.5, 1)
+        delay = timedelta(seconds=min(pause, MAX_OUTAGE_SECONDS))
+        return JobFailure(error.what, delay, is_attempt=False)
 
     async def _run_and_finish(self, claimed: ClaimedRun) -> JobOutcome:
         with span(f"job {claimed.name}", agent_id=str(claimed.agent_id), attempt=claimed.attempts):

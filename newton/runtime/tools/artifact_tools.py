@@ -108,5 +108,4 @@ async def save_artifact(caller: ToolCaller, args: artifact_inputs.SaveArtifactIn
     """Store a text. What a model passes on may come from a tool or a page, so it gets at most the trust of a tool."""
     trust = caller.trust if caller.trust in PERSON_TIERS else lowest_trust([caller.trust, "tool"])
     added = await caller.newton.artifacts(caller.origin).with_trust(trust).add(args.session, args.name, args.content)
-    redacted = {"redacted": added.redacted} if added.redacted else {}
-    return ToolResult({**describe_version(added.artifact), **redacted})
+    return ToolResult(describe_version(added.artifact))

@@ -36,7 +36,8 @@ async def list_censors(caller: ToolCaller, args: inputs.ListCensorsInput) -> Too
 
 
 async def add_censor(caller: ToolCaller, args: inputs.AddCensorInput) -> ToolResult:
-    return ToolResult({"is_new": await caller.censors.add(CensorRule(**args.model_dump()))})
+    rule = CensorRule(**args.model_dump())
+    return ToolResult({"is_new": await caller.censors.add(rule), "note": rule.describe_limits()})
 
 
 async def retire_censor(caller: ToolCaller, args: inputs.RetireCensorInput) -> ToolResult:

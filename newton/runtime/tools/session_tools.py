@@ -12,7 +12,7 @@ from newton.dialogue.task_tree import Task
 from newton.heart.events.event_store import NewEvent
 from newton.heart.events.tool_results import ToolOutcome, to_event
 from newton.ids import new_id
-from newton.memory.hygiene import count_redactions
+from newton.memory.redaction.tally import count_redactions
 from newton.runtime.tools import session_info
 from newton.runtime.tools.prompt_views import to_turn_prompts_info
 from newton.runtime.tools.session_views import (

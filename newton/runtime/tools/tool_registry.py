@@ -13,6 +13,7 @@ from newton.agent.memory_inputs import ListMemoriesInput
 from newton.content.yaml_models import did_you_mean
 from newton.errors import DatabaseError, NewtonError, NotFoundError
 from newton.memory.memory import Trust
+from newton.memory.redaction.tally import redaction_tally
 from newton.runtime.access.tokens import TokenScope
 from newton.runtime.hint_names import ORIGIN_INTERFACES, HintInterface, rename_commands, rename_in_error
 from newton.runtime.tools import (
@@ -85,7 +86,10 @@ async def run_tool(
         if session is not None and tool.takes_session and arguments.get("session") is None:
             arguments = {**arguments, "session": session}
         caller = ToolCaller(newton=newton, origin=origin, trust=trust)
-        return await tool.run(caller, parse_input(tool.input_model, json.dumps(arguments)))
+        with redaction_tally() as redacted:
+            result = await tool.run(caller, parse_input(tool.input_model, json.dumps(arguments)))
+        removed = redacted.count()
+        return result._replace(fields={**result.fields, "redacted": removed}) if removed else result
     except DatabaseError:
         raise
     except NewtonError as error:

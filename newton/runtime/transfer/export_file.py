@@ -24,6 +24,7 @@ from newton.db.pool import Tx, reject_invalid_rows
 from newton.db.queries import load
 from newton.errors import ConflictError, InputError
 from newton.ids import derive_model_id
+from newton.memory.memory import TRUST_TIERS, Trust
 
 SQL = load("newton.runtime.transfer", "export_file.sql")
 
@@ -105,11 +106,15 @@ class ArchiveWriter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentArchive:
-    """Export and restore of one agent of a database."""
+    """Export and restore of one agent of a database.
+
+    A restored row gets at most the trust `max_trust`: a file can be forged, and its checksum with it.
+    """
 
     scope: AgentScope
     agent: str
     chain_heads: ChainHeadFiles
+    max_trust: Trust = "operator"
 
     async def export(self, file: IO[bytes], *, progress: Callable[[int], None] = lambda lines: None) -> ArchiveHeader:
         """Write the agent to a file from one database snapshot, and return the header of the file.
@@ -201,7 +206,15 @@ class AgentArchive:
         elif table == POSTINGS_TABLE:
             await SQL["import_postings"].execute(tx, agent_id=agent_id, rows=array.decode())
         else:
-            await SQL["import_rows"].execute(tx, agent_id=agent_id, table_name=table, rows=array.decode())
+            higher = TRUST_TIERS[: TRUST_TIERS.index(self.max_trust)]
+            await SQL["import_rows"].execute(
+                tx,
+                agent_id=agent_id,
+                table_name=table,
+                rows=array.decode(),
+                max_trust=self.max_trust,
+                higher_trusts=higher,
+            )
 
     async def _write_vectors(self, tx: Tx, vectors: Sequence[VectorRow]) -> None:
         await _write_models(tx, vectors)

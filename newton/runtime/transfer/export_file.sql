@@ -55,8 +55,8 @@ call runtime.erase_agent($1);
 -- name: defer_constraints()
 set constraints all deferred;
 
--- name: import_rows(agent_id, table_name, rows)
-call runtime.import_rows($1, $2::text::regclass, $3::jsonb);
+-- name: import_rows(agent_id, table_name, rows, max_trust, higher_trusts)
+call runtime.import_rows($1, $2::text::regclass, $3::jsonb, $4::text, $5::text[]);
 
 -- name: import_postings(agent_id, rows)
 insert into memory.postings (agent_id, lexeme, memory_id, kind, tf, word_count)

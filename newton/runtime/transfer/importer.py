@@ -17,8 +17,8 @@ from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
 from newton.errors import ConflictError, InputError, NewtonError
 from newton.heart import censors
 from newton.heart.censors import CensorRule
-from newton.memory.hygiene import count_redactions
 from newton.memory.outbox import DrainControl, EmbeddingOutbox
+from newton.memory.redaction.tally import Redactions, add_redactions, count_redactions
 from newton.runtime.transfer.import_lines import ImportItem, MessageItem
 from newton.runtime.transfer.ndjson import read_lines
 from newton.runtime.transfer.writers import write_items
@@ -40,7 +40,7 @@ class LineRejection:
 
 @dataclass(slots=True, kw_only=True)
 class ImportReport:
-    """The counts of an import. `redacted` counts secrets that were removed from the lines.
+    """The counts of an import. `redacted` counts the secrets that were removed from the lines, by kind.
 
     `embedder_error` is the reason if the embedder failed, else None.
     """
@@ -49,7 +49,7 @@ class ImportReport:
     unchanged: int = 0
     episodes: int = 0
     embedded: int = 0
-    redacted: int = 0
+    redacted: Redactions = field(default_factory=dict[str, int])
     rejections: list[LineRejection] = field(default_factory=list[LineRejection])
     embedder_error: str | None = None
 
@@ -126,6 +126,7 @@ class NdjsonImporter:
         This is repeated until only the invalid item is left out and reported.
         """
         items = [item for _, item in batch]
+        await self.scope.reserve_storage(*map(repr, items))
         try:
             new = await self.scope.db.run_with_retry(self.scope.agent_id, lambda tx: self._write_items(tx, items))
         except (InputError, ConflictError) as error:
@@ -139,7 +140,7 @@ class NdjsonImporter:
         await self._record_chain_head(batch)
         report.new += new
         report.unchanged += len(batch) - new
-        report.redacted += count_redactions(*map(repr, items))  # of any field
+        report.redacted = add_redactions(report.redacted, count_redactions(*map(repr, items)))  # of any field
 
     async def _record_chain_head(self, batch: Sequence[NumberedItem]) -> None:
         """Save the last hash of the decision log if the batch contains decisions."""

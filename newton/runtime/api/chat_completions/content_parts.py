@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from newton.memory.hygiene import redact_secrets
 from newton.memory.memory import digest
+from newton.memory.redaction.redactor import redact_secrets
 
 TEXT_TYPES = frozenset({"text", "input_text", "output_text", "refusal"})
 KINDS = {"image_url": "image", "input_image": "image", "input_audio": "audio", "video_url": "video"}

@@ -8,7 +8,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from newton.agent.loop.history_match import IncomingMessage
 from newton.agent.loop.prompt import MessageParts
 from newton.errors import InputError
-from newton.memory.hygiene import MAX_MESSAGE_CHARACTERS, redact_secrets
+from newton.memory.hygiene import MAX_MESSAGE_CHARACTERS
+from newton.memory.redaction.redactor import redact_secrets
 from newton.providers.chat import RequestOptions, ToolCall, ToolDefinition
 from newton.runtime.api.chat_completions import content_parts
 

@@ -1,24 +1,27 @@
-"""Admission control: a limit of concurrent requests, and a short queue that serves the callers round-robin."""
+"""Admission control: limits of concurrent requests per agent and token, and a short queue that serves them fairly."""
 
 import asyncio
 from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
-from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from newton.clock import monotonic_ms
 from newton.concurrency import idle_timeout, with_timeout
 from newton.errors import OverloadedError, TimeoutExceededError
+from newton.runtime.api.middleware.callers import CallerKey, KnownCallers
 from newton.runtime.api.problems import error_response
 
-MAX_RUNNING, MAX_RUNNING_PER_CALLER = 16, 12  # requests of all callers, and of one
-MAX_WAITING, MAX_WAITING_PER_CALLER = 64, 32
+MAX_RUNNING, MAX_RUNNING_PER_AGENT, MAX_RUNNING_PER_TOKEN = 16, 12, 10
+MAX_WAITING, MAX_WAITING_PER_AGENT, MAX_WAITING_PER_TOKEN = 64, 32, 24
+# Requests with large bodies, which take much processor time, are few at a time, and wait longer.
+LARGE_BODY_BYTES, MAX_LARGE, LARGE_WAIT_SECONDS, LARGE_PAUSE_SECONDS = 64 * 1024, 2, 30.0, 1.0
 WAIT_SECONDS = 5.0
 RESPONSE_SECONDS = 60.0  # until the response starts
 
-# Maximum concurrent requests of all callers and of one caller, for requests that are long but mostly idle.
+# Maximum concurrent requests of all agents and of one agent, for requests that are long but mostly idle.
 LONG_LIVED_LIMITS = {
     "turns": (32, 8),
     "/v1/events": (64, 8),
@@ -28,6 +31,8 @@ LONG_LIVED_LIMITS = {
 }
 # Exempt from all limits, so that they respond under overload.
 UNLIMITED_PATHS = frozenset({"/health/live", "/health/ready", "/metrics", "/openapi.json"})
+
+BODY_BYTES_KEY = "newton.body_bytes"  # the size of the body, in the ASGI scope
 
 OVERLOADED_ERROR = OverloadedError(
     "Too many concurrent requests.", hint="Retry in a moment, or send fewer requests at a time."
@@ -53,68 +58,86 @@ async def stall_timeout() -> AsyncGenerator[Callable[[object], None]]:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class FairLimiter:
-    """A limit of concurrent requests, in total and per caller, with a queue. Waiting callers take turns."""
+    """A limit of concurrent requests, in total, per agent and per token, with a queue.
+
+    A free slot goes to the agent with the fewest running requests, and within it to the token with the fewest.
+    """
 
     max_running: int = MAX_RUNNING
-    max_running_per_caller: int = MAX_RUNNING_PER_CALLER
+    max_running_per_agent: int = MAX_RUNNING_PER_AGENT
+    max_running_per_token: int = MAX_RUNNING_PER_TOKEN
     max_waiting: int = MAX_WAITING
-    max_waiting_per_caller: int = MAX_WAITING_PER_CALLER
-    _running: Counter[str] = field(default_factory=Counter[str], init=False)
-    _queues: OrderedDict[str, deque[asyncio.Future[None]]] = field(
-        default_factory=OrderedDict[str, deque[asyncio.Future[None]]], init=False
+    max_waiting_per_agent: int = MAX_WAITING_PER_AGENT
+    max_waiting_per_token: int = MAX_WAITING_PER_TOKEN
+    _running: Counter[str | CallerKey] = field(default_factory=Counter[str | CallerKey], init=False)
+    _queues: OrderedDict[CallerKey, deque[asyncio.Future[None]]] = field(
+        default_factory=OrderedDict[CallerKey, deque[asyncio.Future[None]]], init=False
     )
 
     @asynccontextmanager
-    async def slot(self, caller_key: str, *, timeout_seconds: float = WAIT_SECONDS) -> AsyncGenerator[None]:
+    async def slot(self, caller: CallerKey, *, timeout_seconds: float = WAIT_SECONDS) -> AsyncGenerator[None]:
         """Occupy one of the slots for the `with` block, after waiting in the queue if all are taken.
 
         Raises OverloadedError if the queue is full or the wait takes too long.
         """
-        if self._has_free_slot(caller_key):
-            self._running[caller_key] += 1
+        if self._has_free_slot(caller):
+            self._occupy(caller)
         else:
-            await self._wait(caller_key, timeout_seconds)
+            await self._wait(caller, timeout_seconds)
         try:
             yield
         finally:
-            self._release(caller_key)
+            self._release(caller)
 
-    def _has_free_slot(self, caller_key: str) -> bool:
-        return self._running.total() < self.max_running and self._running[caller_key] < self.max_running_per_caller
+    @property
+    def has_waiting(self) -> bool:
+        """Return whether a request waits in the queue."""
+        return bool(self._queues)
 
-    async def _wait(self, caller_key: str, timeout_seconds: float) -> None:
-        queued = sum(map(len, self._queues.values()))
-        line = self._queues.get(caller_key, deque())
-        if queued >= self.max_waiting or len(line) >= self.max_waiting_per_caller:
+    def _has_free_slot(self, caller: CallerKey) -> bool:
+        is_free = self._running.total() // 2 < self.max_running  # each request counts for its agent and its token
+        is_free_for_agent = self._running[caller.agent] < self.max_running_per_agent
+        return is_free and is_free_for_agent and self._running[caller] < self.max_running_per_token
+
+    def _occupy(self, caller: CallerKey) -> None:
+        self._running.update((caller.agent, caller))
+
+    async def _wait(self, caller: CallerKey, timeout_seconds: float) -> None:
+        line = self._queues.get(caller, deque())
+        of_agent = sum(len(one) for key, one in self._queues.items() if key.agent == caller.agent)
+        is_full = sum(map(len, self._queues.values())) >= self.max_waiting
+        if is_full or of_agent >= self.max_waiting_per_agent or len(line) >= self.max_waiting_per_token:
             raise OVERLOADED_ERROR
         turn = asyncio.get_running_loop().create_future()
-        self._queues.setdefault(caller_key, line).append(turn)
+        self._queues.setdefault(caller, line).append(turn)
         try:
             await with_timeout(asyncio.shield(turn), seconds=timeout_seconds)
         except TimeoutError:
-            self._abandon(caller_key, turn)
+            self._abandon(caller, turn)
             raise OVERLOADED_ERROR from None
         except asyncio.CancelledError:
-            self._abandon(caller_key, turn)
+            self._abandon(caller, turn)
             raise
 
-    def _abandon(self, caller_key: str, turn: "asyncio.Future[None]") -> None:
+    def _abandon(self, caller: CallerKey, turn: "asyncio.Future[None]") -> None:
         if turn.done():  # admitted in the meantime
-            self._release(caller_key)
+            self._release(caller)
             return
-        self._queues[caller_key].remove(turn)
-        if not self._queues[caller_key]:
-            del self._queues[caller_key]
+        self._queues[caller].remove(turn)
+        if not self._queues[caller]:
+            del self._queues[caller]
 
-    def _release(self, caller_key: str) -> None:
-        self._running[caller_key] -= 1
-        if not self._running[caller_key]:
-            del self._running[caller_key]
-        following = next((one for one in self._queues if self._has_free_slot(one)), None)
-        if following is not None:
+    def _release(self, caller: CallerKey) -> None:
+        for key in (caller.agent, caller):
+            self._running[key] -= 1
+            if not self._running[key]:
+                del self._running[key]
+        waiting = [one for one in self._queues if self._has_free_slot(one)]
+        if waiting:  # of equal ones, the one that waits for the longest time since its last turn
+            following = min(waiting, key=lambda one: (self._running[one.agent], self._running[one]))
             line = self._queues.pop(following)
             line.popleft().set_result(None)
-            self._running[following] += 1
+            self._occupy(following)
             if line:
                 self._queues[following] = line  # behind the other callers
 
@@ -125,10 +148,11 @@ class AdmissionMiddleware:
     Long-running requests, such as turns and event streams, have separate limits, no queue and no timeout.
     """
 
-    def __init__(self, app: ASGIApp, limiter: FairLimiter) -> None:
-        self.app, self.limiter = app, limiter
+    def __init__(self, app: ASGIApp, limiter: FairLimiter, callers: KnownCallers) -> None:
+        self.app, self.limiter, self.callers = app, limiter, callers
+        self.large = FairLimiter(max_running=MAX_LARGE, max_running_per_agent=1)
         self.long_lived = {
-            kind: FairLimiter(max_running=total, max_running_per_caller=each, max_waiting=0, max_waiting_per_caller=0)
+            kind: FairLimiter(max_running=total, max_running_per_agent=each, max_running_per_token=each, max_waiting=0)
             for kind, (total, each) in LONG_LIVED_LIMITS.items()
         }
 
@@ -136,12 +160,27 @@ class AdmissionMiddleware:
         if scope["type"] != "http" or scope["path"] in UNLIMITED_PATHS:
             await self.app(scope, receive, send)
             return
-        long_lived = self.long_lived.get(_limit_key(scope["path"]))
+        caller, long_lived = self.callers.identify(scope), self.long_lived.get(_limit_key(scope["path"]))
         try:
-            async with (long_lived or self.limiter).slot(caller_key(scope)):
+            async with AsyncExitStack() as stack:
+                if not long_lived and scope.get(BODY_BYTES_KEY, 0) >= LARGE_BODY_BYTES:
+                    await stack.enter_async_context(self._large_slot(caller))
+                await stack.enter_async_context((long_lived or self.limiter).slot(caller))
                 await (self.app if long_lived else self._run_with_timeout)(scope, receive, send)
         except OverloadedError as error:
             await error_response(error, scope["path"])(scope, receive, send)
+
+    @asynccontextmanager
+    async def _large_slot(self, caller: CallerKey) -> AsyncGenerator[None]:
+        """Occupy a slot for a large request, and keep it for as long again if others wait.
+
+        Their work in a row then takes at most half of the time, and the rest is for the requests of others.
+        """
+        async with self.large.slot(caller, timeout_seconds=LARGE_WAIT_SECONDS):
+            started = monotonic_ms()
+            yield
+            if self.large.has_waiting:
+                await asyncio.sleep(min((monotonic_ms() - started) / 1_000, LARGE_PAUSE_SECONDS))
 
     async def _run_with_timeout(self, scope: Scope, receive: Receive, send: Send) -> None:
         is_started = False
@@ -165,13 +204,3 @@ class AdmissionMiddleware:
 def _limit_key(path: str) -> str:
     turn = path.startswith("/v1/sessions/") and path.endswith("/turns")
     return "turns" if turn or path in ("/v1/chat/completions", "/v1/responses") else path
-
-
-def caller_key(scope: Scope) -> str:
-    """Return the key that identifies the caller of a request for its limits.
-
-    The key contains the token, which is not verified yet, so a request with an invalid token has limits of its own.
-    """
-    headers = Headers(scope=scope)
-    scheme, _, token = headers.get("authorization", "").strip().partition(" ")
-    return f"{scheme.lower()} {token.strip()} {headers.get('x-newton-agent', '').strip()}"

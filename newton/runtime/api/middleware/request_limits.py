@@ -22,7 +22,8 @@ from newton.errors import (
     TooLargeError,
 )
 from newton.runtime.api.auth import BEARER, authenticate
-from newton.runtime.api.middleware.admission import caller_key
+from newton.runtime.api.middleware.admission import BODY_BYTES_KEY
+from newton.runtime.api.middleware.callers import KnownCallers
 from newton.runtime.api.problems import error_response
 
 MAX_BODY_BYTES = 10 * 1024 * 1024
@@ -35,6 +36,11 @@ READ_TIMEOUT_SECONDS = 30  # for a whole body, or for the next piece of a stream
 MAX_QUOTED_HOST_CHARS = 100  # characters of a rejected name in the error
 THREAD_CHECK_BYTES = 256 * 1024  # larger bodies are checked in a thread
 
+# Headers that say who acts, for whom, and where; each may occur once.
+SINGLE_HEADERS = (
+    *("Host", "Origin", "Authorization", "Content-Type", "Idempotency-Key"),
+    *("X-Newton-Agent", "X-Newton-User", "X-Newton-Session"),
+)
 NDJSON_MEDIA_TYPES = frozenset({"application/x-ndjson", "application/ndjson"})
 STREAMED_PATHS = frozenset({"/v1/import"})  # read by the endpoint, after authentication
 
@@ -51,10 +57,11 @@ _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
-class OriginCheckMiddleware:
+class HeaderCheckMiddleware:
     """A middleware that rejects requests from foreign web origins and for unknown host names.
 
-    This prevents DNS rebinding.
+    This prevents DNS rebinding. It also rejects a repeated header that selects an identity, of which a proxy may read
+    another one than the daemon.
     """
 
     def __init__(self, app: ASGIApp, hosts: Set[str]) -> None:
@@ -67,6 +74,8 @@ class OriginCheckMiddleware:
             await self.app(scope, receive, send)
 
     def _find_error(self, headers: Headers) -> NewtonError | None:
+        if repeated := next((name for name in SINGLE_HEADERS if len(headers.getlist(name)) > 1), None):
+            return InputError(f"The request has the header {repeated} more than once.", hint="Send the header once.")
         host, origin = headers.get("host", ""), headers.get("origin")
         if _host_name(f"//{host}") not in self.hosts:
             return _origin_error(f"The host name {host[:MAX_QUOTED_HOST_CHARS]!r} is not allowed.")
@@ -117,8 +126,8 @@ class BodyMiddleware:
     A large body requires a valid token. Endpoints in `STREAMED_PATHS` read their bodies themselves.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
+    def __init__(self, app: ASGIApp, callers: KnownCallers) -> None:
+        self.app, self.callers = app, callers
         self.bytes_by_caller = Counter[str]()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -133,6 +142,7 @@ class BodyMiddleware:
                 await error_response(error, scope["path"])(scope, receive, send)
                 return
             if body is not None:
+                scope[BODY_BYTES_KEY] = len(body)
                 await self.app(scope, _replay_body(body, receive), send)
         finally:
             memory.release()
@@ -176,7 +186,7 @@ class BodyMiddleware:
             if memory.needs_authentication(len(chunk)):
                 request = Request(scope)
                 await authenticate(request, await BEARER(request), request.headers.get("X-Newton-Agent"))
-                memory.assign_to(caller_key(scope))
+                memory.assign_to(self.callers.identify(scope).agent)
             if not memory.has_room(len(chunk)):
                 raise OverloadedError("Too many large request bodies at once.", hint="Retry in a moment.")
             memory.reserve(len(chunk))

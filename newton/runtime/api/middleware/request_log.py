@@ -8,6 +8,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from newton.clock import monotonic_ms
 from newton.ids import new_id
+from newton.memory.redaction.tally import redaction_tally
 from newton.runtime.api.prometheus import PrometheusMetrics
 from newton.telemetry import span
 
@@ -26,8 +27,14 @@ KNOWN_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPT
 log: structlog.stdlib.BoundLogger = structlog.get_logger("newton")
 
 
+REDACTED_HEADER = "X-Newton-Redacted"
+
+
 class RequestLogMiddleware:
-    """The outermost middleware: it logs and counts every request, and adds the response headers."""
+    """The outermost middleware: it logs and counts every request, and adds the response headers.
+
+    One of them counts the secrets by kind that were removed from the request until the response begins.
+    """
 
     def __init__(self, app: ASGIApp, metrics: PrometheusMetrics) -> None:
         self.app, self.metrics = app, metrics
@@ -43,10 +50,17 @@ class RequestLogMiddleware:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = int(message["status"])
-                add_response_headers(MutableHeaders(scope=message), request_id)
+                headers = MutableHeaders(scope=message)
+                add_response_headers(headers, request_id)
+                if removed := redacted.count():
+                    headers[REDACTED_HEADER] = ", ".join(f"{kind}={number}" for kind, number in removed.items())
             await send(message)
 
-        with self.metrics.in_flight.track_inprogress(), span("request", Headers(scope=scope)) as request_span:
+        with (
+            redaction_tally() as redacted,
+            self.metrics.in_flight.track_inprogress(),
+            span("request", Headers(scope=scope)) as request_span,
+        ):
             try:
                 await self.app(scope, receive, send_with_headers)
             finally:

@@ -23,6 +23,7 @@ class AddCensorResponse(ResponseModel):
     """The result of adding a censor. `is_new` is false if the censor is in force already."""
 
     is_new: bool
+    note: str = Field(description="What the trigger does not find.")
 
 
 class CensorChangeResponse(ResponseModel):
@@ -72,7 +73,8 @@ async def add_censor(body: AddCensorInput, act: WriteAction) -> Response:
     """Add a censor, or change the action of an existing one from `warn` to `block`."""
 
     async def work(newton: AgentServices) -> AddCensorResponse:
-        return AddCensorResponse(is_new=await newton.censors(ORIGIN).add(CensorRule(**body.model_dump())))
+        rule = CensorRule(**body.model_dump())
+        return AddCensorResponse(is_new=await newton.censors(ORIGIN).add(rule), note=rule.describe_limits())
 
     return await act.run_once(work)
 

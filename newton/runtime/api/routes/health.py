@@ -23,7 +23,7 @@ async def get_liveness() -> HealthResponse:
 
 @router.get("/health/ready", responses={503: {"model": HealthResponse}})
 async def get_readiness(request: Request) -> JSONResponse:
-    """Return 200 while the database answers, and 503 otherwise."""
+    """Return 200 while the database answers and can store data, and 503 otherwise, as on a full disk."""
     is_ready = await request.app.state.agents.is_ready()
     return JSONResponse({"status": "ready" if is_ready else "not ready"}, 200 if is_ready else 503)
 

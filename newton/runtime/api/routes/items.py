@@ -32,8 +32,8 @@ class PutItemResponse(ResponseModel):
     status: Literal["new", "updated"] = Field(examples=["new"])
     created_at: datetime
     updated_at: datetime
-    redacted: int = Field(
-        default=0, description="The number of secrets that were removed from the value before it was stored."
+    redacted: dict[str, int] = Field(
+        default={}, description="The secrets that were removed from the value before it was stored, counted by kind."
     )
     warning: str | None = Field(
         default=None, description="A warning if the text matches a censor. The item is stored nevertheless."

@@ -52,8 +52,8 @@ class RememberResponse(ResponseModel):
         default=[],
         description="Current facts that may contradict the new fact. `GET /v1/conflicts` lists such conflicts.",
     )
-    redacted: int = Field(
-        default=0, description="The number of secrets that were removed from the text before it was stored."
+    redacted: dict[str, int] = Field(
+        default={}, description="The secrets that were removed from the fact before it was stored, counted by kind."
     )
     warning: str | None = Field(
         default=None, description="A warning if the text matches a censor. The fact is stored nevertheless."

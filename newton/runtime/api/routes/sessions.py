@@ -14,6 +14,7 @@ from newton.agent.services.sessions import ClosedStatus, number_duplicates
 from newton.cognition.request import MAX_CONTEXT_TOKENS
 from newton.dialogue import sessions
 from newton.memory import hygiene
+from newton.memory.redaction.tally import count_redactions
 from newton.providers.chat import to_openai_message
 from newton.runtime.api import pagination
 from newton.runtime.api.auth import ReadAccess, WriteAccess
@@ -177,7 +178,7 @@ async def append_messages(session: str, body: AppendMessagesRequest, act: WriteA
         return AppendMessagesResponse(
             positions=[one.position for one in stored],
             events=sum(counts),
-            redacted=hygiene.count_redactions(*(one.message.content for one in stored)),
+            redacted=count_redactions(*(one.message.content for one in stored)),
             refused=[*body.refused, *refused],
         )
 
@@ -203,7 +204,11 @@ async def get_session_view(
     max_tokens: Annotated[ViewTokens, Query()] = None,
     strategy: Annotated[RequestStrategy, Query()] = None,
 ) -> SessionViewResponse:
-    """Return the messages that a model would be sent now, with summaries in place of older ones. Changes nothing."""
+    """Return the messages that a model would be sent now, with summaries in place of older ones. Changes nothing.
+
+    Tool calls and their results go only to a client of the OpenAI protocol; a turn of this API has the results that
+    matter in its context.
+    """
     view = await caller.newton.sessions(ORIGIN).preview(session, max_tokens=max_tokens, strategy=strategy)
     messages = [to_openai_message(one) for one in to_chat_messages(view.view)]
     return SessionViewResponse(tokens=view.tokens, log_tokens=view.logged, messages=messages)

@@ -12,14 +12,13 @@ from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 
 from newton.runtime.agent_registry import AgentRegistry
-from newton.runtime.api.auth import AdminAccess
+from newton.runtime.api.auth import AdminAccess, AuthenticatedCaller
 from newton.runtime.api.base_models import ResponseModel
 from newton.runtime.api.idempotency import EMBED_JOB
 from newton.runtime.api.middleware import request_limits
 from newton.runtime.api.middleware.admission import stall_timeout
 from newton.runtime.jobs import queue
 from newton.runtime.transfer.export_file import MAX_HEADER_BYTES, is_archive
-from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1", tags=["transfer"])
 
@@ -45,7 +44,7 @@ class RejectedLine(ResponseModel):
 
 
 class ImportResponse(ResponseModel):
-    """The counts of an import. `redacted` is the number of secrets that were removed from the lines.
+    """The counts of an import. `redacted` counts the secrets that were removed from the lines by kind.
 
     `embedder_error` says why texts could not be embedded; null if they were.
     """
@@ -54,7 +53,7 @@ class ImportResponse(ResponseModel):
     unchanged: int
     episodes: int
     embedded: int
-    redacted: int
+    redacted: dict[str, int]
     rejected: list[RejectedLine]
     embedder_error: str | None
 
@@ -83,15 +82,18 @@ async def import_memories(request: Request, caller: AdminAccess) -> ImportRespon
                 report = await caller.newton.importer().run(path, progress=on_progress)
                 rejected = [RejectedLine(line=one.line, reason=one.reason) for one in report.rejections]
                 return ImportResponse.from_source(report, rejected=rejected)
-            imported = await _restore_archive(caller.newton, path, on_progress)
+            imported = await _restore_archive(caller, path, on_progress)
     agents: AgentRegistry = request.app.state.agents
     await agents.reload(caller.newton)  # the export also contains the frame classifier and the scoring weights
     return imported
 
 
-async def _restore_archive(newton: AgentServices, path: Path, on_progress: Callable[[object], None]) -> ImportedAgent:
+async def _restore_archive(
+    caller: AuthenticatedCaller, path: Path, on_progress: Callable[[object], None]
+) -> ImportedAgent:
+    newton, max_trust = caller.newton, caller.max_trust
     with path.open("rb") as file:
-        header = await newton.archive().restore(file, progress=on_progress)
+        header = await newton.archive(max_trust).restore(file, progress=on_progress)
     async with newton.scope.transaction() as tx:
         await queue.enqueue_if_idle(tx, EMBED_JOB, agent_id=newton.scope.agent_id)
     return ImportedAgent(memories=header.counts.get("memory.memories", 0), exported_at=header.at)

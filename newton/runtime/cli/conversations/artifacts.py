@@ -26,6 +26,7 @@ from newton.runtime.cli.options import (
     require_yes,
 )
 from newton.runtime.cli.printing import say
+from newton.runtime.cli.private_files import write_private_text
 from newton.runtime.tools.artifact_tools import to_artifact_info, to_page_response
 
 SessionOption = Annotated[
@@ -136,7 +137,7 @@ async def save_artifact(
         session_id = await service.find_session(check_session_name(session))
         artifact, text = await service.read_text(session_id, name, version)
     try:
-        file.write_text(text, encoding="utf-8", newline="")
+        write_private_text(file, text)
     except OSError as error:
         raise InputError(f"{file} cannot be written: {error.strerror}.", hint="Give another file.") from None
     say(f"Wrote {formatting.pluralize(artifact.line_count, 'line')} of {name}, version {artifact.version}, to {file}.")
@@ -170,7 +171,7 @@ async def add_artifact(
     artifact = added.artifact
     say(f"Stored {artifact.name}, version {artifact.version}, in the session {session}: {_describe_size(artifact)}.")
     if added.redacted:
-        say(f"Removed {formatting.pluralize(added.redacted, 'secret')}.")
+        say(formatting.format_redactions(added.redacted))
 
 
 async def delete_artifact(

@@ -1,5 +1,6 @@
 """Commands `newton sessions inject`, `eject` and `stats`: what is put into a session, and its statistics."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
@@ -58,7 +59,7 @@ async def inject_into_session(
         else:
             injection = await _inject_messages(newton, ref, other or "", first, last)
     say(f"Injected {_describe(injection)} into {session}.")
-    say(f"Undo: `newton sessions eject {session} {short_id(injection.injection_id)}`")
+    say(f"Undo: `newton sessions eject {shlex.quote(session)} {short_id(injection.injection_id)}`")
 
 
 async def eject_from_session(
@@ -120,7 +121,9 @@ async def _inject_messages(
 ) -> SessionInjection:
     if first is None or last is None:
         what = "The positions of the messages are missing."
-        raise InputError(what, hint=f"Give --first and --last; `newton sessions log {other}` shows the positions.")
+        raise InputError(
+            what, hint=f"Give --first and --last; `newton sessions log {shlex.quote(other)}` shows the positions."
+        )
     ref = clean_ref(other, what="session")
     return await newton.injections("cli").inject_messages(session, ref, first=first, last=last)
 

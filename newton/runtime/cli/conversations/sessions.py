@@ -1,5 +1,6 @@
 """Commands `newton sessions`: messages of conversations, their summaries for a model (compaction), and branches."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
@@ -61,8 +62,9 @@ async def show_view(
 ) -> None:
     """Show what a model would now receive of a session: recent messages, and summaries of older ones.
 
-    Nothing is stored. Notices that Newton wrote itself are left out. With --json, the messages have the format of the
-    OpenAI chat API and are followed by their token counts.
+    Nothing is stored. Notices that Newton wrote itself are left out. Tool calls and their results go only to a client
+    of the OpenAI protocol; in `chat` and `ask` the context has the results that matter. With --json, the messages have
+    the format of the OpenAI chat API and are followed by their token counts.
 
     Example: newton sessions view planning --max-tokens 8000
     """
@@ -125,7 +127,7 @@ async def branch_session(
     async with open_agent(load_settings(agent)) as newton:
         refs = clean_ref(session, what="session"), clean_ref(branch, what="session")
         await newton.sessions("cli").create_branch(*refs, at=at)
-    say(f"{branch} continues from {session}. Open it with `newton chat --session {branch}`.")
+    say(f"{branch} continues from {session}. Open it with `newton chat --session {shlex.quote(branch)}`.")
 
 
 def format_checkpoints(checkpoints: Sequence[SessionCheckpoint], session: str) -> str:

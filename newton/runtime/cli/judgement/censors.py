@@ -66,6 +66,7 @@ async def add_censor(
         is_new = await newton.censors("cli").add(rule)
         await newton.maintenance("cli").process_pending()
     say("Censor added." if is_new else "The censor is active already; nothing changed.")
+    say(f"Note: {rule.describe_limits()}")
 
 
 async def check_text(

@@ -7,6 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from newton.agent.services.erasure import ErasurePlan
+from newton.db import scrub as database_scrub
 from newton.errors import InputError
 from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.formatting import pluralize, print_json
@@ -20,29 +21,30 @@ async def erase_subject_or_agent(
     *,
     subject: Annotated[str | None, Parameter(help="Name of the person whose data is erased.")] = None,
     everything: Annotated[bool, Parameter(negative=(), help="Erase the whole agent given by --agent.")] = False,
+    scrub: Annotated[
+        bool,
+        Parameter(negative=(), help="Rewrite the tables of the database, so that their files hold no deleted text."),
+    ] = False,
     confirm: Annotated[str | None, Parameter(help="Code that the preview printed.")] = None,
     reason: ReasonOption = "requested",
     yes: YesOption = False,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Permanently erase everything said by or about a person, or a whole agent.
+    """Permanently erase everything said by or about a person, or a whole agent, or the remains of deleted texts.
 
     With --subject, the first call only lists what would be erased and prints a code. Repeat the command with --confirm
     CODE to erase it. Decisions remain as records without text, so their hash chain stays valid. Existing backups and
-    exports still contain the text.
+    exports still contain the text. So do the files of the database, as free space and in the write-ahead log, until
+    they are overwritten. --scrub, without other options, rewrites all tables; each is locked meanwhile.
 
     Example: newton erase --subject "Ana Berg"
     """
-    if (subject is None) == (not everything) or (everything and agent is None):
-        raise InputError(
-            "Either a person or an agent must be given.", hint="Give --subject NAME, or --agent NAME --everything."
-        )
-    if subject is not None and yes and confirm is None:
-        raise InputError(
-            "Nothing was erased: a preview is required first.",
-            hint="Omit --yes to list what would be erased and to get the code for --confirm.",
-        )
+    _check_target(subject, everything=everything, agent=agent, scrub=scrub, skips_preview=yes and confirm is None)
+    if scrub:
+        tables = await database_scrub.scrub(load_settings(agent))
+        say(f"Rewrote {pluralize(tables, 'table')} without deleted rows. The write-ahead log is overwritten later.")
+        return
     if everything:
         require_yes(f"Permanently erase the agent {agent} with all its data?", yes=yes)
     async with open_agent(load_settings(agent), skip_procedure_sync=True) as newton:
@@ -57,6 +59,22 @@ async def erase_subject_or_agent(
         else:
             plan = await erasure.erase(subject, token=confirm, reason=reason)
     _print_plan(plan, newton.settings.agent, subject, is_erased=confirm is not None, json=json)
+
+
+def _check_target(
+    subject: str | None, *, everything: bool, agent: str | None, scrub: bool, skips_preview: bool
+) -> None:
+    """Raise InputError unless one thing to erase is given, with a preview before a person's data is erased."""
+    if [subject is not None, everything, scrub].count(True) != 1 or (everything and agent is None):
+        raise InputError(
+            "Either a person, an agent or --scrub must be given.",
+            hint="Give --subject NAME, or --agent NAME --everything, or --scrub.",
+        )
+    if subject is not None and skips_preview:
+        raise InputError(
+            "Nothing was erased: a preview is required first.",
+            hint="Omit --yes to list what would be erased and to get the code for --confirm.",
+        )
 
 
 def _print_plan(plan: ErasurePlan, agent: str, subject: str, *, is_erased: bool, json: bool) -> None:

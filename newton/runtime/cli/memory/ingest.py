@@ -16,7 +16,7 @@ from newton.errors import InputError
 from newton.memory.memory import Trust
 from newton.memory.outbox import DrainControl, DrainResult, read_backlog
 from newton.runtime.bootstrap import open_newton
-from newton.runtime.cli.formatting import pluralize, print_json, print_new_agent, print_notice
+from newton.runtime.cli.formatting import format_redactions, pluralize, print_json, print_new_agent, print_notice
 from newton.runtime.cli.memory.ingest_progress import ProgressReporter, open_progress, stop_on_signals
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
@@ -147,7 +147,7 @@ def _print_report(report: IngestReport) -> None:
     passages = f"{pluralize(report.new, 'new passage')}, {report.kept} unchanged, {report.replaced} replaced."
     say(f"{pluralize(report.documents, 'document')}: {passages}{rejected}")
     if report.redacted:
-        say(f"Secrets, such as passwords or keys, were removed from {pluralize(report.redacted, 'passage')}.")
+        say(format_redactions(report.redacted))
 
 
 def _print_json(

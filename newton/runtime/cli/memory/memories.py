@@ -1,5 +1,6 @@
 """Commands `newton remember` and `newton recall`: store and search memories."""
 
+import shlex
 from datetime import datetime
 from typing import Annotated
 
@@ -97,7 +98,7 @@ def _reject_command_name(content: str) -> None:
     command = f"newton {content}" if content in TOP_LEVEL_NAMES else "newton --help"
     raise InputError(
         f"{content!r} is the name of a command, not a fact.",
-        hint=f"Run `{command}`. To store the word, run `newton remember --fact {content}`.",
+        hint=f"Run `{command}`. To store the word, run `newton remember --fact {shlex.quote(content)}`.",
     )
 
 

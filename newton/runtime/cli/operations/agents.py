@@ -1,5 +1,6 @@
 """Commands `newton agents`: list, show, create and delete the agents of a database, and set their models."""
 
+import shlex
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -61,7 +62,9 @@ async def create_agent(
     elif not created:
         say(f"The agent {name} exists already; nothing changed.")
     else:
-        say(f"Created the agent {name}. `newton tokens create NAME --agent {name}` creates a token for it.")
+        say(
+            f"Created the agent {name}. `newton tokens create NAME --agent {shlex.quote(name)}` creates a token for it."
+        )
 
 
 async def set_agent_model(

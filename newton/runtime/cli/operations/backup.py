@@ -1,5 +1,6 @@
 """Commands `newton backup` and `newton restore`: back up and restore all agents."""
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -28,7 +29,7 @@ async def create_backup(
     if json:
         formatting.print_json(manifest.model_dump(mode="json", exclude={"files"}))
     else:
-        say(f"Backed up {_format_row_counts(manifest.rows)}. Restore: `newton restore {folder}`")
+        say(f"Backed up {_format_row_counts(manifest.rows)}. Restore: `newton restore {shlex.quote(str(folder))}`")
 
 
 async def restore_backup(
@@ -44,6 +45,9 @@ async def restore_backup(
     json: JsonOption = False,
 ) -> None:
     """Verify a backup and restore it. Stop `newton serve` first.
+
+    Restore only a backup that you trust: it contains code of the database, which runs with the rights of its server.
+    The hashes in it show damage, not forgery.
 
     The tokens in the backup are revoked, because some may have been revoked after the backup was made.
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import platform
+import shlex
 from collections.abc import AsyncGenerator
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
@@ -19,7 +20,7 @@ from newton.clock import monotonic_ms
 from newton.db import health
 from newton.db.health import ServerInfo
 from newton.db.pool import Tx
-from newton.db.server_paths import find_database_folder
+from newton.db.server_paths import find_database_folder, find_orphans
 from newton.environment import read_sources
 from newton.errors import ConfigError, NewtonError, ProviderError
 from newton.ids import derive_model_id
@@ -102,6 +103,12 @@ async def _run_checks(settings: Settings, *, verify: bool) -> AsyncGenerator[Hea
                 yield await _verify_ledger(newton)
     except NewtonError as error:
         yield HealthFinding("wrong", error.what, error.hint)
+    for folder in await asyncio.to_thread(find_orphans):
+        yield HealthFinding(
+            "note",
+            f"the database {folder} belongs to a data folder that does not exist any more",
+            f"Delete it if it is not needed: `rm -r {shlex.quote(str(folder))}`.",
+        )
     yield await _check_daemon(settings.home)
     async for finding in _check_command_server(settings):
         yield finding

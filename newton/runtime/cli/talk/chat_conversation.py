@@ -9,6 +9,7 @@ from typing import Any
 
 from newton.client import ApiError
 from newton.errors import InputError, NewtonError
+from newton.memory.redaction.tally import redaction_tally
 from newton.runtime.chat_backend.protocol import ChatBackend, DebugLines, PrivateMessage
 from newton.runtime.chat_backend.view_models import IdentityView, ProposalView, TurnView
 from newton.runtime.cli import formatting
@@ -83,7 +84,10 @@ class ChatConversation:
             if text in ("/quit", "/exit"):
                 return
             if text:
-                await self._handle_input(text)
+                with redaction_tally() as redacted:
+                    await self._handle_input(text)
+                if (removed := redacted.count()) and text.startswith("/") and not text.startswith("/remember "):
+                    formatting.print_notice(f"({formatting.format_redactions(removed)})")
 
     async def _handle_input(self, text: str) -> None:
         """Run a slash command or a turn for one input. An error is printed and does not end the conversation."""

@@ -68,9 +68,9 @@ class AddArtifactRequest(RequestModel):
 
 
 class AddArtifactResponse(ArtifactInfo):
-    """The stored version. `redacted` is the number of secrets that were removed."""
+    """The stored version. `redacted` counts the secrets that were removed from it by kind."""
 
-    redacted: int
+    redacted: dict[str, int]
 
 
 class DeleteArtifactResponse(ResponseModel):

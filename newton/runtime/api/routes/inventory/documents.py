@@ -66,7 +66,7 @@ class UploadDocumentRequest(UploadDocumentInput):
 class UploadDocumentResponse(ResponseModel):
     """A stored document with the counts of its new, unchanged and replaced passages.
 
-    `redacted` is the number of passages from which secrets were removed.
+    `redacted` counts the secrets that were removed from it by kind.
     """
 
     document_id: UUID
@@ -75,7 +75,7 @@ class UploadDocumentResponse(ResponseModel):
     new: int
     unchanged: int
     replaced: int
-    redacted: int
+    redacted: dict[str, int]
     warning: str | None = Field(
         default=None, description="A warning if the text matches a censor. The document is stored nevertheless."
     )

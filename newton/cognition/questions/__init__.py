@@ -1,0 +1,1 @@
+"""Kinds of questions, and the gathering of memories for each kind. Pure."""

@@ -1,0 +1,39 @@
+"""Earlier questions that say the same as the input: they have its words, so a search finds them first. Pure."""
+
+from collections.abc import Sequence
+
+from newton.cognition.content_words import extract_content_words
+from newton.memory.search_types import RetrievedMemory
+
+ECHO_FACTOR = 0.3  # of the relevance of an echo
+MAX_ADDED_WORDS = 1  # content words of an echo that the input lacks
+MIN_LEXICAL = 0.3  # less than any question with most words of the input has
+
+
+def is_echo(found: RetrievedMemory, text: str) -> bool:
+    """Return True if a message only asks, and has at most one content word that the text lacks.
+
+    The words decide and not the cosine: a long question often says something that answers another one.
+    """
+    if found.kind != "exchange" or not found.is_only_question:
+        return False
+    words, asked = extract_content_words(found.spoken_text), extract_content_words(text)
+    added = len(words - asked)
+    return added <= MAX_ADDED_WORDS and len(words & asked) > added
+
+
+def demote_echoes(text: str, memories: Sequence[RetrievedMemory]) -> Sequence[RetrievedMemory]:
+    """Lower the relevance of earlier questions that say the same as the text, and scale that of all other memories.
+
+    The best memory that can answer has relevance 1 then, as without the questions.
+    """
+    suspected = (f for f in memories if f.lexical >= MIN_LEXICAL)
+    echoes = {f.memory_id for f in suspected if f.repeats_query(text) or is_echo(f, text)}
+    best = max((f.relevance for f in memories if f.memory_id not in echoes), default=0.0)
+    if not echoes or best <= 0:
+        return memories
+    scaled = (
+        f._replace(relevance=f.relevance * ECHO_FACTOR if f.memory_id in echoes else f.relevance / best)
+        for f in memories
+    )
+    return sorted(scaled, key=lambda f: (-f.relevance, f.memory_id))

@@ -1,0 +1,186 @@
+"""Ranking of the found memories for the kind of question that was asked. Pure."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
+
+from newton.cognition.questions.question_kinds import POINT, QuestionKind, QuestionReading, read_question
+from newton.cognition.questions.standing_choice import StandingStatement
+from newton.memory.search_types import ASSISTANT, RetrievedMemory
+
+if TYPE_CHECKING:
+    from newton.client.context import QuestionReport
+
+PERSON = "User"  # the speaker of a message by the person, as its text names it
+SUMMARY_SHARE = 0.1  # of the tokens, for summaries of sessions that come first in the context for a summary
+
+SESSION_SUMMARY = "a summary of a session comes first"
+
+CHRONOLOGICAL_KINDS: frozenset[QuestionKind] = frozenset({"timeline", "summary"})
+BROAD_KINDS: frozenset[QuestionKind] = frozenset({"list", "timeline", "summary"})
+
+
+class QuestionRules(NamedTuple):
+    """The factors of relevance for a kind of question.
+
+    `spread` applies to each further memory of the same session, once more for each. `reply_factor` applies to replies
+    if the question is about the person, `own_words_factor` if it asks what the person has said. With
+    `later_turn_factor`, a message and the reply to it rank together, and the factor applies to all turns of a session
+    but the best one.
+    """
+
+    spread: float = 1.0
+    reply_factor: float = 1.0
+    own_words_factor: float = 1.0
+    later_turn_factor: float | None = None
+
+
+RULES: Mapping[QuestionKind, QuestionRules] = {
+    "point": QuestionRules(reply_factor=0.85, own_words_factor=0.7),
+    "list": QuestionRules(spread=0.98, reply_factor=0.85, own_words_factor=0.7),
+    "timeline": QuestionRules(spread=0.95, reply_factor=0.7, own_words_factor=0.2),
+    "summary": QuestionRules(later_turn_factor=0.9),
+    "standing": QuestionRules(),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionGathering:
+    """How the memories for an input were gathered: its kind, the rules applied, and reasons for single memories.
+
+    The `standing` ones are instructions and preferences that apply to the input.
+    """
+
+    reading: QuestionReading = POINT
+    rules: tuple[str, ...] = ()
+    reasons: Mapping[UUID, str] = field(default_factory=dict[UUID, str])
+    standing: frozenset[UUID] = frozenset()
+
+    @property
+    def is_chronological(self) -> bool:
+        return self.reading.kind in CHRONOLOGICAL_KINDS
+
+    def as_json(self) -> "QuestionReport":
+        return {"kind": self.reading.kind, "phrase": self.reading.phrase, "rules": list(self.rules)}
+
+
+NO_GATHERING = QuestionGathering()
+
+
+class RankedMemories(NamedTuple):
+    """The memories, best first, and how they were gathered."""
+
+    memories: Sequence[RetrievedMemory]
+    gathering: QuestionGathering
+
+
+def rank_for_question(
+    reading: QuestionReading, memories: Sequence[RetrievedMemory], *, max_tokens: int
+) -> RankedMemories:
+    """Rank memories, best first, for the kind of question. Relevance stays between 0 and that of the best memory."""
+    rules = RULES[reading.kind]
+    applied, reasons = list[str](), dict[UUID, str]()
+    if rules.later_turn_factor is not None:
+        memories = _prefer_best_turns(_rank_turns(memories), rules.later_turn_factor)
+        applied.append("a message and the reply to it rank together, the best turn of each session first")
+    factor = _select_reply_factor(reading, rules)
+    if factor < 1:
+        memories = [f._replace(relevance=f.relevance * factor) if is_reply(f) else f for f in memories]
+        applied.append(f"replies count {factor:g}, because the question is about the person")
+    if rules.spread < 1:
+        memories = _spread(memories, rules.spread)
+        applied.append(f"each further memory of a session counts {rules.spread:g} of the one before")
+    if reading.kind == "summary":
+        memories, reasons = _put_summaries_first(memories, max_tokens * SUMMARY_SHARE)
+    ranked = sorted(memories, key=lambda f: (-f.relevance, f.memory_id))
+    return RankedMemories(ranked, QuestionGathering(reading=reading, rules=tuple(applied), reasons=reasons))
+
+
+def find_broad_kind(text: str) -> QuestionKind | None:
+    """Return the kind of the question in a text if it asks for many memories."""
+    kind = read_question(text).kind
+    return kind if kind in BROAD_KINDS else None
+
+
+def is_reply(found: RetrievedMemory) -> bool:
+    """Return True for a message by the assistant."""
+    return found.kind == "exchange" and found.summary.partition(": ")[0].endswith(f"] {ASSISTANT}")
+
+
+def is_by_person(found: RetrievedMemory) -> bool:
+    """Return True for a message by the person whom the agent serves."""
+    return found.kind == "exchange" and found.summary.partition(": ")[0].endswith(f"] {PERSON}")
+
+
+def _select_reply_factor(reading: QuestionReading, rules: QuestionRules) -> float:
+    if reading.asks_own_words:
+        return rules.own_words_factor
+    return rules.reply_factor if reading.is_first_person else 1.0
+
+
+def _rank_turns(memories: Sequence[RetrievedMemory]) -> list[RetrievedMemory]:
+    """Give a message and the reply to it, the next message of the session, the higher relevance of both."""
+    by_place = {(f.thread_id, f.position): f for f in memories if f.kind == "exchange" and f.position is not None}
+
+    def find_partner(found: RetrievedMemory) -> RetrievedMemory | None:
+        if found.position is None:
+            return None
+        step = -1 if is_reply(found) else 1
+        partner = by_place.get((found.thread_id, found.position + step))
+        return partner if partner and is_reply(partner) != is_reply(found) else None
+
+    pairs = [(found, find_partner(found)) for found in memories]
+    return [f._replace(relevance=max(f.relevance, p.relevance)) if p else f for f, p in pairs]
+
+
+def _spread(memories: Sequence[RetrievedMemory], factor: float) -> list[RetrievedMemory]:
+    """Multiply the relevance of each memory by `factor` for every better memory of the same session."""
+    counts, spread = Counter[UUID | None](), list[RetrievedMemory]()
+    for found in sorted(memories, key=lambda f: (-f.relevance, f.memory_id)):
+        if found.thread_id is None:
+            spread.append(found)
+            continue
+        spread.append(found._replace(relevance=found.relevance * factor ** counts[found.thread_id]))
+        counts[found.thread_id] += 1
+    return spread
+
+
+def _prefer_best_turns(memories: Sequence[RetrievedMemory], factor: float) -> list[RetrievedMemory]:
+    """Multiply the relevance of all messages of a session by `factor`, except those of its best turn."""
+    best: dict[UUID | None, float] = {}
+    for found in memories:
+        best[found.thread_id] = max(found.relevance, best.get(found.thread_id, 0.0))
+    return [
+        f._replace(relevance=f.relevance * factor) if f.thread_id and f.relevance < best[f.thread_id] else f
+        for f in memories
+    ]
+
+
+def _put_summaries_first(
+    memories: Sequence[RetrievedMemory], free_tokens: float
+) -> tuple[Sequence[RetrievedMemory], dict[UUID, str]]:
+    """Give the best summaries of sessions that fit into `free_tokens` the relevance of the best memory."""
+    best = max((found.relevance for found in memories), default=0.0)
+    first = dict[UUID, str]()
+    for found in sorted(memories, key=lambda f: (-f.relevance, f.memory_id)):
+        if found.kind == "episode" and found.summary_tokens <= free_tokens:
+            free_tokens -= found.summary_tokens
+            first[found.memory_id] = SESSION_SUMMARY
+    return [f._replace(relevance=best) if f.memory_id in first else f for f in memories], first
+
+
+def add_standing(
+    ranked: RankedMemories, statements: Sequence[StandingStatement], chosen: Mapping[UUID, str]
+) -> RankedMemories:
+    """Add the chosen instructions and preferences, with the relevance of the best memory. `chosen` are the reasons."""
+    if not chosen:
+        return ranked
+    best = max((found.relevance for found in ranked.memories), default=1.0)
+    known = {found.memory_id for found in ranked.memories}
+    added = [one.found for one in statements if one.found.memory_id in chosen.keys() - known]
+    first = [f._replace(relevance=best) for f in (*ranked.memories, *added) if f.memory_id in chosen]
+    others = [found for found in ranked.memories if found.memory_id not in chosen]
+    gathering = replace(ranked.gathering, reasons={**ranked.gathering.reasons, **chosen}, standing=frozenset(chosen))
+    return RankedMemories([*first, *others], gathering)

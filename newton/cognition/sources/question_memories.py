@@ -1,0 +1,121 @@
+"""Search for the memories that the question in an input needs, by the kind of question."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
+
+from newton.cognition.questions.echo import demote_echoes
+from newton.cognition.questions.question_kinds import QuestionKind, read_question
+from newton.cognition.questions.question_rules import (
+    BROAD_KINDS,
+    NO_GATHERING,
+    QuestionGathering,
+    add_standing,
+    rank_for_question,
+)
+from newton.cognition.questions.standing_choice import StandingStatement, choose_standing
+from newton.cognition.request import ContextBuildRequest
+from newton.cognition.sources.gathered_data import TaskData
+from newton.cognition.sources.search_limits import compute_search_limits
+from newton.cognition.sources.signals import asks_only_about_time
+from newton.cognition.sources.standing_statements import find_standing
+from newton.concurrency import task_group
+from newton.db.pool import Database
+from newton.heart.entities.subject_rank import demote_other_subjects
+from newton.memory.memory import Kind
+from newton.memory.ranking import TIME_FIRST, PreferredMemories, RankingWeights
+from newton.memory.recall import embed_query, recall
+from newton.memory.search_types import MemorySearch, RecallQuery, RecallResult, SearchLimits
+from newton.memory.time_expressions import TimeRange
+
+if TYPE_CHECKING:
+    from newton.providers.embedding import Embedder
+
+
+class FoundMemories(NamedTuple):
+    """The memories found for a question, and how they were gathered."""
+
+    recall_result: RecallResult
+    gathering: QuestionGathering = NO_GATHERING
+
+    @classmethod
+    def nothing(cls, text: str) -> "FoundMemories":
+        return cls(RecallResult(query=RecallQuery(text=text), memories=(), missing={}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionSource:
+    """The search of memory for an input. `timeout_seconds` limits the embedding and each search."""
+
+    db: Database
+    embedder: "Embedder | None"
+    timeout_seconds: float
+    weights: RankingWeights
+
+    async def read(
+        self,
+        request: ContextBuildRequest,
+        task: TaskData,
+        hidden_ids: Sequence[UUID],
+        time_ranges: Sequence[TimeRange],
+    ) -> FoundMemories:
+        """Search memory for the input, together with the goal of the current task, whose memories rank higher."""
+        current, reading = task.stack.current, read_question(request.input)
+        search = MemorySearch(
+            db=self.db,
+            agent_id=request.agent_id,
+            limits=self._select_limits(request, reading.kind),
+            moment=request.as_of,
+            excluded_ids=hidden_ids,
+            time_ranges=time_ranges if self.weights.time_range else (),
+            preferred=PreferredMemories(
+                threads=frozenset(request.related_sessions),
+                ranges=task.message_ranges,
+                ids=task.memory_ids,
+            ),
+            timeout_seconds=self.timeout_seconds,
+            weights=self._select_weights(request, time_ranges),
+        )
+        text = f"{request.input}\n{current.goal}" if current else request.input
+        async with task_group() as tasks:
+            finding = tasks.create_task(self._find_standing(request, hidden_ids))
+            result = await recall(text, embedder=self.embedder, search=search)
+        memories = demote_echoes(request.input, demote_other_subjects(request.input, result.memories))
+        ranked = rank_for_question(reading, memories, max_tokens=request.tokens)
+        statements, missing = finding.result()
+        chosen = choose_standing(reading, statements, text=request.input, max_tokens=request.tokens)
+        memories, gathering = add_standing(ranked, statements, chosen)
+        return FoundMemories(replace(result, memories=memories, missing={**result.missing, **missing}), gathering)
+
+    async def _find_standing(
+        self, request: ContextBuildRequest, hidden_ids: Sequence[UUID]
+    ) -> tuple[Sequence[StandingStatement], dict[str, str]]:
+        """Return the instructions and preferences that are similar to the input, or why they could not be read.
+
+        A late embedding is reported by the search of memory; here the words of the input are compared then.
+        """
+        query = RecallQuery(text=request.input)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.timeout_seconds):
+                query, _ = await embed_query(request.input, self.embedder)
+        seconds = self.timeout_seconds / 2
+        try:
+            async with asyncio.timeout(seconds), self.db.transaction(request.agent_id) as tx:
+                return await find_standing(tx, query, request, hidden_ids), {}
+        except TimeoutError:
+            return (), {"standing statements": f"no answer within {seconds:g} seconds"}
+
+    def _select_limits(self, request: ContextBuildRequest, kind: QuestionKind) -> dict[Kind, SearchLimits]:
+        """Return the search limits, by kind, of the kinds of memory that the request allows."""
+        limits = compute_search_limits(request.tokens, is_broad=kind in BROAD_KINDS)
+        excluded = self.weights.excluded_kinds
+        return {k: v for k, v in limits.items() if request.filters.allows_kind(k) and k not in excluded}
+
+    def _select_weights(self, request: ContextBuildRequest, time_ranges: Sequence[TimeRange]) -> RankingWeights:
+        """Return the weights for ranking. If the input names only a time, memories of that time come first."""
+        if self.weights.time_range and asks_only_about_time(request.input, time_ranges):
+            return replace(self.weights, time_range=TIME_FIRST)
+        return self.weights

@@ -1,0 +1,207 @@
+"""The forms of a text in which a censor looks for its trigger. Pure.
+
+A forbidden phrase can be written in full width, with invisible characters or letters of another alphabet, inflected, or
+encoded as base64, hexadecimal digits, percent escapes or character references. A text and a trigger are brought into
+the same form, and encoded parts of a text are decoded.
+"""
+
+import base64
+import binascii
+import functools
+import html
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from newton.heart.word_stems import stem_word
+
+_MAX_DEPTH = 2  # of encodings within encodings
+_MIN_ENCODED_CHARS = 12
+_MIN_SPELLED_LETTERS = 4
+
+# Characters that no font shows, and marks that are drawn over a letter and were not composed with it.
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
+    "\uffa0\U000e0000-\U000e01ef\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff]"
+)
+# Removed before composition, because they can be between a letter and its mark.
+_INVISIBLE_FORMATS = re.compile(
+    "[\u00ad\u034f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
+)
+_GAP_MARKS = re.compile(r"[\s!-/:-@\[-`{-~\u00a0-\u00bf\u2000-\u206f\u3000-\u303f\uff00-\uff0f·]+")
+_WORD = re.compile(r"[^\W_]+")
+_FOREIGN_LETTER = re.compile("[\u0370-\u03ff\u0400-\u052f\u0530-\u058f]")
+_LATIN_LETTER = re.compile("[a-z]")
+# Scripts that write no spaces between words: Thai, Lao, Tibetan, Burmese, Khmer, Japanese and Chinese.
+_UNSPACED = re.compile(
+    "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+
+_LOOK_ALIKES = str.maketrans(
+    {
+        **dict(zip("аеорсхуіѕјһԁӏѵԝԛ", "aeopcxyisjhdlvwq", strict=True)),
+        **dict(zip("вкмнтгґ", "bkmhtrr", strict=True)),
+        **dict(zip("αβεικνορτυχωγη", "abeiknoptuxwyn", strict=True)),
+        **dict(zip("օոսհցզ", "onuhgq", strict=True)),
+        **dict(zip("ᴀʙᴄᴅᴇꜰɢʜɪᴊᴋʟᴍɴᴏᴘʀꜱᴛᴜᴠᴡʏᴢ", "abcdefghijklmnoprstuvwyz", strict=True)),
+        **dict(zip("ıɡɑɩł", "igail", strict=True)),
+    }
+)
+_TO_CYRILLIC = str.maketrans("aeopcxyisjhkmtb", "аеорсхуіѕјһкмтв")
+_DIGITS = str.maketrans("0134578", "oleastb")
+
+_BASE64 = re.compile(rf"[A-Za-z0-9+/_-]{{{_MIN_ENCODED_CHARS},}}={{0,2}}")
+_HEX = re.compile(rf"[0-9A-Fa-f]{{{_MIN_ENCODED_CHARS},}}")
+_HEX_PAIRS = re.compile(r"(?:[\\%]?x?[0-9A-Fa-f]{2}[ :,]){5,}[\\]?x?[0-9A-Fa-f]{2}|(?:\\x[0-9A-Fa-f]{2}){4,}")
+_PERCENT = re.compile(r"%[0-9A-Fa-f]{2}")
+_UNICODE_ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})")
+
+
+class SearchedText(NamedTuple):
+    """The forms of a text: the stems of its words, its letters without gaps, and words spelled letter by letter.
+
+    Each stem has a space on both sides, so that `in` finds whole words only.
+    """
+
+    stems: str
+    letters: str
+    spelled: str
+
+
+class Trigger(NamedTuple):
+    """The forms of a phrase to find. An `unspaced` phrase is found anywhere, others between the borders of words."""
+
+    stems: str
+    letters: str
+    unspaced: bool
+
+    def is_in(self, text: SearchedText) -> bool:
+        """Return whether the text contains the phrase."""
+        if self.unspaced:
+            return self.letters in text.letters
+        return self.stems in text.stems or (len(self.letters) >= _MIN_SPELLED_LETTERS and self.letters in text.spelled)
+
+
+@functools.lru_cache(maxsize=16)
+def prepare_text(text: str) -> SearchedText:
+    """Return the forms of a text and of the decoded parts of it."""
+    variants = list_variants(text)
+    words = [list(_iter_words(variant)) for variant in variants]
+    stems = "\n".join(f" {' '.join(map(_to_skeleton, one))} " for one in words)
+    letters = "" if text.isascii() and len(variants) == 1 else "\n".join(map(_squeeze, variants))
+    return SearchedText(stems, letters, " ".join(spelled for one in words for spelled in _join_spelled(one)))
+
+
+@functools.lru_cache(maxsize=2_000)
+def prepare_trigger(trigger: str) -> Trigger:
+    """Return the forms of a phrase. It has no `stems` if it has no words."""
+    plain = fold_characters(trigger)
+    words = list(_iter_words(plain))
+    stems = f" {' '.join(map(_to_skeleton, words))} " if words else ""
+    is_unspaced = bool(_UNSPACED.search(plain))
+    return Trigger(stems, _squeeze(plain) if is_unspaced else "".join(words), is_unspaced)
+
+
+@functools.lru_cache(maxsize=16)
+def list_variants(text: str) -> tuple[str, ...]:
+    """Return the text with folded characters, and each decoded part of it, also with folded characters.
+
+    >>> list_variants("run ZHJvcCB0YWJsZQ== now")
+    ('run zhjvccb0ywjszq== now', 'drop table')
+    """
+    found: dict[str, None] = {fold_characters(text): None}
+    pending = [text]
+    for _ in range(_MAX_DEPTH):
+        pending = [decoded for one in pending for decoded in _decode_parts(one)]
+        found.update((fold_characters(one), None) for one in pending)
+    return tuple(found)
+
+
+def fold_characters(text: str) -> str:
+    """Return the text in compatible composed characters (NFKC), without invisible ones, and without case.
+
+    >>> fold_characters("\uff24rop\u200b Ta\u0308ble")
+    'drop täble'
+    """
+    if text.isascii():
+        return text.lower()
+    return _INVISIBLE.sub("", unicodedata.normalize("NFKC", _INVISIBLE_FORMATS.sub("", text))).casefold()
+
+
+def _decode_parts(text: str) -> Iterator[str]:
+    for match in _BASE64.finditer(text):
+        yield from _decode_base64(match[0])
+    for match in _HEX.finditer(text):
+        yield from _decode_hex(match[0])
+    for match in _HEX_PAIRS.finditer(text):
+        yield from _decode_hex(re.sub(r"[^0-9A-Fa-f]", "", match[0]))
+    if "%" in text and _PERCENT.search(text):
+        yield unquote(text)
+    if "&" in text and (unescaped := html.unescape(text)) != text:
+        yield unescaped
+    if "\\u" in text:
+        yield _UNICODE_ESCAPE.sub(lambda match: chr(int(match[1], 16)), text)
+
+
+def _decode_base64(part: str) -> Iterator[str]:
+    body = part.rstrip("=").replace("-", "+").replace("_", "/")
+    if len(body) % 4 != 1:
+        yield from _decode_utf8(base64.b64decode(body + "=" * (-len(body) % 4)))
+
+
+def _decode_hex(part: str) -> Iterator[str]:
+    if len(part) % 2 == 0:
+        yield from _decode_utf8(binascii.unhexlify(part))
+
+
+def _decode_utf8(raw: bytes) -> Iterator[str]:
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        return
+    if all(character.isprintable() or character.isspace() for character in text):
+        yield text
+
+
+def _iter_words(folded: str) -> Iterator[str]:
+    words = _WORD.findall(folded)
+    return map(_repair_word, words) if not folded.isascii() else iter(words)
+
+
+def _repair_word(word: str) -> str:
+    """Return a word of two alphabets in the alphabet of most of its letters."""
+    foreign = len(_FOREIGN_LETTER.findall(word))
+    latin = len(_LATIN_LETTER.findall(word)) if foreign else 0
+    if not (foreign and latin):
+        return word
+    return word.translate(_LOOK_ALIKES if latin >= foreign else _TO_CYRILLIC)
+
+
+@functools.lru_cache(maxsize=20_000)
+def _to_skeleton(word: str) -> str:
+    """Return the stem of a word with letters that look like Latin ones replaced, and digits within letters too.
+
+    >>> _to_skeleton("passw0rds"), _to_skeleton("2026")
+    ('password', '2026')
+    """
+    if not word.isalpha() and any(map(str.isalpha, word)):
+        word = word.translate(_DIGITS)
+    return stem_word(word).translate(_LOOK_ALIKES)
+
+
+def _join_spelled(words: list[str]) -> Iterator[str]:
+    """Yield words that are spelled letter by letter, such as "d r o p"."""
+    run: list[str] = []
+    for word in [*words, ""]:
+        if len(word) == 1:
+            run.append(word)
+        elif run:
+            if len(run) >= _MIN_SPELLED_LETTERS:
+                yield "".join(run)
+            run = []
+
+
+def _squeeze(folded: str) -> str:
+    return _GAP_MARKS.sub("", folded)

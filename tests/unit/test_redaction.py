@@ -1,0 +1,89 @@
+"""Secrets are redacted on labelled lines, half of which were not used to write the patterns, and counted by call."""
+
+import asyncio
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from newton.memory.hygiene import clean_text
+from newton.memory.redaction.labelled_values import LABELLED_VALUES
+from newton.memory.redaction.redactor import redact_secrets
+from newton.memory.redaction.tally import count_redactions, redaction_tally
+from tests.unit.source_trees import ROOT
+
+LINES: dict[str, Any] = yaml.safe_load((ROOT / "tests/data/secrets.yaml").read_text(encoding="utf-8"))
+_VALUE = re.compile("«([^»]*)»")
+MAX_MISSED, MAX_CHANGED = 0.05, 0.03
+
+
+def remains(value: str, cleaned: str) -> bool:
+    """Return whether half of a secret, or all of a short one, is still in the text."""
+    width = min(len(value), max(4, len(value) // 2))
+    return any(value[start : start + width] in cleaned for start in range(len(value) - width + 1))
+
+
+def find_missed(half: int) -> list[str]:
+    lines = [line.replace("§", "") for _, line in LINES["secrets"][half::2]]
+    cleaned = [(line, redact_secrets(re.sub("[«»]", "", line))) for line in lines]
+    return [line for line, text in cleaned if any(remains(value, text) for value in _VALUE.findall(line))]
+
+
+def find_changed(half: int) -> list[str]:
+    return [line for line in LINES["harmless"][half::2] if redact_secrets(line) != line]
+
+
+def test_the_lines_are_of_forty_kinds() -> None:
+    assert len({kind for kind, _ in LINES["secrets"]}) >= 40
+    assert len(LINES["secrets"]) >= 300 and len(LINES["harmless"]) >= 300
+
+
+@pytest.mark.parametrize("half", [0, 1], ids=["tuned", "heldout"])
+def test_at_most_one_secret_in_twenty_is_missed(half: int) -> None:
+    missed = find_missed(half)
+    assert len(missed) <= MAX_MISSED * len(LINES["secrets"][half::2]), missed
+
+
+@pytest.mark.parametrize("half", [0, 1], ids=["tuned", "heldout"])
+def test_at_most_three_harmless_lines_in_a_hundred_are_changed(half: int) -> None:
+    changed = find_changed(half)
+    assert len(changed) <= MAX_CHANGED * len(LINES["harmless"][half::2]), changed
+
+
+def test_lines_of_later_are_redacted_too() -> None:
+    lines = [line.replace("§", "") for line in LINES["later_secrets"]]
+    missed = [line for line in lines if "[REDACTED:" not in redact_secrets(line)]
+    assert len(missed) <= MAX_MISSED * len(lines), missed
+    assert [line for line in LINES["later_harmless"] if redact_secrets(line) != line] == []
+
+
+def test_labels_are_in_lower_case() -> None:
+    assert all(label == label.lower() for rule in LABELLED_VALUES for label in rule.labels)
+
+
+def test_a_letter_that_grows_in_lower_case_moves_nothing() -> None:
+    assert redact_secrets("İİİ my password is hunter2") == "İİİ my password is [REDACTED:password]"
+
+
+def test_a_marker_that_was_typed_is_not_counted() -> None:
+    with redaction_tally():
+        assert count_redactions(clean_text("typed: [REDACTED:jwt] and [REDACTED:password]")) == {}
+        text = clean_text("typed: [REDACTED:password]; my password is hunter2, and to DE89370400440532013000")
+        assert count_redactions(text) == {"iban": 1, "password": 1}
+
+
+def test_a_secret_that_is_cleaned_twice_is_one_secret() -> None:
+    with redaction_tally() as tally:
+        assert clean_text("the password is hunter2") == clean_text("the password is hunter2")
+        assert tally.count() == {"password": 1}
+
+
+async def test_calls_count_apart_and_threads_count_with_their_call() -> None:
+    async def call(text: str) -> dict[str, int]:
+        with redaction_tally() as tally:
+            await asyncio.to_thread(clean_text, text)
+            return tally.count()
+
+    first, second = await asyncio.gather(call("the password is hunter2"), call("iban DE89370400440532013000"))
+    assert (first, second) == ({"password": 1}, {"iban": 1})
