@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
+from newton.cognition.assembly.artifact_selection import ALREADY_SENT
 from newton.cognition.assembly.fact_labels import FactLabel, render_fact
 from newton.cognition.assembly.fill import DetailLevel, FillCandidate, FillPlacement
 from newton.cognition.assembly.render import LAYERS_BY_DAY
@@ -136,8 +137,8 @@ def reject_repeated_facts(
 ) -> dict[UUID, FillPlacement]:
     """Return the rejected candidates and, in addition, those that another candidate states or shows.
 
-    These are relations that a placed fact states, and, of facts that contradict each other, all but the best one, which
-    is placed as an item that shows all of them.
+    These are relations that a placed fact states, or a fact left out because its message is sent, and, of facts that
+    contradict each other, all but the best one, which is placed as an item that shows all of them.
     """
     followers = dict[UUID, FillPlacement]()
     for memory_id in (s.found.memory_id for s in ordered):
@@ -145,10 +146,11 @@ def reject_repeated_facts(
             others = (other for other in label.group if other != memory_id)
             followers |= {other: FillPlacement(other, None, 0, SHOWN_TOGETHER) for other in others}
     accepted = {s.found.memory_id for s in ordered} - (rejected.keys() - followers.keys())
+    stated = accepted | {placed.memory_id for placed in rejected.values() if placed.reason == ALREADY_SENT}
     repeated = {
         relation_id: FillPlacement(relation_id, None, 0, REPEATS_FACT)
         for relation_id, fact_ids in relation_evidence.items()
-        if relation_id in accepted and not accepted.isdisjoint(fact_ids)
+        if relation_id in accepted and not stated.isdisjoint(fact_ids)
     }
     return {**rejected, **followers, **repeated}
 
