@@ -23,6 +23,8 @@ class Deduplicator:
         """
         if self._identity_reasons and (reason := self._identity_reasons.get(normalize_line(found.spoken_text))):
             return reason
+        if found.kind == "relation":  # where its fact is shown, the relation is left out later, not the fact
+            return other_reason
         if found.dedup_text in self._shown_texts:
             return "repeats a better candidate"
         if other_reason is None:

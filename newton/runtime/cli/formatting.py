@@ -4,7 +4,6 @@ import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
 
 from newton.agent.services.fact_intake import RememberReport
 from newton.client.context import FrameSelection, LayerTokens, QuestionReport
@@ -13,7 +12,6 @@ from newton.cognition.bundles.explanation import BundleExplanation
 from newton.cognition.bundles.replay import format_verdict
 from newton.cognition.frames.selection import FrameEvidence
 from newton.content.profiles import Profile
-from newton.errors import InputError
 from newton.heart.facts.conflicts import Settlement
 from newton.heart.identity.tenets import IdentityTenet
 from newton.memory.lookup import MemoryMention, short_id
@@ -30,7 +28,6 @@ from newton.runtime.chat_backend.view_models import (
 )
 from newton.runtime.cli.command_context import current_terminal
 from newton.runtime.cli.printing import say, to_json
-from newton.runtime.cli.private_files import write_private_text
 from newton.settings import DEFAULT_AGENT
 
 REMEMBER_MESSAGES = {
@@ -127,20 +124,6 @@ def print_new_agent(name: str) -> None:
     if name != DEFAULT_AGENT:
         print_notice(f"Created agent {name}.")
         print_notice(f"  If the name is a typing error, `newton agents delete {shlex.quote(name)}` deletes it.")
-
-
-def write_page(path: Path, content: str) -> None:
-    """Write an HTML page to a file that only its owner can read.
-
-    Raises InputError if the file cannot be written.
-    """
-    try:
-        write_private_text(path, content)
-    except OSError as error:
-        raise InputError(
-            f"{path} cannot be written: {error.strerror}.", hint="Give a file in a writable folder."
-        ) from None
-    print_notice(f"Written to {path}.")
 
 
 # The effect of a missing source on the result.

@@ -13,6 +13,7 @@ from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, StartTime, load_settings
 from newton.runtime.cli.printing import say
+from newton.runtime.cli.private_files import write_page
 from newton.runtime.reports import calibration_text, html_page
 
 
@@ -40,7 +41,7 @@ async def show_calibration(
         reviewed = await newton.decisions("cli").list_reviewed_decisions()
     report = build_calibration(filter_decisions(reviewed, category=category, since=since))
     if html is not None:
-        formatting.write_page(html, html_page.render_calibration(report, agent=settings.agent))
+        write_page(html, html_page.render_calibration(report, agent=settings.agent))
     if json:
         formatting.print_json(to_json(report))
     elif html is None:

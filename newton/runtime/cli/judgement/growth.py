@@ -12,6 +12,7 @@ from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, StartTime, load_settings
 from newton.runtime.cli.printing import say
+from newton.runtime.cli.private_files import write_page
 from newton.runtime.reports import growth as growth_report
 
 
@@ -44,7 +45,7 @@ async def report_growth(
             report = await service.report_since(since)
     assessment = assess(report)
     if html is not None:
-        formatting.write_page(html, growth_report.render_html(report, assessment, agent=settings.agent))
+        write_page(html, growth_report.render_html(report, assessment, agent=settings.agent))
     if json:
         formatting.print_json(growth_report.report_to_json(report, assessment))
     elif html is None:
