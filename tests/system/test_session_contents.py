@@ -182,7 +182,7 @@ async def test_the_session_of_a_connection_is_that_of_its_tool_calls(api: Api) -
         limited = await told(client, "context", **asked, task="current")
         assert "forty" not in limited["text"] and "ninety" in limited["text"]
         facts = await told(client, "context", input="Which colour has the lighthouse?", kinds=["fact"])
-        assert RED in facts["text"] and "ninety" not in facts["text"]
+        assert RED in facts["text"] and "User: " not in facts["text"]
         assert (await told(client, "inject", text="Answer in French."))["type"] == "text"
         injected = await told(client, "inject", memory_id=red["memory_id"])
         shown = await told(client, "context", **asked)
