@@ -20,7 +20,7 @@ from newton.heart.events.event_types import validate_event
 from newton.providers import token_counter
 from newton.providers.fakes import BrokenEmbedder, ScriptedChat
 from tests.db.deciding import choice, recorded
-from tests.scenarios.conftest import Mind, newton
+from tests.scenarios.conftest import Mind
 from tests.scenarios.test_curation import curation
 from tests.scenarios.test_replay import hindsight
 from tests.support import agent_scope, apart, teller
@@ -95,26 +95,6 @@ async def test_a_context_that_covers_the_input_stands_and_nothing_is_rebuilt(tal
     assert first.reason == "the session has no context yet"
     assert second.reason.startswith("the context covers the input (cosine 0.")
     assert third.reason == "the input is a follow-up"
-
-
-async def test_what_is_learnt_from_the_conversation_does_not_change_its_own_context(talk: Talk) -> None:
-    # S002-14, S002-17
-    assert talk.mind.embedder
-    maintenance = newton(talk.mind, talk.mind.embedder).maintenance("job extract")
-    first = await talk.given(ASKED)
-    stated = "My aunt Petra works in the harbour of the ferry Artemis."
-    standing = await talk.given(stated)
-    assert await maintenance.learn_statements() == 1
-    await talk.mind.settle()
-    again = await talk.given(AGAIN)
-    assert (standing.method, again.method) == ("stood", "stood"), again.reason
-    assert again.bundle is first.bundle
-    rebuilt = await talk.given(AGAIN, frame="debug")
-    reasons = {item.text: item.reason for item in rebuilt.bundle.rejected_candidates if item.kind == "fact"}
-    assert reasons == {stated: "the message itself is sent to the model"}
-    talk.mind.clock.advance(timedelta(minutes=1))
-    other = replace(talk, session_id=await talk.mind.session("another"))
-    assert stated in (await other.given(ASKED)).bundle.text
 
 
 async def test_each_turn_is_stored_with_how_its_context_came_about(talk: Talk) -> None:

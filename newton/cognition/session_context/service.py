@@ -133,11 +133,11 @@ class SessionContextService:
 
     async def _read_state(self, cached: CachedContext, request: ContextBuildRequest) -> _CurrentState | None:
         """Read the current state; return None when the cached context is not the latest of its session."""
-        builder, moment = self.builder, self.builder.clock.now()
+        builder, moment, sent = self.builder, self.builder.clock.now(), request.sent_messages
         async with task_group() as tasks:
             embedding = tasks.create_task(self._embed_input(request))
             reading = tasks.create_task(builder.create_sources().read_session_data(request, now=moment))
-            comparing = tasks.create_task(self._read_changes(cached, request.sent_messages))
+            comparing = tasks.create_task(self._read_changes(cached, sent))
         (cue, core), session_data, changes = embedding.result(), reading.result(), comparing.result()
         if changes is None:
             return None
@@ -145,11 +145,9 @@ class SessionContextService:
         async with task_group() as tasks:
             reading_observations = tasks.create_task(self._read_observations(request, cue, now=moment))
             async with builder.db.transaction(request.agent_id) as tx:
-                new_matches = await staleness.find_new_matches(
-                    tx, cached, cue, changes, min_cosine=min_cosine, sent=request.sent_messages
-                )
+                new_matches = await staleness.find_new_matches(tx, cached, cue, changes, sent, min_cosine=min_cosine)
         observed = reading_observations.result()
-        verdicts = choose_observations(observed, request.input, sent=request.sent_messages)
+        verdicts = choose_observations(observed, request.input, sent=sent)
         new_ids = {memory_id for memory_id, verdict in verdicts.items() if verdict.is_chosen} - _list_tried(cached)
         coverage = _compute_coverage(cached, request.input, new_matches)
         is_new_topic = find_coverage_gap(coverage, builder.coverage_thresholds) is not None

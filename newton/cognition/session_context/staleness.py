@@ -124,9 +124,9 @@ async def find_new_matches(
     cached: CachedContext,
     cue: RecallQuery,
     changes: ContextChanges,
+    sent: SentMessages | None,
     *,
     min_cosine: float,
-    sent: SentMessages | None,
 ) -> NewMatches:
     """Compare the input with the context, and find new memories that match.
 
