@@ -66,7 +66,8 @@ class RefreshInput:
     `stale_reasons` say which parts of the context are out of date. `used_tokens` of `max_tokens` are in use.
     `added_count` is the number of items to add: messages that are no longer sent, and new memories that match.
     `overflow_reason` says why the context must be rebuilt to add them, None if it need not. `broad_kind` is
-    the kind of question if it asks for many memories, which a context for another input does not have.
+    the kind of question if it asks for many memories, which a context for another input does not have. A follow-up asks
+    about memories that the context has.
     """
 
     frame: str
@@ -115,7 +116,7 @@ def _find_rebuild_reason(refresh_input: RefreshInput, thresholds: CoverageThresh
         return f"the frame changed from {refresh_input.previous_frame} to {refresh_input.frame}"
     if refresh_input.is_choice_due:
         return "the input asks for a choice"
-    if refresh_input.broad_kind:
+    if refresh_input.broad_kind and not refresh_input.coverage.is_follow_up:
         return f"the input asks for a {refresh_input.broad_kind}"
     return gap or refresh_input.overflow_reason
 
