@@ -37,19 +37,38 @@ async def twice(
     return await contexts.build(one), await contexts.build(other or one)
 
 
+async def undisturbed(happens: Callable[[], Awaitable[bool]]) -> bool:
+    """Whether it happens in one of ten tries: a write in any database of the server, as by a daemon of another test or
+    by its autovacuum, makes a context anew too."""
+    for _ in range(10):
+        if await happens():
+            return True
+    return False
+
+
 async def test_the_same_request_is_given_the_same_context(mind: Mind) -> None:
     # S001-32
     await mind.know("The ferry is called Artemis.")
-    first, second = await twice(mind.contexts, request(mind))
-    assert first is second, "with its id, and nothing new is stored"
+    contexts = mind.contexts
+
+    async def is_same() -> bool:
+        first, second = await twice(contexts, request(mind))
+        return first is second
+
+    assert await undisturbed(is_same), "with its id, and nothing new is stored"
 
 
 async def test_several_requests_are_each_given_their_context_again(mind: Mind) -> None:
     # S001-32: to keep a context is no write that another one depends on
     await mind.know("The ferry is called Artemis.")
     contexts, asked = mind.contexts, [request(mind, tokens=tokens) for tokens in (500, 1_000, 2_000)]
-    first = [await contexts.build(one) for one in asked]
-    assert [await contexts.build(one) for one in asked] == first
+    first = list[Bundle]()
+
+    async def are_same() -> bool:
+        first[:] = [await contexts.build(one) for one in asked]
+        return [await contexts.build(one) for one in asked] == first
+
+    assert await undisturbed(are_same)
     assert len({bundle.bundle_id for bundle in first}) == 3
     await mind.know("The pier is green.")
     late = await contexts.build(asked[0])
@@ -57,17 +76,25 @@ async def test_several_requests_are_each_given_their_context_again(mind: Mind) -
     assert await contexts.build(asked[1]) is not first[1], (
         "what was kept before a write is not given with what came after"
     )
-    assert await contexts.build(asked[0]) is late
+
+    async def is_same() -> bool:
+        return await contexts.build(asked[0]) is await contexts.build(asked[0])
+
+    assert await undisturbed(is_same)
 
 
 async def test_after_half_a_minute_it_is_made_anew(mind: Mind) -> None:
     # S001-32: a life of 30 seconds
     contexts = mind.contexts
-    first = await contexts.build(request(mind))
-    mind.clock.advance(timedelta(seconds=30))
-    assert await contexts.build(request(mind)) is first
-    mind.clock.advance(timedelta(seconds=1))
-    assert await contexts.build(request(mind)) is not first
+
+    async def lives(seconds: int) -> bool:
+        mind.clock.advance(timedelta(seconds=60))
+        first = await contexts.build(request(mind))
+        mind.clock.advance(timedelta(seconds=seconds))
+        return await contexts.build(request(mind)) is first
+
+    assert await undisturbed(lambda: lives(30))
+    assert not await undisturbed(lambda: lives(31))
 
 
 async def test_another_request_is_another_context(mind: Mind) -> None:
@@ -130,8 +157,13 @@ async def test_whatever_is_written_through_whatever_door_ends_it(mind: Mind) -> 
     contexts = mind.contexts
     for number, (door, used) in enumerate(DOORS.items()):
         fact = (await mind.verbs.remember(FactDraft(content=f"Ferry {number} is called Artemis."))).memory_id
+
+        async def is_same() -> bool:
+            first, second = await twice(contexts, request(mind))
+            return first is second
+
+        assert await undisturbed(is_same), door
         first = await contexts.build(request(mind))
-        assert await contexts.build(request(mind)) is first, door
         await used(mind, fact)
         assert await contexts.build(request(mind)) is not first, door
 
