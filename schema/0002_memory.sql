@@ -187,6 +187,29 @@ create table memory.sources (
 create index sources_source_idx on memory.sources (agent_id, source_id);
 
 call runtime.isolate('memory.sources');
+
+-- Returns true if the only source of a memory is a message of the session from the position `first` on, except at the
+-- positions `excluded`.
+create function memory.is_stated_only_in(
+    agent_id uuid, memory_id uuid, session_id uuid, first integer, excluded integer[]
+) returns boolean
+language sql
+stable
+parallel safe
+return exists (
+    select
+    from memory.sources as s
+    join memory.memories as x on x.agent_id = is_stated_only_in.agent_id and x.memory_id = s.source_id
+    where s.agent_id = is_stated_only_in.agent_id and s.memory_id = is_stated_only_in.memory_id
+    having
+        count(*) = 1
+        and bool_and(
+            x.kind = 'exchange'
+            and x.thread_id = is_stated_only_in.session_id
+            and x.position >= is_stated_only_in.first
+            and x.position <> all(is_stated_only_in.excluded)
+        )
+);
 grant select, insert on memory.sources to newton_app;
 
 -- Each repetition of a memory, with its author and ref, so that one statement never counts twice.

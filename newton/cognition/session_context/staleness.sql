@@ -45,18 +45,7 @@ where
     and m.thread_id is distinct from $4
     and not memory.is_obsolete(m.kind, m.state)
     and not m.quarantined
-    and not (
-        m.kind = 'fact'
-        and exists (
-            select
-            from memory.sources as s
-            join memory.memories as x on x.agent_id = $1 and x.memory_id = s.source_id
-            where s.agent_id = $1 and s.memory_id = m.memory_id
-            having
-                count(*) = 1
-                and bool_and(x.kind = 'exchange' and x.thread_id = $4 and x.position >= $5 and x.position <> all($6::integer[]))
-        )
-    )
+    and not (m.kind = 'fact' and memory.is_stated_only_in($1, m.memory_id, $4, $5, $6))
 order by m.memory_id desc
 limit $7;
 
@@ -94,17 +83,6 @@ where
     m.thread_id is distinct from $4
     and not m.quarantined
     and not memory.is_obsolete(m.kind, m.state)
-    and not (
-        m.kind = 'fact'
-        and exists (
-            select
-            from memory.sources as s
-            join memory.memories as x on x.agent_id = $1 and x.memory_id = s.source_id
-            where s.agent_id = $1 and s.memory_id = m.memory_id
-            having
-                count(*) = 1
-                and bool_and(x.kind = 'exchange' and x.thread_id = $4 and x.position >= $8 and x.position <> all($9::integer[]))
-        )
-    )
+    and not (m.kind = 'fact' and memory.is_stated_only_in($1, m.memory_id, $4, $8, $9))
 order by near.cosine desc, near.memory_id
 limit $7;

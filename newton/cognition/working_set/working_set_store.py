@@ -55,18 +55,31 @@ async def add_memories(tx: Tx, memory_ids: Sequence[UUID], *, scope: SessionScop
 
     Return the ids of the memories evicted for lack of capacity.
     """
-    if not memory_ids:
+    row = await _add_items(tx, scope, memory_ids=memory_ids) if memory_ids else None
+    return await _evict_surplus(tx, row["tokens"], scope=scope) if row else []
+
+
+async def add_messages(tx: Tx, positions: Sequence[int], *, scope: SessionScope) -> list[UUID]:
+    """Add the memories of the messages at `positions` to the working set. Return their ids, oldest first."""
+    row = await _add_items(tx, scope, positions=positions) if positions else None
+    if row is None:
         return []
-    row = await SQL["add_items"].fetch_one(
+    await _evict_surplus(tx, row["tokens"], scope=scope)
+    return row["memory_ids"]
+
+
+async def _add_items(
+    tx: Tx, scope: SessionScope, *, memory_ids: Sequence[UUID] = (), positions: Sequence[int] = ()
+) -> Record | None:
+    return await SQL["add_items"].fetch_one(
         tx,
         agent_id=scope.agent_id,
         session_id=scope.session_id,
         memory_ids=list(memory_ids),
+        positions=list(positions),
         now=scope.now,
         separator_tokens=SEPARATOR_TOKENS,
     )
-    assert row is not None
-    return await _evict_surplus(tx, row["tokens"], scope=scope)
 
 
 async def _evict_surplus(tx: Tx, tokens: int, *, scope: SessionScope) -> list[UUID]:
@@ -81,23 +94,6 @@ async def _evict_surplus(tx: Tx, tokens: int, *, scope: SessionScope) -> list[UU
     evicted = select_evictions(items, capacity=scope.capacity, now=scope.now)
     await SQL["remove_items"].execute(tx, **keys, memory_ids=evicted)
     return evicted
-
-
-async def add_messages(tx: Tx, positions: Sequence[int], *, scope: SessionScope) -> list[UUID]:
-    """Add the memories of the messages at `positions` to the working set. Return their ids, oldest first."""
-    if not positions:
-        return []
-    row = await SQL["add_messages"].fetch_one(
-        tx,
-        agent_id=scope.agent_id,
-        session_id=scope.session_id,
-        positions=list(positions),
-        now=scope.now,
-        separator_tokens=SEPARATOR_TOKENS,
-    )
-    assert row is not None
-    await _evict_surplus(tx, row["tokens"], scope=scope)
-    return row["memory_ids"]
 
 
 async def list_memories(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[RetrievedMemory]:

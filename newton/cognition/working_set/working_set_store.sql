@@ -1,33 +1,21 @@
--- name: add_items(agent_id, session_id, memory_ids, now, separator_tokens)
--- Adds memories, and returns the tokens of the whole set. In id order, so that two writers of one session cannot
--- deadlock. Artifacts are skipped, because they only repeat what is in the set.
-with added as (
-    insert into cognition.working_set as w (agent_id, session_id, memory_id, added_at, accessed_at)
-    select $1, $2, m.memory_id, $4, $4
+-- name: add_items(agent_id, session_id, memory_ids, positions, now, separator_tokens)
+-- Adds memories, given by their ids or as positions of messages of the session. Returns the ids of those that were added, and
+-- the tokens of the whole set. In id order, so that two writers of one session cannot deadlock. Artifacts are skipped,
+-- because they only repeat what is in the set.
+with wanted as (
+    select m.memory_id
     from memory.memories as m
     where m.agent_id = $1 and m.memory_id = any($3::uuid[]) and m.kind <> 'artifact'
-    order by m.memory_id
-    on conflict (agent_id, session_id, memory_id) do update
-    set accessed_at = greatest(w.accessed_at, excluded.accessed_at), access_count = w.access_count + 1
-    returning w.memory_id
-),
-items as (
-    select memory_id from cognition.working_set where agent_id = $1 and session_id = $2
     union
-    select memory_id from added
-)
-select coalesce(sum(m.summary_tokens + $5::integer), 0)::integer as tokens
-from items as i
-join memory.memories as m on m.agent_id = $1 and m.memory_id = i.memory_id;
-
--- name: add_messages(agent_id, session_id, positions, now, separator_tokens)
--- The same for the memories of messages; returns their ids as well.
-with added as (
-    insert into cognition.working_set as w (agent_id, session_id, memory_id, added_at, accessed_at)
-    select $1, $2, m.memory_id, $4, $4
+    select m.memory_id
     from memory.memories as m
-    where m.agent_id = $1 and m.kind = 'exchange' and m.thread_id = $2 and m.position = any($3::integer[])
-    order by m.memory_id
+    where m.agent_id = $1 and m.kind = 'exchange' and m.thread_id = $2 and m.position = any($4::integer[])
+),
+added as (
+    insert into cognition.working_set as w (agent_id, session_id, memory_id, added_at, accessed_at)
+    select $1, $2, memory_id, $5, $5
+    from wanted
+    order by memory_id
     on conflict (agent_id, session_id, memory_id) do update
     set accessed_at = greatest(w.accessed_at, excluded.accessed_at), access_count = w.access_count + 1
     returning w.memory_id
@@ -38,7 +26,7 @@ items as (
     select memory_id from added
 )
 select
-    coalesce(sum(m.summary_tokens + $5::integer), 0)::integer as tokens,
+    coalesce(sum(m.summary_tokens + $6::integer), 0)::integer as tokens,
     array(select memory_id from added order by memory_id) as memory_ids
 from items as i
 join memory.memories as m on m.agent_id = $1 and m.memory_id = i.memory_id;
