@@ -1,7 +1,6 @@
 """Detection of texts that only ask or only summarize questions, and so contain no answers. Pure."""
 
 import re
-from functools import lru_cache
 
 _QUESTION = re.compile(r"[^.!?…]+\?\W*")
 _SESSION_SUMMARY = re.compile(r" talked, \d+ lines\. (.+)")  # the template of `session_close.to_episode`
@@ -40,7 +39,6 @@ _SUMMARY_PREFIX = re.compile(r"(?:They came back to this|It ended with [^:]+): "
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 
 
-@lru_cache(maxsize=4_096)  # a turn judges the same memories as the turn before
 def is_only_question(text: str) -> bool:
     """Return whether the text is a single question, or only questions and requests for an explanation.
 
@@ -62,7 +60,6 @@ def find_measures(text: str) -> str:
     return " ".join(_MEASURE.findall(text))
 
 
-@lru_cache(maxsize=4_096)
 def lacks_answer(reply: str) -> bool:
     """Return whether every sentence of a reply says that the answer is not known, or is a question.
 

@@ -160,11 +160,16 @@ class RetrievedMemory(NamedTuple):
         if self.kind != "exchange":
             return False
         is_reply = self.summary.partition(": ")[0].endswith(ASSISTANT)
-        return is_only_question(self.spoken_text) or (is_reply and lacks_answer(self.spoken_text))
+        return _tells_nothing(self.spoken_text, is_reply)
 
     def repeats_query(self, text: str) -> bool:
         """Return whether this is a message with the same text as the query, such as the same question asked before."""
         return self.kind == "exchange" and self.spoken_text.casefold() == _fold_case(text)
+
+
+@lru_cache(maxsize=4_096)  # of short forms: a turn judges the same memories as the turn before
+def _tells_nothing(text: str, is_reply: bool) -> bool:  # noqa: FBT001 (a private key of the cache)
+    return is_only_question(text) or (is_reply and lacks_answer(text))
 
 
 @lru_cache(maxsize=8)  # hundreds of memories are compared with the same input
