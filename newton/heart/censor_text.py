@@ -70,7 +70,7 @@ class SearchedText(NamedTuple):
     spelled: str
 
 
-class Trigger(NamedTuple):
+class SearchedPhrase(NamedTuple):
     """The forms of a phrase to find. An `unspaced` phrase is found anywhere, others between the borders of words."""
 
     stems: str
@@ -95,13 +95,13 @@ def prepare_text(text: str) -> SearchedText:
 
 
 @functools.lru_cache(maxsize=2_000)
-def prepare_trigger(trigger: str) -> Trigger:
+def prepare_trigger(trigger: str) -> SearchedPhrase:
     """Return the forms of a phrase. It has no `stems` if it has no words."""
     plain = fold_characters(trigger)
     words = list(_iter_words(plain))
     stems = f" {' '.join(map(_to_skeleton, words))} " if words else ""
     is_unspaced = bool(_UNSPACED.search(plain))
-    return Trigger(stems, _squeeze(plain) if is_unspaced else "".join(words), is_unspaced)
+    return SearchedPhrase(stems, _squeeze(plain) if is_unspaced else "".join(words), is_unspaced)
 
 
 @functools.lru_cache(maxsize=16)

@@ -12,7 +12,7 @@ from newton.cognition.assembly.artifact_selection import (
 )
 from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.candidate_sections import build_candidate_sections
-from newton.cognition.assembly.deduplicator import Deduplicator
+from newton.cognition.assembly.deduplicator import MemoryDeduplicator
 from newton.cognition.assembly.exclusion_rules import find_exclusion_reason, find_floor_reason, is_too_far
 from newton.cognition.assembly.fill import FillCandidate, FillPlacement, fill
 from newton.cognition.assembly.relevance_floor import find_best_fact
@@ -220,7 +220,7 @@ def _reject_candidates(
     best = max((found.evidence_score for found in comparable), default=0.0)
     best_fact = find_best_fact([s for s in ordered if not excluded[s.found.memory_id]])
     out_of_range = _find_out_of_range(ordered, assembly_input)
-    deduplicator = Deduplicator(assembly_input.identity, focus)
+    deduplicator = MemoryDeduplicator(assembly_input.identity, focus)
     rejected: dict[UUID, FillPlacement] = {}
     for s in ordered:
         reason = "outside of the requested time" if s.found.memory_id in out_of_range else None

@@ -7,7 +7,7 @@ from newton.heart.identity.tenets import normalize_line
 from newton.memory.search_types import RetrievedMemory
 
 
-class Deduplicator:
+class MemoryDeduplicator:
     """Rejects memories that repeat an identity line or a memory that was checked earlier."""
 
     def __init__(self, identity: IdentitySection, shown: Iterable[RetrievedMemory]) -> None:

@@ -48,7 +48,7 @@ RULES: Mapping[QuestionKind, QuestionRules] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionGathering:
-    """How the memories for an input were gathered: its kind, the rules applied, and reasons for single memories.
+    """The gathering of the memories for an input: its kind, the rules applied, and reasons for single memories.
 
     The `standing` ones are instructions and preferences that apply to the input.
     """

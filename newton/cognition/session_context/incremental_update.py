@@ -12,7 +12,7 @@ from newton.cognition.assembly.assembler import (
     to_fill_candidate,
 )
 from newton.cognition.assembly.assembly_input import AssemblyInput
-from newton.cognition.assembly.deduplicator import Deduplicator
+from newton.cognition.assembly.deduplicator import MemoryDeduplicator
 from newton.cognition.assembly.exclusion_rules import find_exclusion_reason
 from newton.cognition.assembly.fill import FillPlacement
 from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate, limit_new_passages
@@ -94,7 +94,7 @@ def _merge_candidates(
         for c in previous.candidates
         if c.memory_id not in added
     ]
-    deduplicator = Deduplicator(assembly_input.identity, [*focus, *(c.scored.found for c in known if c.detail)])
+    deduplicator = MemoryDeduplicator(assembly_input.identity, [*focus, *(c.scored.found for c in known if c.detail)])
     best_first = sorted(new_memories, key=lambda s: (-s.score, s.found.memory_id))
     new = [_place_new_memory(s, assembly_input, focus_ids, deduplicator) for s in best_first]
     new = limit_new_passages(new, known, assembly_input.artifact_selector.policy)
@@ -102,7 +102,7 @@ def _merge_candidates(
 
 
 def _place_new_memory(
-    scored: ScoredMemory, assembly_input: AssemblyInput, focus_ids: set[UUID], deduplicator: Deduplicator
+    scored: ScoredMemory, assembly_input: AssemblyInput, focus_ids: set[UUID], deduplicator: MemoryDeduplicator
 ) -> ScoredCandidate:
     found = scored.found
     sizes = to_fill_candidate(scored, assembly_input)

@@ -252,7 +252,7 @@ def _classify_change(fact: UncomparedFact, known: KnownFact, kind: ChangeKind) -
 
 
 def resolve_chains(verdicts: Sequence[ComparisonVerdict]) -> list[ComparisonVerdict]:
-    """Where a verdict refers to a fact that is itself a duplicate, let it refer to the original instead. Pure.
+    """Replace, in each verdict, a fact that is itself a duplicate by its original. Pure.
 
     The verdicts must be sorted by fact, oldest first.
     """

@@ -16,7 +16,7 @@ from newton.errors import ConflictError, InputError, NotFoundError
 from newton.heart.facts.attributes import normalize_attribute, normalize_subject, select_single_value_attributes
 from newton.heart.lifecycle.engine import AttributeKey, LifecycleContext, lock_attributes, read_successors, review
 from newton.heart.statements.appositions import find_appositions
-from newton.heart.statements.standing_statements import find_standing_type
+from newton.heart.statements.standing_detection import find_standing_type
 from newton.heart.statements.tokenizer import fold_words
 from newton.memory import store
 from newton.memory.lookup import RelatedMemory
