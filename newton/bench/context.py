@@ -28,6 +28,7 @@ from newton.memory import recall, store
 from newton.providers.embedding import normalize_rows
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption, load_settings
+from newton.runtime.transfer.ndjson import read_file
 from newton.runtime.wiring import AgentServices
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ async def import_dialogue(newton: AgentServices, dialogue: SyntheticDialogue, *,
     with tempfile.TemporaryDirectory(prefix="newton-bench-") as folder:
         path = Path(folder) / "dialogue.ndjson"
         path.write_text("\n".join(dialogue.lines), encoding="utf-8")
-        report = await replace(newton, scope=replace(newton.scope, embedder=embedder)).importer().run(path)
+        report = await replace(newton, scope=replace(newton.scope, embedder=embedder)).importer().run(read_file(path))
     if report.embedder_error:
         raise ProviderError(report.embedder_error, hint="Fix the cause, or use --vectors random.")
 

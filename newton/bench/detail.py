@@ -20,6 +20,7 @@ from newton.memory.representations import one_line
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption, load_settings
 from newton.runtime.cli.printing import say
+from newton.runtime.transfer.ndjson import read_file
 from newton.runtime.wiring import AgentServices
 
 DEFAULT_BUDGET = 2_000
@@ -80,7 +81,7 @@ async def import_texts(newton: AgentServices, texts: Sequence[LongText]) -> None
     with tempfile.TemporaryDirectory(prefix="newton-bench-") as folder:
         path = Path(folder) / "texts.ndjson"
         path.write_text("".join(f"{text.import_line}\n" for text in texts), encoding="utf-8")
-        report = await newton.importer().run(path)
+        report = await newton.importer().run(read_file(path))
     if report.rejections:
         raise AssertionError(report.rejections[0].reason)
     if report.embedder_error:

@@ -37,6 +37,7 @@ from newton.providers import token_counter
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption, load_settings
 from newton.runtime.transfer.importer import ImportReport
+from newton.runtime.transfer.ndjson import read_file
 from newton.runtime.wiring import AgentServices
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ async def time_import(
         recorder = RecordingEmbedder(embedder)
     importer = replace(newton, scope=replace(newton.scope, embedder=recorder)).importer()
     started = monotonic_ms()
-    report = await importer.run(path, progress=progress)
+    report = await importer.run(read_file(path), progress=progress)
     speed.import_ms += monotonic_ms() - started
     speed.lines += report.new
     if report.embedder_error:

@@ -23,6 +23,7 @@ from newton.providers import token_counter
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption, load_settings
 from newton.runtime.cli.printing import say
+from newton.runtime.transfer.ndjson import read_file
 from newton.runtime.wiring import AgentServices
 
 BUDGET = 8_000
@@ -76,7 +77,7 @@ async def import_merged(newton: AgentServices, conversations: Sequence[DatasetCo
     with tempfile.TemporaryDirectory(prefix="newton-bench-") as folder:
         path = Path(folder) / "merged.ndjson"
         path.write_text("".join(f"{line}\n" for line in _merge_lines(conversations)), encoding="utf-8")
-        report = await newton.importer().run(path)
+        report = await newton.importer().run(read_file(path))
     if report.rejections:
         what = f"{len(report.rejections)} lines of the conversations were rejected: {report.rejections[0].reason}."
         raise InputError(what, hint="Correct the rejected lines in the .ndjson files of the conversations.")

@@ -39,7 +39,7 @@ from newton.runtime.model_directory import ModelDirectory
 from newton.runtime.model_factory import build_structured_llm
 from newton.runtime.scope_services import ScopeServices
 from newton.runtime.transfer.export_file import AgentArchive
-from newton.runtime.transfer.importer import NdjsonImporter
+from newton.runtime.transfer.importer import MemoryImporter
 from newton.settings import Settings
 
 if TYPE_CHECKING:
@@ -169,10 +169,10 @@ class AgentServices(ScopeServices):
         """Return the files, outside the database, with the last hash of each agent's decision log."""
         return options.build_chain_heads(self.settings)
 
-    def importer(self) -> NdjsonImporter:
+    def importer(self) -> MemoryImporter:
         scope, sizes = self.scope, options.build_summary_sizes(self.settings)
         outbox = EmbeddingOutbox(scope.db, scope.embedder, scope.agent_id) if scope.embedder else None
-        return NdjsonImporter(
+        return MemoryImporter(
             scope=scope, outbox=outbox, chain_heads=self.chain_heads, domains=self.domains, sizes=sizes
         )
 

@@ -14,6 +14,7 @@ from newton.dialogue import session_close
 from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.fakes import ScriptedChat
 from newton.providers.minilm import MiniLM
+from newton.runtime.transfer.ndjson import read_file
 from tests.scenarios import worked
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_turn import take
@@ -30,7 +31,7 @@ async def lived(mind: Mind, tmp_path: Path) -> Mind:
     model = MiniLM()
     path = worked.write(tmp_path / "life.ndjson", mind.clock.now(), **SIZES)
     outbox = EmbeddingOutbox(mind.db, model, mind.agent_id)
-    await importer(mind.db, mind.agent_id, outbox=outbox, home=tmp_path).run(path)
+    await importer(mind.db, mind.agent_id, outbox=outbox, home=tmp_path).run(read_file(path))
     return replace(mind, embedder=model)
 
 

@@ -14,6 +14,7 @@ from newton.clock import monotonic_ms
 from newton.cognition.bundles.bundle import Bundle
 from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.minilm import MiniLM
+from newton.runtime.transfer.ndjson import read_file
 from tests.scenarios import worked
 from tests.scenarios.conftest import Mind
 from tests.system.lines import importer
@@ -31,7 +32,7 @@ def model() -> MiniLM:
 async def lived(mind: Mind, model: MiniLM, folder: Path, sizes: dict[str, int]) -> Mind:
     path = worked.write(folder / "life.ndjson", mind.clock.now(), **sizes)
     outbox = EmbeddingOutbox(mind.db, model, mind.agent_id)
-    report = await importer(mind.db, mind.agent_id, outbox=outbox, home=folder).run(path)
+    report = await importer(mind.db, mind.agent_id, outbox=outbox, home=folder).run(read_file(path))
     assert not report.rejections
     return replace(mind, embedder=model)
 

@@ -9,7 +9,8 @@ from newton.clock import ManualClock
 from newton.content.frames import load_frames
 from newton.db.pool import Database
 from newton.memory.outbox import EmbeddingOutbox
-from newton.runtime.transfer.importer import ImportReport, NdjsonImporter
+from newton.runtime.transfer.importer import ImportReport, MemoryImporter
+from newton.runtime.transfer.ndjson import read_file
 from tests.support import DEFAULT_THRESHOLDS, NOON, agent_scope, count
 
 AT = "2023-05-08T13:56:00Z"
@@ -63,8 +64,8 @@ def written(folder: Path, *lines: "dict[str, object] | bytes") -> Path:
 
 def importer(
     db: Database, agent: UUID, *, outbox: EmbeddingOutbox | None = None, home: Path | None = None
-) -> NdjsonImporter:
-    return NdjsonImporter(
+) -> MemoryImporter:
+    return MemoryImporter(
         outbox=outbox,
         chain_heads=ChainHeadFiles(home or Path("/nowhere"), derive_database_key(None)),
         domains=frozenset(domain for frame in load_frames().values() for domain in frame.domains),
@@ -75,7 +76,7 @@ def importer(
 
 
 async def take(db: Database, agent: UUID, folder: Path, *lines: "dict[str, object] | bytes") -> ImportReport:
-    return await importer(db, agent).run(written(folder, *lines))
+    return await importer(db, agent).run(read_file(written(folder, *lines)))
 
 
 async def totals(db: Database, agent: UUID) -> dict[str, int]:

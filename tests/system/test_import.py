@@ -16,7 +16,7 @@ from newton.errors import DatabaseError, InputError
 from newton.memory.outbox import EmbeddingOutbox, read_backlog
 from newton.providers.fakes import BrokenEmbedder, HashEmbedder
 from newton.runtime.transfer.importer import BATCH_CHARACTERS, BATCH_LINES, ImportReport
-from newton.runtime.transfer.ndjson import MAX_LINE_BYTES, read_lines
+from newton.runtime.transfer.ndjson import MAX_LINE_BYTES, read_file, read_lines
 from tests.support import until
 from tests.system.lines import (
     AT,
@@ -252,7 +252,7 @@ async def test_lines_of_one_file_that_contradict_each_other_are_refused_alone(
 async def test_more_than_a_batch_keeps_its_order(db: Database, agent: UUID, tmp_path: Path) -> None:
     lines = [message(f"line {n}") for n in range(2 * BATCH_LINES + 7)]
     steps: list[int] = []
-    report = await importer(db, agent).run(written(tmp_path, *lines), progress=steps.append)
+    report = await importer(db, agent).run(read_file(written(tmp_path, *lines)), progress=steps.append)
     assert [step for step in steps if step] == [BATCH_LINES, BATCH_LINES, 7]
     assert report.new == len(lines)
     async with db.transaction(agent) as tx:
@@ -266,7 +266,7 @@ async def test_the_largest_facts_go_in_a_few_at_a_time(db: Database, agent: UUID
     long = "x" * (BATCH_CHARACTERS // 4)
     lines = [fact(f"{n} {long}"[: len(long)]) for n in range(9)]
     steps: list[int] = []
-    report = await importer(db, agent).run(written(tmp_path, *lines, *GOOD), progress=steps.append)
+    report = await importer(db, agent).run(read_file(written(tmp_path, *lines, *GOOD)), progress=steps.append)
     assert (report.new, report.rejections) == (9 + len(GOOD), [])
     assert [step for step in steps if step] == [3, 3, 3 + len(GOOD)]
 
@@ -290,13 +290,13 @@ async def test_a_database_that_goes_away_is_no_fault_of_the_lines(db: Database, 
     own = importer(db, agent)
     gone = replace(own, scope=replace(own.scope, count_tokens=lost))
     with pytest.raises(DatabaseError):
-        await gone.run(written(tmp_path, *GOOD))
+        await gone.run(read_file(written(tmp_path, *GOOD)))
     assert len(counted) == 1, "no line is tried alone"
 
 
 async def test_what_was_imported_is_embedded_in_the_same_run(db: Database, agent: UUID, tmp_path: Path) -> None:
     outbox = EmbeddingOutbox(db, HashEmbedder(), agent)
-    report = await importer(db, agent, outbox=outbox).run(written(tmp_path, *GOOD))
+    report = await importer(db, agent, outbox=outbox).run(read_file(written(tmp_path, *GOOD)))
     assert (report.embedded, report.embedder_error) == (12, None)
     async with db.transaction(agent) as tx:
         assert (await read_backlog(tx, agent_id=agent)).waiting == 0
@@ -304,7 +304,7 @@ async def test_what_was_imported_is_embedded_in_the_same_run(db: Database, agent
 
 async def test_everything_goes_in_while_the_embedder_is_down(db: Database, agent: UUID, tmp_path: Path) -> None:
     outbox = EmbeddingOutbox(db, BrokenEmbedder(), agent)
-    report = await importer(db, agent, outbox=outbox).run(written(tmp_path, *GOOD))
+    report = await importer(db, agent, outbox=outbox).run(read_file(written(tmp_path, *GOOD)))
     assert (report.new, report.embedded, report.embedder_error) == (9, 0, "The embedding endpoint does not answer.")
     async with db.transaction(agent) as tx:
         assert (await read_backlog(tx, agent_id=agent)).waiting == 12
@@ -327,7 +327,7 @@ async def test_no_secret_of_the_file_reaches_any_table(db: Database, agent: UUID
 async def test_a_file_that_cannot_be_read_is_an_error_with_a_remedy(db: Database, agent: UUID, tmp_path: Path) -> None:
     for path in (tmp_path / "none.ndjson", tmp_path):
         with pytest.raises(InputError, match="cannot be read"):
-            await importer(db, agent).run(path)
+            await importer(db, agent).run(read_file(path))
 
 
 async def test_an_empty_file_is_no_error(db: Database, agent: UUID, tmp_path: Path) -> None:

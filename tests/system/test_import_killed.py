@@ -22,7 +22,7 @@ from newton.settings import load
 
 async def main() -> None:
     async with open_newton(load()) as newton:
-        report = await newton.importer().run(Path(sys.argv[1]))
+        report = await newton.importer().run(read_file(Path(sys.argv[1])))
     assert report.rejections == [] and report.embedder_error is None, report
 
 asyncio.run(main())

@@ -167,7 +167,7 @@ def fill(interface: Interface, http: httpx2.Client, pairs: list[Pair]) -> None:
 
 def rewrite(interface: Interface, http: httpx2.Client, pair: Pair) -> None:
     key = (interface.agent(pair.store), pair.fact)
-    call(http, key[0], "DELETE", f"/v1/memories/{interface.ids[key]}?confirm=forget")
+    call(http, key[0], "DELETE", f"/v1/memories/{interface.ids[key]}?confirm=forget&include_derived=true")
     interface.ids[key] = interface.write(*key)
 
 

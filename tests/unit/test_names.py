@@ -71,7 +71,18 @@ NO_PARTICIPLES = {
 # Identifiers in docstrings: in backticks, in capitals with an underscore, or in CamelCase.
 QUOTED = re.compile(r"(?<!`)`([A-Za-z_][\w.]*)(?:\(\))?`(?!`)")
 CAPITALS = re.compile(r"\b(?:[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+)\b")
-OUTSIDE_TERMS = {"ChromaDB", "CommonMark", "Host", "OpenAI", "OpenAPI", "OpenTelemetry", "PyYAML", "SearXNG"}
+OUTSIDE_TERMS = {
+    "ChatGPT",
+    "ChromaDB",
+    "CommonMark",
+    "Host",
+    "LangGraph",
+    "OpenAI",
+    "OpenAPI",
+    "OpenTelemetry",
+    "PyYAML",
+    "SearXNG",
+}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -1,9 +1,8 @@
-"""The importer of NDJSON files. It stores each line as a memory; a repeated import stores nothing twice."""
+"""The importer of memories. It stores each item of a source as a memory; a repeated import stores nothing twice."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from newton.agent.scope import AgentScope
 from newton.brain import ledger
@@ -17,10 +16,11 @@ from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
 from newton.errors import ConflictError, InputError, NewtonError
 from newton.heart import censors
 from newton.heart.censors import CensorRule
+from newton.memory.memory import Trust
 from newton.memory.outbox import DrainControl, EmbeddingOutbox
 from newton.memory.redaction.tally import Redactions, add_redactions, count_redactions
 from newton.runtime.transfer.import_lines import ImportItem, MessageItem
-from newton.runtime.transfer.ndjson import read_lines
+from newton.runtime.transfer.import_source import ImportSource, SourceLine
 from newton.runtime.transfer.writers import write_items
 
 BATCH_LINES, BATCH_CHARACTERS = 100, 4_000_000  # limits of one transaction
@@ -63,7 +63,7 @@ class EmbedSignal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NdjsonImporter:
+class MemoryImporter:
     """An importer for one agent. Each batch is one transaction, so a repeated import completes an interrupted one.
 
     `domains` are the subject domains that the frames define; a censor with another domain is rejected.
@@ -75,28 +75,29 @@ class NdjsonImporter:
     domains: frozenset[str]
     sizes: SummarySizes = DEFAULT_SIZES
 
-    async def run(self, path: Path, *, progress: ProgressCallback = lambda lines: None) -> ImportReport:
-        """Import each valid line that is not stored yet, and return the counts.
+    async def run(self, source: ImportSource, *, progress: ProgressCallback = lambda lines: None) -> ImportReport:
+        """Import each valid item that is not stored yet, and return the counts.
 
-        `progress` is called after each step with the number of lines that the step has processed.
+        `progress` is called after each step with the number of items that the step has processed.
         """
         report, signal = ImportReport(), EmbedSignal()
         async with task_group() as tasks:
             tasks.create_task(self._drain_outbox(report, signal, progress))
-            await self._write_file(path, report, signal, progress)
+            await self._write_source(source, report, signal, progress)
         return report
 
-    async def _write_file(
-        self, path: Path, report: ImportReport, signal: EmbedSignal, progress: ProgressCallback
+    async def _write_source(
+        self, source: ImportSource, report: ImportReport, signal: EmbedSignal, progress: ProgressCallback
     ) -> None:
         session_refs, has_decisions, scope = set[str](), False, self.scope
-        for lines in _batches(read_lines(path)):
+        batches = _batches(source.read())
+        while lines := await asyncio.to_thread(next, batches, None):  # a large file is parsed before its first item
             batch = [(number, self._validate_domain(item)) for number, item in lines]
             valid = [(number, item) for number, item in batch if not isinstance(item, NewtonError)]
             report.rejections += [LineRejection(n, str(item)) for n, item in batch if isinstance(item, NewtonError)]
             session_refs |= {item.session for _, item in valid if isinstance(item, MessageItem)}
             has_decisions = has_decisions or any(isinstance(item, NewDecision) for _, item in valid)
-            await self._write_batch(valid, report)
+            await self._write_batch(valid, report, source.trust)
             signal.work_available.set()
             progress(len(batch))
         await self._close_sessions(session_refs, report, progress)
@@ -120,7 +121,7 @@ class NdjsonImporter:
             return error
         return item
 
-    async def _write_batch(self, batch: Sequence[NumberedItem], report: ImportReport) -> None:
+    async def _write_batch(self, batch: Sequence[NumberedItem], report: ImportReport, trust: Trust) -> None:
         """Write the batch in one transaction. If an item is invalid, write the halves of the batch separately.
 
         This is repeated until only the invalid item is left out and reported.
@@ -128,14 +129,16 @@ class NdjsonImporter:
         items = [item for _, item in batch]
         await self.scope.reserve_storage(*map(repr, items))
         try:
-            new = await self.scope.db.run_with_retry(self.scope.agent_id, lambda tx: self._write_items(tx, items))
+            new = await self.scope.db.run_with_retry(
+                self.scope.agent_id, lambda tx: self._write_items(tx, items, trust)
+            )
         except (InputError, ConflictError) as error:
             if len(batch) == 1:
                 report.rejections.append(LineRejection(batch[0][0], str(error)))
                 return
             half = len(batch) // 2
-            await self._write_batch(batch[:half], report)
-            await self._write_batch(batch[half:], report)
+            await self._write_batch(batch[:half], report, trust)
+            await self._write_batch(batch[half:], report, trust)
             return
         await self._record_chain_head(batch)
         report.new += new
@@ -150,8 +153,8 @@ class NdjsonImporter:
                 head = await ledger.get_extended_head(tx, saved, agent_id=self.scope.agent_id)
             await asyncio.to_thread(self.chain_heads.save, self.scope.agent_id, head)
 
-    async def _write_items(self, tx: Tx, items: Sequence[ImportItem]) -> int:
-        ctx = self.scope.at(ORIGIN).write_context("user")
+    async def _write_items(self, tx: Tx, items: Sequence[ImportItem], trust: Trust) -> int:
+        ctx = self.scope.at(ORIGIN).write_context(trust)
         new = await write_items(tx, items, ctx=ctx, sizes=self.sizes)
         if new:
             self.scope.publish("import.batch_committed", {"new": new, "unchanged": len(items) - new})
@@ -179,9 +182,7 @@ class NdjsonImporter:
             signal.work_available.clear()
 
 
-def _batches(
-    lines: Iterator[tuple[int, int, ImportItem | NewtonError]],
-) -> Iterator[list[tuple[int, ImportItem | NewtonError]]]:
+def _batches(lines: Iterator[SourceLine]) -> Iterator[list[tuple[int, ImportItem | NewtonError]]]:
     batch, room = list[tuple[int, ImportItem | NewtonError]](), BATCH_CHARACTERS
     for number, length, item in lines:
         room -= length

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from newton.errors import InputError, NewtonError
 from newton.memory.memory import digest
 from newton.runtime.transfer.import_lines import LINE_ADAPTER, LINE_TYPES, ImportItem
+from newton.runtime.transfer.import_source import ImportSource
 
 MAX_LINE_BYTES = 8 * 1024 * 1024
 
@@ -35,23 +36,36 @@ def read_lines(path: Path) -> Iterator[tuple[int, int, ImportItem | NewtonError]
             occurrences[key] += 1
 
 
+def read_file(path: Path) -> ImportSource:
+    """Return the source of an NDJSON file."""
+    return ImportSource(format="NDJSON lines", unit="line", read=lambda: read_lines(path))
+
+
 def parse_line(raw: bytes, *, occurrence: int = 0) -> ImportItem:
     """Parse a line and return its item. `occurrence` is the number of identical lines before it.
 
     Raises InputError for an invalid line.
     """
     try:
-        line = LINE_ADAPTER.validate_python(json.loads(raw.decode("utf-8")))
-        # a line without a ref is identified by its content, so that a repeated import is idempotent
-        return line.to_item(line.ref or digest(raw.strip().decode()).hex(), occurrence)
+        return convert_line(json.loads(raw.decode("utf-8")), key=raw.strip().decode(), occurrence=occurrence)
     except UnicodeDecodeError as error:
         raise InputError(
             f"the line is not UTF-8 at byte {error.start + 1}.", hint="Convert the file to UTF-8."
         ) from None
-    except ValidationError as error:
-        raise _to_input_error(error) from None
     except (ValueError, RecursionError) as error:  # invalid JSON, or a number too long to parse
         raise InputError(f"the line is not JSON: {error}.", hint="Write one JSON object on each line.") from None
+
+
+def convert_line(line: object, *, key: str, occurrence: int = 0) -> ImportItem:
+    """Convert the object of a line to its item. Raises InputError for an object that is no valid line.
+
+    A line without a ref is identified by `key`, its own text, so that a repeated import is idempotent.
+    """
+    try:
+        parsed = LINE_ADAPTER.validate_python(line)
+        return parsed.to_item(parsed.ref or digest(key).hex(), occurrence)
+    except ValidationError as error:
+        raise _to_input_error(error) from None
 
 
 def _to_input_error(error: ValidationError) -> InputError:

@@ -1,14 +1,15 @@
-"""Endpoints that import memories from NDJSON lines, and export or import a whole agent."""
+"""Endpoints that import memories from NDJSON lines or exports of other programs, and export or import an agent."""
 
+import asyncio
 import tempfile
 from collections.abc import Callable, Generator
 from contextlib import ExitStack
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
 
 from newton.runtime.agent_registry import AgentRegistry
@@ -19,6 +20,8 @@ from newton.runtime.api.middleware import request_limits
 from newton.runtime.api.middleware.admission import stall_timeout
 from newton.runtime.jobs import queue
 from newton.runtime.transfer.export_file import MAX_HEADER_BYTES, is_archive
+from newton.runtime.transfer.exports.export_detection import find_source
+from newton.runtime.transfer.import_source import summarize_source
 
 router = APIRouter(prefix="/v1", tags=["transfer"])
 
@@ -28,10 +31,13 @@ EXAMPLE_LINE = (
 REQUEST_BODY = {
     "requestBody": {
         "required": True,
-        "description": "Either one JSON object per line (`newton import --help` shows every type), or the output of"
-        " `GET /v1/export`. A line that was imported before changes nothing, so a file can be sent in parts, and a part"
-        " can be sent again.",
-        "content": {"application/x-ndjson": {"schema": {"type": "string", "examples": [EXAMPLE_LINE]}}},
+        "description": "One JSON object per line (`newton import --help` shows every type), the output of"
+        " `GET /v1/export`, or an export of another program that `newton import` recognizes. A line that was imported"
+        " before changes nothing, so a file can be sent in parts, and a part can be sent again.",
+        "content": {
+            "application/x-ndjson": {"schema": {"type": "string", "examples": [EXAMPLE_LINE]}},
+            "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
+        },
     }
 }
 
@@ -58,6 +64,22 @@ class ImportResponse(ResponseModel):
     embedder_error: str | None
 
 
+class ImportPreview(ResponseModel):
+    """What an import would read: the format, the counts, and the first and last time. `passed_over` counts by reason
+    what the export contains and an import leaves out."""
+
+    format: str
+    sessions: int
+    messages: int
+    facts: int
+    documents: int
+    others: int
+    rejected: int
+    first: datetime | None
+    last: datetime | None
+    passed_over: dict[str, int]
+
+
 class ImportedAgent(ResponseModel):
     """An imported agent: the number of its memories, and the time of its export."""
 
@@ -66,20 +88,30 @@ class ImportedAgent(ResponseModel):
 
 
 @router.post("/import", openapi_extra=REQUEST_BODY)
-async def import_memories(request: Request, caller: AdminAccess) -> ImportResponse | ImportedAgent:
+async def import_memories(
+    request: Request,
+    caller: AdminAccess,
+    *,
+    preview: Annotated[bool, Query(description="Only recognize the format and count; import nothing.")] = False,
+) -> ImportResponse | ImportPreview | ImportedAgent:
     """Import every valid line once, and report the line numbers of the rejected ones.
 
     A file of `GET /v1/export` is imported completely or not at all, and only into an empty agent.
     """
     with tempfile.TemporaryDirectory(prefix="newton-") as folder:
-        path = Path(folder) / "upload.ndjson"
+        path = Path(folder) / "upload"
         with path.open("w+b") as file:
             await request_limits.save_to_file(request, file)
             file.seek(0)
             is_whole_agent = is_archive(file.readline(MAX_HEADER_BYTES))
         async with stall_timeout() as on_progress:
+            if preview and not is_whole_agent:
+                source = await asyncio.to_thread(find_source, path)
+                summary = await asyncio.to_thread(summarize_source, source)
+                return ImportPreview.from_source(summary, format=source.format, passed_over=dict(source.passed_over))
             if not is_whole_agent:
-                report = await caller.newton.importer().run(path, progress=on_progress)
+                source = await asyncio.to_thread(find_source, path)
+                report = await caller.newton.importer().run(source, progress=on_progress)
                 rejected = [RejectedLine(line=one.line, reason=one.reason) for one in report.rejections]
                 return ImportResponse.from_source(report, rejected=rejected)
             imported = await _restore_archive(caller, path, on_progress)

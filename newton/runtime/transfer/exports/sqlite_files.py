@@ -1,0 +1,62 @@
+"""Readers of SQLite databases: the log of the program `llm`, and the memory store of LangGraph."""
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from newton.errors import InputError
+from newton.runtime.transfer.exports.export_lines import JsonObject, build_message_line, find_time
+from newton.runtime.transfer.exports.memory_stores import to_fact
+
+MAGIC = b"SQLite format 3\0"
+_HINT = "Close the program that uses the file, and check the path."
+
+LLM_TABLE, LANGGRAPH_TABLE = "responses", "store"
+_LLM_QUERY = """
+    select id, conversation_id, prompt, response, datetime_utc from responses order by datetime_utc, id
+"""
+_LANGGRAPH_QUERY = "select prefix, key, value, created_at, updated_at from store order by created_at, prefix, key"
+
+
+def list_tables(path: Path) -> set[str]:
+    """Return the names of the tables of a database."""
+    return {str(name) for (name,) in _query(path, "select name from sqlite_master where type = 'table'")}
+
+
+def read_llm_log(path: Path, passed_over: Counter[str]) -> Iterator[JsonObject]:
+    """Yield the import lines of the prompts and replies in a log of `llm`, by conversation."""
+    passed_over.clear()
+    for ref, conversation, prompt, response, time in _query(path, _LLM_QUERY):
+        session, at = f"llm:{conversation or ref}", find_time(time)
+        for role, text in (("user", prompt), ("assistant", response)):
+            if not (text and text.strip()):
+                passed_over["empty messages"] += 1
+                continue
+            yield build_message_line(session=session, ref=f"{ref}:{role}", role=role, content=text.strip(), at=at)
+
+
+def read_langgraph_store(path: Path, passed_over: Counter[str]) -> Iterator[JsonObject]:
+    """Yield the import lines of the items in a store of LangGraph, each as a fact about its namespace."""
+    passed_over.clear()
+    for prefix, key, value, created_at, updated_at in _query(path, _LANGGRAPH_QUERY):
+        try:
+            content = json.loads(value)
+        except ValueError:
+            passed_over["items that are not JSON"] += 1
+            continue
+        fact = to_fact(content, ref=f"langgraph:{prefix}:{key}", at=find_time(updated_at, created_at))
+        if fact:
+            yield fact
+        else:
+            passed_over["items without text"] += 1
+
+
+def _query(path: Path, query: str) -> Iterator[tuple[str, ...]]:
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            yield from connection.execute(query)
+    except sqlite3.Error as error:
+        raise InputError(f"{path} cannot be read: {error}.", hint=_HINT) from None
