@@ -29,6 +29,7 @@ from tests.system.daemons import Daemon, daemon
 DATA = Path(__file__).parents[1] / "data"
 READS = int(os.environ.get("TEST_READS", "24"))
 COUNTS = {"http": READS, "mcp": READS, "openai": READS, "cli": int(os.environ.get("TEST_CLI_READS", str(READS)))}
+SETTINGS = {"NEWTON_QUOTE_WITHOUT_MODEL": "true"}  # of the daemon, and of the commands beside it
 WAIT_SECONDS = 60
 BEGINNING_CHARS = 30  # of a fact, by which it is recognised in a context that shortens it
 SHORT_ID = re.compile(r"\(([0-9a-f]{8})\)")
@@ -77,7 +78,7 @@ class Interface:
 
 @pytest.fixture(scope="module")
 def running(home: Path) -> Iterator[Daemon]:
-    with daemon(home, NEWTON_QUOTE_WITHOUT_MODEL="true") as made:
+    with daemon(home, **SETTINGS) as made:
         yield made
 
 
@@ -140,7 +141,7 @@ def openai_interface(http: httpx2.Client) -> Interface:
 
 def cli_interface(home: Path) -> Interface:
     bare = {name: value for name, value in os.environ.items() if not name.startswith(("NEWTON_", "OPENAI_"))}
-    env = {**bare, "NEWTON_DATA_DIR": str(home / "data")}
+    env = {**bare, "NEWTON_DATA_DIR": str(home / "data"), **SETTINGS}
 
     def run(agent: str, *words: str) -> str:
         command = [sys.executable, "-m", "newton", *words, "--agent", agent]
