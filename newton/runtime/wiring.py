@@ -40,6 +40,8 @@ from newton.runtime.model_factory import build_structured_llm
 from newton.runtime.scope_services import ScopeServices
 from newton.runtime.transfer.export_file import AgentArchive
 from newton.runtime.transfer.importer import MemoryImporter
+from newton.runtime.transfer.mirror.mirror_export import MirrorExporter
+from newton.runtime.transfer.mirror.mirror_import import MirrorImporter
 from newton.settings import Settings
 
 if TYPE_CHECKING:
@@ -180,6 +182,23 @@ class AgentServices(ScopeServices):
         """Return the export and restore of the agent. Restored rows have at most the trust `max_trust`."""
         return AgentArchive(
             scope=self.scope, agent=self.settings.agent, chain_heads=self.chain_heads, max_trust=max_trust
+        )
+
+    def mirror(self, origin: str) -> MirrorImporter:
+        """Return the import of the agent's mirror in Markdown; its `exporter` writes one."""
+        exporter = MirrorExporter(
+            agent=self.settings.agent,
+            lists=self.memory_lists(origin),
+            curation=self.curation(origin),
+            identity=self.identity(origin),
+            procedures=self.procedures(origin),
+            decisions=self.decisions(origin),
+        )
+        return MirrorImporter(
+            exporter=exporter,
+            facts=self.fact_intake(origin),
+            curation=exporter.curation,
+            identity=exporter.identity,
         )
 
     def compaction(self, on_event: ProgressCallback = ignore_progress) -> CompactionService:

@@ -1,4 +1,4 @@
-"""Command `newton export`: write an agent with all its data to an NDJSON file."""
+"""Command `newton export`: write an agent with all its data to an NDJSON file, or its memories as Markdown."""
 
 import sys
 from pathlib import Path
@@ -17,8 +17,14 @@ from newton.runtime.wiring import AgentServices
 
 
 async def export_agent(
-    file: Annotated[Path, Parameter(allow_leading_hyphen=True, help="File to write; - is standard output.")],
+    file: Annotated[
+        Path,
+        Parameter(allow_leading_hyphen=True, help="File to write; - is standard output. With --markdown, a folder."),
+    ],
     *,
+    markdown: Annotated[
+        bool, Parameter(negative=(), help="Write a folder of Markdown files to read and edit, instead of a file.")
+    ] = False,
     force: Annotated[bool, Parameter(negative=(), help="Overwrite an existing file.")] = False,
     agent: AgentOption = None,
     json: JsonOption = False,
@@ -27,8 +33,17 @@ async def export_agent(
 
     `newton import FILE` restores it into a new agent in any database. The file is not encrypted.
 
+    With --markdown, the identity, the current facts by subject, the decisions and the procedures become files that a
+    person reads, edits and keeps under version control. `newton import FOLDER` takes over the edits, and the same
+    command updates the folder.
+
     Example: newton export ana.ndjson --agent ana
+
+    Example: newton export notes/ --markdown
     """
+    if markdown:
+        await _export_markdown(file, agent=agent, json=json)
+        return
     if file.exists() and not force and str(file) != "-":
         raise ConflictError(f"{file} exists.", hint="Give another file, or overwrite the existing one with --force.")
     async with open_newton(load_settings(agent)) as newton:
@@ -40,6 +55,16 @@ async def export_agent(
         formatting.print_json(header.model_dump(mode="json"))
     else:
         say(f"Exported {sum(header.counts.values())} rows of the agent {header.agent} to {file}.")
+
+
+async def _export_markdown(folder: Path, *, agent: str | None, json: bool) -> None:
+    async with open_newton(load_settings(agent)) as newton:
+        manifest = await newton.mirror("cli").exporter.write(folder, now=newton.scope.now())
+    if json:
+        formatting.print_json({"agent": manifest.agent, "files": manifest.files, "lines": len(manifest.lines)})
+    else:
+        many = formatting.pluralize(len(manifest.files), "file")
+        say(f"Wrote {many} of the agent {manifest.agent} to {folder}. Edit them, then run `newton import {folder}`.")
 
 
 async def _write_export(newton: AgentServices, file: Path) -> ArchiveHeader:

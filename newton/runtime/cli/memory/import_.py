@@ -15,6 +15,7 @@ from newton.errors import InputError
 from newton.memory.outbox import EmbeddingOutbox
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
+from newton.runtime.cli.memory.import_mirror import import_mirror
 from newton.runtime.cli.memory.ingest import ingest_documents
 from newton.runtime.cli.options import AgentOption, JsonOption, YesOption, load_settings, require_yes
 from newton.runtime.cli.printing import say
@@ -24,6 +25,7 @@ from newton.runtime.transfer.exports.export_lines import JsonObject, number_line
 from newton.runtime.transfer.exports.note_links import read_links
 from newton.runtime.transfer.import_source import ImportSource, SourceSummary, summarize_source
 from newton.runtime.transfer.importer import ImportReport
+from newton.runtime.transfer.mirror.mirror_export import is_mirror
 from newton.runtime.transfer.ndjson import read_file
 
 MAX_SHOWN_REJECTIONS = 20
@@ -36,6 +38,9 @@ async def import_file(
     *,
     preview: Annotated[bool, Parameter(negative=(), help="Only recognize the format and count.")] = False,
     yes: YesOption = False,
+    retract: Annotated[
+        bool, Parameter(negative=(), help="Retract the facts whose lines were deleted in a folder of `newton export`.")
+    ] = False,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> int:
@@ -44,7 +49,8 @@ async def import_file(
     The format is recognized by the content: the archives of ChatGPT and Claude (.zip), the log of `llm`, a LangGraph
     store, memories of mem0, Letta (.af) and Hindsight as JSON, and NDJSON with one object per line. What another
     program exported is counted and shown before it is imported. A folder of notes or a document (Markdown, Obsidian,
-    e-mail, ...) is stored as by `newton ingest`, and links between notes become relations.
+    e-mail, ...) is stored as by `newton ingest`, and links between notes become relations. A folder written by
+    `newton export --markdown` is compared with the memories, and its edits are taken over.
 
     Each line of NDJSON has one of the types below. "ref" is an id of your own, required only for documents. "at" is
     the time of a message, a fact or an event, with a time zone; it is required where the example has it.
@@ -82,6 +88,8 @@ async def import_file(
     lines = _count_lines(path)
     if lines is not None and _is_agent_export(path):
         return await _import_agent(path, lines, agent=agent, json=json)
+    if is_mirror(path):
+        return await import_mirror(path, preview=preview, yes=yes, retract=retract, agent=agent, json=json)
     if is_documents(path):
         return await _import_documents(path, agent=agent, json=json)
     source = find_source(path) if lines is not None or path.is_dir() else read_file(path)

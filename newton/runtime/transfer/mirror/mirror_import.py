@@ -1,0 +1,164 @@
+"""Import of the edits of a mirror: they are the person's word."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Literal, NamedTuple, cast, get_args
+
+from newton.agent.services.curation import CurationService
+from newton.agent.services.fact_intake import FactIntake
+from newton.agent.services.identity import IdentityService
+from newton.agent.services.memories import FactDraft
+from newton.errors import InputError, NewtonError
+from newton.heart.identity.tenets import IdentityPart
+from newton.memory.lookup import short_id
+from newton.runtime.transfer.mirror.mirror_export import (
+    FACTS_FOLDER,
+    IDENTITY_FILE,
+    NO_SUBJECT,
+    MirrorExporter,
+    MirrorManifest,
+    read_manifest,
+)
+from newton.runtime.transfer.mirror.mirror_text import MirrorLine, digest_line, has_only_lines, parse_list, to_line
+
+Target = Literal["fact", "identity"]
+
+
+class MirrorEdit(NamedTuple):
+    """One edit: the line, and whether it concerns a fact or the identity. A removed line has no text."""
+
+    target: Target
+    line: MirrorLine
+
+
+@dataclass(slots=True)
+class MirrorPlan:
+    """The edits of a mirror: new, changed and removed lines, and lines that changed in Newton since the export too."""
+
+    added: list[MirrorEdit] = field(default_factory=list[MirrorEdit])
+    changed: list[MirrorEdit] = field(default_factory=list[MirrorEdit])
+    removed: list[MirrorEdit] = field(default_factory=list[MirrorEdit])
+    conflicting: list[MirrorEdit] = field(default_factory=list[MirrorEdit])
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.added or self.changed or self.removed or self.conflicting)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MirrorImporter:
+    """Import of the edits of one agent's mirror."""
+
+    exporter: MirrorExporter
+    facts: FactIntake
+    curation: CurationService
+    identity: IdentityService
+
+    async def plan(self, folder: Path) -> MirrorPlan:
+        """Compare the files with the manifest and with the memories of now, and return the edits.
+
+        Raises InputError for a folder that is no mirror, or the mirror of another agent.
+        """
+        manifest = await asyncio.to_thread(read_manifest, folder)
+        if manifest is None:
+            raise InputError(f"{folder} is no mirror.", hint="`newton export --markdown` writes one.")
+        if manifest.agent != self.exporter.agent:
+            hint = f"Import it with --agent {manifest.agent!r}, or export this agent to another folder."
+            raise InputError(f"{folder} is a mirror of the agent {manifest.agent!r}.", hint=hint)
+        sections = await self.exporter.collect_facts()
+        known = {line.ref: to_line(line.text) for _, lines in sections for line in lines if line.ref}
+        tenets = {short_id(one.tenet_id): to_line(one.text) for one in (await self.identity.get()).tenets}
+        facts = await asyncio.to_thread(lambda: list(_read_facts(folder)))
+        plan = MirrorPlan()
+        _compare(plan, "fact", facts, known, manifest)
+        _compare(plan, "identity", await asyncio.to_thread(_read_lines, folder / IDENTITY_FILE), tenets, manifest)
+        return plan
+
+    async def apply(self, plan: MirrorPlan, *, retract: bool) -> Sequence[str]:
+        """Store the added and changed lines and, with `retract`, retract those removed. Return the errors of lines."""
+        errors = list[str]()
+        removed = plan.removed if retract else []
+        for edits, apply in ((plan.added, self._add), (plan.changed, self._change), (removed, self._remove)):
+            for edit in edits:
+                try:
+                    await apply(edit)
+                except NewtonError as error:
+                    errors.append(f"{edit.line.text or edit.line.ref}: {error}")
+        return errors
+
+    async def rewrite(self, folder: Path, *, now: datetime) -> None:
+        """Write the mirror anew. Delete files of facts that a person added, if all of their lines were taken over."""
+        manifest = await self.exporter.write(folder, now=now)
+        await asyncio.to_thread(_delete_imported_files, folder, manifest)
+
+    async def _add(self, edit: MirrorEdit) -> None:
+        heading = edit.line.heading
+        if edit.target == "identity":
+            await self.identity.add(_parse_part(heading), edit.line.text, reason="edited in a mirror")
+            return
+        subject = None if heading in ("", NO_SUBJECT) else heading
+        await self.facts.store(FactDraft(content=edit.line.text, subject=subject))
+
+    async def _change(self, edit: MirrorEdit) -> None:
+        ref = edit.line.ref or ""
+        if edit.target == "identity":
+            await self.identity.change(ref, edit.line.text, reason="edited in a mirror")
+        else:
+            await self.curation.supersede(ref, edit.line.text)
+
+    async def _remove(self, edit: MirrorEdit) -> None:
+        ref = edit.line.ref or ""
+        if edit.target == "identity":
+            await self.identity.remove(ref, reason="removed in a mirror")
+        else:
+            await self.curation.retract(ref)
+
+
+def _compare(
+    plan: MirrorPlan, target: Target, lines: Sequence[MirrorLine], known: dict[str, str], manifest: MirrorManifest
+) -> None:
+    """Add the edits of some lines to the plan. `known` has the texts of now, by id."""
+    for line in lines:
+        if line.ref is None:
+            plan.added.append(MirrorEdit(target, line))
+        elif digest_line(line.text) != manifest.lines.get(line.ref):
+            is_unchanged = line.ref in known and digest_line(known[line.ref]) == manifest.lines.get(line.ref)
+            (plan.changed if is_unchanged else plan.conflicting).append(MirrorEdit(target, line))
+    present = {line.ref for line in lines}
+    gone = [ref for ref in known if ref in manifest.lines and ref not in present]
+    plan.removed += [MirrorEdit(target, MirrorLine(ref, "", known[ref])) for ref in gone]
+
+
+def _delete_imported_files(folder: Path, manifest: MirrorManifest) -> None:
+    for path in (folder / FACTS_FOLDER).glob("*.md"):
+        is_written = f"{FACTS_FOLDER}/{path.name}" in manifest.files
+        if not is_written and has_only_lines(path.read_text(encoding="utf-8")):
+            path.unlink()
+
+
+def _read_facts(folder: Path) -> Iterator[MirrorLine]:
+    for path in sorted((folder / FACTS_FOLDER).glob("*.md")):
+        yield from _read_lines(path)
+
+
+def _read_lines(path: Path) -> list[MirrorLine]:
+    try:
+        return list(parse_list(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return []
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"{path} cannot be read: {error}.", hint="Repair the file, or export to a new folder."
+        ) from None
+
+
+def _parse_part(heading: str) -> IdentityPart:
+    part = heading.strip().lower()
+    if part not in get_args(IdentityPart):
+        raise InputError(
+            f"{heading!r} is no part of the identity.", hint=f"The parts are: {', '.join(get_args(IdentityPart))}."
+        )
+    return cast("IdentityPart", part)
