@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 
+from pathspec import GitIgnoreSpec
+
 from newton.content.documents import MAX_BYTES, read_status, unreadable_error
 from newton.content.file_formats import (
     GENERATED_FOLDERS,
@@ -18,6 +20,8 @@ from newton.content.file_formats import (
 MAX_EXAMPLES = 3  # of the files that are passed over for one reason
 
 OUTSIDE_LINK = "link out of the folder"
+IGNORED = "named in a .gitignore file"
+IGNORE_FILE = ".gitignore"
 
 
 @dataclass(slots=True)
@@ -48,8 +52,9 @@ class FoundDocuments:
 def find_documents(path: Path, *, follow: bool = False) -> FoundDocuments:
     """Return the text-like files in a folder, or the path itself if it is a file.
 
-    Hidden, generated, binary, empty and too large files are passed over. Links inside the folder are followed; other
-    links only with `follow`. Raises DocumentError if the path does not exist or a folder cannot be listed.
+    Hidden, generated, binary, empty and too large files are passed over, and those that a `.gitignore` file of the
+    folder or of one inside it names. Links inside the folder are followed; other links only with `follow`. Raises
+    DocumentError if the path does not exist or a folder cannot be listed.
     """
     found = FoundDocuments()
     if S_ISDIR(read_status(path).st_mode):
@@ -66,6 +71,7 @@ class _FolderSearch:
     found: FoundDocuments
     within: Path | None
     visited: set[Path] = field(default_factory=set[Path])
+    patterns: dict[Path, GitIgnoreSpec] = field(default_factory=dict[Path, GitIgnoreSpec])  # by folder
 
     def collect(self, folder: Path) -> None:
         waiting = [folder]
@@ -74,6 +80,7 @@ class _FolderSearch:
             current = waiting.pop()
             if (resolved := current.resolve()) not in self.visited:
                 self.visited.add(resolved)
+                self._read_patterns(current)
                 waiting += self._sort_children(_list_folder(current), documents)
         self.found.documents.extend(sorted(documents, key=lambda path: path.parts))
 
@@ -88,10 +95,29 @@ class _FolderSearch:
             else:
                 documents.append(child)
 
+    def _read_patterns(self, folder: Path) -> None:
+        try:
+            lines = (folder / IGNORE_FILE).read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:  # there is none, or it cannot be read
+            return
+        self.patterns[folder] = GitIgnoreSpec.from_lines(lines)
+
+    def _is_ignored(self, path: Path, mode: int) -> bool:
+        """Return whether a `.gitignore` file names the path. That of an inner folder outweighs those further out."""
+        for folder in path.parents:
+            if spec := self.patterns.get(folder):
+                name = path.relative_to(folder).as_posix() + ("/" if S_ISDIR(mode) else "")
+                decided = spec.check_file(name).include
+                if decided is not None:
+                    return decided
+        return False
+
     def _find_reason(self, path: Path, mode: int) -> str | None:
         """Return why a file or a folder is passed over, or None."""
         if path.name.startswith("."):
             return "hidden"
+        if self.patterns and self._is_ignored(path, mode):
+            return IGNORED
         if path.is_symlink() and self.within and mode and not path.resolve().is_relative_to(self.within):
             return OUTSIDE_LINK
         if S_ISDIR(mode):

@@ -164,3 +164,31 @@ def test_an_interrupted_command_says_where_it_stopped_and_continues(
     again = ok(typed(home, "ingest", str(folder), "--agent", agent))
     kept = re.match(r"200 documents: [\d,]+ new passages, (\d+) unchanged, 0 replaced", again)
     assert kept and int(kept[1]) > 0, again
+
+
+def test_a_watched_folder_is_ingested_when_it_changes(home: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "watched"
+    folder.mkdir()
+    (folder / "ferry.md").write_text("The ferry is called Artemis.", encoding="utf-8")
+    command = [sys.executable, "-m", "newton", "ingest", str(folder), "--watch", "--agent", "watcher"]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(home, NEWTON_EMBEDDING_PROVIDER="none"),
+        cwd=home,
+    ) as child:
+        assert child.stdout
+        assert child.stderr
+        assert child.stdout.readline().startswith("1 document: 1 new passage")
+        while not child.stderr.readline().startswith("Watching"):
+            pass
+        (folder / "quay.md").write_text("The quay is of granite.", encoding="utf-8")
+        assert child.stdout.readline().startswith("2 documents: 1 new passage")
+        (folder / "ferry.md").unlink()
+        assert child.stdout.readline().startswith("1 document: 0 new passages")
+        child.send_signal(signal.SIGINT)
+        child.communicate(timeout=100)
+    assert child.returncode == 0
+    assert kept(home, "watcher") == {"granite"}

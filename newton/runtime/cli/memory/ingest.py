@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Literal
@@ -24,6 +25,7 @@ from newton.runtime.error_status import EXIT_INTERRUPTED, EXIT_OK, EXIT_REFUSED
 from newton.runtime.wiring import AgentServices
 
 MAX_EXAMPLES = 3  # of the rejected files of one reason
+WATCH_PAUSE_MS = 1_600  # a burst of changes is ingested once
 EMBEDDED_AT_ONCE = 32  # passages; an interrupt waits for them
 WAITING_HINT = "The daemon embeds them, or the next run of `newton ingest` or `newton jobs run embed`."
 
@@ -43,38 +45,76 @@ async def ingest_documents(
     follow_links: Annotated[
         bool, Parameter(negative=(), help="Follow symbolic links that lead out of the folder.")
     ] = False,
+    watch: Annotated[
+        bool, Parameter(negative=(), help="Then wait, and ingest what changes, until the command is interrupted.")
+    ] = False,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Ingest a document or all documents of a folder. Repeat the command when a document has changed.
+    """Ingest a document or all documents of a folder. Repeat the command when a document has changed, or use --watch.
 
     Any text is a document: Markdown, source code, CSV, logs, JSON, e-mail, and DOCX, PPTX, XLSX, HTML and PDF. Files
-    that are passed over are named with the reason. After an interrupt, the next run continues.
+    that are passed over are named with the reason, such as those that a .gitignore file of the folder names. After an
+    interrupt, the next run continues.
 
     Example: newton ingest docs/
     """
     if not str(path):
         raise InputError("The path is an empty text.", hint="Give a document or a folder; '.' is the current folder.")
     encoding = None if encoding is None else check_encoding(encoding)
+    options = IngestOptions(path=path, trust=trust, encoding=encoding, follow_links=follow_links, json=json)
     async with open_newton(load_settings(agent), on_new_agent=print_new_agent, on_notice=print_notice) as newton:
-        service = newton.ingest("ingest")
-        found = await service.find_documents(Path(path), follow=follow_links)
         with stop_on_signals() as stop, open_progress(silent=json) as progress:
-            report = await _ingest(newton, found.documents, trust, encoding, progress, stop)
-            missing = [] if report.stopped_at else await service.mark_missing(Path(path))
-            processed = await _embed(newton, progress, stop)
-        async with newton.scope.transaction() as tx:
-            waiting = (await read_backlog(tx, agent_id=newton.scope.agent_id)).waiting
+            status = await _run_once(newton, options, progress, stop)
+            if watch and not stop.is_set():
+                await _watch(newton, options, progress, stop)
+                status = EXIT_OK
+    return status
+
+
+async def _watch(
+    newton: AgentServices, options: "IngestOptions", progress: ProgressReporter, stop: asyncio.Event
+) -> None:
+    """Ingest again after each change, until `stop` is set."""
+    from watchfiles import awatch  # noqa: PLC0415 (its import takes a tenth of a second)
+
+    print_notice(f"Watching {options.path}; Ctrl-C ends it.")
+    async for _ in awatch(options.path, stop_event=stop, debounce=WATCH_PAUSE_MS):
+        await _run_once(newton, options, progress, stop)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestOptions:
+    """What to ingest, and how. `path` is as the user wrote it."""
+
+    path: str
+    trust: Trust
+    encoding: str | None
+    follow_links: bool
+    json: bool
+
+
+async def _run_once(
+    newton: AgentServices, options: IngestOptions, progress: ProgressReporter, stop: asyncio.Event
+) -> int:
+    """Ingest what is new or changed, print the report, and return the exit status."""
+    service, path = newton.ingest("ingest"), Path(options.path)
+    found = await service.find_documents(path, follow=options.follow_links)
+    report = await _ingest(newton, found.documents, options.trust, options.encoding, progress, stop)
+    missing = [] if report.stopped_at else await service.mark_missing(path)
+    processed = await _embed(newton, progress, stop)
+    async with newton.scope.transaction() as tx:
+        waiting = (await read_backlog(tx, agent_id=newton.scope.agent_id)).waiting
     notices = [
         *(f"{ref} no longer exists; its passages are retracted." for ref in missing),
-        *_describe_skipped(found.skipped, path),
+        *_describe_skipped(found.skipped, options.path),
         *_describe_rejected(report.refused),
         *_describe_encodings(report),
     ]
     for notice in notices:
         print_notice(notice)
     is_stopped = report.stopped_at is not None or stop.is_set()
-    if json:
+    if options.json:
         _print_json(report, found.skipped, missing, processed, waiting)
     else:
         _print_report(report)
@@ -145,9 +185,9 @@ def _describe_stop(report: IngestReport, total: int, waiting: int) -> str:
 def _print_report(report: IngestReport) -> None:
     rejected = f" Rejected: {pluralize(len(report.refused), 'file')}." if report.refused else ""
     passages = f"{pluralize(report.new, 'new passage')}, {report.kept} unchanged, {report.replaced} replaced."
-    say(f"{pluralize(report.documents, 'document')}: {passages}{rejected}")
     if report.redacted:
         say(format_redactions(report.redacted))
+    say(f"{pluralize(report.documents, 'document')}: {passages}{rejected}", flush=True)
 
 
 def _print_json(
