@@ -10,6 +10,7 @@ from typing import Annotated, Literal, cast
 from pydantic import Field, ValidationInfo, field_validator
 
 from newton.content.default_layer_shares import LayerShares
+from newton.content.frame_languages import load_frame_languages
 from newton.content.package_data import data_folder
 from newton.content.yaml_models import NamedModel, StrictModel, build_model, get_by_name, list_files, read_folder
 from newton.content.yaml_source import YamlDocument, load_yaml
@@ -156,7 +157,22 @@ def load_frames(extra: Path | None = None, profiles: Iterable[str] | None = None
 
 @functools.cache
 def _load_shipped_frames(profiles: frozenset[str]) -> Mapping[str, Frame]:
-    return read_folder(data_folder("frames"), Frame, {"profiles": profiles})
+    frames = read_folder(data_folder("frames"), Frame, {"profiles": profiles})
+    return {name: _add_translations(frame) for name, frame in frames.items()}
+
+
+def _add_translations(frame: Frame) -> Frame:
+    """Return the frame with the examples in other languages appended, which are in the files of the languages."""
+    languages = load_frame_languages().values()
+    others = [text for language in languages for text in language.examples.get(frame.name, ())]
+    return frame.model_copy(update={"examples": (*frame.examples, *others)})
+
+
+@functools.cache
+def load_english_examples() -> tuple[str, ...]:
+    """Return the examples in the files of the frames that ship with Newton, which are in English."""
+    others = {text for language in load_frame_languages().values() for texts in language.examples.values() for text in texts}
+    return tuple(text for frame in load_frames().values() for text in frame.examples if text not in others)
 
 
 def overlay_frames(

@@ -24,6 +24,11 @@ class CueMatch(NamedTuple):
     phrase: str
     is_start: bool
 
+    @property
+    def feature(self) -> str:
+        """Return the name of the cue as a feature of form."""
+        return self.cue.replace("_", " ")
+
 
 @dataclass(frozen=True, slots=True)
 class CueIndex:
@@ -72,8 +77,8 @@ def normalize_text(text: str, *, spaced: bool) -> str:
     return f" {' '.join(joined)} " if spaced else "".join(joined)
 
 
-def find_all(indexes: Mapping[str, CueIndex], languages: Sequence[str], text: str) -> list[CueMatch]:
-    """Return the cues that occur in the text, in the phrases of any of these languages."""
+def find_cues(indexes: Mapping[str, CueIndex], languages: Sequence[str], text: str) -> list[CueMatch]:
+    """Return the cues that occur in the text, in the phrases of any of these languages, preferably of the first."""
     found = {match.cue: match for code in reversed(languages) for match in indexes[code].find(text)}
     return list(found.values())
 

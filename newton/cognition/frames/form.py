@@ -28,8 +28,8 @@ _SENTENCE_END = re.compile(r"[.!?\u3002\uff01\uff1f]\s*(?=\S)")
 def extract_form(text: str, cues: Sequence[CueMatch]) -> tuple[str, ...]:
     """Return the names of the features that the text has, and of their pairs."""
     flags = list(_extract_flags(text[:MAX_CHARS]))
-    names = sorted({match.cue.replace("_", " ") for match in cues})
-    starts = [f"{START_PREFIX}{match.cue.replace('_', ' ')}" for match in cues if match.is_start]
+    names = sorted({match.feature for match in cues})
+    starts = [f"{START_PREFIX}{match.feature}" for match in cues if match.is_start]
     paired = [*names, *(flag for flag in flags if not flag.endswith("words"))]
     return (*names, *starts, *flags, *(PAIR.join(pair) for pair in combinations(sorted(paired), 2)))
 

@@ -13,7 +13,7 @@ FUNCTION_WORD_WEIGHT = 1.0
 EXAMPLE_WORD_WEIGHT = 0.4  # of a word that only the examples and cues of a language have
 LETTER_WEIGHT = 0.7  # of each word with a letter that English does not have
 CANDIDATE_SHARE = 0.6  # of the best score, for a second language
-MIN_SCORE = 0.12  # per word; below it, the language is unknown
+MIN_SCORE = 0.1  # per word; below it, the language is unknown
 MIN_WORDS = 4  # a shorter text without known words is taken for English: a name, a command
 
 _WORD = re.compile(r"[^\W\d_]+")
