@@ -171,7 +171,9 @@ def _add_translations(frame: Frame) -> Frame:
 @functools.cache
 def load_english_examples() -> tuple[str, ...]:
     """Return the examples in the files of the frames that ship with Newton, which are in English."""
-    others = {text for language in load_frame_languages().values() for texts in language.examples.values() for text in texts}
+    others = {
+        text for language in load_frame_languages().values() for texts in language.examples.values() for text in texts
+    }
     return tuple(text for frame in load_frames().values() for text in frame.examples if text not in others)
 
 

@@ -42,7 +42,9 @@ class FrameOutcome(NamedTuple):
 
 def list_languages(name: str) -> list[str]:
     """Return the languages of a set of labelled inputs, English first."""
-    return sorted((path.stem for path in (DATA / name).glob("*.txt")), key=lambda language: (language != "en", language))
+    return sorted(
+        (path.stem for path in (DATA / name).glob("*.txt")), key=lambda language: (language != "en", language)
+    )
 
 
 def read_inputs(name: str, language: str) -> list[LabelledInput]:

@@ -20,7 +20,9 @@ _ERROR_TEXT = re.compile(
     r"|\b[EF]-?\d{2,3}\b|(?:npm|pip|cargo) ERR",
     re.MULTILINE,
 )
-_CODE = re.compile(r"\w+\(\w*\)|\w+\.\w{1,4}\b(?<!\.\d)|[{}<>=]{2}|\b\w+_\w+\b|`|=>|::|\b\w+/\w+\b|^\s*(?:def|for|while|if) ", re.M)
+_CODE = re.compile(
+    r"\w+\(\w*\)|\w+\.\w{1,4}\b(?<!\.\d)|[{}<>=]{2}|\b\w+_\w+\b|`|=>|::|\b\w+/\w+\b|^\s*(?:def|for|while|if) ", re.M
+)
 _QUESTION = re.compile(r"[?\uff1f]")
 _SENTENCE_END = re.compile(r"[.!?\u3002\uff01\uff1f]\s*(?=\S)")
 

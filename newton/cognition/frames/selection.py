@@ -86,7 +86,8 @@ class FrameChoice:
             },
             "languages": list(self.languages),
             "features": [
-                {"kind": f.kind, "name": f.name, "phrase": f.phrase, "weight": round(f.weight, 4)} for f in self.features
+                {"kind": f.kind, "name": f.name, "phrase": f.phrase, "weight": round(f.weight, 4)}
+                for f in self.features
             ],
         }
 
@@ -215,12 +216,15 @@ def _weigh_features(
         return ()
     best, second = (evidence[name] for name in ranked[:2])
     found = [
-        FrameFeature("patterns", "patterns of the frame", "", best.weight * best.pattern - second.weight * second.pattern),
+        FrameFeature(
+            "patterns", "patterns of the frame", "", best.weight * best.pattern - second.weight * second.pattern
+        ),
         FrameFeature("session", "frame of the session", "", SESSION_FRAME_WEIGHT * (best.prior - second.prior)),
     ]
     if classifier and inputs and set(ranked[:2]) <= set(classifier.frames):
         found += classifier.explain(inputs, vector, *ranked[:2])
-    return tuple(select_reasons(sorted(found, key=lambda each: -abs(each.weight)), limit=MAX_FEATURES))
+    reasons = select_reasons(sorted(found, key=lambda each: -abs(each.weight)), limit=MAX_FEATURES)
+    return tuple(each._replace(weight=round(each.weight, 3)) for each in reasons)
 
 
 def _explain_choice(
