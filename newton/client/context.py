@@ -25,8 +25,8 @@ class FrameSelection(TypedDict):
     """The frame (kind of input, such as debug) selected for an input, with its confidence and reason.
 
     `runner_up` is the second best frame. `forced` is true if the caller named the frame, `unsure` if the confidence was
-    too low for a choice. `languages` are the codes (ISO 639-1) of the languages in which the input was read, none if its
-    language is not among those in which frames are chosen. `features` are those that decided, largest first.
+    too low for a choice. `languages` are the codes (ISO 639-1) of the languages in which the input was read, none
+    if its language is not among those in which frames are chosen. `features` are those that decided, largest first.
     """
 
     name: str

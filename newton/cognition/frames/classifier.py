@@ -18,6 +18,10 @@ Matrix: TypeAlias = NDArray[np.float32]
 
 NGRAM_NORM = 1.4  # norm of the n-gram vector; the embedding has norm 1
 FORM_NORM = 1.4  # norm of the vector of features of form
+# Divisors of the scores, so that the probability is calibrated: on examples whose scenario is in no training example.
+ENGLISH_TEMPERATURE = 1.2
+OTHER_TEMPERATURE = 1.4
+UNKNOWN_TEMPERATURE = 3.0  # of an input in an unknown language, whose words are noise
 MIN_REASON_SHARE = 0.15  # of the largest weight, for a feature to be named as a reason
 
 
@@ -72,7 +76,7 @@ class FrameClassifier:
             score = score + scale_idf(self.idf[rows]) @ self.ngram_weights[rows]
         if rows := find_rows(features.form, self.form_vocabulary):
             score = score + scale_form(len(rows)) * self.form_weights[rows].sum(axis=0)
-        score = score - score.max()
+        score = (score - score.max()) / _select_temperature(features)
         return dict(zip(self.frames, (score - np.log(np.exp(score).sum())).tolist(), strict=True))
 
     def explain(self, features: InputFeatures, vector: Vector | None, frame: str, other: str) -> list[FrameFeature]:
@@ -120,6 +124,12 @@ class FrameClassifier:
             for name, weight in zip(names, scaled, strict=True)
             if _is_readable(name)
         ]
+
+
+def _select_temperature(features: InputFeatures) -> float:
+    if not features.languages:
+        return UNKNOWN_TEMPERATURE
+    return ENGLISH_TEMPERATURE if features.is_english else OTHER_TEMPERATURE
 
 
 def select_reasons(features: Sequence[FrameFeature], *, limit: int) -> list[FrameFeature]:

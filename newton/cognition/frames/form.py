@@ -1,4 +1,4 @@
-"""Features of form of an input, the same for all languages: its cues, punctuation, length, error text and code. Pure."""
+"""Features of form of an input, the same for all languages: cues, punctuation, length, error text and code. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -16,7 +16,8 @@ _WORD = re.compile(r"[a-z0-9\u00c0-\u024f\u0400-\u04ff']+", re.IGNORECASE)
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 _ERROR_TEXT = re.compile(
     r"Traceback|^\s+File \"|\b[A-Z]\w*(?:Error|Exception)\b|\b(?:ERROR|FATAL|WARN(?:ING)?|CRITICAL|SIG[A-Z]{3,})\b"
-    r"|\b(?:exit (?:code|status)|HTTP|status|error) ?:?\d{1,3}\b|\b[45]0\d\b|\bat [\w.$]+\([\w.]+:\d+\)|#(?:N/A|REF!|VALUE!)"
+    r"|\b(?:exit (?:code|status)|HTTP|status|error) ?:?\d{1,3}\b|\b[45]0\d\b|\bat [\w.$]+\([\w.]+:\d+\)"
+    r"|#(?:N/A|REF!|VALUE!)"
     r"|\b[EF]-?\d{2,3}\b|(?:npm|pip|cargo) ERR",
     re.MULTILINE,
 )

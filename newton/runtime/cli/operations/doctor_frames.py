@@ -27,5 +27,6 @@ def describe_frame_languages(frames: Mapping[str, Frame], identity: str | None) 
         hint = "Add examples in these languages to its file."
         yield LanguageRemark(f"the frame {name} has too few examples in {', '.join(titles)}", hint)
     if identity and coverage.by_form_only:
-        detail = f"the embedding model knows only English, so frames are chosen by words and form in {', '.join(coverage.by_form_only)}"
+        titles = ", ".join(coverage.by_form_only)
+        detail = f"the embedding model knows only English, so frames are chosen by words and form in {titles}"
         yield LanguageRemark(detail, "Use a multilingual embedding model if most inputs are in these languages.")
