@@ -20,7 +20,7 @@ NGRAM_NORM = 1.4  # norm of the n-gram vector; the embedding has norm 1
 FORM_NORM = 1.4  # norm of the vector of features of form
 # Divisors of the scores, so that the probability is calibrated: on examples whose scenario is in no training example.
 ENGLISH_TEMPERATURE = 1.2
-OTHER_TEMPERATURE = 1.4
+OTHER_TEMPERATURE = 1.3
 UNKNOWN_TEMPERATURE = 3.0  # of an input in an unknown language, whose words are noise
 MIN_REASON_SHARE = 0.15  # of the largest weight, for a feature to be named as a reason
 
@@ -86,7 +86,9 @@ class FrameClassifier:
         if vector is not None and len(self.embedding_weights):
             score = self._score_embedding(features, vector)[columns]
             found.append(FrameFeature("embedding", "similarity to the examples", "", float(score[0] - score[1])))
-        return sorted(found, key=lambda feature: (-abs(feature.weight), feature.name))
+        temperature = _select_temperature(features)
+        calibrated = [feature._replace(weight=feature.weight / temperature) for feature in found]
+        return sorted(calibrated, key=lambda feature: (-abs(feature.weight), feature.name))
 
     def find_nearest_example(self, vector: Vector, frame: str) -> str | None:
         """Return the text of the frame's example most similar to the vector.
