@@ -31,7 +31,7 @@ LANGUAGES = load_frame_languages()
 OTHERS = sorted(set(LANGUAGES) - {"en"})
 UNKNOWN = [
     "Jak działa pompa ciepła w zimie?",
-    "Hvordan fungerer varmepumpen om vinteren egentlig?",
+    "Hogyan működik a hőszivattyú?",
     "Bu program neden çalışmıyor acaba?",
     "Πώς λειτουργεί ο κινητήρας;",
     "전기 모터는 어떻게 작동하나요?",
@@ -137,7 +137,11 @@ def test_the_features_of_a_choice_explain_most_of_its_lead(model: MiniLM, learne
 
 def test_doctor_says_which_languages_a_frame_lacks() -> None:
     own = FRAMES["task"].model_copy(
-        update={"name": "sailing", "examples": ("Reef the sail now.",) * 3, "patterns": (FramePattern(match="a", weight=1),)}
+        update={
+            "name": "sailing",
+            "examples": ("Reef the sail now.",) * 3,
+            "patterns": (FramePattern(match="a", weight=1),),
+        }
     )
     shipped = list(describe_frame_languages(FRAMES, MiniLM.identity))
     assert "German" in shipped[0].detail and not shipped[0].hint

@@ -21,7 +21,7 @@ FORM_NORM = 1.4  # norm of the vector of features of form
 # Divisors of the scores, so that the probability is calibrated: on examples whose scenario is in no training example.
 ENGLISH_TEMPERATURE = 1.2
 OTHER_TEMPERATURE = 1.3
-UNKNOWN_TEMPERATURE = 3.0  # of an input in an unknown language, whose words are noise
+UNKNOWN_TEMPERATURE = 4.0  # of an input in an unknown language, of which only punctuation and length are read
 MIN_REASON_SHARE = 0.15  # of the largest weight, for a feature to be named as a reason
 
 

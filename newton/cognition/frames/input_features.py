@@ -35,7 +35,7 @@ class FeatureExtractor:
     cue_indexes: Mapping[str, CueIndex]
 
     def extract(self, text: str) -> InputFeatures:
-        """Return the features of a text. In an unknown language they are only punctuation, length and words."""
+        """Return the features of a text. In an unknown language they are only punctuation, length and error texts."""
         languages = self.detector.detect(text)
         cues = find_cues(self.cue_indexes, languages, text)
         return InputFeatures(
@@ -46,9 +46,11 @@ class FeatureExtractor:
         )
 
     def _extract_ngrams(self, text: str, language: str | None) -> frozenset[str]:
+        if language is None:
+            return frozenset()
         if language == ENGLISH:
             return extract_english_ngrams(text)
-        if language is not None and not self.cue_indexes[language].spaced:
+        if not self.cue_indexes[language].spaced:
             return extract_character_ngrams(text)
         return extract_word_ngrams(text)
 

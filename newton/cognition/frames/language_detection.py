@@ -11,9 +11,9 @@ ENGLISH = "en"
 MAX_CHARS = 400
 FUNCTION_WORD_WEIGHT = 1.0
 EXAMPLE_WORD_WEIGHT = 0.4  # of a word that only the examples and cues of a language have
-LETTER_WEIGHT = 0.7  # of each word with a letter that English does not have
+LETTER_WEIGHT = 0.7  # of each letter that English does not have; the same against a letter of no language
 CANDIDATE_SHARE = 0.6  # of the best score, for a second language
-MIN_SCORE = 0.1  # per word; below it, the language is unknown
+MIN_SCORE = 0.15  # per word; below it, the language is unknown
 MIN_WORDS = 4  # a shorter text without known words is taken for English: a name, a command
 
 _WORD = re.compile(r"[^\W\d_]+")
@@ -48,9 +48,13 @@ class LanguageDetector:
         for letter in set(text.lower()) & self.letters.keys():
             for code, weight in self.letters[letter].items():
                 scores[code] += weight
+        foreign = sum(not letter.isascii() and letter not in self.letters for letter in set("".join(words)))
         best = max(scores.values(), default=0.0)
-        if best < MIN_SCORE * len(words) or best <= 0:
-            return (ENGLISH,) if len(words) < MIN_WORDS and text.isascii() else ()
+        if best <= 0 and len(words) < MIN_WORDS and text.isascii():
+            return (ENGLISH,)
+        min_score = MIN_SCORE * len(words) if len(words) >= MIN_WORDS else 0.0
+        if best - LETTER_WEIGHT * foreign <= min_score:
+            return ()
         ranked = sorted(scores, key=lambda code: (-scores[code], code != ENGLISH, code))
         return tuple(code for code in ranked if scores[code] >= CANDIDATE_SHARE * best)[:3]
 
