@@ -85,7 +85,7 @@ def test_an_input_in_an_unknown_language_gets_the_neutral_frame(model: MiniLM, l
     for text in UNKNOWN:
         vector = model.embed_now([text])[0]
         choice = choose_frame(FRAMES, text, vector=vector, classifier=learned, session_frame=None)
-        assert (choice.frame, choice.unsure, choice.languages) == (DEFAULT_FRAME, True, ()), choice
+        assert (choice.frame, choice.languages) == (DEFAULT_FRAME, ()), choice
 
 
 def test_cues_are_whole_words_with_gaps_and_endings() -> None:
@@ -147,8 +147,8 @@ def test_doctor_says_which_languages_a_frame_lacks() -> None:
     assert "German" in shipped[0].detail and not shipped[0].hint
     assert "knows only English" in shipped[1].detail and shipped[1].hint
     assert len(list(describe_frame_languages(FRAMES, "text-embedding-3-small/1536"))) == 1
-    (remark, *_) = describe_frame_languages({**FRAMES, "sailing": own}, MiniLM.identity)
-    assert remark.detail.startswith("the frame sailing has too few examples in Chinese") or "sailing" in remark.detail
+    remarks = list(describe_frame_languages({**FRAMES, "sailing": own}, MiniLM.identity))
+    assert any(r.hint and "the frame sailing has too few examples in German" in r.detail for r in remarks)
 
 
 def test_a_choice_costs_less_than_the_embedding(model: MiniLM, learned: FrameClassifier) -> None:

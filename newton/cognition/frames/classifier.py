@@ -4,6 +4,7 @@ The features are n-grams, the form of the input (`form.py`), and its embedding. 
 separate weights for the embedding unless the embedding model is multilingual; features of form share theirs.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
@@ -51,7 +52,7 @@ class FrameClassifier:
     `vocabulary` and `form_vocabulary` give the row of an n-gram and of a feature of form in their weights; `idf` are
     the inverse document frequencies of the n-grams. `embedding_weights` are those for English inputs,
     `other_embedding_weights` for all others; they have no rows when trained without an embedder. `example_coordinates`
-    are the embeddings of `examples` minus `mean_vector`, projected on `principal_axes`.
+    are the embeddings of `examples`, which are sorted by frame, minus `mean_vector`, projected on `principal_axes`.
     """
 
     frames: tuple[str, ...]
@@ -95,13 +96,14 @@ class FrameClassifier:
 
         Return None for a frame without examples, or when trained without an embedder.
         """
-        rows = [n for n, example in enumerate(self.examples) if example.frame == frame]
-        if not rows or not len(self.embedding_weights):
+        first = bisect_left(self.examples, frame, key=_get_frame)
+        after = bisect_right(self.examples, frame, key=_get_frame)
+        if first == after or not len(self.embedding_weights):
             return None
-        coordinates = self.example_coordinates[rows]
+        coordinates = self.example_coordinates[first:after]
         projection = (vector - self.mean_vector) @ self.principal_axes
         cosines = coordinates @ projection / np.maximum(np.linalg.norm(coordinates, axis=1), 1e-9)
-        return self.examples[rows[int(cosines.argmax())]].text
+        return self.examples[first + int(cosines.argmax())].text
 
     def _score_embedding(self, features: InputFeatures, vector: Vector | None) -> Vector:
         weights = self.embedding_weights if features.is_english else self.other_embedding_weights
@@ -126,6 +128,10 @@ class FrameClassifier:
             for name, weight in zip(names, scaled, strict=True)
             if _is_readable(name)
         ]
+
+
+def _get_frame(example: FrameExample) -> str:
+    return example.frame
 
 
 def _select_temperature(features: InputFeatures) -> float:
