@@ -16,8 +16,7 @@ from newton.cognition.frames import classifier
 from newton.cognition.frames.classifier import FrameExample, Vector
 from newton.cognition.frames.regression import train_classifier
 from newton.cognition.frames.training import load_extractor, load_or_train
-from newton.content.frame_languages import load_frame_languages
-from newton.content.frames import load_english_examples, load_frames
+from newton.content.frames import load_english_examples, load_frame_languages, load_frames
 from newton.heart.statements.greetings import strip_greeting
 from newton.providers.minilm import MiniLM
 

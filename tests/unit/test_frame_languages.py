@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,10 +11,9 @@ from newton.cognition.frames.classifier import FrameClassifier
 from newton.cognition.frames.cues import build_cue_index, normalize_text
 from newton.cognition.frames.selection import DEFAULT_FRAME, choose_frame
 from newton.cognition.frames.training import load_extractor, load_or_train
-from newton.content.frame_languages import load_frame_languages
-from newton.content.frames import FramePattern, load_frames
+from newton.content.frames import FramePattern, load_frame_languages, load_frames
 from newton.providers.minilm import MiniLM
-from newton.runtime.cli.frame_formatting import format_frame_features
+from newton.runtime.cli.frame_text import format_frame_features
 from newton.runtime.cli.operations.doctor_frames import describe_frame_languages
 from tests.fitting.frame_accuracy import (
     FrameOutcome,
@@ -155,10 +154,10 @@ def test_a_choice_costs_less_than_the_embedding(model: MiniLM, learned: FrameCla
     text = "After the migration queries that took 20 ms take 4 seconds. What could cause this?"
     vector = model.embed_now([text])[0]
 
-    def measure(run: "Sequence[object] | object") -> float:
+    def measure(run: Callable[[], object]) -> float:
         started = time.process_time()
         for _ in range(30):
-            run()  # type: ignore[operator]
+            run()
         return time.process_time() - started
 
     choosing = measure(lambda: choose_frame(FRAMES, text, vector=vector, classifier=learned, session_frame=None))

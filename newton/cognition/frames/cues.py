@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from newton.content.frame_languages import FrameLanguage
+from newton.content.frames import FrameLanguage
 
 MAX_CHARS = 400  # read from the start of an input: the request comes early
 MAX_GAP_WORDS = 4

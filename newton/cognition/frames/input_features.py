@@ -7,7 +7,7 @@ from newton.cognition.frames.cues import CueIndex, build_cue_index, find_cues
 from newton.cognition.frames.form import extract_form
 from newton.cognition.frames.language_detection import ENGLISH, LanguageDetector, build_detector
 from newton.cognition.frames.ngrams import extract_character_ngrams, extract_english_ngrams, extract_word_ngrams
-from newton.content.frame_languages import FrameLanguage
+from newton.content.frames import FrameLanguage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

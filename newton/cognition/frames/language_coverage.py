@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from newton.cognition.frames.input_features import FeatureExtractor
 from newton.cognition.frames.language_detection import ENGLISH
-from newton.content.frame_languages import FrameLanguage
-from newton.content.frames import Frame
+from newton.content.frames import Frame, FrameLanguage
 
 MIN_EXAMPLES = 3  # of a frame in a language
 

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from newton.content.frame_languages import FrameLanguage
+from newton.content.frames import FrameLanguage
 
 ENGLISH = "en"
 MAX_CHARS = 400

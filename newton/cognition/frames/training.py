@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from newton.cognition.frames import regression
 from newton.cognition.frames.classifier import FrameClassifier, FrameExample, Vector
 from newton.cognition.frames.input_features import FeatureExtractor, build_extractor
-from newton.content.frame_languages import load_frame_languages
-from newton.content.frames import Frame, load_english_examples
+from newton.content.frames import Frame, load_english_examples, load_frame_languages
 from newton.content.package_data import data_folder
 from newton.errors import ProviderError
 from newton.heart.statements.greetings import strip_greeting

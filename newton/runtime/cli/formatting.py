@@ -27,7 +27,7 @@ from newton.runtime.chat_backend.view_models import (
     TurnView,
 )
 from newton.runtime.cli.command_context import current_terminal
-from newton.runtime.cli.frame_formatting import format_frame, format_frame_features
+from newton.runtime.cli.frame_text import format_frame, format_frame_features
 from newton.runtime.cli.printing import say, to_json
 from newton.settings import DEFAULT_AGENT
 

@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 from newton.cognition.frames.language_coverage import measure_coverage
 from newton.cognition.frames.training import NO_EMBEDDER, knows_languages, load_extractor
-from newton.content.frame_languages import load_frame_languages
-from newton.content.frames import Frame
+from newton.content.frames import Frame, load_frame_languages
 
 
 class LanguageRemark(NamedTuple):
@@ -21,7 +20,9 @@ def describe_frame_languages(frames: Mapping[str, Frame], identity: str | None) 
     is_multilingual = knows_languages(identity or NO_EMBEDDER)
     coverage = measure_coverage(frames, load_frame_languages(), load_extractor(), is_multilingual=is_multilingual)
     if coverage.languages:
-        detail = f"frames are chosen in {', '.join(coverage.languages)}; in other languages the neutral frame is used"
+        detail = (
+            f"frames are chosen in {', '.join(coverage.languages)}; in other languages mostly the neutral frame is used"
+        )
         yield LanguageRemark(detail, "")
     for name, titles in coverage.missing.items():
         hint = "Add examples in these languages to its file."

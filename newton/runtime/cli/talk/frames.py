@@ -10,7 +10,7 @@ from newton.content.profiles import load_profiles
 from newton.memory.hygiene import clean_text
 from newton.runtime.bootstrap import choose_frame_for
 from newton.runtime.cli import formatting
-from newton.runtime.cli.frame_formatting import format_frame, format_frame_features
+from newton.runtime.cli.frame_text import format_frame, format_frame_features
 from newton.runtime.cli.options import JsonOption, load_settings
 from newton.runtime.cli.printing import say
 

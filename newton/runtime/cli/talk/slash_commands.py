@@ -9,7 +9,7 @@ from newton.runtime.cli import formatting
 from newton.runtime.cli.conversations.prompts import format_turn_prompts
 from newton.runtime.cli.conversations.sessions import format_checkpoints
 from newton.runtime.cli.conversations.tasks import run_task_command
-from newton.runtime.cli.frame_formatting import format_frame, format_frame_features
+from newton.runtime.cli.frame_text import format_frame, format_frame_features
 from newton.runtime.cli.options import check_strategy
 from newton.runtime.cli.printing import say
 from newton.runtime.cli.talk.chat_conversation import ChatConversation
