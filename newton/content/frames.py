@@ -1,4 +1,4 @@
-"""Frames (kinds of tasks, which decide what memories are selected for an input) and their languages, from YAML files."""
+"""Frames (kinds of tasks, which decide what memories are selected for an input) and their languages, from YAML."""
 
 import functools
 import re
