@@ -8,11 +8,25 @@ from typing import Any, Literal, NotRequired
 from typing_extensions import TypedDict
 
 
+class FrameFeatureReport(TypedDict):
+    """A feature of an input that speaks for the best frame (weight above 0) or for the second best one (below 0).
+
+    `kind` is form (question words, error texts and the like), words, embedding, patterns or session. `phrase` are the
+    words of the input that gave the feature. `weight` is in log odds.
+    """
+
+    kind: str
+    name: str
+    phrase: str
+    weight: float
+
+
 class FrameSelection(TypedDict):
     """The frame (kind of input, such as debug) selected for an input, with its confidence and reason.
 
     `runner_up` is the second best frame. `forced` is true if the caller named the frame, `unsure` if the confidence was
-    too low for a choice.
+    too low for a choice. `languages` are the codes (ISO 639-1) of the languages in which the input was read, none
+    if its language is not among those in which frames are chosen. `features` are those that decided, largest first.
     """
 
     name: str
@@ -22,6 +36,8 @@ class FrameSelection(TypedDict):
     unsure: bool
     reason: str
     evidence: dict[str, dict[str, float]]
+    languages: list[str]
+    features: list[FrameFeatureReport]
 
 
 class QuestionReport(TypedDict):

@@ -1,4 +1,4 @@
-"""Frames (kinds of tasks, which decide what memories are selected for an input), read from YAML files."""
+"""Frames (kinds of tasks, which decide what memories are selected for an input) and their languages, from YAML."""
 
 import functools
 import re
@@ -16,12 +16,14 @@ from newton.content.yaml_source import YamlDocument, load_yaml
 
 Stakes = Literal["low", "medium", "high", "critical"]
 
+LANGUAGES_FOLDER = "languages"  # below the folder of the frames
 PACK_FILE = "pack.yaml"  # the description of a pack, in one folder with the pack's frames
 EXTENDED_LISTS = ("patterns", "examples")  # a frame appends its items to those of the frame that it extends
 NEUTRAL_PRIORITY = 0.5  # the priority of a kind that a frame does not list
 
 Priority = Annotated[float, Field(ge=0, le=1)]
 Text = Annotated[str, Field(min_length=1, max_length=500)]
+Phrases = Annotated[str, Field(min_length=1)]
 
 
 class KindPriorities(StrictModel):
@@ -144,6 +146,33 @@ class Frame(NamedModel):
         return tuple(found[0] for pattern in ordered if (found := _compile_whole_words(pattern.match).search(plain)))
 
 
+class FrameLanguage(NamedModel):
+    """A language: words that identify it, cues (phrases that show the form of an input), and examples for each frame.
+
+    `name` is the ISO 639-1 code. A phrase of a cue is matched as whole words, without regard to case and punctuation:
+    `*` at the end of a word stands for any ending, `*` alone for one word, `~` for up to four words; `^` at the start
+    requires the start of a sentence.
+    """
+
+    title: Text = Field(description="The name of the language in English.")
+    spaced: bool = Field(default=True, description="Whether white space separates the words.")
+    function_words: str = Field(default="", description="Frequent words that identify the language.")
+    letters: str = Field(default="", description="Letters that English does not have.")
+    cues: dict[str, Phrases] = Field(description="The phrases of each cue, separated by commas.")
+    examples: dict[str, tuple[Text, ...]] = Field(
+        default={}, description="Inputs typical of each frame; those in English are in the files of the frames."
+    )
+
+    def list_phrases(self, cue: str) -> list[str]:
+        return [phrase for part in self.cues[cue].split(",") if (phrase := part.strip())]
+
+
+@functools.cache
+def load_frame_languages() -> Mapping[str, FrameLanguage]:
+    """Load the languages that ship with Newton, by code. Raises ConfigError for the first mistake."""
+    return read_folder(data_folder("frames") / LANGUAGES_FOLDER, FrameLanguage)
+
+
 def load_frames(extra: Path | None = None, profiles: Iterable[str] | None = None) -> dict[str, Frame]:
     """Load the frames that ship with Newton; one in the folder `extra` replaces or extends the one of the same name.
 
@@ -156,7 +185,24 @@ def load_frames(extra: Path | None = None, profiles: Iterable[str] | None = None
 
 @functools.cache
 def _load_shipped_frames(profiles: frozenset[str]) -> Mapping[str, Frame]:
-    return read_folder(data_folder("frames"), Frame, {"profiles": profiles})
+    frames = read_folder(data_folder("frames"), Frame, {"profiles": profiles})
+    return {name: _add_translations(frame) for name, frame in frames.items()}
+
+
+def _add_translations(frame: Frame) -> Frame:
+    """Return the frame with the examples in other languages appended, which are in the files of the languages."""
+    languages = load_frame_languages().values()
+    others = [text for language in languages for text in language.examples.get(frame.name, ())]
+    return frame.model_copy(update={"examples": (*frame.examples, *others)})
+
+
+@functools.cache
+def load_english_examples() -> tuple[str, ...]:
+    """Return the examples in the files of the frames that ship with Newton, which are in English."""
+    others = {
+        text for language in load_frame_languages().values() for texts in language.examples.values() for text in texts
+    }
+    return tuple(text for frame in load_frames().values() for text in frame.examples if text not in others)
 
 
 def overlay_frames(

@@ -47,7 +47,10 @@ async def made(embedder: HashEmbedder | None, cache: Path) -> FrameClassifier:
 def alike(one: FrameClassifier, other: FrameClassifier) -> bool:
     """Up to what half precision loses."""
     text = "Should we sell the barn?"
-    scores = [np.array(list(each.predict_log_proba(text, each.mean_vector).values())) for each in (one, other)]
+    scores = [
+        np.array(list(each.predict_log_proba(each.extractor.extract(text), each.mean_vector).values()))
+        for each in (one, other)
+    ]
     return np.allclose(scores[0], scores[1], atol=0.05)
 
 

@@ -30,7 +30,7 @@ from tests.timing import assert_near_linear
 
 FRAMES = load_frames()
 DATA = Path(__file__).parents[1] / "data"
-UNCLEAR = ["Kafka"]
+UNCLEAR = ["the blue one"]
 OPENINGS = [
     "Hi, ",
     "Hello! ",
@@ -219,9 +219,9 @@ def test_a_choice_gives_its_reason(model: MiniLM, learned: FrameClassifier) -> N
 
 
 def test_without_a_pattern_the_reason_gives_the_words_that_tell(model: MiniLM, learned: FrameClassifier) -> None:
-    choice = chosen("I talked over everyone", model, learned)
+    choice = chosen("I talked over everyone in the meeting", model, learned)
     assert (choice.frame, choice.evidence["reflection"].pattern) == ("reflection", 0)
-    assert "the input says 'i talked'" in choice.reason
+    assert "its form shows" in choice.reason
     assert "it is similar to the example 'I talked over everyone in the meeting. Again.'" in choice.reason
 
 

@@ -1,11 +1,11 @@
-"""N-grams of an input: of its words, and of its grammar (the same words with content words masked). Pure."""
+"""N-grams of an input: of its words, of its characters, and of its grammar (content words masked). Pure."""
 
-import functools
 import re
 from collections.abc import Iterator, Sequence
 
 MAX_CHARS = 400  # read from the start of an input: the request comes early
 MAX_TOKENS = 80
+STEM_CHARS = 5
 
 
 def _parse_word_set(text: str) -> frozenset[str]:
@@ -30,20 +30,41 @@ need like think know help find keep go come say tell show use look feel
 SUFFIXES = ("ing", "tion", "est", "ed", "ly", "er", "s")
 
 _PIECE = re.compile(r"[^\W\d_]+|\d+|[?!.,:;/]")
+_CHARACTER = re.compile(r"[a-z]+|\d+|\S")
 
 
-@functools.lru_cache(maxsize=64)
-def extract_ngrams(text: str) -> frozenset[str]:
+def extract_english_ngrams(text: str) -> frozenset[str]:
     """Return the words and word pairs of a text, and its grammar n-grams of up to 3 words.
 
     In grammar n-grams, content words are masked; `^` and `$` mark the start and the end of the text.
 
-    >>> sorted(extract_ngrams("Sell it") - {"sell", "it", "sell it"})
+    >>> sorted(extract_english_ngrams("Sell it") - {"sell", "it", "sell it"})
     ['$', '*', '* it', '* it $', '^', '^ *', '^ * it', 'it $']
     """
     words = _tokenize(text)
     grammar = ["^", *map(_mask_content_word, words), "$"]
     return frozenset((*words, *_join_ngrams(words, 2), *grammar, *_join_ngrams(grammar, 2), *_join_ngrams(grammar, 3)))
+
+
+def extract_word_ngrams(text: str) -> frozenset[str]:
+    """Return the words, word pairs and first letters of long words, which stand for their stems.
+
+    >>> sorted(extract_word_ngrams("Verkaufen?"))
+    ['?', '? $', '^ verkaufen', 'verka-', 'verkaufen', 'verkaufen ?']
+    """
+    words = _tokenize(text)
+    stems = (f"{word[:STEM_CHARS]}-" for word in words if len(word) > STEM_CHARS)
+    return frozenset((*words, *_join_ngrams(["^", *words, "$"], 2), *stems))
+
+
+def extract_character_ngrams(text: str) -> frozenset[str]:
+    """Return n-grams of up to 3 characters, for languages that do not separate words.
+
+    >>> sorted(extract_character_ngrams("\u4f60\u597d"))[:3]
+    ['$', '^', '^\u4f60']
+    """
+    characters = ["^", *_CHARACTER.findall(text[:MAX_CHARS].lower()), "$"]
+    return frozenset("".join(characters[at : at + n]) for n in (1, 2, 3) for at in range(len(characters) - n + 1))
 
 
 def _tokenize(text: str) -> list[str]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from newton.cognition.frames.classifier import FrameClassifier
+from newton.cognition.frames.classifier import FrameClassifier, FrameFeature, select_reasons
+from newton.cognition.frames.input_features import InputFeatures
 from newton.content.frames import Frame
 from newton.heart.statements.greetings import says_resolved, strip_greeting
 
@@ -21,9 +22,10 @@ DEFAULT_FRAME = "conversation"
 PATTERN_WEIGHT = 1.0  # log odds of a full pattern match, beside the examples
 PATTERN_ONLY_WEIGHT = 6.0  # the same for a frame without examples: a score above 0.5 wins
 SESSION_FRAME_WEIGHT = 1.0  # log odds in favour of the session's frame
-CLEAR_MARGIN = 12.0  # log odds at which one input changes the frame within a topic; otherwise it takes two
+CLEAR_MARGIN = 19.0  # log odds at which one input changes the frame within a topic; otherwise it takes two
 MIN_CONFIDENCE = 0.45  # below this, fewer than half of the choices are right (leave-one-out over the examples)
 MAX_PATTERN_CHARS = 250  # of the input that are matched with patterns: each character costs 6 microseconds
+MAX_FEATURES = 8  # named in an explanation
 TIEBREAK_FRAMES = 3  # frames offered to the model
 
 
@@ -49,7 +51,9 @@ class FrameChoice:
     """The selected frame with its confidence (0 to 1), the second best frame, the reason and the evidence.
 
     `unsure` means that the best frame had a confidence below `MIN_CONFIDENCE`, so the session's frame or
-    `DEFAULT_FRAME` was selected instead. `forced` means that the caller named the frame.
+    `DEFAULT_FRAME` was selected instead. `forced` means that the caller named the frame. `languages` are those in which
+    the input was read, the most probable first; none if it is in an unknown one. `features` are those that speak for
+    and against the best frame, compared with the second best one.
     """
 
     frame: str
@@ -59,6 +63,8 @@ class FrameChoice:
     unsure: bool
     reason: str
     evidence: Mapping[str, FrameEvidence]
+    languages: tuple[str, ...] = ()
+    features: tuple[FrameFeature, ...] = ()
 
     @property
     def top_frames(self) -> list[str]:
@@ -78,6 +84,11 @@ class FrameChoice:
                 name: {part: round(getattr(e, part), 4) for part in ("pattern", "example", "prior")}
                 for name, e in self.evidence.items()
             },
+            "languages": list(self.languages),
+            "features": [
+                {"kind": f.kind, "name": f.name, "phrase": f.phrase, "weight": round(f.weight, 4)}
+                for f in self.features
+            ],
         }
 
 
@@ -108,14 +119,16 @@ def choose_frame(
     reports something as resolved keeps the session's frame.
     """
     core = strip_greeting(text)
-    log_probabilities = classifier.predict_log_proba(core, vector) if classifier else {}
+    inputs = classifier.extractor.extract(core) if classifier else None
+    log_probabilities = classifier.predict_log_proba(inputs, vector) if classifier and inputs else {}
     evidence = _collect_evidence(frames, core, log_probabilities, session_frame)
     ranked = _rank_frames(evidence)
     fallback = session_frame if session_frame and session_frame in frames else DEFAULT_FRAME
     confidence = _compute_confidence([evidence[name].score for name in ranked])
     unsure, is_resolved = confidence < MIN_CONFIDENCE, says_resolved(text)
     selected = fallback if unsure or is_resolved else ranked[0]
-    reason = _explain_choice(frames[ranked[0]], core, evidence[ranked[0]], vector, classifier)
+    features = _weigh_features(ranked, evidence, inputs, vector, classifier)
+    reason = _explain_choice(frames[ranked[0]], core, evidence[ranked[0]], features, vector, classifier)
     if is_resolved:
         confidence, unsure, reason = 1.0, False, "the input only reports something as resolved"
     return FrameChoice(
@@ -126,6 +139,8 @@ def choose_frame(
         unsure=unsure,
         reason=f"no frame has enough evidence; the best is {ranked[0]}: {reason}" if unsure else reason,
         evidence=evidence,
+        languages=inputs.languages if inputs else (),
+        features=features,
     )
 
 
@@ -189,17 +204,48 @@ def _rank_frames(evidence: Mapping[str, FrameEvidence]) -> list[str]:
     return sorted(evidence, key=lambda name: (-evidence[name].score, name != DEFAULT_FRAME, name))
 
 
+def _weigh_features(
+    ranked: Sequence[str],
+    evidence: Mapping[str, FrameEvidence],
+    inputs: InputFeatures | None,
+    vector: Vector | None,
+    classifier: FrameClassifier | None,
+) -> tuple[FrameFeature, ...]:
+    """Return the features that speak most for or against the best frame, compared with the second best one."""
+    if len(ranked) < 2:
+        return ()
+    best, second = (evidence[name] for name in ranked[:2])
+    found = [
+        FrameFeature(
+            "patterns", "patterns of the frame", "", best.weight * best.pattern - second.weight * second.pattern
+        ),
+        FrameFeature("session", "frame of the session", "", SESSION_FRAME_WEIGHT * (best.prior - second.prior)),
+    ]
+    if classifier and inputs and set(ranked[:2]) <= set(classifier.frames):
+        found += classifier.explain(inputs, vector, *ranked[:2])
+    reasons = select_reasons(sorted(found, key=lambda each: -abs(each.weight)), limit=MAX_FEATURES)
+    return tuple(each._replace(weight=round(each.weight, 3)) for each in reasons)
+
+
 def _explain_choice(
-    frame: Frame, text: str, evidence: FrameEvidence, vector: Vector | None, classifier: FrameClassifier | None
+    frame: Frame,
+    text: str,
+    evidence: FrameEvidence,
+    features: Sequence[FrameFeature],
+    vector: Vector | None,
+    classifier: FrameClassifier | None,
 ) -> str:
-    """Return the reason for a frame: matched phrases, the most similar example, the session's frame."""
-    phrases = list(frame.matched_phrases(text[:MAX_PATTERN_CHARS])[:3])
+    """Return the reason for a frame: phrases, features of form, the most similar example, the session's frame."""
+    matched = frame.matched_phrases(text[:MAX_PATTERN_CHARS])[:3]
+    found = [feature.phrase for feature in features if feature.weight > 0 and feature.phrase]
+    phrases = list(dict.fromkeys([*matched, *found]))[:3]
+    forms = [feature.name for feature in features if feature.weight > 0 and feature.kind == "form"][:3]
     example = None
-    if classifier and frame.name in classifier.frames:
-        phrases = phrases or classifier.find_top_ngrams(text, frame.name, limit=3)
-        example = None if vector is None else classifier.find_nearest_example(vector, frame.name)
+    if classifier and vector is not None and frame.name in classifier.frames:
+        example = classifier.find_nearest_example(vector, frame.name)
     parts = [
         f"the input says {', '.join(repr(phrase) for phrase in phrases)}" if phrases else "",
+        f"its form shows {', '.join(forms)}" if forms else "",
         f"it is similar to the example {example!r}" if example else "",
         "the session already has this frame" if evidence.prior else "",
     ]

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from newton.cognition.frames import classifier
+from newton.cognition.frames import regression
 from newton.cognition.frames.classifier import FrameClassifier, FrameExample, Vector
-from newton.content.frames import Frame
+from newton.cognition.frames.input_features import FeatureExtractor, build_extractor
+from newton.content.frames import Frame, load_english_examples, load_frame_languages
 from newton.content.package_data import data_folder
 from newton.errors import ProviderError
 from newton.heart.statements.greetings import strip_greeting
@@ -24,17 +25,21 @@ from newton.ids import new_id
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder
 
-TRAINING_VERSION = "1"  # bump when reading or training of the examples changes
+TRAINING_VERSION = "2"  # bump when reading or training of the examples changes
 NO_EMBEDDER = "none"
+ENGLISH_MODELS = ("all-MiniLM-",)  # prefixes of the identities of embedding models that only know English
 ARRAY_FIELDS = (
     "idf",
     "ngram_weights",
+    "form_weights",
     "embedding_weights",
+    "other_embedding_weights",
     "intercept",
     "mean_vector",
     "principal_axes",
     "example_coordinates",
 )
+LIST_FIELDS = ("frames", "vocabulary", "form_vocabulary")
 
 Arrays = Mapping[str, NDArray[Any]]  # contents of an npz file, of mixed dtypes
 
@@ -44,13 +49,14 @@ async def load_or_train(
 ) -> FrameClassifier | None:
     """Return the frame classifier for these frames; None if no frame has an example.
 
-    Newton ships a classifier for its own frames. For other frames, one is trained at first use, which takes some
-    seconds, and cached. If the embedder fails, it is trained on n-grams alone.
+    Newton ships a classifier for its own frames. For other frames, one is trained at first use, which takes up to a
+    minute, and cached. If the embedder fails, it is trained without embeddings.
     """
     examples = list_examples(frames)
     if not examples:
         return None
-    name = build_file_name(examples, embedder.identity if embedder else NO_EMBEDDER)
+    identity = embedder.identity if embedder else NO_EMBEDDER
+    name = build_file_name(examples, identity)
     if found := _read_shipped_file(name, tuple(examples)) or _read_file(cache / name, examples):
         return found
     cores = [FrameExample(example.frame, strip_greeting(example.text)) for example in examples]
@@ -58,9 +64,21 @@ async def load_or_train(
         vectors = await _embed_examples(cores, embedder)
     except ProviderError:
         return await load_or_train(frames, None, cache=cache)
-    trained = await asyncio.to_thread(classifier.train_classifier, cores, vectors)
+    train = functools.partial(regression.train_classifier, is_multilingual=knows_languages(identity))
+    trained = await asyncio.to_thread(train, cores, vectors, load_extractor())
     _write_file(cache / name, trained)
     return replace(trained, examples=examples)
+
+
+def knows_languages(identity: str) -> bool:
+    """Return True for an embedding model that can compare texts in different languages."""
+    return identity != NO_EMBEDDER and not identity.startswith(ENGLISH_MODELS)
+
+
+@functools.cache
+def load_extractor() -> FeatureExtractor:
+    """Return the extractor of features for the languages that ship with Newton."""
+    return build_extractor(load_frame_languages(), load_english_examples())
 
 
 def list_examples(frames: Mapping[str, Frame]) -> list[FrameExample]:
@@ -69,7 +87,9 @@ def list_examples(frames: Mapping[str, Frame]) -> list[FrameExample]:
 
 
 def build_file_name(examples: Sequence[FrameExample], identity: str) -> str:
-    key = "\0".join([TRAINING_VERSION, identity, *(f"{example.frame}\1{example.text}" for example in examples)])
+    languages = (language.version_hash for language in load_frame_languages().values())
+    told = (f"{example.frame}\1{example.text}" for example in examples)
+    key = "\0".join([TRAINING_VERSION, identity, *languages, *told])
     return f"learnt-{hashlib.sha256(key.encode()).hexdigest()[:16]}.npz"
 
 
@@ -96,15 +116,20 @@ def _read_file(path: Path, examples: Sequence[FrameExample]) -> FrameClassifier 
 
 
 def _unpack_arrays(arrays: Arrays, examples: Sequence[FrameExample]) -> FrameClassifier:
-    frames, vocabulary = (bytes(arrays[name]).decode().split("\n") for name in ("frames", "vocabulary"))
-    numbers = {name: arrays[name].astype(np.float32) for name in ARRAY_FIELDS}
-    indexes = {ngram: n for n, ngram in enumerate(vocabulary)}
-    return FrameClassifier(frames=tuple(frames), vocabulary=indexes, examples=examples, **numbers)
+    frames, vocabulary, form = (bytes(arrays[name]).decode().split("\n") for name in LIST_FIELDS)
+    return FrameClassifier(
+        frames=tuple(frames),
+        vocabulary={ngram: n for n, ngram in enumerate(vocabulary)},
+        form_vocabulary={name: n for n, name in enumerate(form)},
+        examples=examples,
+        extractor=load_extractor(),
+        **{name: arrays[name].astype(np.float32) for name in ARRAY_FIELDS},
+    )
 
 
 def _pack_arrays(trained: FrameClassifier) -> dict[str, NDArray[Any]]:
     """Return the arrays of the classifier in half precision; the example coordinates are scaled to int8."""
-    listed = {"frames": "\n".join(trained.frames), "vocabulary": "\n".join(trained.vocabulary)}
+    listed = {name: "\n".join(getattr(trained, name)) for name in LIST_FIELDS}
     numbers = {name: getattr(trained, name).astype(np.float16) for name in ARRAY_FIELDS}
     largest = max(float(np.abs(trained.example_coordinates).max(initial=0.0)), 1e-9)
     numbers["example_coordinates"] = (trained.example_coordinates * (127 / largest)).round().astype(np.int8)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from newton.agent.services.fact_intake import RememberReport
-from newton.client.context import FrameSelection, LayerTokens, QuestionReport
+from newton.client.context import LayerTokens, QuestionReport
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.explanation import BundleExplanation
 from newton.cognition.bundles.replay import format_verdict
@@ -27,6 +27,7 @@ from newton.runtime.chat_backend.view_models import (
     TurnView,
 )
 from newton.runtime.cli.command_context import current_terminal
+from newton.runtime.cli.frame_text import format_frame, format_frame_features
 from newton.runtime.cli.printing import say, to_json
 from newton.settings import DEFAULT_AGENT
 
@@ -150,15 +151,6 @@ def print_missing_sources(sources: Mapping[str, str]) -> None:
     for source, reason in sources.items():
         effect = f"; {MISSING_SOURCE_EFFECTS[source]}" if source in MISSING_SOURCE_EFFECTS else ""
         print_notice(f"({source} not available: {reason}{effect})")
-
-
-def format_frame(choice: FrameSelection) -> str:
-    """Format the frame (kind of input) selected for an input, the confidence of the selection, and the runner-up."""
-    if choice["forced"]:
-        return f"frame {choice['name']} (requested)"
-    runner_up = f", runner-up {choice['runner_up']}" if choice["runner_up"] else ""
-    confidence = "unsure" if choice["unsure"] else f"confidence {choice['confidence']:.0%}"
-    return f"frame {choice['name']} ({confidence}{runner_up})"
 
 
 def print_hidden_identity_lines(lines: int, *, budget: int | None = None) -> None:
@@ -302,6 +294,7 @@ def format_bundle_explanation(explanation: BundleExplanation) -> str:
         f"input: {truncate(stored.input, 200)}",
         format_frame(choice.as_json()),
         f"  reason: {choice.reason}",
+        *format_frame_features(choice.as_json()),
         *(
             f"  {name}: {_format_evidence(choice.evidence[name])}"
             for name in (choice.frame, choice.runner_up)

@@ -31,6 +31,7 @@ from newton.runtime import daemon_address
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
 from newton.runtime.cli.daemon_client import encode_sources, open_connection
+from newton.runtime.cli.operations.doctor_frames import describe_frame_languages
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.command_socket import Message
@@ -90,6 +91,8 @@ async def _run_checks(settings: Settings, *, verify: bool) -> AsyncGenerator[Hea
     try:
         async with open_newton(settings) as newton:
             yield HealthFinding("ok", f"{len(newton.frames)} frames and {len(newton.profiles)} profiles are valid")
+            for remark in await asyncio.to_thread(_check_frame_languages, newton):
+                yield remark
             server = await _read_server_info(newton)
             yield _check_database(server, newton.settings)
             yield _check_encoding(server)
@@ -128,6 +131,12 @@ async def check_running_services(newton: AgentServices) -> AsyncGenerator[Health
 async def _read_server_info(newton: AgentServices) -> ServerInfo:
     async with newton.scope.transaction() as tx:
         return await health.read_server_info(tx)
+
+
+def _check_frame_languages(newton: AgentServices) -> list[HealthFinding]:
+    embedder = newton.scope.embedder
+    remarks = describe_frame_languages(newton.frames, embedder.identity if embedder else None)
+    return [HealthFinding("note" if hint else "ok", detail, hint) for detail, hint in remarks]
 
 
 def _check_database(server: ServerInfo, settings: Settings) -> HealthFinding:

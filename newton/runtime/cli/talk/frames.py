@@ -10,6 +10,7 @@ from newton.content.profiles import load_profiles
 from newton.memory.hygiene import clean_text
 from newton.runtime.bootstrap import choose_frame_for
 from newton.runtime.cli import formatting
+from newton.runtime.cli.frame_text import format_frame, format_frame_features
 from newton.runtime.cli.options import JsonOption, load_settings
 from newton.runtime.cli.printing import say
 
@@ -38,7 +39,8 @@ async def show_frames(
         if json:
             formatting.print_json(choice.as_json())
         else:
-            say(f"{formatting.format_frame(choice.as_json())}\nreason: {choice.reason}")
+            lines = [format_frame(choice.as_json()), f"reason: {choice.reason}"]
+            say("\n".join([*lines, *format_frame_features(choice.as_json())]))
     else:
         frames = load_frame_set(load_profiles(settings.profiles_dir), settings.frames_dir, settings.pack).frames
         _print_frames(list(frames.values()) if name is None else [get_frame(frames, name)], full=bool(name), json=json)

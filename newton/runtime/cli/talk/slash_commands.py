@@ -9,6 +9,7 @@ from newton.runtime.cli import formatting
 from newton.runtime.cli.conversations.prompts import format_turn_prompts
 from newton.runtime.cli.conversations.sessions import format_checkpoints
 from newton.runtime.cli.conversations.tasks import run_task_command
+from newton.runtime.cli.frame_text import format_frame, format_frame_features
 from newton.runtime.cli.options import check_strategy
 from newton.runtime.cli.printing import say
 from newton.runtime.cli.talk.chat_conversation import ChatConversation
@@ -87,7 +88,8 @@ async def set_frame(conversation: ChatConversation, name: str) -> None:
     say(f"Frame: {conversation.frame or 'selected for each input'}.")
     if not name and conversation.last_turn:
         frame = conversation.last_turn.context_summary.frame
-        say(f"Last answer: {formatting.format_frame(frame)}; reason: {frame['reason']}.")
+        reason = f"Last answer: {format_frame(frame)}; reason: {frame['reason']}."
+        say("\n".join([reason, *format_frame_features(frame)]))
 
 
 def set_strategy(conversation: ChatConversation, strategy: str) -> None:

@@ -1,0 +1,64 @@
+"""Everything that the frame classifier reads from an input besides its embedding: language, n-grams, form. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from newton.cognition.frames.cues import CueIndex, build_cue_index, find_cues
+from newton.cognition.frames.form import extract_form
+from newton.cognition.frames.language_detection import ENGLISH, LanguageDetector, build_detector
+from newton.cognition.frames.ngrams import extract_character_ngrams, extract_english_ngrams, extract_word_ngrams
+from newton.content.frames import FrameLanguage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputFeatures:
+    """The possible languages of an input (the most probable first), its n-grams and its features of form.
+
+    `phrases` are the words of the input that gave a feature of form, by the name of the feature.
+    """
+
+    languages: tuple[str, ...]
+    ngrams: frozenset[str]
+    form: tuple[str, ...]
+    phrases: Mapping[str, str]
+
+    @property
+    def is_english(self) -> bool:
+        return self.languages[:1] == (ENGLISH,)
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureExtractor:
+    """Extracts features of form in the languages that it knows."""
+
+    detector: LanguageDetector
+    cue_indexes: Mapping[str, CueIndex]
+
+    def extract(self, text: str) -> InputFeatures:
+        """Return the features of a text. In an unknown language they are only punctuation, length and error texts."""
+        languages = self.detector.detect(text)
+        cues = find_cues(self.cue_indexes, languages, text)
+        return InputFeatures(
+            languages=languages,
+            ngrams=self._extract_ngrams(text, languages[0] if languages else None),
+            form=extract_form(text, cues),
+            phrases={match.feature: match.phrase for match in cues},
+        )
+
+    def _extract_ngrams(self, text: str, language: str | None) -> frozenset[str]:
+        if language is None:
+            return frozenset()
+        if language == ENGLISH:
+            return extract_english_ngrams(text)
+        if not self.cue_indexes[language].spaced:
+            return extract_character_ngrams(text)
+        return extract_word_ngrams(text)
+
+
+def build_extractor(languages: Mapping[str, FrameLanguage], english_examples: Sequence[str]) -> FeatureExtractor:
+    """Build an extractor from the languages. `english_examples` are texts whose words count as known in English."""
+    others = [
+        (code, text) for code, language in languages.items() for texts in language.examples.values() for text in texts
+    ]
+    detector = build_detector(languages, [*((ENGLISH, text) for text in english_examples), *others])
+    return FeatureExtractor(detector, {code: build_cue_index(language) for code, language in languages.items()})

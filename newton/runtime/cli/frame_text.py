@@ -1,0 +1,24 @@
+"""Formatting of the frame that was selected for an input, and of the features that decided."""
+
+from newton.client.context import FrameSelection
+
+
+def format_frame(choice: FrameSelection) -> str:
+    """Format the frame (kind of input) selected for an input, the confidence of the selection, and the runner-up."""
+    if choice["forced"]:
+        return f"frame {choice['name']} (requested)"
+    runner_up = f", runner-up {choice['runner_up']}" if choice["runner_up"] else ""
+    confidence = "unsure" if choice["unsure"] else f"confidence {choice['confidence']:.0%}"
+    return f"frame {choice['name']} ({confidence}{runner_up})"
+
+
+def format_frame_features(choice: FrameSelection) -> list[str]:
+    """Format the languages of the input and the features that decided on its frame, with their weights in log odds."""
+    if choice["forced"]:
+        return []
+    languages = ", ".join(choice["languages"]) or "not one in which frames are chosen"
+    lines = [f"  language: {languages}"]
+    for feature in choice["features"]:
+        phrase = f" ({feature['phrase']!r})" if feature["kind"] == "form" and feature["phrase"] else ""
+        lines.append(f"  {feature['weight']:+.2f}  {feature['kind']}: {feature['name']}{phrase}")
+    return lines
