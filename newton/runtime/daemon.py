@@ -25,10 +25,13 @@ from newton.errors import ConfigError, DatabaseError
 from newton.providers.chat import ChatModel
 from newton.runtime import daemon_address
 from newton.runtime.access import operator_token
+from newton.runtime.access.browser_sessions import SignInGrant
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.app import create_app, stop_turns, wait_for_turns
+from newton.runtime.api.routes.dashboard import build_link_path
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.command_socket import SocketUnavailableError
+from newton.runtime.dashboard.routes import mount_dashboard
 from newton.runtime.jobs.schedule import SCHEDULES, build_runner
 from newton.runtime.jobs.worker import JobWorker
 from newton.runtime.mcp.streamable_http import mount_mcp
@@ -154,11 +157,13 @@ async def serve(
     *,
     on_message: Callable[[str], None] = lambda text: None,
     export_spans: bool = False,
+    prints_link: bool = False,
     build_command_server: Callable[[AgentRegistry], LocalCommandServer],
 ) -> None:
     """Run the daemon until SIGTERM or SIGINT, then let requests finish and exit within ten seconds.
 
-    `on_message` receives a sentence about each step. `export_spans` turns on tracing with OpenTelemetry.
+    `on_message` receives a sentence about each step. `export_spans` turns on tracing with OpenTelemetry, and
+    `prints_link` a message with a link that signs a browser in to the dashboard as the operator, once.
     """
     listen.validate()
     logging.getLogger("asyncpg").setLevel(logging.CRITICAL)  # a lost database is reported by each request that needs it
@@ -172,6 +177,7 @@ async def serve(
         agents, url = AgentRegistry(newton), listen.url(bound)
         app = create_app(agents, operator_token=token, hosts=listen.hosts)
         await stack.enter_async_context(mount_mcp(app))
+        mount_dashboard(app)
         if not stack.enter_context(daemon_address.publish_address(settings.home, url)):
             on_message(f"Another daemon serves {settings.home}. Commands and hooks on this machine keep to that one.")
         server = UvicornServer(build_uvicorn_config(app, listen))
@@ -182,6 +188,9 @@ async def serve(
             tasks.create_task(JobWorker(newton.scope.db, build_runner(agents)).work(SCHEDULES, stop))
             on_message(f"Newton serves {url}. Operator token: {settings.home / operator_token.TOKEN_FILE}.")
             on_message(_describe_chat_model(newton.chat_model))
+            if prints_link:
+                link = build_link_path(app.state.browser_sessions, SignInGrant(token=token))
+                on_message(f"Dashboard: {url}{link} (opens once; `newton dashboard` prints another link).")
             await stop.wait()
             _schedule_aborts(app, newton.scope.db)
             on_message("Newton is shutting down.")

@@ -6,6 +6,7 @@ from html import escape
 from newton.brain.calibration.report import CalibrationGroup, CalibrationReport
 from newton.brain.calibration.trend import CalibrationTrend
 from newton.runtime.reports import phrases, svg
+from newton.runtime.reports.chart_style import CHART_STYLE
 
 STYLE = """
 :root { color-scheme: light dark; --page: #fbfbf9; --ink: #1d2228; --soft: #5b6570; --line: #d9dcdf;
@@ -16,26 +17,17 @@ STYLE = """
 body { margin: 0 auto; max-width: 62rem; padding: 1.5rem 1rem 3rem; background: var(--page); color: var(--ink);
   font: 16px/1.5 system-ui, sans-serif }
 h1 { font-size: 1.5rem; margin: 0 0 .25rem } h2 { font-size: 1.05rem; margin: 0 0 .5rem }
-p { margin: .25rem 0 .75rem } .soft, figcaption { color: var(--soft); font-size: .875rem }
+p { margin: .25rem 0 .75rem } .soft { color: var(--soft); font-size: .875rem }
 .cards { columns: 2 26rem; column-gap: 1rem; margin-top: 1rem }
 section { break-inside: avoid; margin-bottom: 1rem; background: var(--card);
   border: 1px solid var(--line); border-radius: 8px; padding: 1rem; min-width: 0 }
-.scroll { overflow-x: auto } figure { margin: 0 } svg { width: 100%; height: auto; display: block }
 table { border-collapse: collapse; width: 100%; font-size: .875rem; font-variant-numeric: tabular-nums }
 th, td { padding: .25rem .5rem .25rem 0; text-align: left; border-bottom: 1px solid var(--line);
   vertical-align: top } tr:last-child > * { border-bottom: 0 }
 th { font-weight: 600 } td.number, th.number { text-align: right; white-space: nowrap }
 td:first-child { overflow-wrap: break-word; max-width: 14rem }
-svg text { fill: var(--soft); font: 12px system-ui, sans-serif; text-anchor: middle }
-svg .end { text-anchor: end } svg .start { text-anchor: start } svg .label { font-size: 13px }
-svg .count { font-size: 11px } svg .grid { stroke: var(--line); fill: none } svg .axis { stroke: var(--soft) }
-svg .ideal { stroke: var(--soft); stroke-dasharray: 5 5 } svg .reach { stroke: var(--main); fill: none;
-  stroke-width: 1.5 } svg .dot, svg .bar, svg circle.brier { fill: var(--main) }
-svg polyline { fill: none; stroke-width: 2 } svg polyline.brier { stroke: var(--main) }
-svg polyline.bias { stroke: var(--other); stroke-dasharray: 6 3 } svg circle.bias { fill: var(--other) }
 ul { margin: .25rem 0; padding-left: 1.1rem } li { margin-bottom: .35rem; overflow-wrap: anywhere }
 code { font-size: .85em } .scroll + p { margin-top: .75rem }
-.brier-key { color: var(--main) } .bias-key { color: var(--other) }
 """
 
 
@@ -49,7 +41,7 @@ def render_document(title: str, content: str) -> str:
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head>"
+        f"<title>{escape(title)}</title><style>{STYLE}{CHART_STYLE}</style></head>"
         f"<body><main><h1>{escape(title)}</h1>{content}</main></body></html>\n"
     )
 

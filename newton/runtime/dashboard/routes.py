@@ -1,0 +1,143 @@
+"""The routes of the dashboard, and the checks before each page: sign-in, CSRF token, and errors as pages."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from http import HTTPStatus
+from importlib.resources import files
+from typing import Literal
+
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from newton.errors import NewtonError
+from newton.runtime.access import operator_token
+from newton.runtime.access.browser_sessions import IDLE_SECONDS, BrowserSession, BrowserSessions
+from newton.runtime.api.problems import to_problem
+from newton.runtime.api.routes.dashboard import SIGN_IN_PATH
+from newton.runtime.dashboard.api_client import ApiClient, ApiProblemError
+from newton.runtime.dashboard.page_request import HOME_PATH, MAX_FORM_FIELDS, PAGE_HEADERS, PREFIX, PageRequest
+from newton.runtime.dashboard.pages import (
+    agents,
+    calibration,
+    context,
+    conversations,
+    decisions,
+    entities,
+    jobs,
+    memories,
+    overview,
+    rules,
+)
+from newton.runtime.dashboard.rendering import render_template
+from newton.runtime.reports.chart_style import CHART_STYLE
+
+COOKIE = "newton_session"
+ASSETS = {"style.css": "text/css", "icon.svg": "image/svg+xml"}
+ASSET_HEADERS = {"Cache-Control": "private, max-age=300"}
+PAGES = (overview, memories, entities, context, decisions, calibration, conversations, rules, jobs, agents)
+
+Page = Callable[[PageRequest], Awaitable[Response]]
+Method = Literal["GET", "POST"]
+
+
+def mount_dashboard(app: FastAPI) -> None:
+    """Add the pages of the dashboard to the application. The OpenAPI description does not contain them."""
+    pages = [route for module in PAGES for route in module.ROUTES]
+    app.router.routes += [
+        *(
+            Route(path, partial(_serve_page, page=page), methods=[method], include_in_schema=False, name=page.__name__)
+            for method, path, page in pages
+        ),
+        Route(SIGN_IN_PATH, _sign_in, methods=["GET"], include_in_schema=False),
+        Route(f"{PREFIX}/sign-out", partial(_serve_page, page=_sign_out), methods=["POST"], include_in_schema=False),
+        Route(f"{PREFIX}/assets/{{name}}", _serve_asset, methods=["GET"], include_in_schema=False),
+    ]
+
+
+async def _serve_page(request: Request, page: Page) -> Response:
+    sessions: BrowserSessions = request.app.state.browser_sessions
+    session = sessions.find(request.cookies.get(COOKIE, ""))
+    if session is None:
+        return _ask_to_sign_in(request)
+    wanted = PageRequest(request=request, session=session, api=ApiClient(app=request.app, session=session))
+    async with request.form(max_fields=MAX_FORM_FIELDS) as form:
+        try:
+            await _read_token_info(wanted)
+            if request.method == "POST":
+                wanted.form = form
+                if not wanted.has_csrf_token():
+                    return _render_error(wanted, 403, "The form has expired.", "Reload the page and send it again.")
+            return await page(wanted)
+        except ApiProblemError as error:
+            if error.status == HTTPStatus.UNAUTHORIZED:
+                sessions.sign_out(request.cookies[COOKIE])
+                return _ask_to_sign_in(request)
+            return _render_error(wanted, error.status, error.detail, error.hint)
+        except NewtonError as error:
+            problem = to_problem(error)
+            return _render_error(wanted, problem.status, problem.detail, problem.hint)
+
+
+async def _read_token_info(page: PageRequest) -> None:
+    """Read the agent and the scope of the session; this also verifies that its token is still valid."""
+    state = page.request.state
+    state.token_info = {"agent": "", "scope": "", "model": None}
+    state.is_operator = page.session.grant.token.startswith(operator_token.PREFIX)
+    state.token_info = await page.api.get("/v1/token")
+
+
+def _render_error(page: PageRequest, status: int, detail: str, hint: str) -> Response:
+    return page.render(
+        "error.html", status=status, title=HTTPStatus(status).phrase, detail=detail, hint=hint, back=HOME_PATH
+    )
+
+
+def _ask_to_sign_in(request: Request) -> Response:
+    """Return the page that says how to sign in.
+
+    A browser sends no SameSite=Strict cookie with a request that another site started, such as the redirect after a
+    sign-in link in a chat; the page then loads itself again, and that request has the cookie.
+    """
+    is_retry = request.method != "GET" or "retry" in request.query_params
+    from_elsewhere = request.headers.get("sec-fetch-site") in ("cross-site", "same-site")
+    content = render_template("sign_in.html", reload=from_elsewhere and not is_retry, path=request.url.path)
+    return HTMLResponse(content, status_code=401, headers=PAGE_HEADERS)
+
+
+async def _sign_in(request: Request) -> Response:
+    """Open a session with the code of a one-time link, and redirect to a URL without it."""
+    sessions: BrowserSessions = request.app.state.browser_sessions
+    session_id = sessions.sign_in(request.query_params.get("code", ""))
+    if session_id is None:
+        return _ask_to_sign_in(request)
+    response = RedirectResponse(HOME_PATH, status_code=303, headers=PAGE_HEADERS)
+    response.set_cookie(
+        COOKIE,
+        session_id,
+        max_age=IDLE_SECONDS,
+        path="/",
+        secure=request.url.scheme == "https",
+        httponly=True,
+        samesite="strict",
+    )
+    return response
+
+
+async def _sign_out(page: PageRequest) -> Response:
+    sessions: BrowserSessions = page.request.app.state.browser_sessions
+    sessions.sign_out(page.request.cookies[COOKIE])
+    response = RedirectResponse(HOME_PATH, status_code=303, headers=PAGE_HEADERS)
+    response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+    return response
+
+
+async def _serve_asset(request: Request) -> Response:
+    name = request.path_params["name"]
+    if name not in ASSETS:
+        return Response(status_code=404)
+    content = files("newton.runtime.dashboard").joinpath("assets", name).read_text(encoding="utf-8")
+    if name == "style.css":
+        content += CHART_STYLE
+    return Response(content, media_type=ASSETS[name], headers=ASSET_HEADERS)
