@@ -51,6 +51,11 @@ class PageRequest:
     def query(self, name: str, default: str = "") -> str:
         return self.request.query_params.get(name, default).strip()
 
+    def query_number(self, name: str, default: int = 0) -> int:
+        """Return a query parameter as a whole number that is not negative, else `default`."""
+        text = self.query(name)
+        return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else default
+
     def query_list(self, name: str) -> list[str]:
         return [value for value in self.request.query_params.getlist(name) if value]
 

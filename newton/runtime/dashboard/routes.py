@@ -1,6 +1,6 @@
 """The routes of the dashboard, and the checks before each page: sign-in, CSRF token, and errors as pages."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
 from http import HTTPStatus
 from importlib.resources import files
@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from newton.errors import NewtonError
 from newton.runtime.access import operator_token
-from newton.runtime.access.browser_sessions import IDLE_SECONDS, BrowserSession, BrowserSessions
+from newton.runtime.access.browser_sessions import IDLE_SECONDS, BrowserSessions
 from newton.runtime.api.problems import to_problem
 from newton.runtime.api.routes.dashboard import SIGN_IN_PATH
 from newton.runtime.dashboard.api_client import ApiClient, ApiProblemError
@@ -85,7 +85,13 @@ async def _read_token_info(page: PageRequest) -> None:
     state = page.request.state
     state.token_info = {"agent": "", "scope": "", "model": None}
     state.is_operator = page.session.grant.token.startswith(operator_token.PREFIX)
-    state.token_info = await page.api.get("/v1/token")
+    try:
+        state.token_info = await page.api.get("/v1/token")
+    except ApiProblemError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        page.session.agent = page.session.grant.agent  # the agent that the session showed was deleted
+        state.token_info = await page.api.get("/v1/token")
 
 
 def _render_error(page: PageRequest, status: int, detail: str, hint: str) -> Response:

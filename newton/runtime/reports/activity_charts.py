@@ -93,9 +93,7 @@ def _largest_series(counts: Mapping[str, Mapping[date, int]]) -> dict[str, dict[
     return series
 
 
-def _draw_day(
-    series: Mapping[str, Mapping[date, int]], day: date, column: tuple[float, float], highest: int
-) -> str:
+def _draw_day(series: Mapping[str, Mapping[date, int]], day: date, column: tuple[float, float], highest: int) -> str:
     left, width = column
     gap = min(2.0, width / 4)
     bars, bottom = "", float(PLOT_HEIGHT)

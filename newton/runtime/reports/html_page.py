@@ -33,7 +33,7 @@ code { font-size: .85em } .scroll + p { margin-top: .75rem }
 
 def render_calibration(report: CalibrationReport, *, agent: str) -> str:
     """Return the calibration report on the named agent as an HTML page."""
-    return render_document(f"Calibration of {agent}", _render_sections(report))
+    return render_document(f"Calibration of {agent}", render_calibration_sections(report))
 
 
 def render_document(title: str, content: str) -> str:
@@ -46,7 +46,8 @@ def render_document(title: str, content: str) -> str:
     )
 
 
-def _render_sections(report: CalibrationReport) -> str:
+def render_calibration_sections(report: CalibrationReport) -> str:
+    """Return the sections of the calibration report as HTML, without the page around them."""
     if report.scores is None or report.bias is None:
         return f"<p>{escape(phrases.NO_REVIEWED_DECISIONS)}</p>"
     bins = report.scores.bins

@@ -115,3 +115,29 @@ def list_corrections(recalibration: RecalibrationResult) -> list[tuple[str, str]
     """Return pairs of stated and corrected confidence, as text."""
     stated = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
     return [(format_percent(value), format_percent(recalibration.correct(value))) for value in stated]
+
+
+def advise_on_calibration(report: CalibrationReport) -> list[str]:
+    """Return what would improve the calibration or what is known about it; an empty list without reviews."""
+    if report.scores is None or report.bias is None:
+        return []
+    bias, scores, advice = report.bias, report.scores, list[str]()
+    if bias.interval is None:
+        advice.append(f"Review more decisions: {MIN_REVIEWS_FOR_BIAS} outcomes show a bias; there are {scores.n}.")
+    elif bias.verdict in ("overconfident", "underconfident"):
+        change = "lower" if bias.verdict == "overconfident" else "higher"
+        advice.append(f"State {change} confidence: {100 * abs(bias.size):.0f} percentage points on average.")
+    if scores.brier_skill_vs_base is not None and scores.brier_skill_vs_base <= 0:
+        base_rate = format_percent(scores.base_rate)
+        advice.append(
+            f"Distinguish more between decisions: always stating the base rate of {base_rate} would score as well or"
+            " better."
+        )
+    advice += [
+        f"In {title.lower()} {clip_name(group.name, max_chars=40)}: {group.bias.verdict}"
+        f" ({format_signed_number(group.bias.size)}, {group.n:,} reviews)."
+        for title, groups in list_groups(report)
+        for group in groups
+        if group.bias.verdict in ("overconfident", "underconfident")
+    ]
+    return advice or ["No miscalibration is statistically significant. Further reviews narrow the intervals."]

@@ -1,0 +1,35 @@
+"""The pages of entities: people and things with their relations and the memories that mention them."""
+
+from starlette.responses import Response
+
+from newton.runtime.dashboard.page_request import PageRequest
+from newton.runtime.dashboard.rendering import quote_segment
+
+MAX_ENTITIES, MAX_MENTIONS = 100, 25
+ENTITIES = "/dashboard/entities"
+
+
+async def list_entities(page: PageRequest) -> Response:
+    """Show the people and things that memories mention most."""
+    listed = await page.api.get("/v1/entities", limit=MAX_ENTITIES)
+    return page.render("entities.html", entities=listed["items"])
+
+
+async def show_entity(page: PageRequest) -> Response:
+    """Show one person or thing."""
+    entity = await page.api.get(f"/v1/entities/{page.path('name')}", limit=MAX_MENTIONS)
+    return page.render("entity.html", entity=entity)
+
+
+async def merge_entities(page: PageRequest) -> Response:
+    """Merge another person or thing into this one, because both names mean the same."""
+    name = page.path("name")
+    await page.api.post(f"/v1/entities/{name}/merge", {"other": page.field("other")})
+    return page.redirect(f"{ENTITIES}/{quote_segment(name)}", f"{page.field('other')} is now a name of {name}.")
+
+
+ROUTES = (
+    ("GET", ENTITIES, list_entities),
+    ("POST", f"{ENTITIES}/{{name:path}}/merge", merge_entities),
+    ("GET", f"{ENTITIES}/{{name:path}}", show_entity),
+)
