@@ -167,17 +167,15 @@ async def serve(
     """
     listen.validate()
     logging.getLogger("asyncpg").setLevel(logging.CRITICAL)  # a lost database is reported by each request that needs it
-    token, bound = operator_token.load_or_create_token(settings.home), bind_socket(listen)
-    stop = _create_stop_event()
+    token, bound, stop = operator_token.load_or_create_token(settings.home), bind_socket(listen), _create_stop_event()
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(export_traces(enabled=export_spans))
         newton = await _open_with_retry(stack, settings, stop, on_message)
         if newton is None:
             return
         agents, url = AgentRegistry(newton), listen.url(bound)
-        app = create_app(agents, operator_token=token, hosts=listen.hosts)
+        app = mount_dashboard(create_app(agents, operator_token=token, hosts=listen.hosts))
         await stack.enter_async_context(mount_mcp(app))
-        mount_dashboard(app)
         if not stack.enter_context(daemon_address.publish_address(settings.home, url)):
             on_message(f"Another daemon serves {settings.home}. Commands and hooks on this machine keep to that one.")
         server = UvicornServer(build_uvicorn_config(app, listen))
@@ -188,9 +186,7 @@ async def serve(
             tasks.create_task(JobWorker(newton.scope.db, build_runner(agents)).work(SCHEDULES, stop))
             on_message(f"Newton serves {url}. Operator token: {settings.home / operator_token.TOKEN_FILE}.")
             on_message(_describe_chat_model(newton.chat_model))
-            if prints_link:
-                link = build_link_path(app.state.browser_sessions, SignInGrant(token=token))
-                on_message(f"Dashboard: {url}{link} (opens once; `newton dashboard` prints another link).")
+            on_message(_describe_dashboard(app, url, prints_link=prints_link))
             await stop.wait()
             _schedule_aborts(app, newton.scope.db)
             on_message("Newton is shutting down.")
@@ -199,6 +195,14 @@ async def serve(
             server.should_exit = True
             await asyncio.gather(server_task, commands.stop(drain_seconds=DRAIN_SECONDS))
             await wait_for_turns(app, seconds=ABORT_SECONDS - DRAIN_SECONDS)
+
+
+def _describe_dashboard(app: FastAPI, url: str, *, prints_link: bool) -> str:
+    """Return a sentence with a one-time link that signs in as the operator, or with the command that prints one."""
+    if not prints_link:
+        return "Dashboard: `newton dashboard` prints a link."
+    path = build_link_path(app.state.browser_sessions, SignInGrant(token=app.state.operator_token))
+    return f"Dashboard: {url}{path} (opens once; `newton dashboard` prints another link)."
 
 
 def _describe_chat_model(model: ChatModel | None) -> str:

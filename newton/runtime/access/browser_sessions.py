@@ -1,7 +1,7 @@
 """Sessions of browsers that are signed in to the dashboard, kept in the memory of the daemon.
 
-A session is opened by a one-time link, and acts with the token that requested the link: it may do what the token may do,
-and ends at the first request after the token is revoked. A restart of the daemon ends all sessions.
+A session is opened by a one-time link, and acts with the token that requested the link: it may do what the token may
+do, and ends at the first request after the token is revoked. A restart of the daemon ends all sessions.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ class BrowserSession:
 
 
 class BrowserSessions:
-    """The one-time links that are not used yet, and the open sessions. Only hashes of codes and session ids are kept."""
+    """The one-time links that are not used yet, and the open sessions. Their codes and ids are kept as hashes."""
 
     def __init__(self) -> None:
         self._links: OrderedDict[bytes, tuple[float, SignInGrant]] = OrderedDict()

@@ -1,4 +1,4 @@
-"""The templates of the dashboard: HTML in which every value is escaped, unless it is drawn by `newton.runtime.reports`."""
+"""The templates of the dashboard: HTML in which every value is escaped, except charts and reports."""
 
 import json
 from collections.abc import Mapping
@@ -54,10 +54,10 @@ def _environment() -> Environment:
 
 
 def format_time(value: str | datetime | None) -> str:
-    """Return a time in UTC, as `2026-03-01 09:00`; a dash for None.
+    """Return a time in UTC; a dash for None.
 
-    >>> format_time("2026-03-01T09:00:00Z"), format_time(None)
-    ('2026-03-01 09:00', '–')
+    >>> format_time("2026-03-01T09:00:00Z")
+    '2026-03-01 09:00'
     """
     if not value:
         return "–"

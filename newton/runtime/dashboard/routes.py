@@ -9,7 +9,8 @@ from typing import Literal
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
-from starlette.routing import Route
+from starlette.routing import Match, Route
+from starlette.types import Scope
 
 from newton.errors import NewtonError
 from newton.runtime.access import operator_token
@@ -38,22 +39,33 @@ ASSETS = {"style.css": "text/css", "icon.svg": "image/svg+xml"}
 ASSET_HEADERS = {"Cache-Control": "private, max-age=300"}
 PAGES = (overview, memories, entities, context, decisions, calibration, conversations, rules, jobs, agents)
 
+
+class PageRoute(Route):
+    """A route that the request log and the metrics know by its path pattern."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        match, child_scope = super().matches(scope)
+        return match, {**child_scope, "route": self}
+
+
 Page = Callable[[PageRequest], Awaitable[Response]]
 Method = Literal["GET", "POST"]
 
 
-def mount_dashboard(app: FastAPI) -> None:
-    """Add the pages of the dashboard to the application. The OpenAPI description does not contain them."""
+def mount_dashboard(app: FastAPI) -> FastAPI:
+    """Add the pages of the dashboard to the application, and return it."""
     pages = [route for module in PAGES for route in module.ROUTES]
     app.router.routes += [
-        *(
-            Route(path, partial(_serve_page, page=page), methods=[method], include_in_schema=False, name=page.__name__)
-            for method, path, page in pages
-        ),
-        Route(SIGN_IN_PATH, _sign_in, methods=["GET"], include_in_schema=False),
-        Route(f"{PREFIX}/sign-out", partial(_serve_page, page=_sign_out), methods=["POST"], include_in_schema=False),
-        Route(f"{PREFIX}/assets/{{name}}", _serve_asset, methods=["GET"], include_in_schema=False),
+        *(_route(method, path, partial(_serve_page, page=page)) for method, path, page in pages),
+        _route("GET", SIGN_IN_PATH, _sign_in),
+        _route("POST", f"{PREFIX}/sign-out", partial(_serve_page, page=_sign_out)),
+        _route("GET", f"{PREFIX}/assets/{{name}}", _serve_asset),
     ]
+    return app
+
+
+def _route(method: Method, path: str, endpoint: Callable[[Request], Awaitable[Response]]) -> PageRoute:
+    return PageRoute(path, endpoint, methods=[method], include_in_schema=False)
 
 
 async def _serve_page(request: Request, page: Page) -> Response:

@@ -16,7 +16,7 @@ OTHER_SERIES = "other"
 def draw_days(name: str, title: str, counts: Mapping[str, Mapping[date, int]], days: Sequence[date]) -> str:
     """Draw a stacked bar for each day, with a legend. `counts` are the numbers by series and by day.
 
-    The largest series have a colour each; the others are drawn as one series. `name` is the id of the chart in its page.
+    The largest series have a colour each; the others are drawn as one series. `name` is the prefix of the ids.
     """
     series = _largest_series(counts)
     totals = [sum(one.get(day, 0) for one in series.values()) for day in days]

@@ -1,4 +1,4 @@
-"""The style of the SVG charts, shared by the reports in HTML and by the dashboard. Colours follow light and dark mode."""
+"""The style of the SVG charts in light and dark mode, shared by the reports in HTML and by the dashboard."""
 
 CHART_STYLE = """
 :root { --series-0: #1f5fa8; --series-1: #b3480e; --series-2: #2f7d4f; --series-3: #7a4aa0; --series-4: #8a6d00;
@@ -17,7 +17,7 @@ svg.chart polyline { fill: none; stroke-width: 2 } svg.chart polyline.brier { st
 svg.chart polyline.bias { stroke: var(--other); stroke-dasharray: 6 3 } svg.chart circle.bias { fill: var(--other) }
 svg.chart .target { fill: var(--series-2); opacity: .18 } svg.chart polyline.value { stroke: var(--main) }
 svg.chart circle.value { fill: var(--main) } svg.chart .track { fill: var(--line) }
-svg.chart .mark { stroke: var(--ink); stroke-width: 2 }
+svg.chart .mark { stroke: var(--ink); stroke-width: 2; vector-effect: non-scaling-stroke }
 .brier-key { color: var(--main) } .bias-key { color: var(--other) }
 svg.share { height: .6rem; border-radius: 3px }
 .legend { display: flex; flex-wrap: wrap; gap: .15rem .9rem; list-style: none; padding: 0; margin: .25rem 0 0;

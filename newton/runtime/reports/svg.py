@@ -22,9 +22,7 @@ def draw_reliability(bins: Sequence[CalibrationBin]) -> str:
         + draw_text(-8, side - at * side + 4, phrases.format_percent(at), "tick end")
         for at in TICKS
     )
-    y_label = (
-        f'<text class="label" transform="translate(-50 {side / 2:.0f}) rotate(-90)">observed relative frequency</text>'
-    )
+    y_label = f'<text class="label" transform="translate(-50 {side / 2:.0f}) rotate(-90)">observed success rate</text>'
     diagonal = f'<line class="ideal" x1="0" y1="{side}" x2="{side}" y2="0"/>'
     marks = "".join(_draw_bin(one, side, max_count) for one in bins)
     values = "; ".join(f"{one.label}: {phrases.format_percent(one.observed)} of {one.n}" for one in bins)
