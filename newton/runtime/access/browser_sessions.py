@@ -8,8 +8,11 @@ import hashlib
 import secrets
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from newton.clock import monotonic_ms
+
+Entry = TypeVar("Entry")
 
 LINK_SECONDS = 600  # lifetime of a link that is not used
 IDLE_SECONDS = 12 * 3_600  # lifetime of a session without requests
@@ -82,6 +85,6 @@ def _hash(secret: str) -> bytes:
     return hashlib.sha256(secret.encode(errors="replace")).digest()
 
 
-def _drop_oldest(entries: OrderedDict[bytes, object], limit: int) -> None:
+def _drop_oldest(entries: OrderedDict[bytes, Entry], limit: int) -> None:
     while len(entries) > limit:
         entries.popitem(last=False)

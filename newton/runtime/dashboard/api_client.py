@@ -1,7 +1,8 @@
 """A client of the HTTP API within the process: each call passes the same checks as a request over the network."""
 
+import asyncio
 import json
-from collections.abc import AsyncIterable, Mapping
+from collections.abc import AsyncIterable, Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -124,6 +125,11 @@ class _ResponseCollector:
         raise ApiProblemError(
             self.status, str(problem.get("detail", "The request failed.")), str(problem.get("hint", ""))
         )
+
+
+async def gather_json(*calls: Awaitable[Any]) -> list[Any]:
+    """Await calls of the API concurrently and return their results."""
+    return list(await asyncio.gather(*calls))
 
 
 def encode_query(query: Mapping[str, QueryValue]) -> str:

@@ -1,9 +1,9 @@
 """A request for a page: the session, the API client, the form, and the rendered response."""
 
 import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from fastapi.security import HTTPAuthorizationCredentials
@@ -108,3 +108,8 @@ class PageRequest:
 def is_dashboard_path(path: str) -> bool:
     """Return whether a path belongs to the dashboard."""
     return path == HOME_PATH or path.startswith(f"{PREFIX}/")
+
+
+Page = Callable[[PageRequest], Awaitable[Response]]
+Method = Literal["GET", "POST"]
+PageTable: TypeAlias = tuple[tuple[Method, str, Page], ...]  # the method, the path and the function of each page

@@ -1,7 +1,7 @@
 """The templates of the dashboard: HTML in which every value is escaped, except charts and reports."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -49,7 +49,8 @@ def _environment() -> Environment:
         label=format_label,
         compact_json=format_json,
     )
-    environment.globals.update(navigation=NAVIGATION, query=build_query)
+    names: MutableMapping[str, Any] = environment.globals
+    names.update(navigation=NAVIGATION, query=build_query)
     return environment
 
 

@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from http import HTTPStatus
 from importlib.resources import files
-from typing import Literal
 
 from fastapi import FastAPI
 from starlette.requests import Request
@@ -18,7 +17,15 @@ from newton.runtime.access.browser_sessions import IDLE_SECONDS, BrowserSessions
 from newton.runtime.api.problems import to_problem
 from newton.runtime.api.routes.dashboard import SIGN_IN_PATH
 from newton.runtime.dashboard.api_client import ApiClient, ApiProblemError
-from newton.runtime.dashboard.page_request import HOME_PATH, MAX_FORM_FIELDS, PAGE_HEADERS, PREFIX, PageRequest
+from newton.runtime.dashboard.page_request import (
+    HOME_PATH,
+    MAX_FORM_FIELDS,
+    PAGE_HEADERS,
+    PREFIX,
+    Method,
+    Page,
+    PageRequest,
+)
 from newton.runtime.dashboard.pages import (
     agents,
     calibration,
@@ -46,10 +53,6 @@ class PageRoute(Route):
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         match, child_scope = super().matches(scope)
         return match, {**child_scope, "route": self}
-
-
-Page = Callable[[PageRequest], Awaitable[Response]]
-Method = Literal["GET", "POST"]
 
 
 def mount_dashboard(app: FastAPI) -> FastAPI:

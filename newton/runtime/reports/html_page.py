@@ -30,9 +30,9 @@ ul { margin: .25rem 0; padding-left: 1.1rem } li { margin-bottom: .35rem; overfl
 code { font-size: .85em } table + p { margin-top: .75rem } thead td { border-bottom: 1px solid var(--line) }
 @media (max-width: 40rem) { .stack, .stack tbody, .stack tr, .stack td { display: block; width: 100% }
   .stack thead { position: absolute; left: -999rem }
-  .stack tr { border-bottom: 1px solid var(--line); padding: .4rem 0 } .stack tr:last-child { border: 0 } .stack td, td.number { border: 0; padding: .1rem 0; text-align: left;
-  white-space: normal; max-width: none } .stack td[data-label]::before { content: attr(data-label) " ";
-  color: var(--soft); margin-right: .3rem } }
+  .stack tr { border-bottom: 1px solid var(--line); padding: .4rem 0 } .stack tr:last-child { border: 0 }
+  .stack td, .stack td.number { border: 0; padding: .1rem 0; text-align: left; white-space: normal; max-width: none }
+  .stack td[data-label]::before { content: attr(data-label) " "; color: var(--soft); margin-right: .3rem } }
 """
 
 
@@ -58,8 +58,8 @@ def render_calibration_sections(report: CalibrationReport) -> str:
     bins = report.scores.bins
     reliability = _render_figure(
         svg.draw_reliability(bins),
-        "Observed success rate by stated confidence, in bins of 10 percentage points with n decisions each; the bars are"
-        " Wilson 95 % intervals. On the dashed line, the calibration is perfect.",
+        "Observed success rate by stated confidence, in bins of 10 percentage points with n decisions each; the bars"
+        " are Wilson 95 % intervals. On the dashed line, the calibration is perfect.",
     )
     sharpness = _render_figure(svg.draw_sharpness(bins), "Number of reviewed decisions by stated confidence.")
     cards = [

@@ -12,7 +12,7 @@ from newton.agent.services.erasure import ErasurePlan
 from newton.errors import InputError
 from newton.runtime.api.auth import AuthenticatedCaller
 from newton.runtime.api.base_models import ORIGIN
-from newton.runtime.dashboard.page_request import PageRequest
+from newton.runtime.dashboard.page_request import PageRequest, PageTable
 
 AGENTS = "/dashboard/agents"
 CHUNK_BYTES = 256 * 1024
@@ -116,7 +116,7 @@ class _ForwardedResponse(Response):
         await self.page.api.forward("/v1/export", send)
 
 
-ROUTES = (
+ROUTES: PageTable = (
     ("GET", AGENTS, list_agents),
     ("POST", AGENTS, create_agent),
     ("POST", f"{AGENTS}/switch", switch_agent),

@@ -6,7 +6,7 @@ from starlette.responses import Response
 from newton.brain.calibration.filters import filter_decisions
 from newton.brain.calibration.report import build_calibration
 from newton.runtime.api.base_models import ORIGIN
-from newton.runtime.dashboard.page_request import PageRequest
+from newton.runtime.dashboard.page_request import PageRequest, PageTable
 from newton.runtime.reports import html_page, phrases
 
 
@@ -26,4 +26,4 @@ async def show_calibration(page: PageRequest) -> Response:
     )
 
 
-ROUTES = (("GET", "/dashboard/calibration", show_calibration),)
+ROUTES: PageTable = (("GET", "/dashboard/calibration", show_calibration),)

@@ -1,13 +1,13 @@
 """The context inspector: build a context, see why each memory is in it or not, replay it, and compare two."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
 from starlette.responses import Response
 
-from newton.runtime.dashboard.page_request import PageRequest
+from newton.runtime.dashboard.api_client import gather_json
+from newton.runtime.dashboard.page_request import PageRequest, PageTable
 from newton.runtime.reports import activity_charts
 
 PAGE_SIZE = 40
@@ -18,7 +18,7 @@ TEXT_FIELDS = ("input", "session", "frame", "profile", "as_of")
 
 async def list_contexts(page: PageRequest) -> Response:
     """Show a form for an input, and the stored contexts."""
-    bundles, frames = await asyncio.gather(
+    bundles, frames = await gather_json(
         page.api.get("/v1/bundles", limit=RECENT, cursor=page.query("cursor")), page.api.get("/v1/frames")
     )
     return page.render(
@@ -44,7 +44,7 @@ async def build_context(page: PageRequest) -> Response:
 async def show_context(page: PageRequest) -> Response:
     """Show a stored context: signals, budget, and each memory that was considered."""
     bundle_id = page.path("bundle_id")
-    bundle, recent = await asyncio.gather(
+    bundle, recent = await gather_json(
         page.api.get(f"/v1/bundles/{bundle_id}"), page.api.get("/v1/bundles", limit=RECENT)
     )
     shown = page.query("show", "all")
@@ -106,7 +106,7 @@ def _draw_bar(used: float, scale: float, *, mark: float | None = None) -> Markup
     return Markup(activity_charts.draw_share(used, scale, mark=mark))
 
 
-ROUTES = (
+ROUTES: PageTable = (
     ("GET", CONTEXT, list_contexts),
     ("POST", CONTEXT, build_context),
     ("GET", f"{CONTEXT}/{{bundle_id}}", show_context),

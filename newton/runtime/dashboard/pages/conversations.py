@@ -1,13 +1,13 @@
 """The pages of conversations: the log beside what the model would see, compactions, the brief, and the tasks."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
 from starlette.responses import Response
 
-from newton.runtime.dashboard.page_request import PageRequest
+from newton.runtime.dashboard.api_client import gather_json
+from newton.runtime.dashboard.page_request import PageRequest, PageTable
 from newton.runtime.dashboard.rendering import quote_segment
 from newton.runtime.reports import activity_charts
 from newton.runtime.tools.cursors import encode_cursor
@@ -27,7 +27,7 @@ async def show_session(page: PageRequest) -> Response:
     """Show the messages of a session beside its view, from a position on; by default the last ones."""
     name = page.path("session")
     path = f"/v1/sessions/{name}"
-    stats, view, compactions, brief, tasks = await asyncio.gather(
+    stats, view, compactions, brief, tasks = await gather_json(
         page.api.get(f"{path}/stats"),
         page.api.get(f"{path}/view"),
         page.api.get(f"{path}/compactions"),
@@ -105,7 +105,7 @@ def _return(page: PageRequest, notice: str) -> Response:
     return page.redirect(f"{CONVERSATIONS}/{quote_segment(page.path('session'))}", notice)
 
 
-ROUTES = (
+ROUTES: PageTable = (
     ("GET", CONVERSATIONS, list_sessions),
     ("POST", f"{CONVERSATIONS}/{{session:path}}/compact", compact_session),
     ("POST", f"{CONVERSATIONS}/{{session:path}}/restore", restore_compaction),

@@ -1,12 +1,13 @@
 """The pages of decisions: list, record after a check, one decision with its links, and its review."""
 
+from collections.abc import Mapping
 from typing import Any, get_args
 
 from starlette.responses import Response
 
 from newton.brain.draft import ReasonKind, Stakes
 from newton.brain.outcomes import Verdict
-from newton.runtime.dashboard.page_request import PageRequest
+from newton.runtime.dashboard.page_request import PageRequest, PageTable
 
 PAGE_SIZE = 25
 DECISIONS = "/dashboard/decisions"
@@ -83,7 +84,7 @@ async def link_decision(page: PageRequest) -> Response:
     return await _change(page, "links", body, "Linked.")
 
 
-async def _change(page: PageRequest, act: str, body: dict[str, object] | None, notice: str) -> Response:
+async def _change(page: PageRequest, act: str, body: Mapping[str, object] | None, notice: str) -> Response:
     decision_id = page.path("decision_id")
     await page.api.post(f"/v1/decisions/{decision_id}/{act}", body)
     return page.redirect(f"{DECISIONS}/{decision_id}", notice)
@@ -114,7 +115,7 @@ def _describe_link(link: dict[str, str], decision_id: str) -> dict[str, str]:
     return {"type": link["link"], "other_id": other, "direction": "to" if is_source else "from"}
 
 
-ROUTES = (
+ROUTES: PageTable = (
     ("GET", DECISIONS, list_decisions),
     ("GET", f"{DECISIONS}/new", show_form),
     ("POST", f"{DECISIONS}/new", record_decision),

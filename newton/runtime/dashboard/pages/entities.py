@@ -2,7 +2,7 @@
 
 from starlette.responses import Response
 
-from newton.runtime.dashboard.page_request import PageRequest
+from newton.runtime.dashboard.page_request import PageRequest, PageTable
 from newton.runtime.dashboard.rendering import quote_segment
 
 MAX_ENTITIES, MAX_MENTIONS = 100, 25
@@ -28,7 +28,7 @@ async def merge_entities(page: PageRequest) -> Response:
     return page.redirect(f"{ENTITIES}/{quote_segment(name)}", f"{page.field('other')} is now a name of {name}.")
 
 
-ROUTES = (
+ROUTES: PageTable = (
     ("GET", ENTITIES, list_entities),
     ("POST", f"{ENTITIES}/{{name:path}}/merge", merge_entities),
     ("GET", f"{ENTITIES}/{{name:path}}", show_entity),

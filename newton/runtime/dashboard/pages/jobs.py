@@ -2,7 +2,7 @@
 
 from starlette.responses import Response
 
-from newton.runtime.dashboard.page_request import PageRequest
+from newton.runtime.dashboard.page_request import PageRequest, PageTable
 
 JOBS = "/dashboard/jobs"
 
@@ -19,4 +19,4 @@ async def run_job(page: PageRequest) -> Response:
     return page.redirect(JOBS, f"{name} is queued and runs now. Reload the page to see its result.")
 
 
-ROUTES = (("GET", JOBS, list_jobs), ("POST", f"{JOBS}/{{name}}/run", run_job))
+ROUTES: PageTable = (("GET", JOBS, list_jobs), ("POST", f"{JOBS}/{{name}}/run", run_job))

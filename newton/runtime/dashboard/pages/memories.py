@@ -5,7 +5,7 @@ from typing import Any, get_args
 from starlette.responses import Response
 
 from newton.memory.memory import Kind, Trust
-from newton.runtime.dashboard.page_request import PageRequest
+from newton.runtime.dashboard.page_request import PageRequest, PageTable
 
 PAGE_SIZE = 25
 MAX_FOUND = 200
@@ -42,12 +42,11 @@ async def list_memories(page: PageRequest) -> Response:
 
 
 def _render_list(page: PageRequest, values: dict[str, Any], items: list[Any], **shown: object) -> Response:
+    """Render the list; `shown` has the search (`question`, `missing`, `more`) or the page (`following`, `count`)."""
     defaults = {"question": "", "missing": {}, "more": None, "following": None, "count": None}
     choices = {"kinds": KINDS, "states": STATES, "trusts": TRUSTS}
-    cursor = page.query("cursor")
-    return page.render(
-        "memories.html", values=values, items=items, choices=choices, cursor=cursor, **{**defaults, **shown}
-    )
+    search = {**defaults, **shown, "cursor": page.query("cursor")}
+    return page.render("memories.html", values=values, items=items, choices=choices, search=search)
 
 
 async def show_memory(page: PageRequest) -> Response:
@@ -127,7 +126,7 @@ async def settle_conflict(page: PageRequest) -> Response:
     return page.redirect(f"{MEMORIES}/conflicts", "Settled.")
 
 
-ROUTES = (
+ROUTES: PageTable = (
     ("GET", MEMORIES, list_memories),
     ("GET", f"{MEMORIES}/conflicts", list_conflicts),
     ("POST", f"{MEMORIES}/conflicts/{{memory_id}}", settle_conflict),

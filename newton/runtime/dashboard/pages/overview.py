@@ -1,6 +1,5 @@
 """The page `/`: health, memories, activity, jobs, metrics, and what needs a person."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
@@ -8,8 +7,8 @@ from typing import Any
 from markupsafe import Markup
 from starlette.responses import Response
 
-from newton.runtime.dashboard.api_client import ApiProblemError
-from newton.runtime.dashboard.page_request import PageRequest
+from newton.runtime.dashboard.api_client import ApiProblemError, gather_json
+from newton.runtime.dashboard.page_request import PageRequest, PageTable
 from newton.runtime.reports import activity_charts
 
 DAYS = 30
@@ -20,7 +19,7 @@ DAILY_METRICS = ("context relevance", "budget utilisation", "recall precision", 
 async def show_overview(page: PageRequest) -> Response:
     """Show the state of the agent on one page."""
     api = page.api
-    activity, metrics, jobs, health, *attention = await asyncio.gather(
+    activity, metrics, jobs, health, *attention = await gather_json(
         api.get("/v1/activity", days=DAYS),
         api.get("/v1/metrics", days=DAYS),
         api.get("/v1/jobs"),
@@ -143,4 +142,4 @@ def format_target(target: tuple[float | None, float | None], unit: str) -> str:
     return f"above {format_value(above, unit)}" if above is not None else f"below {format_value(below, unit)}"
 
 
-ROUTES = (("GET", "/", show_overview),)
+ROUTES: PageTable = (("GET", "/", show_overview),)

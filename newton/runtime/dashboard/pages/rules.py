@@ -1,14 +1,13 @@
 """The pages of rules: the identity with its versions, censors, guardrails, and procedures with their record."""
 
-import asyncio
 from typing import Any, get_args
 
 from starlette.responses import Response
 
 from newton.agent.inputs import AddCensorInput
 from newton.heart.identity.tenets import IdentityPart
-from newton.runtime.dashboard.api_client import ApiProblemError
-from newton.runtime.dashboard.page_request import PageRequest
+from newton.runtime.dashboard.api_client import ApiProblemError, gather_json
+from newton.runtime.dashboard.page_request import PageRequest, PageTable
 from newton.runtime.dashboard.pages.decisions import STAKES, read_draft
 
 RULES = "/dashboard/rules"
@@ -22,7 +21,7 @@ FORBIDDEN = 403
 
 async def show_identity(page: PageRequest) -> Response:
     """Show the identity, its proposals and its versions."""
-    identity, proposals, versions = await asyncio.gather(
+    identity, proposals, versions = await gather_json(
         page.api.get("/v1/identity"), page.api.get("/v1/identity/proposals"), _read_versions(page)
     )
     return page.render(
@@ -147,7 +146,7 @@ async def record_outcome(page: PageRequest) -> Response:
     return page.redirect(f"{RULES}/procedures/{name}", "Outcome recorded.")
 
 
-ROUTES = (
+ROUTES: PageTable = (
     ("GET", RULES, show_identity),
     ("POST", f"{RULES}/lines", add_line),
     ("POST", f"{RULES}/lines/{{line_id}}", change_line),
