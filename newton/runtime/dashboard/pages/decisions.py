@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from newton.brain.draft import ReasonKind, Stakes
 from newton.brain.outcomes import Verdict
+from newton.runtime.dashboard.api_client import gather_json
 from newton.runtime.dashboard.page_request import PageRequest, PageTable
 
 PAGE_SIZE = 25
@@ -15,7 +16,7 @@ STAKES: tuple[Stakes, ...] = get_args(Stakes)
 REASON_KINDS: tuple[ReasonKind, ...] = get_args(ReasonKind)
 OUTCOMES: tuple[Verdict, ...] = get_args(Verdict)
 LINK_TYPES = ("relates", "depends_on", "contradicts", "supersedes")
-REASON_ROWS = 3
+REASON_ROWS, MAX_LINKS = 3, 10
 DRAFT_FIELDS = (
     *("description", "confidence", "stakes", "category", "expected", "context", "look_again_at", "reviewed_by"),
 )
@@ -53,11 +54,15 @@ async def record_decision(page: PageRequest) -> Response:
 async def show_decision(page: PageRequest) -> Response:
     """Show one decision in full."""
     decision = await page.api.get(f"/v1/decisions/{page.path('decision_id')}")
-    links = [one for one in decision["links"] if decision["decision_id"] in (one["decision_id"], one["other_id"])]
+    own_id = decision["decision_id"]
+    links = [
+        _describe_link(one, own_id) for one in decision["links"] if own_id in (one["decision_id"], one["other_id"])
+    ]
+    others = await gather_json(*(page.api.get(f"/v1/decisions/{one['other_id']}") for one in links[:MAX_LINKS]))
     return page.render(
         "decision.html",
         decision=decision,
-        links=[_describe_link(one, decision["decision_id"]) for one in links],
+        links=[{**one, "other": other} for one, other in zip(links, others, strict=False)],
         choices={"links": LINK_TYPES, "outcomes": OUTCOMES},
     )
 

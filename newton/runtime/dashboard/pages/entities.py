@@ -3,7 +3,6 @@
 from starlette.responses import Response
 
 from newton.runtime.dashboard.page_request import PageRequest, PageTable
-from newton.runtime.dashboard.rendering import quote_segment
 
 MAX_ENTITIES, MAX_MENTIONS = 100, 25
 ENTITIES = "/dashboard/entities"
@@ -21,15 +20,7 @@ async def show_entity(page: PageRequest) -> Response:
     return page.render("entity.html", entity=entity)
 
 
-async def merge_entities(page: PageRequest) -> Response:
-    """Merge another person or thing into this one, because both names mean the same."""
-    name = page.path("name")
-    await page.api.post(f"/v1/entities/{name}/merge", {"other": page.field("other")})
-    return page.redirect(f"{ENTITIES}/{quote_segment(name)}", f"{page.field('other')} is now a name of {name}.")
-
-
 ROUTES: PageTable = (
     ("GET", ENTITIES, list_entities),
-    ("POST", f"{ENTITIES}/{{name:path}}/merge", merge_entities),
     ("GET", f"{ENTITIES}/{{name:path}}", show_entity),
 )
