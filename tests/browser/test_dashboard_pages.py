@@ -1,7 +1,7 @@
 """The dashboard in a real Chromium: acts that the command line sees, the CSP, accessibility, and narrow screens.
 
-Needs the program `chromium` (`apt-get install chromium`) and the package playwright. axe-core comes from the packages of
-Node.js in tests/clients, or from the path in NEWTON_TEST_AXE; without it, accessibility is not checked.
+Needs the program `chromium` (`apt-get install chromium`) and the package playwright. scripts/test-browser installs
+axe-core and names its file in DASHBOARD_AXE; without it, accessibility is not checked.
 """
 
 import os
@@ -18,9 +18,10 @@ from tests.system.served import Api, served
 
 playwright = pytest.importorskip("playwright.async_api", reason="the package playwright is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-AXE = Path(os.environ.get("NEWTON_TEST_AXE", "tests/clients/node_modules/axe-core/axe.min.js"))
+AXE_FILE = Path(os.environ.get("DASHBOARD_AXE", ""))
+AXE = AXE_FILE.read_text(encoding="utf-8") if AXE_FILE.is_file() else None
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: `apt-get install chromium` installs one"),
 ]
 PATHS = [
@@ -96,8 +97,8 @@ async def test_no_page_is_wide_runs_a_script_or_is_hard_to_read(api: Api, chromi
         metrics = await (await page.context.new_cdp_session(page)).send("Page.getLayoutMetrics")
         width = metrics["cssLayoutViewport"]["clientWidth"]
         assert metrics["cssContentSize"]["width"] <= width, f"{path} scrolls to the side"
-        if AXE.exists():
-            await page.evaluate(AXE.read_text(encoding="utf-8") + ";0")
+        if AXE is not None:
+            await page.evaluate(f"{AXE};0")
             found = (await page.evaluate("axe.run()"))["violations"]
             serious += [(path, one["id"]) for one in found if one["impact"] in ("serious", "critical")]
     assert serious == []
