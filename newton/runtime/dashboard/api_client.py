@@ -60,9 +60,9 @@ class ApiClient:
         await self.app(self._scope("POST", path, {}, NDJSON_HEADERS), receive, collector)
         return collector.parse()
 
-    async def forward(self, path: str, send: Send) -> None:
-        """Send the response of a GET request to another receiver as it arrives, such as a large download."""
-        await self.app(self._scope("GET", path, {}, {}), _body_receiver(b""), send)
+    async def forward(self, path: str, receive: Receive, send: Send) -> None:
+        """Send the response of a GET request to another client as it arrives, such as a large download."""
+        await self.app(self._scope("GET", path, {}, {}), receive, send)
 
     async def _call(
         self,
@@ -144,9 +144,12 @@ def encode_query(query: Mapping[str, QueryValue]) -> str:
 
 
 def _body_receiver(body: bytes) -> Receive:
-    messages: list[Message] = [{"type": "http.disconnect"}, {"type": "http.request", "body": body, "more_body": False}]
+    """Return an ASGI `receive` function that returns the whole body, and then waits: the caller does not disconnect."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive() -> Message:
-        return messages.pop() if len(messages) > 1 else messages[0]
+        if not messages:
+            await asyncio.Event().wait()
+        return messages.pop()
 
     return receive

@@ -8,9 +8,10 @@ from newton.brain.calibration.trend import TrendWindow
 from newton.runtime.reports import phrases
 
 PLOT_WIDTH, PLOT_HEIGHT = 400, 150  # size of a plot in drawing units; the reliability diagram is a square
-LEFT, TOP, RIGHT, BOTTOM = 62, 20, 24, 44  # margins
+LEFT, TOP, RIGHT, BOTTOM = 62, 28, 24, 44  # margins
 TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 MIN_RADIUS, MAX_RADIUS = 3.5, 9.0  # radius of a dot
+COUNT_Y = -13.0  # the baseline of the counts, above the largest dot at 100 %
 MIN_MARK_GAP = 0.12  # minimum distance of two tick labels, as a share of the height
 
 
@@ -26,7 +27,7 @@ def draw_reliability(bins: Sequence[CalibrationBin]) -> str:
     diagonal = f'<line class="ideal" x1="0" y1="{side}" x2="{side}" y2="0"/>'
     marks = "".join(_draw_bin(one, side, max_count) for one in bins)
     values = "; ".join(f"{one.label}: {phrases.format_percent(one.observed)} of {one.n}" for one in bins)
-    count_label = draw_text(-8, -8, "n", "count end")
+    count_label = draw_text(-8, COUNT_Y, "n", "count end")
     content = grid + _draw_confidence_axis(side) + y_label + count_label + diagonal + marks
     return render_svg("reliability", "Reliability diagram", values, content, size=(side, side))
 
@@ -83,7 +84,7 @@ def _draw_bin(score_bin: CalibrationBin, side: int, max_count: int) -> str:
     return (
         f'<path class="reach" d="M{x:.1f} {top:.1f}V{bottom:.1f}M{x - 4:.1f} {top:.1f}h8M{x - 4:.1f} {bottom:.1f}h8"/>'
         f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"/>'
-        + draw_text((score_bin.low + 0.5 / BIN_COUNT) * side, -8, f"{score_bin.n:,}", "count")
+        + draw_text((score_bin.low + 0.5 / BIN_COUNT) * side, COUNT_Y, f"{score_bin.n:,}", "count")
     )
 
 

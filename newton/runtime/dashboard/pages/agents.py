@@ -113,7 +113,7 @@ class _ForwardedResponse(Response):
         self.page = page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self.page.api.forward("/v1/export", send)
+        await self.page.api.forward("/v1/export", receive, send)
 
 
 ROUTES: PageTable = (
