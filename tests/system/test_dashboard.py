@@ -136,7 +136,7 @@ async def test_memories_are_curated_as_over_the_api(api: Api) -> None:
         await one.send(f"/dashboard/memories/{other}/retract")
         changes = (await client.get(f"/v1/memories/{other}")).json()["changes"]
         assert changes[-1]["event"] == "disproved"
-        assert "Deleted 1 memory" in (await one.send(f"/dashboard/memories/{other}/forget")).text
+        assert "permanently." in (await one.send(f"/dashboard/memories/{other}/forget")).text
         assert (await client.get(f"/v1/memories/{other}")).status_code == 404
         wrong = await one.send(f"/dashboard/memories/{fact}/confirm")
         assert (wrong.status_code, "Ana lives in Bergen" in wrong.text) == (409, True), (

@@ -1,5 +1,6 @@
 """How a calibration looks: 80 columns of plain text, one page that needs nothing else, JSON for programs."""
 
+import itertools
 import json
 import re
 from collections.abc import Sequence
@@ -121,7 +122,7 @@ def test_no_count_is_behind_a_dot() -> None:
     assert len(counts) == len(tops) > 3
     assert all(float(text.get("y", "")) < min(-9.0, *tops) for text in counts)
     places = [float(text.get("x", "")) for text in counts]
-    assert all(after - before >= 39 for before, after in zip(places, places[1:], strict=False)), "none is on another"
+    assert all(after - before >= 39 for before, after in itertools.pairwise(places)), "none is on another"
 
 
 def test_a_table_names_its_columns_in_each_cell_for_narrow_screens() -> None:
