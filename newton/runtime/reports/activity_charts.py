@@ -6,7 +6,7 @@ from html import escape
 
 from newton.runtime.reports.svg import draw_text, render_svg
 
-PLOT_WIDTH, PLOT_HEIGHT = 560, 150
+PLOT_WIDTH, PLOT_HEIGHT = 400, 130
 MAX_SERIES = 8  # colours; the last one stands for all other series
 SPARK_WIDTH, SPARK_HEIGHT = 240, 56
 BAR_HEIGHT = 10

@@ -18,6 +18,7 @@ svg.chart polyline.bias { stroke: var(--other); stroke-dasharray: 6 3 } svg.char
 svg.chart .target { fill: var(--series-2); opacity: .18 } svg.chart polyline.value { stroke: var(--main) }
 svg.chart circle.value { fill: var(--main) } svg.chart .track { fill: var(--line) }
 svg.chart .mark { stroke: var(--ink); stroke-width: 2; vector-effect: non-scaling-stroke }
+@media (max-width: 40rem) { svg.chart text, svg.chart .label { font-size: 15px } svg.chart .count { font-size: 14px } }
 .brier-key { color: var(--main) } .bias-key { color: var(--other) }
 svg.share { height: .6rem; border-radius: 3px }
 .legend { display: flex; flex-wrap: wrap; gap: .15rem .9rem; list-style: none; padding: 0; margin: .25rem 0 0;
