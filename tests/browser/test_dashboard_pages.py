@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from newton.db.pool import Database
-from newton.runtime.dashboard.rendering import NAVIGATION
+from newton.runtime.dashboard.page_templates import NAVIGATION
 from tests.system.served import Api, served
 
 playwright = pytest.importorskip("playwright.async_api", reason="the package playwright is not installed")

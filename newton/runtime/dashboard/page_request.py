@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from newton.runtime.access.browser_sessions import BrowserSession
 from newton.runtime.api.auth import AuthenticatedCaller, get_caller
 from newton.runtime.dashboard.api_client import ApiClient, encode_query
-from newton.runtime.dashboard.rendering import render_template
+from newton.runtime.dashboard.page_templates import render_template
 
 HOME_PATH, PREFIX = "/", "/dashboard"
 CSRF_FIELD = "csrf_token"
@@ -24,6 +24,7 @@ PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self';"
     " base-uri 'none'; frame-ancestors 'none'",
     "Cross-Origin-Opener-Policy": "same-origin",
+    "Referrer-Policy": "same-origin",  # with no-referrer, browsers send forms with `Origin: null`, which is refused
 }
 
 

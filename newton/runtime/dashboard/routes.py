@@ -26,6 +26,7 @@ from newton.runtime.dashboard.page_request import (
     Page,
     PageRequest,
 )
+from newton.runtime.dashboard.page_templates import render_template
 from newton.runtime.dashboard.pages import (
     agents,
     calibration,
@@ -38,7 +39,6 @@ from newton.runtime.dashboard.pages import (
     overview,
     rules,
 )
-from newton.runtime.dashboard.rendering import render_template
 from newton.runtime.reports.chart_style import CHART_STYLE
 
 COOKIE = "newton_session"
@@ -118,7 +118,7 @@ def _render_error(page: PageRequest, status: int, detail: str, hint: str) -> Res
 def _ask_to_sign_in(request: Request) -> Response:
     """Return the page that says how to sign in.
 
-    A browser sends no SameSite=Strict cookie with a request that another site started, such as the redirect after a
+    A browser does not send the cookie with a request that another site started, such as the redirect after a
     sign-in link in a chat; the page then loads itself again, and that request has the cookie.
     """
     is_retry = request.method != "GET" or "retry" in request.query_params

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from newton.runtime.dashboard.api_client import gather_json
 from newton.runtime.dashboard.page_request import PageRequest, PageTable
-from newton.runtime.dashboard.rendering import quote_segment
+from newton.runtime.dashboard.page_templates import quote_segment
 from newton.runtime.reports import activity_charts
 from newton.runtime.tools.cursors import encode_cursor
 

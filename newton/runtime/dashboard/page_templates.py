@@ -107,8 +107,8 @@ def shorten_id(value: str) -> str:
 def format_label(name: str) -> str:
     """Return an identifier as words.
 
-    >>> format_label("NEEDS_REVIEW")
-    'needs review'
+    >>> format_label("type_priority")
+    'type priority'
     """
     return name.replace("_", " ").lower()
 
