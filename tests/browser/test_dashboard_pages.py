@@ -53,10 +53,21 @@ async def opened(chromium: Any, api: Api, *, screen: str = "light") -> Any:
     scheme = "dark" if screen == "dark" else "light"
     context = await chromium.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
     page = await context.new_page()
-    page.complaints = []
-    page.on("console", lambda message: page.complaints.append(message.text))
-    page.on("pageerror", lambda error: page.complaints.append(str(error)))
-    page.on("request", lambda request: page.complaints.append(request.url) if api.url not in request.url else None)
+    complaints = page.complaints = list[str]()
+
+    def note_message(message: Any) -> None:
+        complaints.append(message.text)
+
+    def note_error(error: Any) -> None:
+        complaints.append(str(error))
+
+    def note_request(request: Any) -> None:
+        if not request.url.startswith(api.url):
+            complaints.append(request.url)
+
+    page.on("console", note_message)
+    page.on("pageerror", note_error)
+    page.on("request", note_request)
     async with api.http() as client:
         link = (await client.post("/v1/dashboard/links")).json()["path"]
     await page.goto(api.url + link)

@@ -116,6 +116,9 @@ async def test_a_session_may_do_what_its_token_may_do(api: Api) -> None:
         async with api.db.transaction(owner) as tx:
             await tokens.revoke_token(tx, "reader", agent_id=owner, now=SystemClock().now())
         assert (await one.get("/")).status_code == 401, "the session ends with its token"
+    async with browser(api) as one:
+        await one.send("/dashboard/sign-out")
+        assert (await one.get("/")).status_code == 401
 
 
 async def test_memories_are_curated_as_over_the_api(api: Api) -> None:

@@ -14,7 +14,8 @@ from tests.system.typed import create_agents, typed
 def test_a_link_of_the_command_opens_the_dashboard_of_an_agent(served: Daemon, house: Path) -> None:
     create_agents(house, "dora")
     typed(house, "remember", "Cups are white.", "--agent", "dora")
-    printed = json.loads(typed(house, "dashboard", "--agent", "dora", "--json").stdout)
+    folder = str(house / "data")  # that of the daemon
+    printed = json.loads(typed(house, "dashboard", "--agent", "dora", "--json", NEWTON_DATA_DIR=folder).stdout)
     assert printed["url"].startswith(f"{served.url}/dashboard/sign-in?code=")
     assert served.token not in printed["url"]
     with httpx2.Client(base_url=served.url, timeout=60) as http:

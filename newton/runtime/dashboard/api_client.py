@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterable, Awaitable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote, urlencode
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -121,7 +121,7 @@ class _ResponseCollector:
             content = None
         if self.status < 400:
             return content
-        problem = content if isinstance(content, dict) else {}
+        problem = cast("dict[str, object]", content) if isinstance(content, dict) else {}
         raise ApiProblemError(
             self.status, str(problem.get("detail", "The request failed.")), str(problem.get("hint", ""))
         )

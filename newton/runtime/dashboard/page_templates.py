@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, MutableMapping
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -49,8 +49,7 @@ def _environment() -> Environment:
         label=format_label,
         compact_json=format_json,
     )
-    names: MutableMapping[str, Any] = environment.globals
-    names.update(navigation=NAVIGATION, query=build_query)
+    cast("MutableMapping[str, Any]", environment.globals).update(navigation=NAVIGATION, query=build_query)
     return environment
 
 

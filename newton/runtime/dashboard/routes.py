@@ -41,7 +41,6 @@ from newton.runtime.dashboard.pages import (
 )
 from newton.runtime.reports.chart_style import CHART_STYLE
 
-COOKIE = "newton_session"
 ASSETS = {"style.css": "text/css", "icon.svg": "image/svg+xml"}
 ASSET_HEADERS = {"Cache-Control": "private, max-age=300"}
 PAGES = (overview, memories, entities, context, decisions, calibration, conversations, rules, jobs, agents)
@@ -73,7 +72,7 @@ def _route(method: Method, path: str, endpoint: Callable[[Request], Awaitable[Re
 
 async def _serve_page(request: Request, page: Page) -> Response:
     sessions: BrowserSessions = request.app.state.browser_sessions
-    session = sessions.find(request.cookies.get(COOKIE, ""))
+    session = sessions.find(request.cookies.get(_cookie_name(request), ""))
     if session is None:
         return _ask_to_sign_in(request)
     wanted = PageRequest(request=request, session=session, api=ApiClient(app=request.app, session=session))
@@ -87,7 +86,7 @@ async def _serve_page(request: Request, page: Page) -> Response:
             return await page(wanted)
         except ApiProblemError as error:
             if error.status == HTTPStatus.UNAUTHORIZED:
-                sessions.sign_out(request.cookies[COOKIE])
+                sessions.sign_out(request.cookies[_cookie_name(request)])
                 return _ask_to_sign_in(request)
             return _render_error(wanted, error.status, error.detail, error.hint)
         except NewtonError as error:
@@ -135,7 +134,7 @@ async def _sign_in(request: Request) -> Response:
         return _ask_to_sign_in(request)
     response = RedirectResponse(HOME_PATH, status_code=303, headers=PAGE_HEADERS)
     response.set_cookie(
-        COOKIE,
+        _cookie_name(request),
         session_id,
         max_age=IDLE_SECONDS,
         path="/",
@@ -148,10 +147,15 @@ async def _sign_in(request: Request) -> Response:
 
 async def _sign_out(page: PageRequest) -> Response:
     sessions: BrowserSessions = page.request.app.state.browser_sessions
-    sessions.sign_out(page.request.cookies[COOKIE])
+    sessions.sign_out(page.request.cookies[_cookie_name(page.request)])
     response = RedirectResponse(HOME_PATH, status_code=303, headers=PAGE_HEADERS)
-    response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+    response.delete_cookie(_cookie_name(page.request), path="/", httponly=True, samesite="strict")
     return response
+
+
+def _cookie_name(request: Request) -> str:
+    """Return the name of the cookie. It has the port, because a browser sends cookies to all ports of a host."""
+    return f"newton_session_{request.url.port or request.url.scheme}"
 
 
 async def _serve_asset(request: Request) -> Response:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import AsyncGenerator
 from dataclasses import replace
+from typing import Any
 
 from starlette.datastructures import UploadFile
 from starlette.responses import Response
@@ -21,7 +22,7 @@ MAX_LISTED = 50
 
 async def list_agents(page: PageRequest) -> Response:
     """Show the agents for the operator, and the agent of the token for others."""
-    agents = (await page.api.get("/v1/agents"))["items"] if page.is_operator else []
+    agents: list[Any] = (await page.api.get("/v1/agents"))["items"] if page.is_operator else []
     return page.render("agents.html", agents=agents)
 
 

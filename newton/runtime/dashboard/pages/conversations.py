@@ -86,10 +86,11 @@ async def close_brief_item(page: PageRequest) -> Response:
 def build_tree(tasks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the tasks without a parent, each with its subtasks in `children`."""
     nodes: dict[str, dict[str, Any]] = {one["task_id"]: {**one, "children": []} for one in tasks}
-    roots = []
+    roots = list[dict[str, Any]]()
     for node in nodes.values():
         parent = nodes.get(node["parent_id"] or "")
-        (roots if parent is None else parent["children"]).append(node)
+        siblings: list[dict[str, Any]] = roots if parent is None else parent["children"]
+        siblings.append(node)
     return roots
 
 

@@ -43,7 +43,7 @@ async def list_memories(page: PageRequest) -> Response:
 
 def _render_list(page: PageRequest, values: dict[str, Any], items: list[Any], **shown: object) -> Response:
     """Render the list; `shown` has the search (`question`, `missing`, `more`) or the page (`following`, `count`)."""
-    defaults = {"question": "", "missing": {}, "more": None, "following": None, "count": None}
+    defaults: dict[str, object] = {"question": "", "missing": {}, "more": None, "following": None, "count": None}
     choices = {"kinds": KINDS, "states": STATES, "trusts": TRUSTS}
     search = {**defaults, **shown, "cursor": page.query("cursor")}
     return page.render("memories.html", values=values, items=items, choices=choices, search=search)

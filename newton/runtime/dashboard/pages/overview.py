@@ -93,7 +93,7 @@ def _tokens_on(tokens: Sequence[Mapping[str, Any]], day: str) -> int:
 def _describe_metrics(report: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the metrics that have a target, each with its text and its chart."""
     by_day = {metric: _daily_values(report, metric) for metric in DAILY_METRICS}
-    shown = []
+    shown = list[dict[str, Any]]()
     for number, metric in enumerate(one for one in report["metrics"] if one["target"]):
         target = (metric["target"]["above"], metric["target"]["below"])
         values = by_day.get(metric["name"]) or [metric["value"]]
