@@ -48,10 +48,9 @@ class ActivityService:
         since = until.replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=days - 1)
         async with self.scope.transaction(snapshot=True) as tx:
             memories = await count_states(tx, agent_id=agent_id)
-            created, changed, tokens = [
-                await SQL[name].fetch_all(tx, agent_id=agent_id, since=since)
-                for name in ("count_created", "count_transitions", "sum_tokens_by_day")
-            ]
+            created = await SQL["count_created"].fetch_all(tx, agent_id=agent_id, since=since)
+            changed = await SQL["count_transitions"].fetch_all(tx, agent_id=agent_id, since=since)
+            tokens = await SQL["sum_tokens_by_day"].fetch_all(tx, agent_id=agent_id, since=since)
         return ActivityReport(
             since=since,
             until=until,
