@@ -25,10 +25,13 @@ from newton.errors import ConfigError, DatabaseError
 from newton.providers.chat import ChatModel
 from newton.runtime import daemon_address
 from newton.runtime.access import operator_token
+from newton.runtime.access.browser_sessions import SignInGrant
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.app import create_app, stop_turns, wait_for_turns
+from newton.runtime.api.routes.dashboard import build_link_path
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.command_socket import SocketUnavailableError
+from newton.runtime.dashboard.routes import mount_dashboard
 from newton.runtime.jobs.schedule import SCHEDULES, build_runner
 from newton.runtime.jobs.worker import JobWorker
 from newton.runtime.mcp.streamable_http import mount_mcp
@@ -154,23 +157,24 @@ async def serve(
     *,
     on_message: Callable[[str], None] = lambda text: None,
     export_spans: bool = False,
+    prints_link: bool = False,
     build_command_server: Callable[[AgentRegistry], LocalCommandServer],
 ) -> None:
     """Run the daemon until SIGTERM or SIGINT, then let requests finish and exit within ten seconds.
 
-    `on_message` receives a sentence about each step. `export_spans` turns on tracing with OpenTelemetry.
+    `on_message` receives a sentence about each step. `export_spans` turns on tracing with OpenTelemetry, and
+    `prints_link` a message with a link that signs a browser in to the dashboard as the operator, once.
     """
     listen.validate()
     logging.getLogger("asyncpg").setLevel(logging.CRITICAL)  # a lost database is reported by each request that needs it
-    token, bound = operator_token.load_or_create_token(settings.home), bind_socket(listen)
-    stop = _create_stop_event()
+    token, bound, stop = operator_token.load_or_create_token(settings.home), bind_socket(listen), _create_stop_event()
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(export_traces(enabled=export_spans))
         newton = await _open_with_retry(stack, settings, stop, on_message)
         if newton is None:
             return
         agents, url = AgentRegistry(newton), listen.url(bound)
-        app = create_app(agents, operator_token=token, hosts=listen.hosts)
+        app = mount_dashboard(create_app(agents, operator_token=token, hosts=listen.hosts))
         await stack.enter_async_context(mount_mcp(app))
         if not stack.enter_context(daemon_address.publish_address(settings.home, url)):
             on_message(f"Another daemon serves {settings.home}. Commands and hooks on this machine keep to that one.")
@@ -182,6 +186,7 @@ async def serve(
             tasks.create_task(JobWorker(newton.scope.db, build_runner(agents)).work(SCHEDULES, stop))
             on_message(f"Newton serves {url}. Operator token: {settings.home / operator_token.TOKEN_FILE}.")
             on_message(_describe_chat_model(newton.chat_model))
+            on_message(_describe_dashboard(app, url, prints_link=prints_link))
             await stop.wait()
             _schedule_aborts(app, newton.scope.db)
             on_message("Newton is shutting down.")
@@ -190,6 +195,14 @@ async def serve(
             server.should_exit = True
             await asyncio.gather(server_task, commands.stop(drain_seconds=DRAIN_SECONDS))
             await wait_for_turns(app, seconds=ABORT_SECONDS - DRAIN_SECONDS)
+
+
+def _describe_dashboard(app: FastAPI, url: str, *, prints_link: bool) -> str:
+    """Return a sentence with a one-time link that signs in as the operator, or with the command that prints one."""
+    if not prints_link:
+        return "Dashboard: `newton dashboard` prints a link."
+    path = build_link_path(app.state.browser_sessions, SignInGrant(token=app.state.operator_token))
+    return f"Dashboard: {url}{path} (opens once; `newton dashboard` prints another link)."
 
 
 def _describe_chat_model(model: ChatModel | None) -> str:

@@ -6,6 +6,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
 
+from newton.agent.inventory.agent_activity import ActivityService
 from newton.agent.inventory.artifacts import ArtifactService
 from newton.agent.inventory.bulk_changes import BulkService
 from newton.agent.inventory.documents import DocumentService
@@ -54,6 +55,7 @@ class ScopeServices:
     entities = _service(EntityService)
     conflicts = _service(ConflictService)
     memory_lists = _service(MemoryListService)
+    activity = _service(ActivityService)
     documents = _service(DocumentService)
     items = _service(ItemService)
     artifacts = _service(ArtifactService)

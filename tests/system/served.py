@@ -22,6 +22,7 @@ from newton.runtime.access import tokens
 from newton.runtime.access.tokens import TokenDraft, TokenScope, UserPolicy
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.app import create_app
+from newton.runtime.dashboard.routes import mount_dashboard
 from newton.runtime.mcp.streamable_http import mount_mcp
 from newton.runtime.model_directory import ModelDirectory
 from newton.runtime.wiring import AgentServices
@@ -105,7 +106,7 @@ async def served(
         context_builder=made,
         scope=agent_scope(agent_id=owner, db=db, clock=SystemClock(), count_tokens=count, embedder=embedder),
     )
-    app = create_app(AgentRegistry(newton), operator_token=OPERATOR)
+    app = mount_dashboard(create_app(AgentRegistry(newton), operator_token=OPERATOR))
     try:
         async with serving(app) as url:
             yield Api(url=url, db=db, app=app)

@@ -142,7 +142,7 @@ def test_a_guardrail_stops_a_decision_before_it_is_recorded(home: Path) -> None:
 
 def test_growth_is_told_as_markdown_as_a_page_and_as_json(home: Path) -> None:
     ok(run(home, "agents", "create", "newborn"))
-    assert "| new episodes" in ok(run(home, "growth", "--agent", "newborn"))
+    assert "None in both periods: new facts; " in ok(run(home, "growth", "--agent", "newborn"))
     made = ok(run(home, "growth", "--weeks", "4", "--json", "--html", "growth.html"))
     assert set(json.loads(made)["figures"]["made"]) == {"kind", "now", "before", "n", "n_before", "fewest", "enough"}
     assert (home / "growth.html").read_text(encoding="utf-8").startswith("<!doctype html>")

@@ -1,5 +1,6 @@
 """How a calibration looks: 80 columns of plain text, one page that needs nothing else, JSON for programs."""
 
+import itertools
 import json
 import re
 from collections.abc import Sequence
@@ -70,7 +71,7 @@ def test_the_whole_is_told_with_its_verdicts() -> None:
 def test_too_little_says_so() -> None:
     assert calibration_text.render_calibration(build_calibration([])).startswith("No decision is reviewed yet.")
     told = calibration_text.render_calibration(build_calibration(overconfident(12)))
-    assert "too few reviews to say (20 are needed)" in told
+    assert "an interval needs 20 reviews" in told
     assert "A trend needs 40 reviews; there are 12." in told
     assert "A correction needs 30 reviews; there are 12." in told
 
@@ -112,6 +113,21 @@ def test_each_plot_says_what_it_shows() -> None:
         assert title.text
         assert told.text
         assert drawing.get("aria-labelledby") == f"{title.get('id')} {told.get('id')}"
+
+
+def test_no_count_is_behind_a_dot() -> None:
+    diagram = drawings(html_page.render_calibration(build_calibration(overconfident(300)), agent="ana"))[0]
+    tops = [float(dot.get("cy", "")) - float(dot.get("r", "")) for dot in diagram.iter("circle")]
+    counts = [text for text in diagram.iter("text") if text.get("class") == "count"]
+    assert len(counts) == len(tops) > 3
+    assert all(float(text.get("y", "")) < min(-9.0, *tops) for text in counts)
+    places = [float(text.get("x", "")) for text in counts]
+    assert all(after - before >= 39 for before, after in itertools.pairwise(places)), "none is on another"
+
+
+def test_a_table_names_its_columns_in_each_cell_for_narrow_screens() -> None:
+    html = html_page.render_table(("group", "n"), [("<b>", "3")], numeric_columns={1})
+    assert '<td data-label="group">&lt;b&gt;</td><td class="number" data-label="n">3</td>' in html
 
 
 def test_every_mark_lies_inside_its_drawing() -> None:

@@ -293,12 +293,21 @@ def test_tables_are_markdown_whose_columns_stand_below_each_other() -> None:
     text = shown.render_markdown(full(), assess(full()), agent=NASTY)
     assert all(line.isprintable() for line in text.split("\n"))
     tables = [part.split("\n") for part in text.split("\n\n") if part.startswith("|")]
-    assert len(tables) == len(shown.SECTIONS) + 1
+    assert len(tables) == 4, "those of decisions, repeated mistakes and procedures, and the list of procedures"
     for table in tables:
         assert len({len(line) for line in table}) == 1
         assert re.fullmatch(r"\|(-+\|)+", table[1])
     assert r"a\|b" in text
     assert "the last 5 of 8:" in text
+
+
+def test_no_row_and_no_table_is_empty() -> None:
+    text = shown.render_markdown(full(), assess(full()), agent="ana")
+    assert "None in both periods: matches; false positives; precision; escalated from warning to blocking; " in text
+    assert not re.search(r"\| (0|none) +\| (0|none) +\|", text)
+    html = shown.render_html(full(), assess(full()), agent="ana")
+    assert "None in both periods: matches" in html
+    assert not re.search(r">(0|none)</td><td[^>]*>(0|none)</td>", html)
 
 
 def test_what_is_too_few_is_said_and_what_that_means() -> None:

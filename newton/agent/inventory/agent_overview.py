@@ -9,6 +9,7 @@ from uuid import UUID
 
 from newton.agent.scope import AgentScope
 from newton.agent.services.confirmation import hash_preview, verify_preview
+from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, NotFoundError
 from newton.ids import derive_agent_id
@@ -25,6 +26,11 @@ class StateCount(NamedTuple):
     state: str
     quarantined: bool
     memories: int
+
+
+async def count_states(tx: Tx, *, agent_id: UUID) -> list[StateCount]:
+    """Return the number of memories of each kind in each state."""
+    return [StateCount(**one) for one in await SQL["count_states"].fetch_all(tx, agent_id=agent_id)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,14 +75,14 @@ class AgentInventory:
             created_at = await agents.get_created_at(tx, agent_id=agent_id)
             if created_at is None:
                 raise NotFoundError(f"There is no agent {name!r}.", hint="`newton agents` lists the agents.")
-            states = await SQL["count_states"].fetch_all(tx, agent_id=agent_id)
+            states = await count_states(tx, agent_id=agent_id)
             row = await SQL["measure"].fetch_one(tx, agent_id=agent_id)
             assert row is not None, "an aggregate has one row"
         return AgentOverview(
             agent_id=agent_id,
             name=name,
             created_at=created_at,
-            states=[StateCount(**one) for one in states],
+            states=states,
             **row,
             user_agents=await agents.list_user_agents(self.scope.db, agent_id),
         )

@@ -12,6 +12,7 @@ from fastapi import APIRouter, FastAPI
 from newton import __version__
 from newton.client.environment import LOOPBACK_HOSTS
 from newton.concurrency import with_timeout
+from newton.runtime.access.browser_sessions import BrowserSessions
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api import problems
 from newton.runtime.api.event_broadcaster import EventBroadcaster
@@ -26,6 +27,7 @@ from newton.runtime.api.routes import (
     censors,
     conflicts,
     context,
+    dashboard,
     decisions,
     events,
     guardrails,
@@ -48,7 +50,7 @@ from newton.runtime.api.routes.openai import chat_completions, embeddings, model
 ROUTE_MODULES = (
     *(health, agents, tokens, context, bundles, prompts, memory_list, memories, recall, entities, documents, items),
     *(turns, sessions, session_contents, artifacts, identity, tasks),
-    *(conflicts, decisions, guardrails, censors, procedures, reports, transfer, jobs, events),
+    *(conflicts, decisions, guardrails, censors, procedures, reports, transfer, jobs, events, dashboard),
     *(models, chat_completions, responses, embeddings),
 )
 
@@ -68,6 +70,7 @@ def create_app(registry: AgentRegistry, *, operator_token: str, hosts: Set[str] 
     )
     app.state.agents = registry
     app.state.operator_token = operator_token
+    app.state.browser_sessions = BrowserSessions()
     app.state.broadcaster = EventBroadcaster()
     app.state.running_turns = set()  # the streams that the daemon ends, and waits for, on shutdown
     app.state.metrics = PrometheusMetrics(registry)

@@ -5,6 +5,10 @@ TOP_LEVEL_COMMANDS = {
     "chat": ("talk.chat:chat", "Chat with the agent; the conversation is remembered."),
     "ask": ("talk.ask:ask", "Ask one question and print the answer."),
     "serve": ("operations.serve:serve_http", "Run the daemon: HTTP, MCP, the OpenAI protocol and scheduled jobs."),
+    "dashboard": (
+        "operations.dashboard:print_dashboard_link",
+        "Print a link that opens the dashboard of the daemon.",
+    ),
     "mcp": ("operations.mcp:serve_mcp", "Serve MCP over standard input and output, for one client."),
     "context": (
         "talk.ask:show_context",
@@ -265,7 +269,7 @@ HELP_FLAGS = frozenset(("--help", "-h", "--version"))
 # start, stop or check the daemon, or use no data of an agent.
 IN_PROCESS_COMMANDS = frozenset(
     (
-        *("chat", "serve", "mcp", "doctor", "backup", "restore", "reembed", "bench"),
+        *("chat", "serve", "dashboard", "mcp", "doctor", "backup", "restore", "reembed", "bench"),
         *("import", "export", "ingest", "frames", "profiles", "verbs", "hook"),
     )
 )
@@ -298,6 +302,7 @@ SYNONYMS = {
     "forget": ("delete", "remove", "rm", "del"),
     "supersede": ("update", "replace"),
     "serve": ("start", "run", "daemon", "server", "up"),
+    "dashboard": ("ui", "web", "browser", "open"),
     "doctor": ("status", "health", "check"),
     "why": ("explain",),
     "ask": ("question",),
@@ -346,6 +351,7 @@ HELP_GROUPS = {
     "Contexts and rules": ("bundles", "why", "replay", "diff", "frames", "profiles", "censors", "growth", "metrics"),
     "Operations": (
         "serve",
+        "dashboard",
         "mcp",
         "hook",
         "tokens",

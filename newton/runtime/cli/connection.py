@@ -63,8 +63,8 @@ async def open_chat_backend(
             yield LocalAgent(newton=newton, turn_runner=newton.turn_runner(model, on_event=print_progress))
         return
     require_own_process()
-    url = _check_daemon_url(daemon)
-    token = _find_token(settings, url, token_file)
+    url = check_daemon_url(daemon)
+    token = find_token(settings, url, token_file)
     is_operator = token.startswith(operator_token.PREFIX) and "agent" in settings.model_fields_set
     agent = settings.agent if is_agent_explicit or is_operator else None
     with convert_api_errors():
@@ -78,7 +78,7 @@ async def open_chat_backend(
             yield RemoteAgent(client=client, token_info=token_info, on_event=print_progress)
 
 
-def _check_daemon_url(url: str) -> str:
+def check_daemon_url(url: str) -> str:
     try:
         parts = urlsplit(url)
         valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and "@" not in parts.netloc
@@ -89,7 +89,7 @@ def _check_daemon_url(url: str) -> str:
     return url
 
 
-def _find_token(settings: Settings, url: str, file: Path | None) -> str:
+def find_token(settings: Settings, url: str, file: Path | None) -> str:
     if file is not None:
         return _check_token(_read_token_file(file), str(file))
     if (token := read_token()) is not None:

@@ -93,7 +93,7 @@ def _render_groups(title: str, groups: Sequence[CalibrationGroup]) -> list[str]:
 
 
 def _render_group(group: CalibrationGroup) -> str:
-    verdict = "too few to say" if group.bias.interval is None else group.bias.verdict
+    verdict = phrases.describe_verdict(group.bias)
     return (
         f"{phrases.clip_name(group.name, max_chars=NAME_WIDTH):<{NAME_WIDTH}} {group.n:>6,}  "
         f"{phrases.format_percent(group.base_rate):>9}  {group.brier:.3f}  "

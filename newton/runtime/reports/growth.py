@@ -83,7 +83,8 @@ def render_markdown(growth: GrowthReport, assessment: GrowthAssessment, *, agent
     for title, sentences in _assessment_sections(assessment):
         parts += [f"## {title}", _render_bullets(sentences)]
     for title, rows in SECTIONS.items():
-        parts += [f"## {title}", _render_table(TABLE_HEAD, _make_rows(growth, rows))]
+        shown, notes = _make_rows(growth, rows), _list_empty(growth, rows)
+        parts += [f"## {title}", *([_render_table(TABLE_HEAD, shown)] if shown else []), *notes]
         parts += [
             part for lead, lines in _section_lists(growth, title) for part in (lead, _render_bullets(lines)) if part
         ]
@@ -98,7 +99,9 @@ def render_html(growth: GrowthReport, assessment: GrowthAssessment, *, agent: st
         html_page.render_card(title, _render_list(sentences)) for title, sentences in _assessment_sections(assessment)
     ]
     for title, rows in SECTIONS.items():
-        content = html_page.render_table(TABLE_HEAD, _make_rows(growth, rows), numeric_columns={1, 2})
+        shown, notes = _make_rows(growth, rows), _list_empty(growth, rows)
+        content = html_page.render_table(TABLE_HEAD, shown, numeric_columns={1, 2}) if shown else ""
+        content += "".join(f'<p class="soft">{escape(note)}</p>' for note in notes)
         lists = _section_lists(growth, title)
         content += "".join(f"<p>{escape(caption)}</p>{_render_list(lines)}" for caption, lines in lists)
         if title == "Procedures" and growth.procedures:
@@ -163,7 +166,22 @@ def _assessment_sections(assessment: GrowthAssessment) -> Iterable[tuple[str, Se
 
 
 def _make_rows(growth: GrowthReport, rows: Iterable[MetricRow]) -> list[tuple[str, str, str, str]]:
-    return [_make_row(row, getattr(growth.metrics, row.metric)) for row in rows]
+    """Return the rows of the metrics that are not empty."""
+    metrics = [(row, getattr(growth.metrics, row.metric)) for row in rows]
+    return [_make_row(row, metric) for row, metric in metrics if not _is_empty(metric)]
+
+
+def _list_empty(growth: GrowthReport, rows: Iterable[MetricRow]) -> list[str]:
+    """Return a sentence that names the metrics which the table leaves out, if there are any."""
+    names = [row.label.partition(" (")[0] for row in rows if _is_empty(getattr(growth.metrics, row.metric))]
+    return [f"None in both periods: {'; '.join(names)}."] if names else []
+
+
+def _is_empty(metric: PeriodMetric) -> bool:
+    """Return whether a metric is zero or without cases in both periods."""
+    if metric.kind == "count":
+        return not metric.now and not metric.before
+    return not metric.n and not metric.n_before
 
 
 def _make_row(row: MetricRow, metric: PeriodMetric) -> tuple[str, str, str, str]:

@@ -6,6 +6,7 @@ from html import escape
 from newton.brain.calibration.report import CalibrationGroup, CalibrationReport
 from newton.brain.calibration.trend import CalibrationTrend
 from newton.runtime.reports import phrases, svg
+from newton.runtime.reports.chart_style import CHART_STYLE
 
 STYLE = """
 :root { color-scheme: light dark; --page: #fbfbf9; --ink: #1d2228; --soft: #5b6570; --line: #d9dcdf;
@@ -16,32 +17,29 @@ STYLE = """
 body { margin: 0 auto; max-width: 62rem; padding: 1.5rem 1rem 3rem; background: var(--page); color: var(--ink);
   font: 16px/1.5 system-ui, sans-serif }
 h1 { font-size: 1.5rem; margin: 0 0 .25rem } h2 { font-size: 1.05rem; margin: 0 0 .5rem }
-p { margin: .25rem 0 .75rem } .soft, figcaption { color: var(--soft); font-size: .875rem }
+p { margin: .25rem 0 .75rem } .soft { color: var(--soft); font-size: .875rem }
 .cards { columns: 2 26rem; column-gap: 1rem; margin-top: 1rem }
 section { break-inside: avoid; margin-bottom: 1rem; background: var(--card);
   border: 1px solid var(--line); border-radius: 8px; padding: 1rem; min-width: 0 }
-.scroll { overflow-x: auto } figure { margin: 0 } svg { width: 100%; height: auto; display: block }
 table { border-collapse: collapse; width: 100%; font-size: .875rem; font-variant-numeric: tabular-nums }
 th, td { padding: .25rem .5rem .25rem 0; text-align: left; border-bottom: 1px solid var(--line);
   vertical-align: top } tr:last-child > * { border-bottom: 0 }
 th { font-weight: 600 } td.number, th.number { text-align: right; white-space: nowrap }
 td:first-child { overflow-wrap: break-word; max-width: 14rem }
-svg text { fill: var(--soft); font: 12px system-ui, sans-serif; text-anchor: middle }
-svg .end { text-anchor: end } svg .start { text-anchor: start } svg .label { font-size: 13px }
-svg .count { font-size: 11px } svg .grid { stroke: var(--line); fill: none } svg .axis { stroke: var(--soft) }
-svg .ideal { stroke: var(--soft); stroke-dasharray: 5 5 } svg .reach { stroke: var(--main); fill: none;
-  stroke-width: 1.5 } svg .dot, svg .bar, svg circle.brier { fill: var(--main) }
-svg polyline { fill: none; stroke-width: 2 } svg polyline.brier { stroke: var(--main) }
-svg polyline.bias { stroke: var(--other); stroke-dasharray: 6 3 } svg circle.bias { fill: var(--other) }
 ul { margin: .25rem 0; padding-left: 1.1rem } li { margin-bottom: .35rem; overflow-wrap: anywhere }
-code { font-size: .85em } .scroll + p { margin-top: .75rem }
-.brier-key { color: var(--main) } .bias-key { color: var(--other) }
+code { font-size: .85em } table + p { margin-top: .75rem } thead td { border-bottom: 1px solid var(--line) }
+@media (max-width: 40rem) { .stack, .stack tbody, .stack tr, .stack td { display: block; width: 100% }
+  .stack thead { position: absolute; left: -999rem }
+  .stack tr { border-bottom: 1px solid var(--line); padding: .4rem 0 } .stack tr:last-child { border: 0 }
+  .stack td, .stack td.number { border: 0; padding: .1rem 0; text-align: left; white-space: normal; max-width: none }
+  .stack td:empty { display: none }
+  .stack td[data-label]::before { content: attr(data-label) " "; color: var(--soft); margin-right: .3rem } }
 """
 
 
 def render_calibration(report: CalibrationReport, *, agent: str) -> str:
     """Return the calibration report on the named agent as an HTML page."""
-    return render_document(f"Calibration of {agent}", _render_sections(report))
+    return render_document(f"Calibration of {agent}", render_calibration_sections(report))
 
 
 def render_document(title: str, content: str) -> str:
@@ -49,36 +47,38 @@ def render_document(title: str, content: str) -> str:
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{STYLE}</style></head>"
+        f"<title>{escape(title)}</title><style>{STYLE}{CHART_STYLE}</style></head>"
         f"<body><main><h1>{escape(title)}</h1>{content}</main></body></html>\n"
     )
 
 
-def _render_sections(report: CalibrationReport) -> str:
+def render_calibration_sections(report: CalibrationReport) -> str:
+    """Return the sections of the calibration report as HTML, without the page around them."""
     if report.scores is None or report.bias is None:
         return f"<p>{escape(phrases.NO_REVIEWED_DECISIONS)}</p>"
     bins = report.scores.bins
     reliability = _render_figure(
         svg.draw_reliability(bins),
-        "Each dot is a bin with its number of decisions; the bar is its Wilson 95 % interval. The dashed line is"
-        " perfect calibration.",
+        "Observed success rate by stated confidence, in bins of 10 percentage points with n decisions each; the bars"
+        " are Wilson 95 % intervals. On the dashed line, the calibration is perfect.",
     )
-    sharpness = _render_figure(svg.draw_sharpness(bins), "Number of decisions by stated confidence.")
+    sharpness = _render_figure(svg.draw_sharpness(bins), "Number of reviewed decisions by stated confidence.")
     cards = [
         render_card("Reliability", reliability),
-        render_card("Figures", render_table(("", "", ""), phrases.list_scores(report.scores), numeric_columns={1})),
+        render_card("Scores", render_table(("", "", ""), phrases.list_scores(report.scores), numeric_columns={1})),
         render_card("Sharpness", sharpness),
         render_card("Trend", _render_trend_section(report)),
         *(render_card(title, _render_groups(groups)) for title, groups in phrases.list_groups(report)),
         render_card("Correction", _render_correction(report)),
     ]
-    head = f"<p>{escape(phrases.describe_sample(report.scores))} Bias {escape(phrases.describe_bias(report.bias))}.</p>"
+    bias = f"Bias (mean stated confidence minus success rate): {phrases.describe_bias(report.bias)}."
+    head = f"<p>{escape(phrases.describe_sample(report.scores))} {escape(bias)}</p>"
     return f'{head}<div class="cards">{"".join(cards)}</div>'
 
 
 def render_card(title: str, content: str) -> str:
     """Return an HTML section with a title. `content` is HTML markup."""
-    return f"<section><h2>{escape(title)}</h2>{content}</section>"
+    return f'<section class="card"><h2>{escape(title)}</h2>{content}</section>'
 
 
 def _render_figure(drawing: str, caption: str) -> str:
@@ -110,11 +110,13 @@ def _render_groups(groups: Sequence[CalibrationGroup]) -> str:
             phrases.format_percent(group.base_rate),
             f"{group.brier:.3f}",
             phrases.format_signed_number(group.bias.size),
-            group.bias.verdict,
+            phrases.describe_verdict(group.bias),
         )
         for group in groups
     ]
-    return render_table(("", "n", "succeeded", "Brier", "bias", ""), rows, numeric_columns={1, 2, 3, 4})
+    return render_table(
+        ("group", "n", "success rate", "Brier score", "bias", "at the 5 % level"), rows, numeric_columns={1, 2, 3, 4}
+    )
 
 
 def _render_correction(report: CalibrationReport) -> str:
@@ -122,17 +124,33 @@ def _render_correction(report: CalibrationReport) -> str:
     if report.recalibration is None or report.recalibration.method == "none":
         return summary
     rows = phrases.list_corrections(report.recalibration)
-    table = render_table(("stated", "corrected"), rows, numeric_columns={0, 1})
+    table = render_table(("stated", "corrected"), rows, numeric_columns={1})
     return f'{summary}{table}<p class="soft">The correction is shown beside the stated confidence.</p>'
 
 
 def render_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numeric_columns: set[int]) -> str:
-    """Return an HTML table of text cells. Columns with an index in `numeric_columns` are right-aligned."""
+    """Return an HTML table of text cells. Columns with an index in `numeric_columns` are right-aligned.
 
-    def cells(row: Sequence[str], tag: str) -> str:
-        classes = (' class="number"' if column in numeric_columns else "" for column in range(len(row)))
-        return "".join(f"<{tag}{name}>{escape(cell)}</{tag}>" for cell, name in zip(row, classes, strict=True))
+    On a narrow screen each row becomes a block, in which every cell is preceded by the head of its column.
+    """
 
-    header = f"<thead><tr>{cells(head, 'th')}</tr></thead>" if any(head) else ""
-    body = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in rows)
-    return f'<div class="scroll"><table>{header}<tbody>{body}</tbody></table></div>'
+    def render_cell(tag: str, attributes: str, text: str) -> str:
+        return f"<{tag}{attributes}>{escape(text)}</{tag}>"
+
+    classes = [' class="number"' if column in numeric_columns else "" for column in range(len(head))]
+    labels = [f' data-label="{escape(name)}"' if name else "" for name in head]
+    header = "".join(
+        render_cell("th" if name else "td", f' scope="col"{kind}' if name else kind, name)
+        for name, kind in zip(head, classes, strict=True)
+    )
+    body = "".join(
+        "<tr>"
+        + "".join(
+            render_cell("td", f"{kind}{label}", cell) for cell, kind, label in zip(row, classes, labels, strict=True)
+        )
+        + "</tr>"
+        for row in rows
+    )
+    return (
+        f'<table class="stack">{f"<thead><tr>{header}</tr></thead>" if any(head) else ""}<tbody>{body}</tbody></table>'
+    )

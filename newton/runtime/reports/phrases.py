@@ -50,34 +50,45 @@ def list_scores(scores: CalibrationScores) -> list[tuple[str, str, str]]:
     """Return the name, the value and the meaning of each score, as text."""
     skill, base_rate = scores.brier_skill_vs_base, format_percent(scores.base_rate)
     skill_meaning = (
-        "undefined: all outcomes are equal"
-        if skill is None
-        else f"error avoided, relative to always stating {base_rate}"
+        "undefined: all outcomes are equal" if skill is None else f"improvement over always stating {base_rate}"
     )
     return [
         (
-            "Brier",
+            "Brier score",
             f"{scores.brier:.3f}",
             f"0 is perfect; always stating {base_rate} would score {scores.uncertainty:.3f}",
         ),
-        ("Skill", "-" if skill is None else format_percent(skill), skill_meaning),
-        ("Log loss", f"{scores.log_loss:.3f}", "penalizes confident errors most (less is better)"),
+        ("Brier skill", "-" if skill is None else format_percent(skill), skill_meaning),
+        ("Log loss", f"{scores.log_loss:.3f}", "mean negative log-likelihood (less is better)"),
         (
             "ECE",
             f"{scores.ece10:.3f}",
-            f"mean gap of stated and observed; bins of equal size {scores.ece10_equal_mass:.3f}",
+            f"expected calibration error; {scores.ece10_equal_mass:.3f} in bins of equal size",
         ),
-        ("Largest gap", f"{scores.mce10:.3f}", "between stated and observed in one bin"),
-        ("Reliability", f"{scores.reliability:.4f}", "squared gap of stated and observed (less is better)"),
-        ("Resolution", f"{scores.resolution:.4f}", f"separation (more is better), at most {scores.uncertainty:.3f}"),
-        ("Spread", f"{scores.sharpness_var**0.5:.3f}", "standard deviation of the stated confidence"),
+        ("MCE", f"{scores.mce10:.3f}", "maximum calibration error, that of the worst bin"),
+        ("Reliability", f"{scores.reliability:.4f}", "calibration term of the Brier score (less is better)"),
+        (
+            "Resolution",
+            f"{scores.resolution:.4f}",
+            f"discrimination (more is better), at most {scores.uncertainty:.3f}",
+        ),
+        ("Sharpness", f"{scores.sharpness_var**0.5:.3f}", "standard deviation of the stated confidence"),
     ]
+
+
+def describe_verdict(bias: ConfidenceBias) -> str:
+    """Return the result of the test for a bias at the 5 % level."""
+    if bias.interval is None:
+        return f"n < {MIN_REVIEWS_FOR_BIAS}"
+    return bias.verdict if bias.verdict != "no sign of either" else "not significant"
 
 
 def describe_bias(bias: ConfidenceBias) -> str:
     if bias.interval is None:
-        return f"{format_signed_number(bias.size)}: {bias.verdict} ({MIN_REVIEWS_FOR_BIAS} are needed)"
-    return f"{format_signed_number(bias.size)} {format_interval(bias.interval)}: {bias.verdict}"
+        return f"{format_signed_number(bias.size)}; an interval needs {MIN_REVIEWS_FOR_BIAS} reviews"
+    return (
+        f"{format_signed_number(bias.size)}, 95 % interval {format_interval(bias.interval)}: {describe_verdict(bias)}"
+    )
 
 
 def describe_slope(slope: TrendSlope) -> str:
@@ -115,3 +126,29 @@ def list_corrections(recalibration: RecalibrationResult) -> list[tuple[str, str]
     """Return pairs of stated and corrected confidence, as text."""
     stated = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
     return [(format_percent(value), format_percent(recalibration.correct(value))) for value in stated]
+
+
+def advise_on_calibration(report: CalibrationReport) -> list[str]:
+    """Return what would improve the calibration or what is known about it; an empty list without reviews."""
+    if report.scores is None or report.bias is None:
+        return []
+    bias, scores, advice = report.bias, report.scores, list[str]()
+    if bias.interval is None:
+        advice.append(f"Review more decisions: {MIN_REVIEWS_FOR_BIAS} outcomes show a bias; there are {scores.n}.")
+    elif bias.verdict in ("overconfident", "underconfident"):
+        change = "lower" if bias.verdict == "overconfident" else "higher"
+        advice.append(f"State {change} confidence: {100 * abs(bias.size):.0f} percentage points on average.")
+    if scores.brier_skill_vs_base is not None and scores.brier_skill_vs_base <= 0:
+        base_rate = format_percent(scores.base_rate)
+        advice.append(
+            f"Distinguish more between decisions: always stating the base rate of {base_rate} would score as well or"
+            " better."
+        )
+    advice += [
+        f"In {title.lower()} {clip_name(group.name, max_chars=40)}: {group.bias.verdict}"
+        f" ({format_signed_number(group.bias.size)}, {group.n:,} reviews)."
+        for title, groups in list_groups(report)
+        for group in groups
+        if group.bias.verdict in ("overconfident", "underconfident")
+    ]
+    return advice or ["No miscalibration is statistically significant. Further reviews narrow the intervals."]

@@ -8,9 +8,10 @@ from newton.brain.calibration.trend import TrendWindow
 from newton.runtime.reports import phrases
 
 PLOT_WIDTH, PLOT_HEIGHT = 400, 150  # size of a plot in drawing units; the reliability diagram is a square
-LEFT, TOP, RIGHT, BOTTOM = 62, 20, 24, 44  # margins
+LEFT, TOP, RIGHT, BOTTOM = 62, 28, 24, 44  # margins
 TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 MIN_RADIUS, MAX_RADIUS = 3.5, 9.0  # radius of a dot
+COUNT_Y = -13.0  # the baseline of the counts, above the largest dot at 100 %
 MIN_MARK_GAP = 0.12  # minimum distance of two tick labels, as a share of the height
 
 
@@ -19,15 +20,16 @@ def draw_reliability(bins: Sequence[CalibrationBin]) -> str:
     side, max_count = PLOT_WIDTH, max(one.n for one in bins)
     grid = "".join(
         f'<path class="grid" d="M{at * side:.0f} 0V{side}M0 {at * side:.0f}H{side}"/>'
-        + _draw_text(-8, side - at * side + 4, phrases.format_percent(at), "tick end")
+        + draw_text(-8, side - at * side + 4, phrases.format_percent(at), "tick end")
         for at in TICKS
     )
-    y_label = f'<text class="label" transform="translate(-50 {side / 2:.0f}) rotate(-90)">success rate</text>'
+    y_label = f'<text class="label" transform="translate(-50 {side / 2:.0f}) rotate(-90)">observed success rate</text>'
     diagonal = f'<line class="ideal" x1="0" y1="{side}" x2="{side}" y2="0"/>'
     marks = "".join(_draw_bin(one, side, max_count) for one in bins)
     values = "; ".join(f"{one.label}: {phrases.format_percent(one.observed)} of {one.n}" for one in bins)
-    content = grid + _draw_confidence_axis(side) + y_label + diagonal + marks
-    return _render_svg("reliability", "Reliability diagram", values, content, height=side)
+    count_label = draw_text(-8, COUNT_Y, "n", "count end")
+    content = grid + _draw_confidence_axis(side) + y_label + count_label + diagonal + marks
+    return render_svg("reliability", "Reliability diagram", values, content, size=(side, side))
 
 
 def draw_sharpness(bins: Sequence[CalibrationBin]) -> str:
@@ -37,11 +39,11 @@ def draw_sharpness(bins: Sequence[CalibrationBin]) -> str:
         left, height = one.low * PLOT_WIDTH, PLOT_HEIGHT * one.n / max_count
         top = PLOT_HEIGHT - height
         bars += f'<rect class="bar" x="{left + 2:.1f}" y="{top:.1f}" width="{width - 4:.1f}" height="{height:.1f}"/>'
-        bars += _draw_text(left + width / 2, top - 4, f"{one.n:,}", "count")
+        bars += draw_text(left + width / 2, top - 4, f"{one.n:,}", "count")
     baseline = f'<line class="axis" x1="0" y1="{PLOT_HEIGHT}" x2="{PLOT_WIDTH}" y2="{PLOT_HEIGHT}"/>'
     values = "; ".join(f"{one.label}: {one.n}" for one in bins)
     content = _draw_confidence_axis(PLOT_HEIGHT) + baseline + bars
-    return _render_svg("sharpness", "Decisions by stated confidence", values, content, height=PLOT_HEIGHT)
+    return render_svg("sharpness", "Decisions by stated confidence", values, content, size=(PLOT_WIDTH, PLOT_HEIGHT))
 
 
 def draw_trend(windows: Sequence[TrendWindow]) -> str:
@@ -63,16 +65,16 @@ def draw_trend(windows: Sequence[TrendWindow]) -> str:
         return f'<polyline class="{name}" points="{path}"/>{dots}'
 
     zero = f'<line class="axis" x1="0" y1="{height(0):.1f}" x2="{PLOT_WIDTH}" y2="{height(0):.1f}"/>'
-    ends = _draw_text(0, PLOT_HEIGHT + 18, f"{windows[0].start:%Y-%m-%d}", "tick start") + _draw_text(
+    ends = draw_text(0, PLOT_HEIGHT + 18, f"{windows[0].start:%Y-%m-%d}", "tick start") + draw_text(
         PLOT_WIDTH, PLOT_HEIGHT + 18, f"{windows[-1].end:%Y-%m-%d}", "tick end"
     )
-    scale = "".join(_draw_text(-8, height(value) + 4, f"{value:.2f}", "tick end") for value in marks)
+    scale = "".join(draw_text(-8, height(value) + 4, f"{value:.2f}", "tick end") for value in marks)
     lines = line("brier", [window.brier for window in windows]) + line("bias", [window.bias for window in windows])
     values = "; ".join(
         f"{w.start:%Y-%m-%d}: Brier {w.brier:.3f}, bias {phrases.format_signed_number(w.bias)}" for w in windows
     )
     content = zero + scale + ends + lines
-    return _render_svg("trend", "Brier score and bias over time", values, content, height=PLOT_HEIGHT)
+    return render_svg("trend", "Brier score and bias over time", values, content, size=(PLOT_WIDTH, PLOT_HEIGHT))
 
 
 def _draw_bin(score_bin: CalibrationBin, side: int, max_count: int) -> str:
@@ -82,25 +84,38 @@ def _draw_bin(score_bin: CalibrationBin, side: int, max_count: int) -> str:
     return (
         f'<path class="reach" d="M{x:.1f} {top:.1f}V{bottom:.1f}M{x - 4:.1f} {top:.1f}h8M{x - 4:.1f} {bottom:.1f}h8"/>'
         f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}"/>'
-        + _draw_text(x, top - 6, f"{score_bin.n:,}", "count")
+        + draw_text((score_bin.low + 0.5 / BIN_COUNT) * side, COUNT_Y, f"{score_bin.n:,}", "count")
     )
 
 
 def _draw_confidence_axis(height: int) -> str:
     """Draw the tick labels and the label of the x axis below a plot of the given height."""
-    ticks = (_draw_text(at * PLOT_WIDTH, height + 18, phrases.format_percent(at), "tick") for at in TICKS)
-    return "".join(ticks) + _draw_text(PLOT_WIDTH / 2, height + 38, "stated confidence", "label")
+    ticks = (draw_text(at * PLOT_WIDTH, height + 18, phrases.format_percent(at), "tick") for at in TICKS)
+    return "".join(ticks) + draw_text(PLOT_WIDTH / 2, height + 38, "stated confidence", "label")
 
 
-def _draw_text(x: float, y: float, text: str, kind: str) -> str:
+def draw_text(x: float, y: float, text: str, kind: str) -> str:
+    """Return a text at a position; `kind` are its classes in the style sheet."""
     return f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}">{escape(text)}</text>'
 
 
-def _render_svg(name: str, title: str, description: str, content: str, *, height: int) -> str:
-    """Return the SVG with a title and a text description for screen readers."""
-    size = f"{-LEFT} {-TOP} {LEFT + PLOT_WIDTH + RIGHT} {TOP + height + BOTTOM}"
+def render_svg(
+    name: str,
+    title: str,
+    description: str,
+    content: str,
+    *,
+    size: tuple[float, float],
+    margins: tuple[int, int, int, int] = (TOP, RIGHT, BOTTOM, LEFT),
+) -> str:
+    """Return the SVG of a plot of the given width and height, with a title and a text for screen readers.
+
+    `name` is the prefix of ids, unique in the page; `margins` are those at the top, right, bottom and left.
+    """
+    (width, height), (top, right, bottom, left) = size, margins
     return (
-        f'<svg viewBox="{size}" role="img" aria-labelledby="{name}-title {name}-values">'
+        f'<svg class="chart" viewBox="{-left} {-top} {left + width + right:.0f} {top + height + bottom:.0f}" role="img"'
+        f' aria-labelledby="{name}-title {name}-values">'
         f'<title id="{name}-title">{escape(title)}</title>'
         f'<desc id="{name}-values">{escape(description)}</desc>{content}</svg>'
     )

@@ -1,6 +1,7 @@
 """Admission control: limits of concurrent requests per agent and token, and a short queue that serves them fairly."""
 
 import asyncio
+import re
 from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -31,6 +32,8 @@ LONG_LIVED_LIMITS = {
 }
 # Exempt from all limits, so that they respond under overload.
 UNLIMITED_PATHS = frozenset({"/health/live", "/health/ready", "/metrics", "/openapi.json"})
+# A page makes requests to the API within the process, and these are limited.
+PAGE_PATHS = re.compile(r"/(dashboard/.*)?")
 
 BODY_BYTES_KEY = "newton.body_bytes"  # the size of the body, in the ASGI scope
 
@@ -157,7 +160,7 @@ class AdmissionMiddleware:
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in UNLIMITED_PATHS:
+        if scope["type"] != "http" or _is_unlimited(scope["path"]):
             await self.app(scope, receive, send)
             return
         caller, long_lived = self.callers.identify(scope), self.long_lived.get(_limit_key(scope["path"]))
@@ -199,6 +202,10 @@ class AdmissionMiddleware:
             if is_started:
                 raise
             await error_response(RESPONSE_TIMEOUT_ERROR, scope["path"])(scope, receive, send)
+
+
+def _is_unlimited(path: str) -> bool:
+    return path in UNLIMITED_PATHS or PAGE_PATHS.fullmatch(path) is not None
 
 
 def _limit_key(path: str) -> str:

@@ -42,7 +42,8 @@ SINGLE_HEADERS = (
     *("X-Newton-Agent", "X-Newton-User", "X-Newton-Session"),
 )
 NDJSON_MEDIA_TYPES = frozenset({"application/x-ndjson", "application/ndjson"})
-STREAMED_PATHS = frozenset({"/v1/import"})  # read by the endpoint, after authentication
+# read by the endpoint, after authentication
+STREAMED_PATHS = frozenset({"/v1/import", "/dashboard/agents/import"})
 
 BODY_TOO_LARGE = TooLargeError(
     f"The body exceeds {MAX_BODY_BYTES:,} bytes.",

@@ -1,7 +1,7 @@
 """Endpoints that preview, record, list and review decisions."""
 
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Query
@@ -11,6 +11,7 @@ from pydantic import Field
 from newton.agent.decision_inputs import DecisionInput, OutcomeInput, ThoughtInput
 from newton.agent.field_types import CleanText, Name, Ref, Timestamp
 from newton.agent.services.decisions import DecisionPreview
+from newton.brain.decisions import ManualLink
 from newton.brain.draft import DecisionDraft, Stakes
 from newton.brain.outcomes import Verdict
 from newton.brain.quality import total_score
@@ -157,6 +158,15 @@ class ReviewResponse(ResponseModel):
     outcome: Verdict
 
 
+class LinkRequest(RequestModel):
+    """A link from the decision to another one."""
+
+    model_config = with_example(other_id="0b7d114e", type="depends_on")
+
+    other_id: IdRef
+    type: Literal[ManualLink, "supersedes"] = Field("relates", description="What the decision does to the other one.")
+
+
 class DecisionChangeResponse(ResponseModel):
     """The id of the changed decision."""
 
@@ -239,6 +249,21 @@ async def mark_decision_done(decision_id: DecisionId, act: WriteAction) -> Respo
 
     async def work(newton: AgentServices) -> DecisionChangeResponse:
         await newton.decisions(ORIGIN).mark_done(decision_id.hex)
+        return DecisionChangeResponse(decision_id=decision_id)
+
+    return await act.run_once(work)
+
+
+@router.post("/{decision_id}/links", status_code=201, response_model=DecisionChangeResponse)
+async def link_decisions(decision_id: DecisionId, body: LinkRequest, act: WriteAction) -> Response:
+    """Link a decision to another one. With `supersedes`, the decision replaces the other one."""
+
+    async def work(newton: AgentServices) -> DecisionChangeResponse:
+        service = newton.decisions(ORIGIN)
+        if body.type == "supersedes":
+            await service.supersede(decision_id.hex, body.other_id)
+        else:
+            await service.link(decision_id.hex, body.type, body.other_id)
         return DecisionChangeResponse(decision_id=decision_id)
 
     return await act.run_once(work)

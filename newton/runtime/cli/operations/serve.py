@@ -62,6 +62,7 @@ def serve_http(
                 listen,
                 on_message=on_message,
                 export_spans=traces,
+                prints_link=log_format == "plain",  # a log that is collected must not contain it
                 build_command_server=lambda agents: CommandServer(agents=agents, state=state),
             )
         )

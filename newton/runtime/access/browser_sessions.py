@@ -1,0 +1,90 @@
+"""Sessions of browsers that are signed in to the dashboard, kept in the memory of the daemon.
+
+A session is opened by a one-time link, and acts with the token that requested the link: it may do what the token may
+do, and ends at the first request after the token is revoked. A restart of the daemon ends all sessions.
+"""
+
+import hashlib
+import secrets
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from newton.clock import monotonic_ms
+
+Entry = TypeVar("Entry")
+
+LINK_SECONDS = 600  # lifetime of a link that is not used
+IDLE_SECONDS = 12 * 3_600  # lifetime of a session without requests
+MAX_LINKS, MAX_SESSIONS = 1_000, 1_000  # the oldest are dropped above
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignInGrant:
+    """The rights of a session: the token, and the agent and the user that the requests of the session name."""
+
+    token: str = field(repr=False)
+    agent: str | None = None
+    user: str | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class BrowserSession:
+    """A signed-in browser. Each form contains `csrf_token`. `notices` are messages for the next page."""
+
+    grant: SignInGrant
+    agent: str | None
+    csrf_token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    notices: list[str] = field(default_factory=list[str])
+    used_at_ms: float = field(default_factory=monotonic_ms)
+
+
+class BrowserSessions:
+    """The one-time links that are not used yet, and the open sessions. Their codes and ids are kept as hashes."""
+
+    def __init__(self) -> None:
+        self._links: OrderedDict[bytes, tuple[float, SignInGrant]] = OrderedDict()
+        self._sessions: OrderedDict[bytes, BrowserSession] = OrderedDict()
+
+    def create_code(self, grant: SignInGrant) -> str:
+        """Return a code that opens one session within `LINK_SECONDS`."""
+        code = secrets.token_urlsafe(32)
+        self._links[_hash(code)] = (monotonic_ms(), grant)
+        _drop_oldest(self._links, MAX_LINKS)
+        return code
+
+    def sign_in(self, code: str) -> str | None:
+        """Open a session with a code and return the id of the session; None if the code is unknown, used or expired."""
+        created_at_ms, grant = self._links.pop(_hash(code), (0.0, None))
+        if grant is None or monotonic_ms() - created_at_ms > LINK_SECONDS * 1_000:
+            return None
+        session_id = secrets.token_urlsafe(32)
+        self._sessions[_hash(session_id)] = BrowserSession(grant=grant, agent=grant.agent)
+        _drop_oldest(self._sessions, MAX_SESSIONS)
+        return session_id
+
+    def find(self, session_id: str) -> BrowserSession | None:
+        """Return an open session and extend its lifetime; None if there is none with this id."""
+        key = _hash(session_id)
+        session = self._sessions.get(key)
+        if session is None:
+            return None
+        if monotonic_ms() - session.used_at_ms > IDLE_SECONDS * 1_000:
+            del self._sessions[key]
+            return None
+        session.used_at_ms = monotonic_ms()
+        self._sessions.move_to_end(key)
+        return session
+
+    def sign_out(self, session_id: str) -> None:
+        """End a session, if it is open."""
+        self._sessions.pop(_hash(session_id), None)
+
+
+def _hash(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode(errors="replace")).digest()
+
+
+def _drop_oldest(entries: OrderedDict[bytes, Entry], limit: int) -> None:
+    while len(entries) > limit:
+        entries.popitem(last=False)

@@ -1,0 +1,122 @@
+"""The templates of the dashboard: HTML in which every value is escaped, except charts and reports."""
+
+import json
+from collections.abc import Mapping, MutableMapping
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any, cast
+from urllib.parse import quote
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from newton.runtime.dashboard.api_client import encode_query
+
+NAVIGATION = (
+    ("/", "Overview"),
+    ("/dashboard/memories", "Memories"),
+    ("/dashboard/context", "Context"),
+    ("/dashboard/decisions", "Decisions"),
+    ("/dashboard/calibration", "Calibration"),
+    ("/dashboard/conversations", "Conversations"),
+    ("/dashboard/rules", "Rules"),
+    ("/dashboard/jobs", "Jobs"),
+    ("/dashboard/agents", "Agents"),
+)
+
+
+def render_template(name: str, **values: object) -> str:
+    """Return the HTML that the named template renders with `values`."""
+    return _environment().get_template(name).render(**values)
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("newton.runtime.dashboard", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    environment.filters.update(
+        time=format_time,
+        percent=format_percent,
+        number=format_number,
+        bytes=format_bytes,
+        segment=quote_segment,
+        short=shorten_id,
+        label=format_label,
+        compact_json=format_json,
+    )
+    cast("MutableMapping[str, Any]", environment.globals).update(navigation=NAVIGATION, query=build_query)
+    return environment
+
+
+def format_time(value: str | datetime | None) -> str:
+    """Return a time in UTC; a dash for None.
+
+    >>> format_time("2026-03-01T09:00:00Z")
+    '2026-03-01 09:00'
+    """
+    if not value:
+        return "–"
+    at = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"
+
+
+def format_percent(share: float | None) -> str:
+    """Return a share in percent; a dash for None."""
+    return "–" if share is None else f"{100 * share:.0f} %"
+
+
+def format_number(value: float | None, digits: int = 0) -> str:
+    """Return a number with separators of thousands; a dash for None."""
+    return "–" if value is None else f"{value:,.{digits}f}"
+
+
+def format_bytes(size: int) -> str:
+    """Return a size with its unit.
+
+    >>> format_bytes(532), format_bytes(5_300_000)
+    ('532 B', '5.1 MiB')
+    """
+    number, unit = float(size), "B"
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if number < 1_024 or unit == "GiB":
+            break
+        number /= 1_024
+    return f"{number:.0f} B" if unit == "B" else f"{number:.1f} {unit}"
+
+
+def quote_segment(text: str) -> str:
+    """Return a text as one segment of a path.
+
+    >>> quote_segment("harbour/pump 2")
+    'harbour%2Fpump%202'
+    """
+    return quote(text, safe="")
+
+
+def shorten_id(value: str) -> str:
+    """Return the last eight digits of an id, which differ between memories of the same second."""
+    return value.replace("-", "")[-8:]
+
+
+def format_label(name: str) -> str:
+    """Return an identifier as words.
+
+    >>> format_label("type_priority")
+    'type priority'
+    """
+    return name.replace("_", " ").lower()
+
+
+def format_json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def build_query(values: Mapping[str, Any], **changes: Any) -> str:
+    """Return a query string of `values` with changes, from a question mark on; empty without values."""
+    text = encode_query({**values, **changes})
+    return f"?{text}" if text else ""

@@ -1,0 +1,29 @@
+"""The page of the calibration: how well the stated confidence of decisions matches their outcomes."""
+
+from markupsafe import Markup
+from starlette.responses import Response
+
+from newton.brain.calibration.filters import filter_decisions
+from newton.brain.calibration.report import build_calibration
+from newton.runtime.api.base_models import ORIGIN
+from newton.runtime.dashboard.page_request import PageRequest, PageTable
+from newton.runtime.reports import html_page, phrases
+
+
+async def show_calibration(page: PageRequest) -> Response:
+    """Show the reliability diagram, the scores, the trend, and what would improve the calibration."""
+    caller = await page.get_caller()
+    caller.require_scope("read")
+    reviewed = await caller.newton.decisions(ORIGIN).list_reviewed_decisions()
+    category = page.query("category")
+    report = build_calibration(filter_decisions(reviewed, category=category or None, since=None))
+    return page.render(
+        "calibration.html",
+        sections=Markup(html_page.render_calibration_sections(report)),
+        advice=phrases.advise_on_calibration(report),
+        categories=sorted({one.category for one in reviewed}),
+        category=category,
+    )
+
+
+ROUTES: PageTable = (("GET", "/dashboard/calibration", show_calibration),)

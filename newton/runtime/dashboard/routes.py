@@ -1,0 +1,168 @@
+"""The routes of the dashboard, and the checks before each page: sign-in, CSRF token, and errors as pages."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from http import HTTPStatus
+from importlib.resources import files
+
+from fastapi import FastAPI
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Match, Route
+from starlette.types import Scope
+
+from newton.errors import NewtonError
+from newton.runtime.access import operator_token
+from newton.runtime.access.browser_sessions import IDLE_SECONDS, BrowserSessions
+from newton.runtime.api.problems import to_problem
+from newton.runtime.api.routes.dashboard import SIGN_IN_PATH
+from newton.runtime.dashboard.api_client import ApiClient, ApiProblemError
+from newton.runtime.dashboard.page_request import (
+    HOME_PATH,
+    MAX_FORM_FIELDS,
+    PAGE_HEADERS,
+    PREFIX,
+    Method,
+    Page,
+    PageRequest,
+)
+from newton.runtime.dashboard.page_templates import render_template
+from newton.runtime.dashboard.pages import (
+    agents,
+    calibration,
+    context,
+    conversations,
+    decisions,
+    entities,
+    jobs,
+    memories,
+    overview,
+    rules,
+)
+from newton.runtime.reports.chart_style import CHART_STYLE
+
+ASSETS = {"style.css": "text/css", "icon.svg": "image/svg+xml"}
+ASSET_HEADERS = {"Cache-Control": "private, max-age=300"}
+PAGES = (overview, memories, entities, context, decisions, calibration, conversations, rules, jobs, agents)
+
+
+class PageRoute(Route):
+    """A route that the request log and the metrics know by its path pattern."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        match, child_scope = super().matches(scope)
+        return match, {**child_scope, "route": self}
+
+
+def mount_dashboard(app: FastAPI) -> FastAPI:
+    """Add the pages of the dashboard to the application, and return it."""
+    pages = [route for module in PAGES for route in module.ROUTES]
+    app.router.routes += [
+        *(_route(method, path, partial(_serve_page, page=page)) for method, path, page in pages),
+        _route("GET", SIGN_IN_PATH, _sign_in),
+        _route("POST", f"{PREFIX}/sign-out", partial(_serve_page, page=_sign_out)),
+        _route("GET", f"{PREFIX}/assets/{{name}}", _serve_asset),
+    ]
+    return app
+
+
+def _route(method: Method, path: str, endpoint: Callable[[Request], Awaitable[Response]]) -> PageRoute:
+    return PageRoute(path, endpoint, methods=[method], include_in_schema=False)
+
+
+async def _serve_page(request: Request, page: Page) -> Response:
+    sessions: BrowserSessions = request.app.state.browser_sessions
+    session = sessions.find(request.cookies.get(_cookie_name(request), ""))
+    if session is None:
+        return _ask_to_sign_in(request)
+    wanted = PageRequest(request=request, session=session, api=ApiClient(app=request.app, session=session))
+    async with request.form(max_fields=MAX_FORM_FIELDS) as form:
+        try:
+            await _read_token_info(wanted)
+            if request.method == "POST":
+                wanted.form = form
+                if not wanted.has_csrf_token():
+                    return _render_error(wanted, 403, "The form has expired.", "Reload the page and send it again.")
+            return await page(wanted)
+        except ApiProblemError as error:
+            if error.status == HTTPStatus.UNAUTHORIZED:
+                sessions.sign_out(request.cookies[_cookie_name(request)])
+                return _ask_to_sign_in(request)
+            return _render_error(wanted, error.status, error.detail, error.hint)
+        except NewtonError as error:
+            problem = to_problem(error)
+            return _render_error(wanted, problem.status, problem.detail, problem.hint)
+
+
+async def _read_token_info(page: PageRequest) -> None:
+    """Read the agent and the scope of the session; this also verifies that its token is still valid."""
+    state = page.request.state
+    state.token_info = {"agent": "", "scope": "", "model": None}
+    state.is_operator = page.session.grant.token.startswith(operator_token.PREFIX)
+    try:
+        state.token_info = await page.api.get("/v1/token")
+    except ApiProblemError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        page.session.agent = page.session.grant.agent  # the agent that the session showed was deleted
+        state.token_info = await page.api.get("/v1/token")
+
+
+def _render_error(page: PageRequest, status: int, detail: str, hint: str) -> Response:
+    return page.render(
+        "error.html", status=status, title=HTTPStatus(status).phrase, detail=detail, hint=hint, back=HOME_PATH
+    )
+
+
+def _ask_to_sign_in(request: Request) -> Response:
+    """Return the page that says how to sign in.
+
+    A browser does not send the cookie with a request that another site started, such as the redirect after a
+    sign-in link in a chat; the page then loads itself again, and that request has the cookie.
+    """
+    is_retry = request.method != "GET" or "retry" in request.query_params
+    from_elsewhere = request.headers.get("sec-fetch-site") in ("cross-site", "same-site")
+    content = render_template("sign_in.html", reload=from_elsewhere and not is_retry, path=request.url.path)
+    return HTMLResponse(content, status_code=401, headers=PAGE_HEADERS)
+
+
+async def _sign_in(request: Request) -> Response:
+    """Open a session with the code of a one-time link, and redirect to a URL without it."""
+    sessions: BrowserSessions = request.app.state.browser_sessions
+    session_id = sessions.sign_in(request.query_params.get("code", ""))
+    if session_id is None:
+        return _ask_to_sign_in(request)
+    response = RedirectResponse(HOME_PATH, status_code=303, headers=PAGE_HEADERS)
+    response.set_cookie(
+        _cookie_name(request),
+        session_id,
+        max_age=IDLE_SECONDS,
+        path="/",
+        secure=request.url.scheme == "https",
+        httponly=True,
+        samesite="strict",
+    )
+    return response
+
+
+async def _sign_out(page: PageRequest) -> Response:
+    sessions: BrowserSessions = page.request.app.state.browser_sessions
+    sessions.sign_out(page.request.cookies[_cookie_name(page.request)])
+    response = RedirectResponse(HOME_PATH, status_code=303, headers=PAGE_HEADERS)
+    response.delete_cookie(_cookie_name(page.request), path="/", httponly=True, samesite="strict")
+    return response
+
+
+def _cookie_name(request: Request) -> str:
+    """Return the name of the cookie. It has the port, because a browser sends cookies to all ports of a host."""
+    return f"newton_session_{request.url.port or request.url.scheme}"
+
+
+async def _serve_asset(request: Request) -> Response:
+    name = request.path_params["name"]
+    if name not in ASSETS:
+        return Response(status_code=404)
+    content = files("newton.runtime.dashboard").joinpath("assets", name).read_text(encoding="utf-8")
+    if name == "style.css":
+        content += CHART_STYLE
+    return Response(content, media_type=ASSETS[name], headers=ASSET_HEADERS)

@@ -1,0 +1,211 @@
+"""The dashboard over HTTP: who may see it, that stored text stays text, and that its acts are those of the API."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from newton.clock import SystemClock
+from newton.db.pool import Database
+from newton.ids import derive_agent_id
+from newton.runtime.access import browser_sessions, tokens
+from newton.runtime.access.browser_sessions import BrowserSessions, SignInGrant
+from newton.runtime.dashboard.routes import PAGES
+from tests.system.browsing import browser
+from tests.system.served import Api, served
+
+SCRIPT = "<script>alert('x')</script>"
+
+
+@pytest.fixture
+async def api(db: Database, tmp_path: Path) -> AsyncIterator[Api]:
+    async with served(db, tmp_path) as made:
+        yield made
+
+
+async def test_a_link_opens_the_dashboard_once_and_leaves_no_token_in_the_url(api: Api) -> None:
+    # S9: a token in the query is refused; the cookie is out of reach of scripts and of other sites
+    async with api.http() as client:
+        link = (await client.post("/v1/dashboard/links")).json()["path"]
+    async with api.http("none") as stranger:
+        assert (await stranger.get("/")).status_code == 401
+        opened = await stranger.get(link)
+        assert (opened.status_code, opened.headers["location"]) == (303, "/")
+        cookie = opened.headers["set-cookie"]
+        assert "HttpOnly" in cookie
+        assert "SameSite=strict" in cookie
+        stranger.cookies.clear()
+        assert (await stranger.get(link)).status_code == 401, "a link is used up"
+
+
+def test_a_link_and_an_idle_session_expire(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1_000.0
+    monkeypatch.setattr(browser_sessions, "monotonic_ms", lambda: now)
+    sessions = BrowserSessions()
+    late, code = sessions.create_code(SignInGrant(token="t")), sessions.create_code(SignInGrant(token="t"))
+    session_id = sessions.sign_in(code)
+    assert session_id is not None
+    assert sessions.find(session_id) is not None
+    now += 1_000 * (browser_sessions.LINK_SECONDS + 1)
+    assert sessions.sign_in(late) is None
+    assert sessions.find(session_id) is not None
+    now += 1_000 * (browser_sessions.IDLE_SECONDS + 1)
+    assert sessions.find(session_id) is None
+
+
+async def test_every_page_is_strict_and_shows_stored_scripts_as_text(api: Api) -> None:
+    # S9: CSP without inline script; a stored `<script>` is inert
+    async with api.http() as client:
+        fact = (await client.post("/v1/memories", json={"content": SCRIPT, "subject": SCRIPT})).json()["memory_id"]
+        reason = {"kind": "analysis", "text": SCRIPT}
+        draft = {"description": SCRIPT, "confidence": 0.8, "reasons": [reason], "category": SCRIPT}
+        decision = (await client.post("/v1/decisions", json=draft)).json()["decision_id"]
+        await client.post("/v1/decisions", json=draft | {"description": "another"})
+        await client.post(f"/v1/decisions/{decision}/review", json={"outcome": "success", "lesson": SCRIPT})
+        await client.post("/v1/sessions/s/messages", json={"messages": [{"role": "user", "content": SCRIPT}]})
+        await client.post("/v1/tasks", json={"goal": SCRIPT, "session": "s"})
+        await client.post("/v1/identity/lines", json={"section": "value", "text": SCRIPT})
+        await client.post("/v1/censors", json={"trigger": SCRIPT, "reason": SCRIPT})
+        bundle = (await client.post("/v1/context", json={"input": SCRIPT, "session": "s"})).json()["bundle_id"]
+    ids = {"memory_id": fact, "decision_id": decision, "bundle_id": bundle, "session:path": "s"}
+    known = {"{memory_id}", "{decision_id}", "{bundle_id}", "{session:path}"}
+    paths = [path for module in PAGES for method, path, _ in module.ROUTES if method == "GET"]
+    shown = 0
+    async with browser(api) as one:
+        for path in paths:
+            for name, value in ids.items():
+                path = path.replace(f"{{{name}}}", value)  # noqa: PLW2901 (one placeholder after the other)
+            if "{" in path or path.endswith(("/compare", "/erase", "/export")):
+                continue
+            page = await one.get(path)
+            assert page.status_code == 200, (path, page.text)
+            assert "<script" not in page.text, path
+            assert "style=" not in page.text, path
+            assert "default-src 'none'" in page.headers["content-security-policy"]
+            assert "unsafe" not in page.headers["content-security-policy"]
+            shown += "&lt;script&gt;" in page.text
+    assert shown >= 8
+    assert known
+
+
+async def test_an_act_needs_the_token_of_the_form(api: Api) -> None:
+    async with browser(api) as one:
+        for fields in ({}, {"csrf_token": "guessed"}):
+            answer = await one.http.post("/dashboard/agents", data={"name": "thief", **fields})
+            assert answer.status_code == 403
+        foreign = await one.http.post(
+            "/dashboard/agents",
+            data={"name": "thief", "csrf_token": one.csrf},
+            headers={"Origin": "https://evil.example"},
+        )
+        assert foreign.status_code == 403
+        assert "thief" not in (await one.get("/dashboard/agents")).text
+
+
+async def test_a_session_may_do_what_its_token_may_do(api: Api) -> None:
+    token = await api.token("ana", "read", name="reader")
+    async with api.http(await api.token("ana")) as client:
+        fact = (await client.post("/v1/memories", json={"content": "Ana lives in Porto."})).json()["memory_id"]
+    async with browser(api, token) as one:
+        assert "Ana lives in Porto." in (await one.get("/dashboard/memories")).text
+        assert (await one.send(f"/dashboard/memories/{fact}/confirm")).status_code == 403
+        assert (await one.send("/dashboard/agents/switch", name="default")).status_code == 403
+        assert (await one.get("/dashboard/agents/erase?subject=Ana")).status_code == 403
+        assert (await one.get("/dashboard/agents/export")).status_code == 403
+        owner = derive_agent_id("ana")
+        async with api.db.transaction(owner) as tx:
+            await tokens.revoke_token(tx, "reader", agent_id=owner, now=SystemClock().now())
+        assert (await one.get("/")).status_code == 401, "the session ends with its token"
+    async with browser(api) as one:
+        await one.send("/dashboard/sign-out")
+        assert (await one.get("/")).status_code == 401
+
+
+async def test_memories_are_curated_as_over_the_api(api: Api) -> None:
+    token = await api.token("ana")
+    async with api.http(token) as client, browser(api, token) as one:
+        home = {"content": "Ana lives in Porto.", "subject": "Ana", "attribute": "lives in"}
+        fact = (await client.post("/v1/memories", json=home)).json()["memory_id"]
+        assert "Ana lives in Porto." in (await one.get("/dashboard/memories?q=where+does+Ana+live")).text
+        assert "Confirmed." in (await one.send(f"/dashboard/memories/{fact}/confirm")).text
+        assert (await client.get(f"/v1/memories/{fact}")).json()["confirmations"] == 1
+        newer = await one.send(f"/dashboard/memories/{fact}/supersede", content="Ana lives in Bergen.")
+        assert "supersedes the old one" in newer.text
+        assert (await client.get(f"/v1/memories/{fact}")).json()["state"] == "SUPERSEDED"
+        other = (await client.post("/v1/memories", json={"content": "The kettle is green."})).json()["memory_id"]
+        await one.send(f"/dashboard/memories/{other}/edit", kind="fact", importance="8", subject="kettle")
+        changed = (await client.get(f"/v1/memories/{other}")).json()
+        assert (changed["importance"], changed["fact"]["subject"]) == (8, "kettle")
+        await one.send(f"/dashboard/memories/{other}/retract")
+        changes = (await client.get(f"/v1/memories/{other}")).json()["changes"]
+        assert changes[-1]["event"] == "disproved"
+        assert "permanently." in (await one.send(f"/dashboard/memories/{other}/forget")).text
+        assert (await client.get(f"/v1/memories/{other}")).status_code == 404
+        wrong = await one.send(f"/dashboard/memories/{fact}/confirm")
+        assert (wrong.status_code, "Ana lives in Bergen" in wrong.text) == (409, True), (
+            "an error is a page with its reason"
+        )
+
+
+async def test_decisions_and_rules_are_changed_as_over_the_api(api: Api) -> None:
+    token = await api.token("ana")
+    draft = {"description": "Use Redis", "confidence": "80", "kind_0": "analysis", "reason_0": "reads prevail"}
+    async with api.http(token) as client, browser(api, token) as one:
+        assert "may be recorded" in (await one.send("/dashboard/decisions/new", act="check", **draft)).text
+        assert not (await client.get("/v1/decisions")).json()["items"], "a check records nothing"
+        await one.send("/dashboard/decisions/new", act="record", **draft)
+        await one.send("/dashboard/decisions/new", act="record", **draft | {"description": "Use a queue"})
+        second, first = (await client.get("/v1/decisions")).json()["items"]
+        assert first["confidence"] == 0.8
+        await one.send(
+            f"/dashboard/decisions/{second['decision_id']}/links", type="depends_on", other_id=first["decision_id"]
+        )
+        links = (await client.get(f"/v1/decisions/{second['decision_id']}")).json()["links"]
+        assert [(link["link"], link["other_id"]) for link in links] == [("depends_on", first["decision_id"])]
+        await one.send(f"/dashboard/decisions/{first['decision_id']}/review", outcome="failure", lesson="Measure.")
+        assert (await client.get(f"/v1/decisions/{first['decision_id']}")).json()["lesson"] == "Measure."
+        await one.send("/dashboard/rules/lines", section="value", text="Be brief")
+        await one.send("/dashboard/rules/lines", section="value", text="Be kind")
+        await one.send("/dashboard/rules/rollback", version="1")
+        assert [line["text"] for line in (await client.get("/v1/identity")).json()["lines"]] == ["Be brief"]
+        await one.send(
+            "/dashboard/rules/censors", trigger="open the sluice", reason="r", action="block", match_mode="phrase"
+        )
+        assert "Blocked." in (await one.send("/dashboard/rules/censors/check", text="open the sluice")).text
+        (censor,) = (await client.get("/v1/censors")).json()["items"]
+        assert censor["activations"] == 0, "a try is not counted"
+        await one.send(f"/dashboard/rules/censors/{censor['memory_id']}", act="retire")
+        assert (await client.get("/v1/censors")).json()["items"][0]["state"] == "RETIRED"
+
+
+async def test_agents_are_created_exported_imported_and_deleted(api: Api) -> None:
+    async with api.http() as client, browser(api) as one:
+        await client.post("/v1/memories", json={"content": "Ana Berg lives in Porto.", "subject": "Ana Berg"})
+        exported = await one.http.get("/dashboard/agents/export")
+        assert "attachment" in exported.headers["content-disposition"]
+        await one.send("/dashboard/agents", name="copy")
+        assert "shows the agent copy" in (await one.send("/dashboard/agents/switch", name="copy")).text
+        files = {"file": ("agent.ndjson", exported.content)}
+        answer = await one.http.post("/dashboard/agents/import", data={"csrf_token": one.csrf}, files=files)
+        assert answer.status_code == 303, answer.text
+        assert "Ana Berg lives in Porto." in (await one.get("/dashboard/memories")).text
+        plan = await one.get("/dashboard/agents/erase?subject=Ana+Berg")
+        code = plan.text.partition('name="token" value="')[2].partition('"')[0]
+        assert "Erased" in (await one.send("/dashboard/agents/erase", subject="Ana Berg", token=code)).text
+        assert "Ana Berg" not in (await one.get("/dashboard/memories")).text
+        assert "Ana Berg lives" in (await client.get("/v1/memories")).text, "the other agent keeps it"
+        preview = await one.get("/dashboard/agents/copy/delete")
+        code = preview.text.partition('name="token" value="')[2].partition('"')[0]
+        assert "Deleted the agent copy" in (await one.send("/dashboard/agents/copy/delete", token=code)).text
+
+
+async def test_the_overview_counts_what_is_stored_by_kind_state_and_day(api: Api) -> None:
+    async with api.http() as client, browser(api) as one:
+        await client.post("/v1/memories", json={"content": "The kettle is blue."})
+        activity = (await client.get("/v1/activity")).json()
+        assert {"kind": "fact", "state": "NEW", "quarantined": False, "memories": 1} in activity["memories"]
+        assert ("fact", 1) in [(day["name"], day["number"]) for day in activity["created"]]
+        assert activity["tokens"] == []
+        overview = (await one.get("/")).text
+    assert "new 1" in overview
+    assert "No model was called" in overview
