@@ -100,13 +100,17 @@ def build_name_pattern(spellings: Iterable[str], others: Mapping[str, Set[tuple[
     `others` maps a spelling to the words before and after it in the names of other people; one of the two is "".
     Scripts without spaces have no words, so their spellings are found anywhere.
     """
-    return "|".join(_one_pattern(one, others.get(one, frozenset())) for one in sorted(spellings, key=len, reverse=True))
+    ordered = sorted(spellings, key=len, reverse=True)
+    unspaced = [_escape(one) for one in ordered if _UNSPACED.search(one)]
+    words = [_add_exceptions(one, others.get(one, frozenset())) for one in ordered if not _UNSPACED.search(one)]
+    return "|".join([*([f"{_START}(?:{'|'.join(words)}){_END}"] if words else []), *unspaced])
 
 
-def _one_pattern(spelling: str, others: Set[tuple[str, str]]) -> str:
-    literal = re.escape(spelling).replace("\\ ", r"\s+")
-    if _UNSPACED.search(spelling):
-        return literal
+def _escape(spelling: str) -> str:
+    return re.escape(spelling).replace("\\ ", r"\s+")
+
+
+def _add_exceptions(spelling: str, others: Set[tuple[str, str]]) -> str:
     before = "".join(rf"(?<!{re.escape(first)})" for first, _ in sorted(others) if first)
     after = "".join(rf"(?!{re.escape(last)}{_END})" for _, last in sorted(others) if last)
-    return f"{_START}{before}{literal}{_END}{after}"
+    return f"{before}{_escape(spelling)}{after}"

@@ -34,6 +34,7 @@ _CALLING = split_words("call calls called nennt nennen ruft rufen appelle appell
 _HAN = re.compile(r"[\u3400-\u9fff]")
 _JAPANESE_TITLE = "(?:さん|様|先生|くん|ちゃん|氏|老师|女士)"
 _ARTICLE = split_words("the a an der die das ein eine einen le la les un une el los las il lo uma o os")
+_NOUN = re.compile(rf"\b(?i:{'|'.join(sorted(_ARTICLE))})\s(\w+)")
 _IMPERATIVES = split_words(
     "email mail remind invite phone text message thank pay wish congratulate greet join inform contact ping tag cc kiss"
     " forward write from via says said per by with without against beside near unlike frag ruf grüß schreib sag wenn als"
@@ -121,6 +122,7 @@ class _NameSearch:
         self._spellings: set[str] = set(known.given)
         self._collocations: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
         self._near: Counter[tuple[str, str]] = Counter()
+        self._nouns = {word for text in texts for word in _NOUN.findall(text)}
         self._words = Counter(word for text in texts for word in _WORD.findall(text))
 
     def run(self) -> None:
@@ -155,6 +157,7 @@ class _NameSearch:
                 self._near[one.raw, "an ordinary word"] += 1
             else:
                 self._spellings.add(one.raw)
+        self._spellings |= {name for key, name in self._known.parts.items() if key not in self._known.refused}
         self._spellings -= {name for name, reason in self._near if reason != "another person with this name"}
 
     def _is_shared(self, one: _Occurrence) -> bool:
@@ -195,7 +198,7 @@ class _NameSearch:
             return False
         if one.raw in AMBIGUOUS_NAMES or len(one.raw) <= MAX_LOWER_LETTERS:
             return True
-        return any(re.search(rf"(?i)\b(?:{'|'.join(_ARTICLE)})\s{re.escape(one.raw)}\b", text) for text in self._texts)
+        return one.raw in self._nouns
 
     def _find_addresses(self) -> None:
         """Find e-mail addresses, handles and dotted initials that are built from the known names."""

@@ -15,6 +15,8 @@ SQL = load("newton.agent.erasure", "text_scan.sql")
 
 ARCHIVED = "memory.archived_texts"
 _INDEXES = ("memory.postings", "heart.entity_names", "heart.mentions")  # repeat words of other tables in lower case
+_DERIVED_COLUMNS = {"heart.entities": "key", "heart.facts": "subject_key"}  # another column in lower case
+_NO_TEXT = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|\d{4}-\d\d-\d\dT[\d:.+Z-]+|\\x[0-9a-f]*|[\W\d]*")
 _CHUNK_BYTES = 1 << 20
 _MAX_SPELLING_BYTES = 400
 _MASK = b"x"
@@ -27,7 +29,9 @@ async def list_lines(tx: Tx, *, agent_id: UUID) -> list[str]:
         if table["name"] in _INDEXES:
             continue
         for row in await SQL["list_rows"].fetch_all(tx, agent_id=agent_id, table_name=table["name"]):
-            for text in _list_texts(json.loads(row["line"])):
+            columns = json.loads(row["line"])
+            columns.pop(_DERIVED_COLUMNS.get(table["name"]), None)
+            for text in _list_texts(columns):
                 lines.update(dict.fromkeys(text.splitlines()))
     for text in (await list_archived_texts(tx, agent_id=agent_id)).values():
         lines.update(dict.fromkeys(text.splitlines()))
@@ -71,7 +75,8 @@ def mask_in_logs(paths: Iterable[Path], spellings: Iterable[str]) -> None:
 
 def _list_texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
-        yield value
+        if not _NO_TEXT.fullmatch(value):
+            yield value
     elif isinstance(value, dict):
         for key, one in value.items():
             yield key

@@ -1,0 +1,259 @@
+"""Secrets that a sentence tells: a label such as "PIN" or "Passwort", some words, and the value. Pure.
+
+Other words may stand between label and value ("the password of the old router is still ..."), so each value in the rest
+of the sentence is judged by its form.
+"""
+
+import re
+from collections.abc import Callable, Container, Iterator
+from typing import NamedTuple
+
+from newton.memory.redaction.labelled_values import SecretSpan, is_label, is_literal, is_plain_term
+
+MAX_DISTANCE = 70  # characters from a label to its value
+MAX_VALUE_CHARS = 60
+_SENTENCE_END = re.compile(r"\n|[.!](?=\s+[A-ZА-ЯÀ-Þ])")
+
+
+class ToldValue(NamedTuple):
+    """A value in a sentence: `before` is the text before the label, `between` that from the label to the value."""
+
+    value: str
+    before: str
+    between: str
+    after: str
+
+
+class ToldSecret(NamedTuple):
+    """A kind of secret in sentences.
+
+    `labels` are in lower case. `pattern` is searched for in the sentence after a label; its group "value" is the
+    secret. `is_household` marks what people store to be reminded of it, such as the code of a door.
+    """
+
+    kind: str
+    labels: tuple[str, ...]
+    pattern: re.Pattern[str]
+    is_secret: Callable[[ToldValue], bool]
+    is_household: bool
+
+
+def find_told_secrets(
+    text: str, lowered: str, labels: Container[str], *, keep_household: bool = False
+) -> Iterator[SecretSpan]:
+    """Yield the secrets that sentences tell.
+
+    `lowered` is the text in lower case, of the same length, and `labels` are those that it contains. With
+    `keep_household`, codes of doors, alarms and the like, and passwords of a Wi-Fi, are left out.
+    """
+    for rule in TOLD_SECRETS:
+        for label in rule.labels:
+            if label in labels and not (keep_household and rule.is_household):
+                yield from _find_after(rule, label, text, lowered, keep_household=keep_household)
+
+
+def _find_after(
+    rule: ToldSecret, label: str, text: str, lowered: str, *, keep_household: bool
+) -> Iterator[SecretSpan]:
+    position = lowered.find(label)
+    while position >= 0:
+        end = position + len(label)
+        if is_label(lowered, position, end):
+            sentence_end = _SENTENCE_END.search(text, end, end + MAX_DISTANCE)
+            stop = sentence_end.start() if sentence_end else min(len(text), end + MAX_DISTANCE + MAX_VALUE_CHARS)
+            before = lowered[max(lowered.rfind("\n", 0, position) + 1, position - MAX_DISTANCE) : position]
+            for match in rule.pattern.finditer(text, end, stop):
+                told = _to_told_value(match, lowered, before, end)
+                is_kept = keep_household and _WIFI.search(f"{before}{label}{told.between}")
+                if len(told.between) <= MAX_DISTANCE and rule.is_secret(told) and not is_kept:
+                    yield SecretSpan(match.start("value"), match.end("value"), rule.kind)
+        position = lowered.find(label, end)
+
+
+def _to_told_value(match: re.Match[str], lowered: str, before: str, end: int) -> ToldValue:
+    start, stop = match.span("value")
+    return ToldValue(match["value"], before, lowered[end:start], lowered[stop : stop + 20])
+
+
+_WIFI = re.compile(r"wi-?fi|wlan|guest network|hotspot|ssid")
+
+# Between the label and a password: a word or sign that announces the value.
+_LINK = (
+    r"(?:\s{0,3}(?:=|:|：|\?|->|→)\s{0,3}|\s(?:is|are|was|to|as|with|be|now|ist|lautet|war|auf|jetzt|mit|est|es|era|è|é|jest|är"
+    r"|still|again|noch|immer|toujours|ahora|agora|adesso)\s{1,3}|['’]s\s|\bc['’]est\s{1,3}|(?:是|为|為|は|은|는)\s{0,3})"
+)
+_WORD = (
+    r"[\"'`«“„]?(?P<value>[^\s\"'`«»“”„,;()<>\[\]]{5,60}?)(?=[.!?…:]{0,3}(?:[\"'`»”,;)\s]|$)|です|\s?だよ|\s?입니다)"
+)
+_ADDRESS = re.compile(
+    r"\w[\w.+-]*@[\w-]+\.\w|\w+://|^[/~]|\\|^\w+\.(?:py|js|ts|txt|md|html?|ya?ml|json|toml|exe|com|org|net|sql|sh)\b", re.IGNORECASE
+)
+_SYMBOL = re.compile(r"[^\W_][!#%^&*+~$_|]|[!#%^&*$][^\W\d_]|[^\W_][.@][A-Z\d]")
+_STRONG_SYMBOL = re.compile(r"[^\W_][!#%^&*~$][^\W_]|\w[!#%^*$]$")
+_MEASURE = re.compile(r"\d+(?:[.,:]\d+)*-?[a-z]{1,6}$|[a-z]+-?\d{1,2}$|v\d[\d.]*$", re.IGNORECASE)
+
+
+def _is_password(told: ToldValue) -> bool:
+    """Return whether a word after a linking word can only be a password: letters with digits, or symbols within."""
+    value = told.value
+    if not is_literal(value) or is_plain_term(value) or _ADDRESS.search(value):
+        return False
+    if not any(map(str.isalpha, value)):
+        return False
+    has_digit = any(map(str.isdigit, value))
+    return bool(_SYMBOL.search(value)) or (has_digit and (len(value) > 6 or not _MEASURE.match(value)))  # noqa: PLR2004
+
+
+def _is_strong_password(told: ToldValue) -> bool:
+    """Return whether a word is a password even without a linking word: it has capitals, or symbols, and digits."""
+    value = told.value
+    if not _is_password(told) or _MEASURE.match(value):
+        return False
+    is_varied = any(map(str.isupper, value[1:])) or bool(_STRONG_SYMBOL.search(value)) or value[:1].isupper()
+    return (any(map(str.isdigit, value)) and is_varied) or bool(_STRONG_SYMBOL.search(value))
+
+
+_CODE = (
+    r"(?<![\w/:.+-])(?P<value>\d(?:[ -]?\d){2,9}|(?=[A-ZА-Я0-9-]{0,9}\d)[A-ZА-Я0-9]{1,6}(?:-?[A-ZА-Я0-9]{2,6}){1,3})[#*]?"
+    r"(?![\w/:%]|[.,-]\d)"
+)
+_NO_LINK = re.compile(
+    r"\b(?:until|till|since|in|by|bis|seit|from|year|chapter|page|room|line|step|version|port|level|of|ending|nr|um|over|after"
+    r"|within|nach|vor|dans|alle|endet|error|every|each|last|next|than|about|means|bedeutet|expires|exp)\s{1,2}$"
+)
+_UNIT = re.compile(
+    r"\s?(?:%|€|\$|£|eur\b|euro|digit|character|stellen|ziffer|zeichen|chiffres|times\b|mal\b|days?\b|hours?\b|min|sec\w*\b|years?|km\b"
+    r"|people|steps|points|users|lines|l[ií]neas|members|percent|prozent|weeks|months|metres|meters|st\b|nd\b|th\b)"
+)
+_NO_CODE = re.compile(
+    r"\b(?:zip|area|postal|post|country|dial\w*|error|exit|status|http|colou?r|source|dress|bar|qr|product|article|tax|sort|morse|fehler"
+    r"|quell|postale?|pocztowy|fuente|fonte|route|strada|tracking|discount|promo|coupon|rabatt|build|commit|order|flight|code|zug)\W{0,2}$"
+)
+_LOCK = re.compile(
+    r"door|\bgate|alarm|garage|keypad|\bsafe\b|locker|lock\b|entry|entrance|unlock|vault|airbnb|luggage|suitcase|\bsim\b|\bsms\b|text(?:ed|ing)"
+    r"|verif|confirm|security|\bcard|tür|\btor\b|garten|schloss|karte|sperr|bestätig|porte|portail|immeuble|entrée|carte|sécurité|reçu"
+    r"|puerta|portal|alarma|tarjeta|seguridad|cancello|porta\b|portone|carta\b|sicurezza|portão|cartão|cofre|deur|kluis|bankpas|bram|drzwi"
+    r"|\bkart|домофон|подъезд|двер|карт|сейф|ворот"
+)
+
+
+def _is_code(told: ToldValue) -> bool:
+    """Return whether a number after "PIN" and the like is the code: no measure, no year, no part of something longer."""
+    is_short = sum(map(str.isdigit, told.value)) <= 10  # noqa: PLR2004 - longer ones are telephone numbers and accounts
+    return is_short and not (_NO_LINK.search(told.between) or _UNIT.match(told.after))
+
+
+def _is_code_of_lock(told: ToldValue) -> bool:
+    """Return whether "code" means that of a lock or a card, as a word near it says."""
+    if _NO_CODE.search(told.before) or _NO_CODE.search(told.between[:14]):
+        return False
+    return bool(_LOCK.search(f"{told.before[-40:]} {told.between}")) and _is_code(told)
+
+
+_ID = r"(?<![\w.,-])(?P<value>(?=[A-Z0-9 .-]{0,12}\d)[A-Z0-9]{1,14}(?:[ .-][A-Z0-9]{1,6}){0,8})(?![\w-])"
+
+
+def _is_id(told: ToldValue) -> bool:
+    return sum(map(str.isdigit, told.value)) >= 5 and not _NO_LINK.search(told.between)  # noqa: PLR2004
+
+
+def _always(told: ToldValue) -> bool:
+    return True
+
+
+def _rule(
+    kind: str, labels: str, pattern: str, is_secret: Callable[[ToldValue], bool], *, household: bool = False, exact: bool = False
+) -> ToldSecret:
+    flags = re.NOFLAG if exact else re.IGNORECASE
+    return ToldSecret(kind, tuple(labels.split("|")), re.compile(pattern, flags), is_secret, household)
+
+
+_PASSWORDS = (
+    "password|passwd|passphrase|passwort|kennwort|mot de passe|contraseña|senha|wachtwoord|hasło|пароль|mdp|密码|密碼|パスワード"
+    "|비밀번호|lösenord|salasana|şifre|parola|heslo|jelszó|palavra-passe|passord|adgangskode|clave|zugangscode|keepass"
+)
+
+TOLD_SECRETS: tuple[ToldSecret, ...] = (
+    _rule("password", _PASSWORDS, _LINK + _WORD, _is_password),
+    _rule("password", f"{_PASSWORDS}|secret |benutzer |credenziali|credentials", rf"\s{{1,3}}{_WORD}", _is_strong_password),
+    _rule(
+        "password",
+        " one is |same one|get into |log in |login|log into |sign in |ssh |unlock |einloggen |master ",
+        rf"(?:,?\s{{1,3}}|\s[\w.-]{{1,30}}:){_WORD}",
+        _is_strong_password,
+    ),
+    _rule(
+        "password",
+        "wifi|wi-fi|wlan|guest network|hotspot|ssid",
+        rf"(?:\b(?:key|schlüssel|clé|chiave|chave|clave|kod|пароль|code){_LINK}){_WORD}",
+        _is_password,
+    ),
+    _rule("passphrase", "passphrase|master password", r"[^\n:=]{0,40}[:=]\s{0,2}(?P<value>(?:[\w'-]+ ){2,11}[\w'-]+)", _always),
+    _rule(
+        "pin",
+        "pin|pincode|pin-code|geheimzahl|puk|tan|passcode|sperrcode|entsperrcode|unlock code|lock code|暗証番号|пин|пин-код|şifrem"
+        "|unlocks with|entsperrt mit",
+        _CODE,
+        _is_code,
+    ),
+    _rule(
+        "one-time-code",
+        "verification code|one-time code|sms code|验证码|認証コード|code de vérification|código de verificación|bestätigungscode",
+        _CODE,
+        _is_code,
+    ),
+    _rule(
+        "card-code",
+        "prüfziffer|cryptogramme|security code|sicherheitscode|codice di sicurezza|código de seguridad|código de segurança",
+        _CODE,
+        _is_code,
+    ),
+    _rule(
+        "access-code",
+        "code|código|codice|codigo|kod|код|combination|combo|kombination|combinaison|combinación|combinazione|şifre",
+        _CODE,
+        _is_code_of_lock,
+        household=True,
+    ),
+    _rule(
+        "access-code",
+        "digicode|keypad|freischaltcode|домофон|tresor|haustür|zahlenschloss|luggage lock|bike lock|padlock|门禁|atm number",
+        _CODE,
+        _is_code,
+        household=True,
+    ),
+    _rule(
+        "national-id",
+        "passport|reisepass|passeport|pasaporte|passaporto|personalausweis|driver's license|driver’s license|driving licence|führerschein"
+        "|steuer-id|steuernummer|sozialversicherungsnummer|numéro de sécu|sécurité sociale|bsn|pesel|national insurance|dni|nie|cpf",
+        _ID,
+        _is_id,
+        exact=True,
+    ),
+    _rule(
+        "bank-account",
+        "account number|bank account|routing|kontonummer|sort code|numéro de compte|número de cuenta|numero di conto|rekeningnummer",
+        r"(?<![\w.,-])(?P<value>\d(?:[ -]?\d){5,16})(?![\w-])",
+        _is_id,
+    ),
+    _rule(
+        "security-answer",
+        "security answer|secret answer|security question|sicherheitsfrage|question secrète|pregunta de seguridad",
+        r"\b(?:is|lautet|ist|est|es)\s(?P<value>(?:[A-ZÀ-Þ][\w.'-]*\s?){1,4}(?<=\w))",
+        _always,
+        exact=True,
+    ),
+    _rule(
+        "license-key",
+        "license key|licence key|product key|serial|recovery key|activation|lizenz|schlüssel|key",
+        r"(?<![\w-])(?P<value>(?=[A-Z-]*\d)[A-Z0-9]{4,6}(?:-[A-Z0-9]{4,6}){3,7})(?![\w-])",
+        _always,
+        exact=True,
+    ),
+    _rule(
+        "seed-phrase",
+        "seed phrase|recovery phrase|seed words|twelve words|12 words|24 words|backup phrase",
+        r"[^\n:=]{0,40}[:=]\s{0,2}(?P<value>(?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8})\b",
+        _always,
+    ),
+)
