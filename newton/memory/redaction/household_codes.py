@@ -4,7 +4,7 @@ They are secrets, but people also store them to be reminded of them. The setting
 read once at start.
 """
 
-_is_kept = False
+_is_kept = True
 
 
 def keep_household_codes(*, keep: bool) -> None:

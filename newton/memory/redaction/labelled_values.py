@@ -89,7 +89,8 @@ def _find_after_label(
 def is_label(lowered: str, start: int, end: int) -> bool:
     """Return whether a label is no part of a longer word, as "pin" is of "spin". Only short labels are likely to be."""
     before = lowered[start - 1 : start]
-    return before != "/" and (end - start > _SHORT_LABEL_CHARS or not (before.isascii() and before.isalpha()))
+    is_long = end - start > _SHORT_LABEL_CHARS or not lowered[start].isascii()
+    return before != "/" and (is_long or not (before.isascii() and before.isalpha()))
 
 
 def _is_of_household(rule: LabelledValue, lowered: str, end: int, match: re.Match[str] | None) -> bool:
@@ -110,9 +111,14 @@ def looks_random(text: str) -> bool:
     return sum(1 for _ in _ALTERNATION.finditer(text)) >= _MIN_ALTERNATIONS
 
 
+def is_placeholder(value: str) -> bool:
+    """Return whether a value stands for a secret that is elsewhere, such as "changeme" or "${PASSWORD}"."""
+    return bool(_PLACEHOLDER.match(value))
+
+
 def is_literal(value: str) -> bool:
     """Return whether a value is no placeholder, such as "changeme", and no code."""
-    return not (_PLACEHOLDER.match(value) or _CODE.search(value))
+    return not (is_placeholder(value) or _CODE.search(value))
 
 
 def is_plain_term(value: str) -> bool:

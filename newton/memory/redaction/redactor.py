@@ -45,9 +45,9 @@ def redact_secrets(text: str) -> str:
     lowered = lowered if cleaned is text else _lower(cleaned)
     keep_household = household_codes.are_kept()
     spans = [
+        *find_checked_numbers(cleaned),  # first, because of equal spans the first one counts
         *find_labelled_values(cleaned, lowered, hints, keep_household=keep_household),
         *find_told_secrets(cleaned, lowered, hints, keep_household=keep_household),
-        *find_checked_numbers(cleaned),
     ]
     return _redact_spans(cleaned, spans) if spans else cleaned
 

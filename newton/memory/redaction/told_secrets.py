@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Container, Iterator
 from typing import NamedTuple
 
-from newton.memory.redaction.labelled_values import SecretSpan, is_label, is_literal, is_plain_term
+from newton.memory.redaction.labelled_values import SecretSpan, is_label, is_placeholder, is_plain_term
 
 MAX_DISTANCE = 70  # characters from a label to its value
 MAX_VALUE_CHARS = 60
@@ -28,7 +28,7 @@ class ToldSecret(NamedTuple):
     """A kind of secret in sentences.
 
     `labels` are in lower case. `pattern` is searched for in the sentence after a label; its group "value" is the
-    secret. `is_household` marks what people store to be reminded of it, such as the code of a door.
+    secret and begins at most `max_distance` characters after the label. `is_household` marks what people store to be reminded of it, such as the code of a door.
     """
 
     kind: str
@@ -36,6 +36,7 @@ class ToldSecret(NamedTuple):
     pattern: re.Pattern[str]
     is_secret: Callable[[ToldValue], bool]
     is_household: bool
+    max_distance: int
 
 
 def find_told_secrets(
@@ -58,14 +59,14 @@ def _find_after(
     position = lowered.find(label)
     while position >= 0:
         end = position + len(label)
-        if is_label(lowered, position, end):
+        if is_label(lowered, position, end) and (label[-1] == " " or _ENDING.match(lowered, end)):
             sentence_end = _SENTENCE_END.search(text, end, end + MAX_DISTANCE)
             stop = sentence_end.start() if sentence_end else min(len(text), end + MAX_DISTANCE + MAX_VALUE_CHARS)
             before = lowered[max(lowered.rfind("\n", 0, position) + 1, position - MAX_DISTANCE) : position]
             for match in rule.pattern.finditer(text, end, stop):
                 told = _to_told_value(match, lowered, before, end)
                 is_kept = keep_household and _WIFI.search(f"{before}{label}{told.between}")
-                if len(told.between) <= MAX_DISTANCE and rule.is_secret(told) and not is_kept:
+                if len(told.between) <= rule.max_distance and rule.is_secret(told) and not is_kept:
                     yield SecretSpan(match.start("value"), match.end("value"), rule.kind)
         position = lowered.find(label, end)
 
@@ -75,20 +76,23 @@ def _to_told_value(match: re.Match[str], lowered: str, before: str, end: int) ->
     return ToldValue(match["value"], before, lowered[end:start], lowered[stop : stop + 20])
 
 
+# What may follow a label: the end of the word, or a short ending of it.
+_ENDING = re.compile(r"(?:s|es|m|im|n|et|en|у|а|ом|ы)?(?![a-z0-9_а-я])|(?<=[^\x00-\xff])")
 _WIFI = re.compile(r"wi-?fi|wlan|guest network|hotspot|ssid")
 
 # Between the label and a password: a word or sign that announces the value.
 _LINK = (
-    r"(?:\s{0,3}(?:=|:|：|\?|->|→)\s{0,3}|\s(?:is|are|was|to|as|with|be|now|ist|lautet|war|auf|jetzt|mit|est|es|era|è|é|jest|är"
+    r"(?:\s{0,3}(?:=|:|：|\?|→)\s{0,3}|\s(?:is|are|was|to|as|with|be|now|ist|lautet|war|auf|jetzt|mit|est|es|era|è|é|jest|är"
     r"|still|again|noch|immer|toujours|ahora|agora|adesso)\s{1,3}|['’]s\s|\bc['’]est\s{1,3}|(?:是|为|為|は|은|는)\s{0,3})"
 )
 _WORD = (
     r"[\"'`«“„]?(?P<value>[^\s\"'`«»“”„,;()<>\[\]]{5,60}?)(?=[.!?…:]{0,3}(?:[\"'`»”,;)\s]|$)|です|\s?だよ|\s?입니다)"
 )
 _ADDRESS = re.compile(
-    r"\w[\w.+-]*@[\w-]+\.\w|\w+://|^[/~]|\\|^\w+\.(?:py|js|ts|txt|md|html?|ya?ml|json|toml|exe|com|org|net|sql|sh)\b", re.IGNORECASE
+    r"\w[\w.+-]*@[\w-]+\.\w|\w+://|^[/~]|^\d+/|\\|^\w+\.(?:py|js|ts|txt|md|html?|ya?ml|json|toml|exe|com|org|net|sql|sh)\b", re.IGNORECASE
 )
-_SYMBOL = re.compile(r"[^\W_][!#%^&*+~$_|]|[!#%^&*$][^\W\d_]|[^\W_][.@][A-Z\d]")
+_CODE_PATH = re.compile(r"[a-z_]\w*(?:\.[A-Za-z_]\w*)+$")  # settings.db_password
+_SYMBOL = re.compile(r"[^\W_][!#%^&*+~$|]|[!#%^&*$][^\W\d_]|[^\W_][.@][A-Z\d]")
 _STRONG_SYMBOL = re.compile(r"[^\W_][!#%^&*~$][^\W_]|\w[!#%^*$]$")
 _MEASURE = re.compile(r"\d+(?:[.,:]\d+)*-?[a-z]{1,6}$|[a-z]+-?\d{1,2}$|v\d[\d.]*$", re.IGNORECASE)
 
@@ -96,7 +100,7 @@ _MEASURE = re.compile(r"\d+(?:[.,:]\d+)*-?[a-z]{1,6}$|[a-z]+-?\d{1,2}$|v\d[\d.]*
 def _is_password(told: ToldValue) -> bool:
     """Return whether a word after a linking word can only be a password: letters with digits, or symbols within."""
     value = told.value
-    if not is_literal(value) or is_plain_term(value) or _ADDRESS.search(value):
+    if is_placeholder(value) or is_plain_term(value) or _ADDRESS.search(value) or _CODE_PATH.match(value):
         return False
     if not any(map(str.isalpha, value)):
         return False
@@ -114,9 +118,10 @@ def _is_strong_password(told: ToldValue) -> bool:
 
 
 _CODE = (
-    r"(?<![\w/:.+-])(?P<value>\d(?:[ -]?\d){2,9}|(?=[A-ZА-Я0-9-]{0,9}\d)[A-ZА-Я0-9]{1,6}(?:-?[A-ZА-Я0-9]{2,6}){1,3})[#*]?"
-    r"(?![\w/:%]|[.,-]\d)"
+    r"(?<![A-Za-z0-9_/:.+-])(?P<value>\d(?:[ -]?\d){2,9}|(?=[A-ZА-Я0-9-]{0,9}\d)[A-ZА-Яа-я0-9]{1,6}(?:-?[A-ZА-Я0-9]{2,6}){1,3})"
+    r"[#*]?(?![A-Za-z0-9_/:%]|[.,-]\d)"
 )
+_IN_CODE = re.compile(r"[(){}<>=\[\]]\s?\S|[\"'],")
 _NO_LINK = re.compile(
     r"\b(?:until|till|since|in|by|bis|seit|from|year|chapter|page|room|line|step|version|port|level|of|ending|nr|um|over|after"
     r"|within|nach|vor|dans|alle|endet|error|every|each|last|next|than|about|means|bedeutet|expires|exp)\s{1,2}$"
@@ -139,8 +144,9 @@ _LOCK = re.compile(
 
 def _is_code(told: ToldValue) -> bool:
     """Return whether a number after "PIN" and the like is the code: no measure, no year, no part of something longer."""
-    is_short = sum(map(str.isdigit, told.value)) <= 10  # noqa: PLR2004 - longer ones are telephone numbers and accounts
-    return is_short and not (_NO_LINK.search(told.between) or _UNIT.match(told.after))
+    digits = sum(map(str.isdigit, told.value))
+    is_short = digits <= 10 and (len(told.value) > 4 or told.value.isdigit())  # noqa: PLR2004 - no telephone number, no "B42"
+    return is_short and not (_IN_CODE.search(told.between) or _NO_LINK.search(told.between) or _UNIT.match(told.after))
 
 
 def _is_code_of_lock(told: ToldValue) -> bool:
@@ -150,11 +156,12 @@ def _is_code_of_lock(told: ToldValue) -> bool:
     return bool(_LOCK.search(f"{told.before[-40:]} {told.between}")) and _is_code(told)
 
 
-_ID = r"(?<![\w.,-])(?P<value>(?=[A-Z0-9 .-]{0,12}\d)[A-Z0-9]{1,14}(?:[ .-][A-Z0-9]{1,6}){0,8})(?![\w-])"
+_ID = r"(?<![\w.,-])(?P<value>(?=[A-Z0-9 .-]{0,12}\d)[A-Z0-9]{1,16}(?:[ .-][A-Z0-9]{1,6}){0,8})(?![\w-])"
 
 
 def _is_id(told: ToldValue) -> bool:
-    return sum(map(str.isdigit, told.value)) >= 5 and not _NO_LINK.search(told.between)  # noqa: PLR2004
+    digits, letters = sum(map(str.isdigit, told.value)), sum(map(str.isalpha, told.value))
+    return (digits >= 5 or (digits > 1 and letters and digits + letters > 6)) and not _NO_LINK.search(told.between)  # noqa: PLR2004
 
 
 def _always(told: ToldValue) -> bool:
@@ -162,10 +169,11 @@ def _always(told: ToldValue) -> bool:
 
 
 def _rule(
-    kind: str, labels: str, pattern: str, is_secret: Callable[[ToldValue], bool], *, household: bool = False, exact: bool = False
+    kind: str, labels: str, pattern: str, is_secret: Callable[[ToldValue], bool], *, household: bool = False, exact: bool = False,
+    distance: int = MAX_DISTANCE,
 ) -> ToldSecret:
-    flags = re.NOFLAG if exact else re.IGNORECASE
-    return ToldSecret(kind, tuple(labels.split("|")), re.compile(pattern, flags), is_secret, household)
+    flags = re.NOFLAG if exact or pattern is _CODE else re.IGNORECASE
+    return ToldSecret(kind, tuple(labels.split("|")), re.compile(pattern, flags), is_secret, household, distance)
 
 
 _PASSWORDS = (
@@ -175,12 +183,13 @@ _PASSWORDS = (
 
 TOLD_SECRETS: tuple[ToldSecret, ...] = (
     _rule("password", _PASSWORDS, _LINK + _WORD, _is_password),
-    _rule("password", f"{_PASSWORDS}|secret |benutzer |credenziali|credentials", rf"\s{{1,3}}{_WORD}", _is_strong_password),
+    _rule("password", f"{_PASSWORDS}|secret|benutzer|credenziali|credentials", rf"\s{{1,3}}{_WORD}", _is_strong_password, distance=12),
     _rule(
         "password",
         " one is |same one|get into |log in |login|log into |sign in |ssh |unlock |einloggen |master ",
         rf"(?:,?\s{{1,3}}|\s[\w.-]{{1,30}}:){_WORD}",
         _is_strong_password,
+        distance=36,
     ),
     _rule(
         "password",
@@ -191,7 +200,7 @@ TOLD_SECRETS: tuple[ToldSecret, ...] = (
     _rule("passphrase", "passphrase|master password", r"[^\n:=]{0,40}[:=]\s{0,2}(?P<value>(?:[\w'-]+ ){2,11}[\w'-]+)", _always),
     _rule(
         "pin",
-        "pin|pincode|pin-code|geheimzahl|puk|tan|passcode|sperrcode|entsperrcode|unlock code|lock code|暗証番号|пин|пин-код|şifrem"
+        "pin|pincode|pin-code|geheimzahl|puk|tan|passcode|sperrcode|entsperrcode|unlock code|暗証番号|пин|пин-код|şifrem"
         "|unlocks with|entsperrt mit",
         _CODE,
         _is_code,
@@ -224,10 +233,19 @@ TOLD_SECRETS: tuple[ToldSecret, ...] = (
     ),
     _rule(
         "national-id",
-        "passport|reisepass|passeport|pasaporte|passaporto|personalausweis|driver's license|driver’s license|driving licence|führerschein"
-        "|steuer-id|steuernummer|sozialversicherungsnummer|numéro de sécu|sécurité sociale|bsn|pesel|national insurance|dni|nie|cpf",
+        "steuer-id|steuernummer|sozialversicherungsnummer|numéro de sécu|sécurité sociale|bsn|pesel|national insurance|dni|nie|cpf"
+        "|codice fiscale|tax id",
         _ID,
         _is_id,
+        exact=True,
+    ),
+    _rule(
+        "identity-document",
+        "passport|reisepass|passeport|pasaporte|passaporto|personalausweis|driver's license|driver’s license|driving licence"
+        "|führerschein",
+        _ID,
+        _is_id,
+        household=True,
         exact=True,
     ),
     _rule(
