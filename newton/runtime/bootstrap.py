@@ -33,6 +33,7 @@ from newton.heart.procedures import DISK_ORIGIN
 from newton.heart.statements.greetings import strip_greeting
 from newton.ids import derive_agent_id
 from newton.memory import agents, reembedding
+from newton.memory.redaction.household_codes import keep_household_codes
 from newton.providers.embedding_providers import embedder_for
 from newton.runtime.model_directory import ModelDirectory
 from newton.runtime.model_factory import build_structured_llm, build_web_source, load_models
@@ -69,6 +70,7 @@ async def open_newton(
     `on_notice` receives a sentence that names the database folder if a new database lies outside the data folder.
     """
     check_settings(settings)
+    keep_household_codes(keep=not settings.redact_household_codes)
     earlier_folder = find_database_folder(settings.home)
     frame_set = _load_frame_set(settings)
     skills, clock = load_skills(settings.procedures_dir), SystemClock()

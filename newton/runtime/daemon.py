@@ -29,7 +29,7 @@ from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.app import create_app, stop_turns, wait_for_turns
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.command_socket import SocketUnavailableError
-from newton.runtime.jobs.schedule import SCHEDULES, build_runner
+from newton.runtime.jobs.schedule import build_runner, build_schedules
 from newton.runtime.jobs.worker import JobWorker
 from newton.runtime.mcp.streamable_http import mount_mcp
 from newton.runtime.tracing import export_traces
@@ -170,6 +170,7 @@ async def serve(
         if newton is None:
             return
         agents, url = AgentRegistry(newton), listen.url(bound)
+        schedules = build_schedules(settings.jobs)
         app = create_app(agents, operator_token=token, hosts=listen.hosts)
         await stack.enter_async_context(mount_mcp(app))
         if not stack.enter_context(daemon_address.publish_address(settings.home, url)):
@@ -179,7 +180,7 @@ async def serve(
         async with task_group() as tasks:
             listener = tasks.create_task(app.state.broadcaster.listen(newton.scope.db))
             server_task = tasks.create_task(server.serve(sockets=[bound]))
-            tasks.create_task(JobWorker(newton.scope.db, build_runner(agents)).work(SCHEDULES, stop))
+            tasks.create_task(JobWorker(newton.scope.db, build_runner(agents)).work(schedules, stop))
             on_message(f"Newton serves {url}. Operator token: {settings.home / operator_token.TOKEN_FILE}.")
             on_message(_describe_chat_model(newton.chat_model))
             await stop.wait()

@@ -14,7 +14,7 @@ from newton.agent.erasure.person_names import find_person_names
 from newton.agent.services.erasure import ErasureService
 from newton.clock import ManualClock
 from newton.db.pool import Database
-from newton.dialogue import session_close, sessions
+from newton.dialogue import sessions
 from newton.dialogue.messages import Message
 from newton.errors import InputError
 from newton.heart.entities import entity_store

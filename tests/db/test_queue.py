@@ -33,7 +33,7 @@ from newton.runtime.jobs.queue import (
     LeaseLostError,
     RunResult,
 )
-from newton.runtime.jobs.recurrence import daily, every_minutes
+from newton.runtime.jobs.triggers import daily, every_minutes
 from tests.support import NOON
 
 LEASE = timedelta(seconds=10)

@@ -115,7 +115,7 @@ def _find_stated(marked: str, initials: frozenset[str], folded: frozenset[str]) 
             yield from _trim(name)
     for token in re.findall(_TOKEN, marked):
         letters = re.sub(r"[\d.-]", "", token)
-        if letters.casefold() in initials and token.upper() == token or _is_dotted(token, initials):
+        if (letters.casefold() in initials and token.upper() == token) or _is_dotted(token, initials):
             yield token
     if KNOWN in marked and ("(" in marked or _SCRIPT_CUES.search(marked)) and marked.isascii() is False:
         yield from _FOREIGN.findall(marked.replace(KNOWN, " ")) if _is_latin(marked) else ()

@@ -9,7 +9,9 @@ from newton.heart.stopwords import COMMON_WORDS, TITLES, split_words
 
 MARKS = "\u0300-\u036f"  # combining marks, which follow a letter in decomposed Unicode
 MIN_LOOSE_LETTERS = 5  # shorter words differ too often by one sound: Ana, Anna
-PARTICLES = split_words("of de da del della di du des van von der den zu zum zur la le el al bin ibn dos do ten ter af av")
+PARTICLES = split_words(
+    "of de da del della di du des van von der den zu zum zur la le el al bin ibn dos do ten ter af av"
+)
 HONORIFICS = TITLES | split_words(
     "captain uncle aunt auntie grandma grandpa granny cousin brother sister coach professor sir lady lord father mother"
     " herr frau fräulein onkel tante opa oma monsieur madame mademoiselle mme mlle señor señora don doña sig signor"

@@ -30,7 +30,9 @@ _WORD = re.compile(rf"[\w{MARKS}]+")
 _GAP = re.compile(r"['’ \t\n-]")
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _DOTTED = re.compile(r"(?<![\w.])(?:[^\W\d_]\.){2,5}(?!\w)")
-_CALLING = split_words("call calls called nennt nennen ruft rufen appelle appellent llaman chiamano noemt noemen kallar")
+_CALLING = split_words(
+    "call calls called nennt nennen ruft rufen appelle appellent llaman chiamano noemt noemen kallar"
+)
 _HAN = re.compile(r"[\u3400-\u9fff]")
 _JAPANESE_TITLE = "(?:さん|様|先生|くん|ちゃん|氏|老师|女士)"
 _ARTICLE = split_words("the a an der die das ein eine einen le la les un une el los las il lo uma o os")
@@ -136,7 +138,11 @@ class _NameSearch:
 
     def result(self) -> PersonNames:
         near = sorted(
-            (NearMiss(name, reason, count) for (name, reason), count in self._near.items() if name not in self._spellings),
+            (
+                NearMiss(name, reason, count)
+                for (name, reason), count in self._near.items()
+                if name not in self._spellings
+            ),
             key=lambda one: (-one.count, one.name),
         )
         pattern = build_name_pattern(self._spellings, self._collocations)
@@ -177,7 +183,7 @@ class _NameSearch:
         return found | ({("", f" {last}")} if self._is_other_name(last) else set())
 
     def _is_other_name(self, word: str) -> bool:
-        if not word[:1].isupper() or len(word) < 2:  # noqa: PLR2004 - an initial is no name
+        if not word[:1].isupper() or len(word) < 2:
             return False
         lower, keys = word.casefold(), (*self._known.full, *self._known.parts)
         if is_common_word(word) or lower in HONORIFICS | PARTICLES | _IMPERATIVES or word in self._spellings:
@@ -268,7 +274,9 @@ def _find_occurrences(text: str, known: _KnownNames) -> Iterator[_Occurrence]:
         if folded in starts:
             for size in range(1, MAX_NAME_WORDS + 1):
                 last = position + size - 1
-                if last >= len(words) or (size > 1 and not _GAP.fullmatch(plain[words[last - 1].end() : words[last].start()])):
+                if last >= len(words) or (
+                    size > 1 and not _GAP.fullmatch(plain[words[last - 1].end() : words[last].start()])
+                ):
                     break
                 run = fold_name(plain[words[position].start() : words[last].end()])
                 if run in keys:
@@ -278,7 +286,12 @@ def _find_occurrences(text: str, known: _KnownNames) -> Iterator[_Occurrence]:
             continue
         first, last = words[position], words[position + length - 1]
         raw = plain[first.start() : last.end()]
-        yield _Occurrence(" ".join(raw.split()), key, _neighbor(plain, words, position, -1), _neighbor(plain, words, position + length - 1, 1))
+        yield _Occurrence(
+            " ".join(raw.split()),
+            key,
+            _neighbor(plain, words, position, -1),
+            _neighbor(plain, words, position + length - 1, 1),
+        )
         position += length
 
 
@@ -297,7 +310,9 @@ def _rate_handle(handle: str, known: _KnownNames) -> bool | None:
     squashed = fold_name("".join(segments))
     firsts = {key for key in keys if key not in surnames}
     found = [part for part in segments if part in keys]
-    if len(segments) > 1 and any(sorted(segments) == sorted(map(fold_name, split_name(name))) for name in known.full.values()):
+    if len(segments) > 1 and any(
+        sorted(segments) == sorted(map(fold_name, split_name(name))) for name in known.full.values()
+    ):
         return True
     if len(segments) > 1 and found:
         others = [part for part in segments if part not in keys]
@@ -306,7 +321,7 @@ def _rate_handle(handle: str, known: _KnownNames) -> bool | None:
         return is_sure
     for first in firsts:
         rest = squashed.removeprefix(first)
-        if rest != squashed and len(rest) >= 3 and any(name.startswith(rest) for name in surnames):  # noqa: PLR2004
+        if rest != squashed and len(rest) >= 3 and any(name.startswith(rest) for name in surnames):
             return True
     for name in surnames:
         if len(name) >= MIN_DISTINCT_LETTERS and squashed[1:] and _begins(squashed[0], firsts):

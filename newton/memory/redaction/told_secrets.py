@@ -53,9 +53,7 @@ def find_told_secrets(
                 yield from _find_after(rule, label, text, lowered, keep_household=keep_household)
 
 
-def _find_after(
-    rule: ToldSecret, label: str, text: str, lowered: str, *, keep_household: bool
-) -> Iterator[SecretSpan]:
+def _find_after(rule: ToldSecret, label: str, text: str, lowered: str, *, keep_household: bool) -> Iterator[SecretSpan]:
     position = lowered.find(label)
     while position >= 0:
         end = position + len(label)
@@ -89,7 +87,8 @@ _WORD = (
     r"[\"'`«“„]?(?P<value>[^\s\"'`«»“”„,;()<>\[\]]{5,60}?)(?=[.!?…:]{0,3}(?:[\"'`»”,;)\s]|$)|です|\s?だよ|\s?입니다)"
 )
 _ADDRESS = re.compile(
-    r"\w[\w.+-]*@[\w-]+\.\w|\w+://|^[/~]|^\d+/|\\|^\w+\.(?:py|js|ts|txt|md|html?|ya?ml|json|toml|exe|com|org|net|sql|sh)\b", re.IGNORECASE
+    r"\w[\w.+-]*@[\w-]+\.\w|\w+://|^[/~]|^\d+/|\\|^\w+\.(?:py|js|ts|txt|md|html?|ya?ml|json|toml|exe|com|org|net|sql|sh)\b",
+    re.IGNORECASE,
 )
 _CODE_PATH = re.compile(r"[a-z_]\w*(?:\.[A-Za-z_]\w*)+$")  # settings.db_password
 _SYMBOL = re.compile(r"[^\W_][!#%^&*+~$|]|[!#%^&*$][^\W\d_]|[^\W_][.@][A-Z\d]")
@@ -105,7 +104,7 @@ def _is_password(told: ToldValue) -> bool:
     if not any(map(str.isalpha, value)):
         return False
     has_digit = any(map(str.isdigit, value))
-    return bool(_SYMBOL.search(value)) or (has_digit and (len(value) > 6 or not _MEASURE.match(value)))  # noqa: PLR2004
+    return bool(_SYMBOL.search(value)) or (has_digit and (len(value) > 6 or not _MEASURE.match(value)))
 
 
 def _is_strong_password(told: ToldValue) -> bool:
@@ -145,7 +144,7 @@ _LOCK = re.compile(
 def _is_code(told: ToldValue) -> bool:
     """Return whether a number after "PIN" and the like is the code: no measure, no year, no part of something longer."""
     digits = sum(map(str.isdigit, told.value))
-    is_short = digits <= 10 and (len(told.value) > 4 or told.value.isdigit())  # noqa: PLR2004 - no telephone number, no "B42"
+    is_short = digits <= 10 and (len(told.value) > 4 or told.value.isdigit())
     return is_short and not (_IN_CODE.search(told.between) or _NO_LINK.search(told.between) or _UNIT.match(told.after))
 
 
@@ -161,7 +160,7 @@ _ID = r"(?<![\w.,-])(?P<value>(?=[A-Z0-9 .-]{0,12}\d)[A-Z0-9]{1,16}(?:[ .-][A-Z0
 
 def _is_id(told: ToldValue) -> bool:
     digits, letters = sum(map(str.isdigit, told.value)), sum(map(str.isalpha, told.value))
-    return (digits >= 5 or (digits > 1 and letters and digits + letters > 6)) and not _NO_LINK.search(told.between)  # noqa: PLR2004
+    return (digits >= 5 or (digits > 1 and letters and digits + letters > 6)) and not _NO_LINK.search(told.between)
 
 
 def _always(told: ToldValue) -> bool:
@@ -169,7 +168,13 @@ def _always(told: ToldValue) -> bool:
 
 
 def _rule(
-    kind: str, labels: str, pattern: str, is_secret: Callable[[ToldValue], bool], *, household: bool = False, exact: bool = False,
+    kind: str,
+    labels: str,
+    pattern: str,
+    is_secret: Callable[[ToldValue], bool],
+    *,
+    household: bool = False,
+    exact: bool = False,
     distance: int = MAX_DISTANCE,
 ) -> ToldSecret:
     flags = re.NOFLAG if exact or pattern is _CODE else re.IGNORECASE
@@ -183,7 +188,13 @@ _PASSWORDS = (
 
 TOLD_SECRETS: tuple[ToldSecret, ...] = (
     _rule("password", _PASSWORDS, _LINK + _WORD, _is_password),
-    _rule("password", f"{_PASSWORDS}|secret|benutzer|credenziali|credentials", rf"\s{{1,3}}{_WORD}", _is_strong_password, distance=12),
+    _rule(
+        "password",
+        f"{_PASSWORDS}|secret|benutzer|credenziali|credentials",
+        rf"\s{{1,3}}{_WORD}",
+        _is_strong_password,
+        distance=12,
+    ),
     _rule(
         "password",
         " one is |same one|get into |log in |login|log into |sign in |ssh |unlock |einloggen |master ",
@@ -197,7 +208,12 @@ TOLD_SECRETS: tuple[ToldSecret, ...] = (
         rf"(?:\b(?:key|schlüssel|clé|chiave|chave|clave|kod|пароль|code){_LINK}){_WORD}",
         _is_password,
     ),
-    _rule("passphrase", "passphrase|master password", r"[^\n:=]{0,40}[:=]\s{0,2}(?P<value>(?:[\w'-]+ ){2,11}[\w'-]+)", _always),
+    _rule(
+        "passphrase",
+        "passphrase|master password",
+        r"[^\n:=]{0,40}[:=]\s{0,2}(?P<value>(?:[\w'-]+ ){2,11}[\w'-]+)",
+        _always,
+    ),
     _rule(
         "pin",
         "pin|pincode|pin-code|geheimzahl|puk|tan|passcode|sperrcode|entsperrcode|unlock code|暗証番号|пин|пин-код|şifrem"
