@@ -332,7 +332,7 @@ class Settings(BaseModel):
         {}, description="Times of jobs, as tables [jobs.NAME]: cron or every, timezone, jitter, start, end, enabled."
     )
     redact_household_codes: bool = Field(
-        False, description="Redact codes of doors, alarms and safes, Wi-Fi passwords and numbers of passports too."
+        default=False, description="Redact codes of doors and safes, Wi-Fi passwords and passport numbers too."
     )
     verifier_timeout_seconds: float = Field(60.0, gt=0, le=3_600, description="Timeout of a verifier in seconds.")
 

@@ -157,7 +157,8 @@ async def _append_message(newton: AgentServices, ref: str, content: str) -> None
 async def _collect_results(
     registry: AgentRegistry, schedules: dict[str, JobSchedule], monitor: SoakMonitor, ended_at: datetime
 ) -> dict[str, Any]:
-    due = {name: schedule.last_slot(ended_at - timedelta(seconds=2)) for name, schedule in schedules.items()}
+    before = ended_at - timedelta(seconds=2)
+    due = {name: slot for name, schedule in schedules.items() if (slot := schedule.last_slot(before)) is not None}
     late, unexplained = list[str](), list[str]()
     for number in range(AGENT_COUNT):
         scope = (await registry.get(f"soak-{number}")).scope

@@ -77,7 +77,7 @@ class InventoryOperations(DaemonConnection):
         return (await self.post("/v1/identity/rollback", {"version": version, "reason": reason}))["changed"]
 
     async def preview_erasure(self, subject: str, *, also: Sequence[str] = ()) -> JsonDict:
-        """List everything about a person, under all names by which the memory knows them, with the token to erase it."""
+        """List everything about a person, under all names that the memory knows, with the token to erase it."""
         return await self._send("POST", "/v1/erasures/preview", {"subject": subject, "also": list(also)})
 
     async def erase_person(self, subject: str, *, token: str, also: Sequence[str] = (), **fields: object) -> JsonDict:

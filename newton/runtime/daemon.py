@@ -170,7 +170,6 @@ async def serve(
         if newton is None:
             return
         agents, url = AgentRegistry(newton), listen.url(bound)
-        schedules = build_schedules(settings.jobs)
         app = create_app(agents, operator_token=token, hosts=listen.hosts)
         await stack.enter_async_context(mount_mcp(app))
         if not stack.enter_context(daemon_address.publish_address(settings.home, url)):
@@ -180,7 +179,9 @@ async def serve(
         async with task_group() as tasks:
             listener = tasks.create_task(app.state.broadcaster.listen(newton.scope.db))
             server_task = tasks.create_task(server.serve(sockets=[bound]))
-            tasks.create_task(JobWorker(newton.scope.db, build_runner(agents)).work(schedules, stop))
+            tasks.create_task(
+                JobWorker(newton.scope.db, build_runner(agents)).work(build_schedules(settings.jobs), stop)
+            )
             on_message(f"Newton serves {url}. Operator token: {settings.home / operator_token.TOKEN_FILE}.")
             on_message(_describe_chat_model(newton.chat_model))
             await stop.wait()

@@ -20,18 +20,18 @@ _CALL = (
 )
 _PRONOUN = r"(?:her|him|them|it|sie|ihn|haar|hem|henne|honom)"
 _NOUN = (
-    r"(?:nick ?names?|short names?|pet names?|handles?|logins?|accounts?|user ?names?|screen names?|alias|initials|stamp"
-    r"|spitzname|kurzname|konto|benutzername|surnom|pseudo|apodo|usuario|soprannome|apelido|bijnaam|smeknamn)"
+    r"(?:nick ?names?|short names?|pet names?|handles?|logins?|accounts?|user ?names?|screen names?|alias"
+    r"|initials|stamp|spitzname|kurzname|konto|benutzername|surnom|pseudo|apodo|usuario|soprannome|apelido|bijnaam|smeknamn)"
 )
 _IS = r"(?:is|are|was|ist|est|es|è|é|:|=)"
 _ALSO = (
-    r"(?:goes by|go by|went by|(?:is|was) (?:also |better |usually )?known (?:to \w+ )?as|also known as|better known as|aka"
-    r"|a\.k\.a\.?|alias|(?:is|was|be|are) (?:usually |mostly |always )?called|nicknamed|genannt|dite?|surnommée?|apodad[oa]"
-    r"|conocid[oa] como|conhecid[oa] como|detto|detta|soprannominat[oa]|bijgenaamd|or)"
+    r"(?:goes by|go by|went by|(?:is|was) (?:also |better |usually )?known (?:to \w+ )?as|also known as"
+    r"|better known as|aka|a\.k\.a\.?|alias|(?:is|was|be|are) (?:usually |mostly |always )?called|nicknamed|genannt"
+    r"|dite?|surnommée?|apodad[oa]|conocid[oa] como|conhecid[oa] como|detto|detta|soprannominat[oa]|bijgenaamd|or)"
 )
 _THAT_IS = (
-    r"(?:that is|that['’]s|which is|i\.\s?e\.|so|meaning|in full|I mean|whose (?:full |real |actual )?name is|d\.\s?h\.|das ist"
-    r"|also|c['’]est|o sea|cioè|ou seja|aka|a\.\s?k\.\s?a\.?|alias)"
+    r"(?:that is|that['’]s|which is|i\.\s?e\.|so|meaning|in full|I mean|whose (?:full |real |actual )?name is"
+    r"|d\.\s?h\.|das ist|also|c['’]est|o sea|cioè|ou seja|aka|a\.\s?k\.\s?a\.?|alias)"
 )
 
 # A name that each of these patterns captures belongs to the known name of the sentence.
@@ -43,7 +43,8 @@ _CUES = tuple(
         rf"(?<!{KNOWN} )\b{_CALL} (?:\w+ )?{_K} (?:nur |immer |einfach |just |only |simply |always )?{_NAME}",
         rf"\bsays? {_NAME} to {_K}",
         rf"\bcall me {_NAME}\b.{{0,40}}{KNOWN}",
-        rf"{_NAME},? (?:is|was) (?:what|how|the (?:short |nick|pet )?(?:name|form)|short|the same (?:person|man|woman)) .{{0,80}}{KNOWN}",
+        rf"{_NAME},? (?:is|was) (?:what|how|the (?:short |nick|pet )?(?:name|form)|short|the same (?:person|man|woman))"
+        rf" .{{0,80}}{KNOWN}",
         rf"{_K}[^.;]{{0,30}}? {_ALSO} {_NAME}",
         rf"\bknows? {_K} (?:\w+ )?as {_NAME}",
         rf"{_NAME}\s\({_K}\)",
@@ -54,7 +55,8 @@ _CUES = tuple(
         rf"{_NAME}, (?:my|our|his|her|their) (?:\w+ ){{1,2}}{_K}",
         rf"{_NAME} is {_K}(?=[.,;!?)]|$)",
         rf"{_NAME}, as .{{1,40}}?(?:calls?|call|nennt) {_K}",
-        rf"(?:mis)?(?:spells?|writes?|wrote|spelt|spelled|written) (?:it|her|him|(?:his|her) name|{_K})(?: name)? (?:as )?{_NAME}",
+        rf"(?:mis)?(?:spells?|writes?|wrote|spelt|spelled|written) (?:it|her|him|(?:his|her) name|{_K})(?: name)? "
+        rf"(?:as )?{_NAME}",
     )
 )
 # Beside a known name, these also introduce words in lower case.
@@ -110,15 +112,18 @@ def _find_stated(marked: str, initials: frozenset[str], folded: frozenset[str]) 
         for match in cue.finditer(marked):
             yield from _trim(match["name"], may_be_lower=True)
     for match in _PARENTHESIS.finditer(marked):
-        name = match["name"]
-        if _FOREIGN.search(name) or _resembles(fold_name(name), folded):
-            yield from _trim(name)
-    for token in re.findall(_TOKEN, marked):
-        letters = re.sub(r"[\d.-]", "", token)
-        if (letters.casefold() in initials and token.upper() == token) or _is_dotted(token, initials):
-            yield token
-    if KNOWN in marked and ("(" in marked or _SCRIPT_CUES.search(marked)) and marked.isascii() is False:
-        yield from _FOREIGN.findall(marked.replace(KNOWN, " ")) if _is_latin(marked) else ()
+        if _FOREIGN.search(match["name"]) or _resembles(fold_name(match["name"]), folded):
+            yield from _trim(match["name"])
+    yield from (token for token in re.findall(_TOKEN, marked) if _are_initials(token, initials))
+    if not marked.isascii() and _is_latin(marked) and ("(" in marked or _SCRIPT_CUES.search(marked)):
+        yield from _FOREIGN.findall(marked.replace(KNOWN, " "))
+
+
+def _are_initials(token: str, initials: frozenset[str]) -> bool:
+    """Return whether a token consists of the initials: TP, D.v.B., KL-2."""
+    letters = re.sub(r"[\d.-]", "", token)
+    is_dotted = token.count(".") > 1 and token.replace(".", "") == letters
+    return letters.casefold() in initials and (token.upper() == token or is_dotted)
 
 
 def _resembles(name: str, folded: frozenset[str]) -> bool:
@@ -129,10 +134,6 @@ def _resembles(name: str, folded: frozenset[str]) -> bool:
 def _is_latin(marked: str) -> bool:
     """Return whether the sentence around the known name is written in Latin letters."""
     return sum("a" <= c <= "z" for c in marked.casefold()) > len(marked) / 3
-
-
-def _is_dotted(token: str, initials: frozenset[str]) -> bool:
-    return token.count(".") >= 2 and token.replace(".", "").casefold() in initials
 
 
 def _trim(name: str, *, may_be_lower: bool = False) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -39,7 +39,8 @@ _ARTICLE = split_words("the a an der die das ein eine einen le la les un une el 
 _NOUN = re.compile(rf"\b(?i:{'|'.join(sorted(_ARTICLE))})\s(\w+)")
 _IMPERATIVES = split_words(
     "email mail remind invite phone text message thank pay wish congratulate greet join inform contact ping tag cc kiss"
-    " forward write from via says said per by with without against beside near unlike frag ruf grüß schreib sag wenn als"
+    " forward write from via says said per by with without against beside near unlike frag ruf grüß schreib sag wenn"
+    " als"
 )
 
 
@@ -211,15 +212,16 @@ class _NameSearch:
         for text in self._texts:
             for address in _EMAIL.findall(text):
                 verdict = _rate_handle(re.split(r"[@]", address)[0], self._known) or _rate_domain(address, self._known)
-                self._note(address, verdict)
+                self._note(address, verdict=verdict)
             for word in _WORD.findall(_EMAIL.sub(" ", text)):
                 if word[:1].islower():
-                    self._note(word, _rate_handle(word, self._known) if word not in self._spellings else None)
+                    is_known = word in self._spellings
+                    self._note(word, verdict=None if is_known else _rate_handle(word, self._known))
             for letters in _DOTTED.findall(text):
                 if letters.replace(".", "").casefold() in self._known.initials:
                     self._spellings.add(letters)
 
-    def _note(self, name: str, verdict: bool | None) -> None:
+    def _note(self, name: str, *, verdict: bool | None) -> None:
         if verdict:
             self._spellings.add(name)
         elif verdict is False:
@@ -267,32 +269,28 @@ def _find_occurrences(text: str, known: _KnownNames) -> Iterator[_Occurrence]:
     starts = {key[:size] for key in keys for size in range(1, len(key) + 1)}
     position = 0
     while position < len(words):
-        folded = fold_name(words[position][0])
-        length, key = 0, sounds.get(fold_sound(words[position][0]), "")
-        if key:
-            length = 1
-        if folded in starts:
-            for size in range(1, MAX_NAME_WORDS + 1):
-                last = position + size - 1
-                if last >= len(words) or (
-                    size > 1 and not _GAP.fullmatch(plain[words[last - 1].end() : words[last].start()])
-                ):
-                    break
-                run = fold_name(plain[words[position].start() : words[last].end()])
-                if run in keys:
-                    length, key = size, run
-        if not length:
-            position += 1
-            continue
-        first, last = words[position], words[position + length - 1]
-        raw = plain[first.start() : last.end()]
-        yield _Occurrence(
-            " ".join(raw.split()),
-            key,
-            _neighbor(plain, words, position, -1),
-            _neighbor(plain, words, position + length - 1, 1),
-        )
-        position += length
+        size, key = 0, ""
+        if fold_name(words[position][0]) in starts:
+            size, key = _find_longest(plain, words, position, keys)
+        if not size and (key := sounds.get(fold_sound(words[position][0]), "")):
+            size = 1
+        if size:
+            last = position + size - 1
+            raw = " ".join(plain[words[position].start() : words[last].end()].split())
+            yield _Occurrence(raw, key, _neighbor(plain, words, position, -1), _neighbor(plain, words, last, 1))
+        position += size or 1
+
+
+def _find_longest(text: str, words: Sequence[re.Match[str]], position: int, keys: Mapping[str, str]) -> tuple[int, str]:
+    """Return the number of words of the longest run from a position that spells a key, and the key; 0 for none."""
+    found = 0, ""
+    for last in range(position, min(position + MAX_NAME_WORDS, len(words))):
+        if last > position and not _GAP.fullmatch(text[words[last - 1].end() : words[last].start()]):
+            break
+        key = fold_name(text[words[position].start() : words[last].end()])
+        if key in keys:
+            found = last - position + 1, key
+    return found
 
 
 def _neighbor(text: str, words: Sequence[re.Match[str]], position: int, step: int) -> str:
@@ -305,29 +303,38 @@ def _neighbor(text: str, words: Sequence[re.Match[str]], position: int, step: in
 
 def _rate_handle(handle: str, known: _KnownNames) -> bool | None:
     """Return whether a handle is surely, perhaps (False) or not (None) built from the known names."""
-    keys, surnames = known.keys(), known.surnames() - known.refused
     segments = [fold_name(part) for part in re.split(r"[._+\d-]", handle) if part]
-    squashed = fold_name("".join(segments))
-    firsts = {key for key in keys if key not in surnames}
-    found = [part for part in segments if part in keys]
-    if len(segments) > 1 and any(
-        sorted(segments) == sorted(map(fold_name, split_name(name))) for name in known.full.values()
-    ):
+    if len(segments) > 1:
+        return _rate_segments(segments, known, is_handle="_" in handle)
+    return _rate_word(fold_name(handle), known) if segments else None
+
+
+def _rate_segments(segments: list[str], known: _KnownNames, *, is_handle: bool) -> bool | None:
+    """Rate a handle of several parts, such as ola.wisniewska or chidi_runs."""
+    if any(sorted(segments) == sorted(map(fold_name, split_name(name))) for name in known.full.values()):
         return True
-    if len(segments) > 1 and found:
-        others = [part for part in segments if part not in keys]
-        is_distinct = any(len(part) >= MIN_DISTINCT_LETTERS for part in found)
-        is_sure = len(found) > 1 or (is_distinct and all(_begins(part, keys) or "_" in handle for part in others))
-        return is_sure
+    keys = known.keys()
+    found = [part for part in segments if part in keys]
+    if len(found) > 1:
+        return True
+    others = [part for part in segments if part not in keys]
+    is_distinct = any(len(part) >= MIN_DISTINCT_LETTERS for part in found)
+    is_sure = is_distinct and (is_handle or all(_begins(part, keys) for part in others))
+    return is_sure if found else None
+
+
+def _rate_word(word: str, known: _KnownNames) -> bool | None:
+    """Rate a handle of one part, such as gthornbury, vraghu or rozfern."""
+    keys, surnames = known.keys(), known.surnames() - known.refused
+    firsts = keys - surnames
     for first in firsts:
-        rest = squashed.removeprefix(first)
-        if rest != squashed and len(rest) >= 3 and any(name.startswith(rest) for name in surnames):
+        rest = word.removeprefix(first)
+        if rest != word and len(rest) >= MAX_LOWER_LETTERS and any(name.startswith(rest) for name in surnames):
             return True
-    for name in surnames:
-        if len(name) >= MIN_DISTINCT_LETTERS and squashed[1:] and _begins(squashed[0], firsts):
-            if squashed[1:] == name or (len(squashed) > MIN_DISTINCT_LETTERS and name.startswith(squashed[1:])):
-                return True
-    return False if len(segments) == 1 and "@" not in handle and squashed in keys and handle != squashed else None
+    rest = word[1:]
+    if len(rest) < MIN_DISTINCT_LETTERS or not _begins(word[0], firsts):
+        return None
+    return any(name.startswith(rest) for name in surnames if len(name) >= MIN_DISTINCT_LETTERS) or None
 
 
 def _rate_domain(address: str, known: _KnownNames) -> bool | None:

@@ -69,7 +69,7 @@ class ErasureService:
     logs: tuple[Path, ...] = ()
 
     async def plan(self, subject: str, *, also: Sequence[str] = ()) -> ErasurePlan:
-        """Return the data that the erasure of a subject, under all its known names and those in `also`, would affect."""
+        """Return what the erasure of a subject, under all its known names and those in `also`, would affect."""
         async with self.scope.transaction() as tx:
             return await self._plan(tx, subject, also)
 

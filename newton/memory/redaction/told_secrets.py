@@ -28,7 +28,8 @@ class ToldSecret(NamedTuple):
     """A kind of secret in sentences.
 
     `labels` are in lower case. `pattern` is searched for in the sentence after a label; its group "value" is the
-    secret and begins at most `max_distance` characters after the label. `is_household` marks what people store to be reminded of it, such as the code of a door.
+    secret and begins at most `max_distance` characters after the label. `is_household` marks what people store to be
+    reminded of it, such as the code of a door.
     """
 
     kind: str
@@ -117,8 +118,9 @@ def _is_strong_password(told: ToldValue) -> bool:
 
 
 _CODE = (
-    r"(?<![A-Za-z0-9_/:.+-])(?P<value>\d(?:[ -]?\d){2,9}|(?=[A-ZА-Я0-9-]{0,9}\d)[A-ZА-Яа-я0-9]{1,6}(?:-?[A-ZА-Я0-9]{2,6}){1,3})"
-    r"[#*]?(?![A-Za-z0-9_/:%]|[.,-]\d)"
+    r"(?-i:(?<![A-Za-z0-9_/:.+-])"
+    r"(?P<value>\d(?:[ -]?\d){2,9}|(?=[A-ZА-Я0-9-]{0,9}\d)[A-ZА-Яа-я0-9]{1,6}(?:-?[A-ZА-Я0-9]{2,6}){1,3})"
+    r"[#*]?(?![A-Za-z0-9_/:%]|[.,-]\d))"
 )
 _IN_CODE = re.compile(r"[(){}<>=\[\]]\s?\S|[\"'],")
 _NO_LINK = re.compile(
@@ -142,7 +144,7 @@ _LOCK = re.compile(
 
 
 def _is_code(told: ToldValue) -> bool:
-    """Return whether a number after "PIN" and the like is the code: no measure, no year, no part of something longer."""
+    """Return whether a number after "PIN" and the like is the code, and no measure or year."""
     digits = sum(map(str.isdigit, told.value))
     is_short = digits <= 10 and (len(told.value) > 4 or told.value.isdigit())
     return is_short and not (_IN_CODE.search(told.between) or _NO_LINK.search(told.between) or _UNIT.match(told.after))
@@ -155,12 +157,12 @@ def _is_code_of_lock(told: ToldValue) -> bool:
     return bool(_LOCK.search(f"{told.before[-40:]} {told.between}")) and _is_code(told)
 
 
-_ID = r"(?<![\w.,-])(?P<value>(?=[A-Z0-9 .-]{0,12}\d)[A-Z0-9]{1,16}(?:[ .-][A-Z0-9]{1,6}){0,8})(?![\w-])"
+_ID = r"(?-i:(?<![\w.,-])(?P<value>(?=[A-Z0-9 .-]{0,12}\d)[A-Z0-9]{1,16}(?:[ .-][A-Z0-9]{1,6}){0,8})(?![\w-]))"
 
 
 def _is_id(told: ToldValue) -> bool:
     digits, letters = sum(map(str.isdigit, told.value)), sum(map(str.isalpha, told.value))
-    return (digits >= 5 or (digits > 1 and letters and digits + letters > 6)) and not _NO_LINK.search(told.between)
+    return (digits >= 5 or (digits > 1 and letters > 0 and digits + letters > 6)) and not _NO_LINK.search(told.between)
 
 
 def _always(told: ToldValue) -> bool:
@@ -174,16 +176,15 @@ def _rule(
     is_secret: Callable[[ToldValue], bool],
     *,
     household: bool = False,
-    exact: bool = False,
     distance: int = MAX_DISTANCE,
 ) -> ToldSecret:
-    flags = re.NOFLAG if exact or pattern is _CODE else re.IGNORECASE
-    return ToldSecret(kind, tuple(labels.split("|")), re.compile(pattern, flags), is_secret, household, distance)
+    compiled = re.compile(pattern, re.IGNORECASE)
+    return ToldSecret(kind, tuple(labels.split("|")), compiled, is_secret, household, distance)
 
 
 _PASSWORDS = (
-    "password|passwd|passphrase|passwort|kennwort|mot de passe|contraseña|senha|wachtwoord|hasło|пароль|mdp|密码|密碼|パスワード"
-    "|비밀번호|lösenord|salasana|şifre|parola|heslo|jelszó|palavra-passe|passord|adgangskode|clave|zugangscode|keepass"
+    "password|passwd|passphrase|passwort|kennwort|mot de passe|contraseña|senha|wachtwoord|hasło|пароль|mdp|密码|密碼"
+    "|パスワード|비밀번호|lösenord|salasana|şifre|parola|heslo|jelszó|palavra-passe|passord|adgangskode|clave|zugangscode|keepass"
 )
 
 TOLD_SECRETS: tuple[ToldSecret, ...] = (
@@ -216,20 +217,22 @@ TOLD_SECRETS: tuple[ToldSecret, ...] = (
     ),
     _rule(
         "pin",
-        "pin|pincode|pin-code|geheimzahl|puk|tan|passcode|sperrcode|entsperrcode|unlock code|暗証番号|пин|пин-код|şifrem"
-        "|unlocks with|entsperrt mit",
+        "pin|pincode|pin-code|geheimzahl|puk|tan|passcode|sperrcode|entsperrcode|unlock code|暗証番号|пин|пин-код"
+        "|şifrem|unlocks with|entsperrt mit",
         _CODE,
         _is_code,
     ),
     _rule(
         "one-time-code",
-        "verification code|one-time code|sms code|验证码|認証コード|code de vérification|código de verificación|bestätigungscode",
+        "verification code|one-time code|sms code|验证码|認証コード|code de vérification|código de verificación"
+        "|bestätigungscode",
         _CODE,
         _is_code,
     ),
     _rule(
         "card-code",
-        "prüfziffer|cryptogramme|security code|sicherheitscode|codice di sicurezza|código de seguridad|código de segurança",
+        "prüfziffer|cryptogramme|security code|sicherheitscode|codice di sicurezza|código de seguridad"
+        "|código de segurança",
         _CODE,
         _is_code,
     ),
@@ -242,47 +245,45 @@ TOLD_SECRETS: tuple[ToldSecret, ...] = (
     ),
     _rule(
         "access-code",
-        "digicode|keypad|freischaltcode|домофон|tresor|haustür|zahlenschloss|luggage lock|bike lock|padlock|门禁|atm number",
+        "digicode|keypad|freischaltcode|домофон|tresor|haustür|zahlenschloss|luggage lock|bike lock|padlock"
+        "|门禁|atm number",
         _CODE,
         _is_code,
         household=True,
     ),
     _rule(
         "national-id",
-        "steuer-id|steuernummer|sozialversicherungsnummer|numéro de sécu|sécurité sociale|bsn|pesel|national insurance|dni|nie|cpf"
-        "|codice fiscale|tax id",
+        "steuer-id|steuernummer|sozialversicherungsnummer|numéro de sécu|sécurité sociale|bsn|pesel|national insurance"
+        "|dni|nie|cpf|codice fiscale|tax id",
         _ID,
         _is_id,
-        exact=True,
     ),
     _rule(
         "identity-document",
-        "passport|reisepass|passeport|pasaporte|passaporto|personalausweis|driver's license|driver’s license|driving licence"
+        "passport|reisepass|passeport|pasaporte|passaporto|personalausweis|driver's license|driving licence"
         "|führerschein",
         _ID,
         _is_id,
         household=True,
-        exact=True,
     ),
     _rule(
         "bank-account",
-        "account number|bank account|routing|kontonummer|sort code|numéro de compte|número de cuenta|numero di conto|rekeningnummer",
+        "account number|bank account|routing|kontonummer|sort code|numéro de compte|número de cuenta"
+        "|numero di conto|rekeningnummer",
         r"(?<![\w.,-])(?P<value>\d(?:[ -]?\d){5,16})(?![\w-])",
         _is_id,
     ),
     _rule(
         "security-answer",
         "security answer|secret answer|security question|sicherheitsfrage|question secrète|pregunta de seguridad",
-        r"\b(?:is|lautet|ist|est|es)\s(?P<value>(?:[A-ZÀ-Þ][\w.'-]*\s?){1,4}(?<=\w))",
+        r"\b(?:is|lautet|ist|est|es)\s(?P<value>(?-i:(?:[A-ZÀ-Þ][\w.'-]*\s?){1,4}(?<=\w)))",
         _always,
-        exact=True,
     ),
     _rule(
         "license-key",
         "license key|licence key|product key|serial|recovery key|activation|lizenz|schlüssel|key",
-        r"(?<![\w-])(?P<value>(?=[A-Z-]*\d)[A-Z0-9]{4,6}(?:-[A-Z0-9]{4,6}){3,7})(?![\w-])",
+        r"(?-i:(?<![\w-])(?P<value>(?=[A-Z-]*\d)[A-Z0-9]{4,6}(?:-[A-Z0-9]{4,6}){3,7})(?![\w-]))",
         _always,
-        exact=True,
     ),
     _rule(
         "seed-phrase",

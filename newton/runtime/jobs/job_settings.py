@@ -174,7 +174,7 @@ def _describe_time(minute: str, hour: str) -> str | None:
 def _describe_days(weekdays: str) -> str | None:
     if weekdays == "*":
         return ""
-    names = dict(zip(_DAYS, WEEKDAYS, strict=True))
+    names: dict[str, str] = dict(zip(_DAYS, WEEKDAYS, strict=True))
     parts = [part.split("-") for part in weekdays.lower().split(",")]
     if any(day not in names for part in parts for day in part):
         return None

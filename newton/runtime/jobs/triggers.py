@@ -46,6 +46,7 @@ class IntervalSchedule:
     jitter_seconds: int = 0
 
     def last_slot(self, now: datetime) -> datetime | None:
+        assert self.trigger.start_date is not None  # the trigger has set it
         start, every = self.trigger.start_date.astimezone(UTC), self.trigger.interval
         end = min(now, self.trigger.end_date) if self.trigger.end_date else now
         return start + (end - start) // every * every if end >= start else None

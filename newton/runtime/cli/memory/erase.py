@@ -39,9 +39,10 @@ async def erase_subject_or_agent(
 
     With --subject, the first call only lists what would be erased, with all names by which the memory knows the person
     and similar names that stay, and prints a code. Repeat the command with --confirm CODE to erase it; a scan of all
-    tables and logs then says what is left. Decisions remain as records without text, so their hash chain stays valid. Existing backups and
-    exports still contain the text. So do the files of the database, as free space and in the write-ahead log, until
-    they are overwritten. --scrub, without other options, rewrites all tables; each is locked meanwhile.
+    tables and logs then says what is left. Decisions remain as records without text, so their hash chain stays valid.
+    Existing backups and exports still contain the text. So do the files of the database, as free space and in the
+    write-ahead log, until they are overwritten. --scrub, without other options, rewrites all tables; each is locked
+    meanwhile.
 
     Example: newton erase --subject "Ana Berg"
     """

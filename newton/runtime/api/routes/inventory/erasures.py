@@ -1,4 +1,4 @@
-"""Endpoints that permanently erase a person from an agent. They need the scope `admin`, because a person must decide."""
+"""Endpoints that permanently erase a person from an agent. They need the scope `admin`: a person must decide."""
 
 from collections import Counter
 from typing import Annotated
