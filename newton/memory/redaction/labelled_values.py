@@ -89,7 +89,7 @@ def _find_after_label(
 def is_label(lowered: str, start: int, end: int) -> bool:
     """Return whether a label is no part of a longer word, as "pin" is of "spin". Only short labels are likely to be."""
     before = lowered[start - 1 : start]
-    is_long = end - start > _SHORT_LABEL_CHARS or not lowered[start].isascii()
+    is_long = end - start > _SHORT_LABEL_CHARS or not (lowered[start].isascii() and lowered[start].isalpha())
     return before != "/" and (is_long or not (before.isascii() and before.isalpha()))
 
 

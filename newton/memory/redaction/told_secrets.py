@@ -58,7 +58,7 @@ def _find_after(rule: ToldSecret, label: str, text: str, lowered: str, *, keep_h
     position = lowered.find(label)
     while position >= 0:
         end = position + len(label)
-        if is_label(lowered, position, end) and (label[-1] == " " or _ENDING.match(lowered, end)):
+        if is_label(lowered, position, end) and (not label[-1].isalpha() or _ENDING.match(lowered, end)):
             sentence_end = _SENTENCE_END.search(text, end, end + MAX_DISTANCE)
             stop = sentence_end.start() if sentence_end else min(len(text), end + MAX_DISTANCE + MAX_VALUE_CHARS)
             before = lowered[max(lowered.rfind("\n", 0, position) + 1, position - MAX_DISTANCE) : position]
@@ -76,12 +76,12 @@ def _to_told_value(match: re.Match[str], lowered: str, before: str, end: int) ->
 
 
 # What may follow a label: the end of the word, or a short ending of it.
-_ENDING = re.compile(r"(?:s|es|m|im|n|et|en|у|а|ом|ы)?(?![a-z0-9_а-я])|(?<=[^\x00-\xff])")
+_ENDING = re.compile(r"(?:s|es|m|im|n|et|en|nummer|nr|у|а|ом|ы)?(?![a-z0-9_@а-я])|(?<=[^\x00-\xff])")
 _WIFI = re.compile(r"wi-?fi|wlan|guest network|hotspot|ssid")
 
 # Between the label and a password: a word or sign that announces the value.
 _LINK = (
-    r"(?:\s{0,3}(?:=|:|：|\?|→)\s{0,3}|\s(?:is|are|was|to|as|with|be|now|ist|lautet|war|auf|jetzt|mit|est|es|era|è|é|jest|är"
+    r"(?:\s{0,3}(?:=|:|：|\?(?=\s)|→)\s{0,3}|\s(?:is|are|was|to|as|with|be|now|ist|lautet|war|auf|jetzt|mit|est|es|era|è|é|jest|är"
     r"|still|again|noch|immer|toujours|ahora|agora|adesso)\s{1,3}|['’]s\s|\bc['’]est\s{1,3}|(?:是|为|為|は|은|는)\s{0,3})"
 )
 _WORD = (
@@ -117,12 +117,28 @@ def _is_strong_password(told: ToldValue) -> bool:
     return (any(map(str.isdigit, value)) and is_varied) or bool(_STRONG_SYMBOL.search(value))
 
 
+_KEY_WORD = re.compile(r"\b(?:key|schlüssel|clé|chiave|chave|clave|klucz|ключ|pass)\b|[-]schlüssel")
+
+
+def _is_wifi_password(told: ToldValue) -> bool:
+    """Return whether the value is the key of a Wi-Fi, as a word before or after the label says."""
+    return _is_password(told) and bool(_KEY_WORD.search(f"{told.before[-20:]} {told.between}"))
+
+
+def _is_quoted_secret(told: ToldValue) -> bool:
+    """Return whether an assignment gives a literal, and no placeholder, path or address."""
+    value = told.value
+    return not (is_placeholder(value) or _ADDRESS.search(value) or _CODE_PATH.match(value)) and any(
+        map(str.isalpha, value)
+    )
+
+
 _CODE = (
     r"(?-i:(?<![A-Za-z0-9_/:.+-])"
     r"(?P<value>\d(?:[ -]?\d){2,9}|(?=[A-ZА-Я0-9-]{0,9}\d)[A-ZА-Яа-я0-9]{1,6}(?:-?[A-ZА-Я0-9]{2,6}){1,3})"
     r"[#*]?(?![A-Za-z0-9_/:%]|[.,-]\d))"
 )
-_IN_CODE = re.compile(r"[(){}<>=\[\]]\s?\S|[\"'],")
+_IN_CODE = re.compile(r"[(\[{]$|[(){}<>=\[\]]\s?\S|[\"'],")
 _NO_LINK = re.compile(
     r"\b(?:until|till|since|in|by|bis|seit|from|year|chapter|page|room|line|step|version|port|level|of|ending|nr|um|over|after"
     r"|within|nach|vor|dans|alle|endet|error|every|each|last|next|than|about|means|bedeutet|expires|exp)\s{1,2}$"
@@ -188,17 +204,26 @@ _PASSWORDS = (
 )
 
 TOLD_SECRETS: tuple[ToldSecret, ...] = (
-    _rule("password", _PASSWORDS, _LINK + _WORD, _is_password),
+    _rule("password", f"{_PASSWORDS}|pass|passcode|pw|pwd", _LINK + _WORD, _is_password),
+    _rule("password", f"{_PASSWORDS}|passcode|pw", rf"{_LINK}(?P<value>\d(?:[ -]\d){{3,9}})(?![\w-])", _always),
+    _rule("password", "@", rf"(?:(?<=\w)[,/|:;]\s{{0,2}}|\s[/|-]\s){_WORD}", _is_strong_password),
+    _rule(
+        "secret",
+        "secret|secret_key|password",
+        r"\s?[:=]\s?(?P<quote>[\"'])(?P<value>(?=[^\"']*[_\W])[^\"'\s]{8,200})(?P=quote)",
+        _is_quoted_secret,
+        distance=6,
+    ),
     _rule(
         "password",
-        f"{_PASSWORDS}|secret|benutzer|credenziali|credentials",
+        f"{_PASSWORDS}|secret|benutzer|credenziali|credentials|passcode|pass|pw|pwd",
         rf"\s{{1,3}}{_WORD}",
         _is_strong_password,
         distance=12,
     ),
     _rule(
         "password",
-        " one is |same one|get into |log in |login|log into |sign in |ssh |unlock |einloggen |master ",
+        " one is|same one|get into|log in|login|log into|sign in|ssh|unlock|einloggen|master",
         rf"(?:,?\s{{1,3}}|\s[\w.-]{{1,30}}:){_WORD}",
         _is_strong_password,
         distance=36,
@@ -206,8 +231,8 @@ TOLD_SECRETS: tuple[ToldSecret, ...] = (
     _rule(
         "password",
         "wifi|wi-fi|wlan|guest network|hotspot|ssid",
-        rf"(?:\b(?:key|schlüssel|clé|chiave|chave|clave|kod|пароль|code){_LINK}){_WORD}",
-        _is_password,
+        _LINK + _WORD,
+        _is_wifi_password,
     ),
     _rule(
         "passphrase",
@@ -272,6 +297,12 @@ TOLD_SECRETS: tuple[ToldSecret, ...] = (
         "|numero di conto|rekeningnummer",
         r"(?<![\w.,-])(?P<value>\d(?:[ -]?\d){5,16})(?![\w-])",
         _is_id,
+    ),
+    _rule(
+        "payment-card",
+        "card|carte|karte|tarjeta|carta|cartão|visa|mastercard|kreditkarte|карта",
+        r"(?<![\w-])(?P<value>\d{4}(?:[ -]\d{4}){3})(?![\w-])",
+        _always,
     ),
     _rule(
         "security-answer",
