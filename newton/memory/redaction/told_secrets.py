@@ -29,7 +29,7 @@ class ToldSecret(NamedTuple):
 
     `labels` are in lower case. `pattern` is searched for in the sentence after a label; its group "value" is the
     secret and begins at most `max_distance` characters after the label. `is_household` marks what people store to be
-    reminded of it, such as the code of a door.
+    reminded of it, such as the code of a door. With `looks_back`, the value may also precede the label.
     """
 
     kind: str
@@ -38,6 +38,7 @@ class ToldSecret(NamedTuple):
     is_secret: Callable[[ToldValue], bool]
     is_household: bool
     max_distance: int
+    looks_back: bool = False
 
 
 def find_told_secrets(
@@ -62,7 +63,8 @@ def _find_after(rule: ToldSecret, label: str, text: str, lowered: str, *, keep_h
             sentence_end = _SENTENCE_END.search(text, end, end + MAX_DISTANCE)
             stop = sentence_end.start() if sentence_end else min(len(text), end + MAX_DISTANCE + MAX_VALUE_CHARS)
             before = lowered[max(lowered.rfind("\n", 0, position) + 1, position - MAX_DISTANCE) : position]
-            for match in rule.pattern.finditer(text, end, stop):
+            start = max(text.rfind("\n", 0, position) + 1, position - MAX_DISTANCE) if rule.looks_back else end
+            for match in rule.pattern.finditer(text, start, stop):
                 told = _to_told_value(match, lowered, before, end)
                 is_kept = keep_household and _WIFI.search(f"{before}{label}{told.between}")
                 if len(told.between) <= rule.max_distance and rule.is_secret(told) and not is_kept:
@@ -102,7 +104,7 @@ def _is_password(told: ToldValue) -> bool:
     value = told.value
     if is_placeholder(value) or is_plain_term(value) or _ADDRESS.search(value) or _CODE_PATH.match(value):
         return False
-    if not any(map(str.isalpha, value)):
+    if not any(map(str.isalpha, value)) or re.match(r"\d+[\u3040-\u9fff]", value):
         return False
     has_digit = any(map(str.isdigit, value))
     return bool(_SYMBOL.search(value)) or (has_digit and (len(value) > 6 or not _MEASURE.match(value)))
@@ -133,6 +135,21 @@ def _is_quoted_secret(told: ToldValue) -> bool:
     )
 
 
+def _is_unmistakable_password(told: ToldValue) -> bool:
+    """Return whether a word of a line about passwords is one: a symbol within a word, or a capital and two digits."""
+    value = told.value
+    if not _is_password(told) or _MEASURE_OR_NAME.search(value):
+        return False
+    return bool(_WITHIN.search(value)) or bool(_CAPITAL_AND_DIGITS.match(value))
+
+
+_WITHIN = re.compile(r"^[^\W\d_][\w.-]*[!#%^&*$@~+][\w.-]*[!?]?$")
+_CAPITAL_AND_DIGITS = re.compile(r"(?=.*[a-zà-ÿа-я]{4})[A-ZÀ-Þ А-Я][^\W\d_-]{4,}(?:[_-]\d{1,4}|\d{2,4}[a-z]?)$")
+_MEASURE_OR_NAME = re.compile(
+    r"[=:/\\]|^[A-Z]{2,}-?\d|^\w+@\w+\.\w|^(?:Python|Windows|Ubuntu|Debian|Level|Room|Team|Player|User|Node)\d",
+    re.IGNORECASE,
+)
+
 _CODE = (
     r"(?-i:(?<![A-Za-z0-9_/:.+-])"
     r"(?P<value>\d(?:[ -]?\d){2,9}|(?=[A-ZА-Я0-9-]{0,9}\d)[A-ZА-Яа-я0-9]{1,6}(?:-?[A-ZА-Я0-9]{2,6}){1,3})"
@@ -155,7 +172,7 @@ _LOCK = re.compile(
     r"door|\bgate|alarm|garage|keypad|\bsafe\b|locker|lock\b|entry|entrance|unlock|vault|airbnb|luggage|suitcase|\bsim\b|\bsms\b|text(?:ed|ing)"
     r"|verif|confirm|security|\bcard|tür|\btor\b|garten|schloss|karte|sperr|bestätig|porte|portail|immeuble|entrée|carte|sécurité|reçu"
     r"|puerta|portal|alarma|tarjeta|seguridad|cancello|porta\b|portone|carta\b|sicurezza|portão|cartão|cofre|deur|kluis|bankpas|bram|drzwi"
-    r"|\bkart|домофон|подъезд|двер|карт|сейф|ворот"
+    r"|\bkart|домофон|подъезд|двер|карт|сейф|ворот|allarme|cassaforte|kort|port\\w*|bank|disarm|transfer|cajero|cartão|家|门"
 )
 
 
@@ -203,9 +220,21 @@ _PASSWORDS = (
     "|パスワード|비밀번호|lösenord|salasana|şifre|parola|heslo|jelszó|palavra-passe|passord|adgangskode|clave|zugangscode|keepass"
 )
 
+# Words beside which an unmistakable password is one, on either side.
+_CONTEXT = (
+    f"{_PASSWORDS}|pass|passcode|pw|pwd|login|logins|log in|ssh|smbclient|admin|root|credentials|zugang|wpa|wpa2|vpn|wifi|wlan"
+    "|@"
+)
+
 TOLD_SECRETS: tuple[ToldSecret, ...] = (
     _rule("password", f"{_PASSWORDS}|pass|passcode|pw|pwd", _LINK + _WORD, _is_password),
-    _rule("password", f"{_PASSWORDS}|passcode|pw", rf"{_LINK}(?P<value>\d(?:[ -]\d){{3,9}})(?![\w-])", _always),
+    _rule(
+        "password", f"{_PASSWORDS}|passcode|pw", rf"{_LINK}(?P<value>\d(?:[ -]?\d){{3,9}})(?![A-Za-z0-9_-])", _is_code
+    ),
+    _rule("pin", "密码|密碼|暗証番号|비밀번호|clave|senha|contraseña", rf"\D{{1,16}}{_CODE}", _is_code, distance=24),
+    _rule("password", _CONTEXT, rf"(?:^|\s|\(|%){_WORD}", _is_unmistakable_password, distance=90)._replace(
+        looks_back=True
+    ),
     _rule("password", "@", rf"(?:(?<=\w)[,/|:;]\s{{0,2}}|\s[/|-]\s){_WORD}", _is_strong_password),
     _rule(
         "secret",
@@ -230,7 +259,7 @@ TOLD_SECRETS: tuple[ToldSecret, ...] = (
     ),
     _rule(
         "password",
-        "wifi|wi-fi|wlan|guest network|hotspot|ssid",
+        "wifi|wi-fi|wlan|wpa|wpa2|network|guest network|hotspot|ssid",
         _LINK + _WORD,
         _is_wifi_password,
     ),
@@ -242,8 +271,8 @@ TOLD_SECRETS: tuple[ToldSecret, ...] = (
     ),
     _rule(
         "pin",
-        "pin|pincode|pin-code|geheimzahl|puk|tan|passcode|sperrcode|entsperrcode|unlock code|暗証番号|пин|пин-код"
-        "|şifrem|unlocks with|entsperrt mit",
+        "pin|pincode|pin-code|geheimzahl|geheimnummer|puk|tan|passcode|sperrcode|entsperrcode|unlock code|暗証番号|пин|пин-код"
+        "|şifrem|unlocks with|entsperrt mit|opens with|öffnet mit",
         _CODE,
         _is_code,
     ),
@@ -263,14 +292,14 @@ TOLD_SECRETS: tuple[ToldSecret, ...] = (
     ),
     _rule(
         "access-code",
-        "code|código|codice|codigo|kod|код|combination|combo|kombination|combinaison|combinación|combinazione|şifre",
+        "code|türcode|torcode|garagencode|alarmcode|zugangscode|deurcode|koden|código|codice|codigo|kod|код|combination|combo|kombination|combinaison|combinación|combinazione|şifre",
         _CODE,
         _is_code_of_lock,
         household=True,
     ),
     _rule(
         "access-code",
-        "digicode|keypad|freischaltcode|домофон|tresor|haustür|zahlenschloss|luggage lock|bike lock|padlock"
+        "digicode|keypad|fahrradschloss|freischaltcode|домофон|tresor|haustür|zahlenschloss|luggage lock|bike lock|padlock"
         "|门禁|atm number",
         _CODE,
         _is_code,
@@ -293,11 +322,13 @@ TOLD_SECRETS: tuple[ToldSecret, ...] = (
     ),
     _rule(
         "bank-account",
-        "account number|bank account|routing|kontonummer|sort code|numéro de compte|número de cuenta"
+        "account number|account no|checking account|savings account|bank account|account|routing|kontonummer|sort code|numéro de compte|número de cuenta"
         "|numero di conto|rekeningnummer",
         r"(?<![\w.,-])(?P<value>\d(?:[ -]?\d){5,16})(?![\w-])",
         _is_id,
     ),
+    _rule("social-security-number", "social|ssn", r"\D{1,12}(?P<value>\d{3}[ -]\d{2}[ -]\d{4})(?![\w-])", _always),
+    _rule("token", "auth token|access token|api token", r"[^\d\n]{1,30}\b(?P<value>[0-9a-f]{24,64})\b", _always),
     _rule(
         "payment-card",
         "card|carte|karte|tarjeta|carta|cartão|visa|mastercard|kreditkarte|карта",
