@@ -138,16 +138,17 @@ def _is_quoted_secret(told: ToldValue) -> bool:
 def _is_unmistakable_password(told: ToldValue) -> bool:
     """Return whether a word of a line about passwords is one: a symbol within a word, or a capital and two digits."""
     value = told.value
-    if not _is_password(told) or _MEASURE_OR_NAME.search(value):
+    if not _is_password(told) or _NAME_WITH_NUMBER.match(value):
         return False
     return bool(_WITHIN.search(value)) or bool(_CAPITAL_AND_DIGITS.match(value))
 
 
-_WITHIN = re.compile(r"^[^\W\d_][\w.-]*[!#%^&*$@~+][\w.-]*[!?]?$")
-_CAPITAL_AND_DIGITS = re.compile(r"(?=.*[a-zà-ÿа-я]{4})[A-ZÀ-Þ А-Я][^\W\d_-]{4,}(?:[_-]\d{1,4}|\d{2,4}[a-z]?)$")
-_MEASURE_OR_NAME = re.compile(
-    r"[=:/\\]|^[A-Z]{2,}-?\d|^\w+@\w+\.\w|^(?:Python|Windows|Ubuntu|Debian|Level|Room|Team|Player|User|Node)\d",
-    re.IGNORECASE,
+_WITHIN = re.compile(r"[^\W\d_][\w.-]*[!#%^&*$@~+][\w.-]*[!?]?$")
+_CAPITAL_AND_DIGITS = re.compile(
+    r"(?=.*[a-zà-ÿа-я]{3})[A-ZÀ-ÞА-Я][^\W\d_-]{3,}(?:[_-]\d{1,4}|\d{2,4}[a-z]?|-[A-ZÀ-ÞА-Я]\w+\d)$"
+)
+_NAME_WITH_NUMBER = re.compile(
+    r"[=:/\\]|[A-Z]{2,}-?\d|\w+@\w+\.\w|(?:Python|Windows|Ubuntu|Debian|Level|Room|Team|Player|User|Node)\d"
 )
 
 _CODE = (
@@ -222,8 +223,8 @@ _PASSWORDS = (
 
 # Words beside which an unmistakable password is one, on either side.
 _CONTEXT = (
-    f"{_PASSWORDS}|pass|passcode|pw|pwd|login|logins|log in|ssh|smbclient|admin|root|credentials|zugang|wpa|wpa2|vpn|wifi|wlan"
-    "|@"
+    f"{_PASSWORDS}|pass|passcode|pw|pwd|login|logins|log in|ssh|smbclient|admin|root|credentials|zugang"
+    "|wpa|wpa2|vpn|wifi|wlan|@"
 )
 
 TOLD_SECRETS: tuple[ToldSecret, ...] = (
@@ -232,10 +233,14 @@ TOLD_SECRETS: tuple[ToldSecret, ...] = (
         "password", f"{_PASSWORDS}|passcode|pw", rf"{_LINK}(?P<value>\d(?:[ -]?\d){{3,9}})(?![A-Za-z0-9_-])", _is_code
     ),
     _rule("pin", "密码|密碼|暗証番号|비밀번호|clave|senha|contraseña", rf"\D{{1,16}}{_CODE}", _is_code, distance=24),
-    _rule("password", _CONTEXT, rf"(?:^|\s|\(|%){_WORD}", _is_unmistakable_password, distance=90)._replace(
-        looks_back=True
-    ),
-    _rule("password", "@", rf"(?:(?<=\w)[,/|:;]\s{{0,2}}|\s[/|-]\s){_WORD}", _is_strong_password),
+    _rule(
+        "password",
+        _CONTEXT,
+        rf"(?:^|\s|\(|%|\w:){_WORD.replace('[^', '[^:/=', 1)}",
+        _is_unmistakable_password,
+        distance=90,
+    )._replace(looks_back=True),
+    _rule("password", "@", rf"(?:(?<=\w)[,|:;]\s{{1,2}}|\s[/|:-]\s){_WORD}", _is_strong_password),
     _rule(
         "secret",
         "secret|secret_key|password",
@@ -271,8 +276,8 @@ TOLD_SECRETS: tuple[ToldSecret, ...] = (
     ),
     _rule(
         "pin",
-        "pin|pincode|pin-code|geheimzahl|geheimnummer|puk|tan|passcode|sperrcode|entsperrcode|unlock code|暗証番号|пин|пин-код"
-        "|şifrem|unlocks with|entsperrt mit|opens with|öffnet mit",
+        "pin|pincode|pin-code|geheimzahl|geheimnummer|puk|tan|passcode|sperrcode|entsperrcode|unlock code|暗証番号|пин"
+        "|пин-код|şifrem|unlocks with|entsperrt mit",
         _CODE,
         _is_code,
     ),
@@ -292,14 +297,16 @@ TOLD_SECRETS: tuple[ToldSecret, ...] = (
     ),
     _rule(
         "access-code",
-        "code|türcode|torcode|garagencode|alarmcode|zugangscode|deurcode|koden|código|codice|codigo|kod|код|combination|combo|kombination|combinaison|combinación|combinazione|şifre",
+        "code|koden|código|codice|codigo|kod|код|combination|combo|kombination|combinaison"
+        "|combinación|combinazione|şifre",
         _CODE,
         _is_code_of_lock,
         household=True,
     ),
     _rule(
         "access-code",
-        "digicode|keypad|fahrradschloss|freischaltcode|домофон|tresor|haustür|zahlenschloss|luggage lock|bike lock|padlock"
+        "digicode|keypad|opens with|öffnet mit|türcode|torcode|garagencode|alarmcode|zugangscode|deurcode|fahrradschloss"
+        "|freischaltcode|домофон|tresor|haustür|zahlenschloss|luggage lock|bike lock|padlock"
         "|门禁|atm number",
         _CODE,
         _is_code,
@@ -314,18 +321,24 @@ TOLD_SECRETS: tuple[ToldSecret, ...] = (
     ),
     _rule(
         "identity-document",
-        "passport|reisepass|passeport|pasaporte|passaporto|personalausweis|driver's license|driving licence"
-        "|führerschein",
+        "passport|reisepass|passeport|pasaporte|passaporto|personalausweis|driver's license|driver license"
+        "|driving licence|führerschein",
         _ID,
         _is_id,
         household=True,
     ),
     _rule(
         "bank-account",
-        "account number|account no|checking account|savings account|bank account|account|routing|kontonummer|sort code|numéro de compte|número de cuenta"
-        "|numero di conto|rekeningnummer",
+        "account number|account no|checking account|savings account|bank account|account|routing|kontonummer|sort code"
+        "|numéro de compte|número de cuenta|numero di conto|rekeningnummer",
         r"(?<![\w.,-])(?P<value>\d(?:[ -]?\d){5,16})(?![\w-])",
         _is_id,
+    ),
+    _rule(
+        "recovery-code",
+        "backup code|recovery code|rescue code|wiederherstellungscode|code de secours",
+        r"(?<![\w-])(?P<value>(?=[\w-]*\d)[A-Za-z0-9]{3,6}(?:-[A-Za-z0-9]{3,6}){1,5})(?![\w-])",
+        _always,
     ),
     _rule("social-security-number", "social|ssn", r"\D{1,12}(?P<value>\d{3}[ -]\d{2}[ -]\d{4})(?![\w-])", _always),
     _rule("token", "auth token|access token|api token", r"[^\d\n]{1,30}\b(?P<value>[0-9a-f]{24,64})\b", _always),
