@@ -32,6 +32,7 @@ from newton.content.skills import SkillFile
 from newton.db.pool import Tx
 from newton.db.server_paths import find_server_logs
 from newton.dialogue.compaction.progress_events import ignore_progress
+from newton.environment import CHAT_HISTORY
 from newton.errors import NewtonError
 from newton.ids import derive_model_id
 from newton.memory.memory import Trust
@@ -91,8 +92,11 @@ class AgentServices(ScopeServices):
         return CensorService(scope=self.scope.at(origin), domains=self.domains)
 
     def erasure(self, origin: str) -> ErasureService:
-        logs = () if self.settings.database_url else find_server_logs(self.settings.home)
-        return ErasureService(scope=self.scope.at(origin), logs=logs)
+        """Return the service that erases people. Only the person at the command line also changes the chat history."""
+        home, history = self.settings.home, self.settings.home / CHAT_HISTORY
+        logs = () if self.settings.database_url else find_server_logs(home)
+        files = (*logs, history) if origin == "cli" and history.is_file() else logs
+        return ErasureService(scope=self.scope.at(origin), logs=files)
 
     @property
     def hooks(self) -> HookRunner:

@@ -305,8 +305,8 @@ TOLD_SECRETS: tuple[ToldSecret, ...] = (
     ),
     _rule(
         "access-code",
-        "digicode|keypad|opens with|öffnet mit|türcode|torcode|garagencode|alarmcode|zugangscode|deurcode|fahrradschloss"
-        "|freischaltcode|домофон|tresor|haustür|zahlenschloss|luggage lock|bike lock|padlock"
+        "digicode|keypad|opens with|öffnet mit|türcode|torcode|garagencode|alarmcode|zugangscode|deurcode"
+        "|fahrradschloss|freischaltcode|домофон|tresor|haustür|zahlenschloss|luggage lock|bike lock|padlock"
         "|门禁|atm number",
         _CODE,
         _is_code,
