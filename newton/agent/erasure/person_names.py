@@ -44,7 +44,7 @@ _IMPERATIVES = split_words(
 )
 
 
-class NearMiss(NamedTuple):
+class NameNearMiss(NamedTuple):
     """A name that is not erased, because it may be another person or thing. `count` is its number of occurrences."""
 
     name: str
@@ -58,7 +58,7 @@ class PersonNames:
 
     spellings: tuple[str, ...]
     pattern: str
-    near_misses: tuple[NearMiss, ...]
+    near_misses: tuple[NameNearMiss, ...]
 
 
 class _Occurrence(NamedTuple):
@@ -140,7 +140,7 @@ class _NameSearch:
     def result(self) -> PersonNames:
         near = sorted(
             (
-                NearMiss(name, reason, count)
+                NameNearMiss(name, reason, count)
                 for (name, reason), count in self._near.items()
                 if name not in self._spellings
             ),

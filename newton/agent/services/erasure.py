@@ -8,7 +8,7 @@ from pathlib import Path
 from uuid import UUID
 
 from newton.agent.erasure import text_scan
-from newton.agent.erasure.person_names import NearMiss, PersonNames, find_person_names
+from newton.agent.erasure.person_names import NameNearMiss, PersonNames, find_person_names
 from newton.agent.events import clear
 from newton.agent.scope import AgentScope
 from newton.brain import decisions
@@ -43,7 +43,7 @@ class ErasurePlan:
     agent_id: UUID
     names: tuple[str, ...]
     pattern: str
-    near_misses: tuple[NearMiss, ...]
+    near_misses: tuple[NameNearMiss, ...]
     memories: Sequence[tuple[UUID, str, str]]
     decisions: Sequence[UUID]
     tenets: Sequence[UUID]
@@ -161,7 +161,7 @@ class ErasureService:
         return await asyncio.to_thread(find_person_names, subject, aliases, lines, others=others, also=also)
 
 
-def _not_found(subject: str, near_misses: Sequence[NearMiss]) -> InputError:
+def _not_found(subject: str, near_misses: Sequence[NameNearMiss]) -> InputError:
     similar = ", ".join(repr(one.name) for one in near_misses[:MAX_NAMED_NEAR_MISSES])
     hint = f"Similar names are stored: {similar}." if similar else "`newton entities` lists the known names."
     return InputError(f"Nothing is stored about {subject!r}.", hint=hint)

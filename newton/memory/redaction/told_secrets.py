@@ -65,9 +65,9 @@ def _find_after(rule: ToldSecret, label: str, text: str, lowered: str, *, keep_h
             before = lowered[max(lowered.rfind("\n", 0, position) + 1, position - MAX_DISTANCE) : position]
             start = max(text.rfind("\n", 0, position) + 1, position - MAX_DISTANCE) if rule.looks_back else end
             for match in rule.pattern.finditer(text, start, stop):
-                told = _to_told_value(match, lowered, before, end)
-                is_kept = keep_household and _WIFI.search(f"{before}{label}{told.between}")
-                if len(told.between) <= rule.max_distance and rule.is_secret(told) and not is_kept:
+                candidate = _to_told_value(match, lowered, before, end)
+                is_kept = keep_household and _WIFI.search(f"{before}{label}{candidate.between}")
+                if len(candidate.between) <= rule.max_distance and rule.is_secret(candidate) and not is_kept:
                     yield SecretSpan(match.start("value"), match.end("value"), rule.kind)
         position = lowered.find(label, end)
 
@@ -99,9 +99,9 @@ _STRONG_SYMBOL = re.compile(r"[^\W_][!#%^&*~$][^\W_]|\w[!#%^*$]$")
 _MEASURE = re.compile(r"\d+(?:[.,:]\d+)*-?[a-z]{1,6}$|[a-z]+-?\d{1,2}$|v\d[\d.]*$", re.IGNORECASE)
 
 
-def _is_password(told: ToldValue) -> bool:
+def _is_password(candidate: ToldValue) -> bool:
     """Return whether a word after a linking word can only be a password: letters with digits, or symbols within."""
-    value = told.value
+    value = candidate.value
     if is_placeholder(value) or is_plain_term(value) or _ADDRESS.search(value) or _CODE_PATH.match(value):
         return False
     if not any(map(str.isalpha, value)) or re.match(r"\d+[\u3040-\u9fff]", value):
@@ -110,10 +110,10 @@ def _is_password(told: ToldValue) -> bool:
     return bool(_SYMBOL.search(value)) or (has_digit and (len(value) > 6 or not _MEASURE.match(value)))
 
 
-def _is_strong_password(told: ToldValue) -> bool:
+def _is_strong_password(candidate: ToldValue) -> bool:
     """Return whether a word is a password even without a linking word: it has capitals, or symbols, and digits."""
-    value = told.value
-    if not _is_password(told) or _MEASURE.match(value):
+    value = candidate.value
+    if not _is_password(candidate) or _MEASURE.match(value):
         return False
     is_varied = any(map(str.isupper, value[1:])) or bool(_STRONG_SYMBOL.search(value)) or value[:1].isupper()
     return (any(map(str.isdigit, value)) and is_varied) or bool(_STRONG_SYMBOL.search(value))
@@ -122,23 +122,23 @@ def _is_strong_password(told: ToldValue) -> bool:
 _KEY_WORD = re.compile(r"\b(?:key|schlüssel|clé|chiave|chave|clave|klucz|ключ|pass)\b|[-]schlüssel")
 
 
-def _is_wifi_password(told: ToldValue) -> bool:
+def _is_wifi_password(candidate: ToldValue) -> bool:
     """Return whether the value is the key of a Wi-Fi, as a word before or after the label says."""
-    return _is_password(told) and bool(_KEY_WORD.search(f"{told.before[-20:]} {told.between}"))
+    return _is_password(candidate) and bool(_KEY_WORD.search(f"{candidate.before[-20:]} {candidate.between}"))
 
 
-def _is_quoted_secret(told: ToldValue) -> bool:
+def _is_quoted_secret(candidate: ToldValue) -> bool:
     """Return whether an assignment gives a literal, and no placeholder, path or address."""
-    value = told.value
+    value = candidate.value
     return not (is_placeholder(value) or _ADDRESS.search(value) or _CODE_PATH.match(value)) and any(
         map(str.isalpha, value)
     )
 
 
-def _is_unmistakable_password(told: ToldValue) -> bool:
+def _is_unmistakable_password(candidate: ToldValue) -> bool:
     """Return whether a word of a line about passwords is one: a symbol within a word, or a capital and two digits."""
-    value = told.value
-    if not _is_password(told) or _NAME_WITH_NUMBER.match(value):
+    value = candidate.value
+    if not _is_password(candidate) or _NAME_WITH_NUMBER.match(value):
         return False
     return bool(_WITHIN.search(value)) or bool(_CAPITAL_AND_DIGITS.match(value))
 
@@ -177,29 +177,33 @@ _LOCK = re.compile(
 )
 
 
-def _is_code(told: ToldValue) -> bool:
+def _is_code(candidate: ToldValue) -> bool:
     """Return whether a number after "PIN" and the like is the code, and no measure or year."""
-    digits = sum(map(str.isdigit, told.value))
-    is_short = digits <= 10 and (len(told.value) > 4 or told.value.isdigit())
-    return is_short and not (_IN_CODE.search(told.between) or _NO_LINK.search(told.between) or _UNIT.match(told.after))
+    digits = sum(map(str.isdigit, candidate.value))
+    is_short = digits <= 10 and (len(candidate.value) > 4 or candidate.value.isdigit())
+    return is_short and not (
+        _IN_CODE.search(candidate.between) or _NO_LINK.search(candidate.between) or _UNIT.match(candidate.after)
+    )
 
 
-def _is_code_of_lock(told: ToldValue) -> bool:
+def _is_code_of_lock(candidate: ToldValue) -> bool:
     """Return whether "code" means that of a lock or a card, as a word near it says."""
-    if _NO_CODE.search(told.before) or _NO_CODE.search(told.between[:14]):
+    if _NO_CODE.search(candidate.before) or _NO_CODE.search(candidate.between[:14]):
         return False
-    return bool(_LOCK.search(f"{told.before[-40:]} {told.between}")) and _is_code(told)
+    return bool(_LOCK.search(f"{candidate.before[-40:]} {candidate.between}")) and _is_code(candidate)
 
 
 _ID = r"(?-i:(?<![\w.,-])(?P<value>(?=[A-Z0-9 .-]{0,12}\d)[A-Z0-9]{1,16}(?:[ .-][A-Z0-9]{1,6}){0,8})(?![\w-]))"
 
 
-def _is_id(told: ToldValue) -> bool:
-    digits, letters = sum(map(str.isdigit, told.value)), sum(map(str.isalpha, told.value))
-    return (digits >= 5 or (digits > 1 and letters > 0 and digits + letters > 6)) and not _NO_LINK.search(told.between)
+def _is_id(candidate: ToldValue) -> bool:
+    digits, letters = sum(map(str.isdigit, candidate.value)), sum(map(str.isalpha, candidate.value))
+    return (digits >= 5 or (digits > 1 and letters > 0 and digits + letters > 6)) and not _NO_LINK.search(
+        candidate.between
+    )
 
 
-def _always(told: ToldValue) -> bool:
+def _always(candidate: ToldValue) -> bool:
     return True
 
 

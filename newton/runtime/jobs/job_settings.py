@@ -116,7 +116,7 @@ def _limit_usual(usual: CronSchedule, settings: JobSettings, period: dict[str, A
 def _to_moment(value: datetime | date | None, settings: JobSettings) -> datetime | None:
     if value is None:
         return None
-    moment = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)  # noqa: DTZ001
+    moment = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)  # noqa: DTZ001 - it gets the zone of the settings below
     return moment if moment.tzinfo else moment.replace(tzinfo=settings.timezone)
 
 
