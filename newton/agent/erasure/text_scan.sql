@@ -5,12 +5,11 @@ from runtime.agent_tables() as part
 where part::text !~ 'embeddings|vectors';
 
 -- name: list_rows(agent_id, table_name)
-select line
-from runtime.export_rows($1, $2::text::regclass) as line;
+select runtime.export_rows($1, $2::text::regclass) as line;
 
 -- name: count_matches(agent_id, table_name, pattern)
 select count(*)::integer as found
-from runtime.export_rows($1, $2::text::regclass) as line
+from (select runtime.export_rows($1, $2::text::regclass) as line) as stored
 where line ~ $3;
 
 -- name: list_archived_texts(agent_id)
