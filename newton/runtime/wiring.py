@@ -92,11 +92,14 @@ class AgentServices(ScopeServices):
         return CensorService(scope=self.scope.at(origin), domains=self.domains)
 
     def erasure(self, origin: str) -> ErasureService:
-        """Return the service that erases people. Only the person at the command line also changes the chat history."""
-        home, history = self.settings.home, self.settings.home / CHAT_HISTORY
+        """Return the service that erases people.
+
+        Only the person at the command line also changes files, because agents share them: the log and the chat history.
+        """
+        home = self.settings.home
         logs = () if self.settings.database_url else find_server_logs(home)
-        files = (*logs, history) if origin == "cli" and history.is_file() else logs
-        return ErasureService(scope=self.scope.at(origin), logs=files)
+        files = [file for file in (*logs, home / CHAT_HISTORY) if origin == "cli" and file.is_file()]
+        return ErasureService(scope=self.scope.at(origin), logs=tuple(files))
 
     @property
     def hooks(self) -> HookRunner:

@@ -69,7 +69,7 @@ class ErasurePreviewResponse(ResponseModel):
 
 
 class ErasureResponse(ResponseModel):
-    """The records erased by kind, and what a scan of all tables and logs still finds: rows by table, words by file."""
+    """The records erased by kind, and what a scan of all tables still finds: rows by table."""
 
     counts: dict[str, int]
     remains: dict[str, int]
