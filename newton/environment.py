@@ -18,6 +18,7 @@ ENV_PREFIX = "NEWTON_"
 # for hooks, its URL.
 CONFIG_VARIABLE, TOKEN_VARIABLE, URL_VARIABLE = "NEWTON_CONFIG", "NEWTON_TOKEN", "NEWTON_URL"
 SETTINGS_FILE = "newton.toml"
+CHAT_HISTORY = "history"  # file in the data folder: the inputs of `newton chat`
 DEFAULT_DATA_DIR = "~/.local/share/newton"
 
 # Keep ONNX Runtime from storing a machine id in the user's cache folder and looking up a host of its vendor, and

@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import (
@@ -327,6 +327,12 @@ class Settings(BaseModel):
         {},
         description="Command that checks outcomes, by decision category, as a list of arguments; exit status 0 means"
         " success, 1 failure.",
+    )
+    jobs: dict[str, dict[str, Any]] = Field(
+        {}, description="Times of jobs, as tables [jobs.NAME]: cron or every, timezone, jitter, start, end, enabled."
+    )
+    redact_household_codes: bool = Field(
+        default=False, description="Redact codes of doors and safes, Wi-Fi passwords and passport numbers too."
     )
     verifier_timeout_seconds: float = Field(60.0, gt=0, le=3_600, description="Timeout of a verifier in seconds.")
 

@@ -666,13 +666,13 @@ begin
     where agent_id = scoped_agent and document_id = any(redacted_ids);
     delete from heart.items where agent_id = scoped_agent and item_id = any(redacted_ids);
     update dialogue.sessions set ref = '[forgotten] ' || session_id
-    where agent_id = scoped_agent and session_id = any(redacted_ids) and ref ~* pattern;
+    where agent_id = scoped_agent and session_id = any(redacted_ids) and ref ~ pattern;
     update dialogue.checkpoints set name = '[forgotten] ' || gen_random_uuid()
-    where agent_id = scoped_agent and session_id = any(redacted_ids) and name ~* pattern;
+    where agent_id = scoped_agent and session_id = any(redacted_ids) and name ~ pattern;
     update dialogue.responses set metadata = '{}'
-    where agent_id = scoped_agent and response_id = any(redacted_ids) and metadata::text ~* pattern;
+    where agent_id = scoped_agent and response_id = any(redacted_ids) and metadata::text ~ pattern;
     update memory.forgotten set reason = '[forgotten]'
-    where agent_id = scoped_agent and memory_id = any(redacted_ids) and reason ~* pattern;
+    where agent_id = scoped_agent and memory_id = any(redacted_ids) and reason ~ pattern;
 end
 $$;
 

@@ -19,7 +19,7 @@ from newton import ids
 from newton.db.pool import Database, Tx
 from newton.runtime.jobs import queue
 from newton.runtime.jobs.queue import ClaimedRun, JobOutcome, RunResult
-from newton.runtime.jobs.recurrence import every_minutes
+from newton.runtime.jobs.triggers import every_minutes
 from newton.runtime.jobs.worker import JobWorker, WorkerTimings
 from tests.support import NOON, until
 

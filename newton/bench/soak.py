@@ -4,13 +4,14 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from statistics import linear_regression
 from typing import Annotated, Any
 
+from apscheduler.triggers.interval import IntervalTrigger
 from cyclopts import Parameter
 
 from newton.agent.services.memories import FactDraft
@@ -24,8 +25,8 @@ from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption, load_settings
 from newton.runtime.jobs import queue
 from newton.runtime.jobs.queue import ClaimedRun, JobOutcome
-from newton.runtime.jobs.recurrence import JobSchedule
 from newton.runtime.jobs.schedule import SCHEDULES, build_runner
+from newton.runtime.jobs.triggers import FIRST_SLOT, IntervalSchedule, JobSchedule
 from newton.runtime.jobs.worker import JobWorker, RunFunction, WorkerTimings
 from newton.runtime.wiring import AgentServices
 
@@ -67,11 +68,17 @@ def resident_memory_mib() -> float:
 
 
 def accelerate_schedules(schedules: dict[str, JobSchedule], factor: float) -> dict[str, JobSchedule]:
-    """Return the schedules with all intervals divided by `factor`. Pure."""
-    return {
-        name: replace(schedule, every=schedule.every / factor, offset=schedule.offset / factor)
-        for name, schedule in schedules.items()
-    }
+    """Return schedules with the intervals of the given ones divided by `factor`. Pure."""
+    return {name: _accelerate(schedule, factor) for name, schedule in schedules.items()}
+
+
+def _accelerate(schedule: JobSchedule, factor: float) -> JobSchedule:
+    first = schedule.next_slot(FIRST_SLOT)
+    second = schedule.next_slot(first) if first else None
+    assert first is not None and second is not None
+    every, offset = (second - first) / factor, (first - FIRST_SLOT) / factor
+    trigger = IntervalTrigger(seconds=every.total_seconds(), start_date=FIRST_SLOT + offset, timezone=UTC)
+    return IntervalSchedule(trigger=trigger, description=f"every {every.total_seconds():g} seconds")
 
 
 def slope_per_minute(points: Sequence[tuple[float, float]]) -> float:
@@ -150,7 +157,8 @@ async def _append_message(newton: AgentServices, ref: str, content: str) -> None
 async def _collect_results(
     registry: AgentRegistry, schedules: dict[str, JobSchedule], monitor: SoakMonitor, ended_at: datetime
 ) -> dict[str, Any]:
-    due = {name: schedule.last_slot(ended_at - timedelta(seconds=2)) for name, schedule in schedules.items()}
+    before = ended_at - timedelta(seconds=2)
+    due = {name: slot for name, schedule in schedules.items() if (slot := schedule.last_slot(before)) is not None}
     late, unexplained = list[str](), list[str]()
     for number in range(AGENT_COUNT):
         scope = (await registry.get(f"soak-{number}")).scope

@@ -1,7 +1,7 @@
 """Client operations on stored data: memories, documents, identity lines, agents and tokens."""
 
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 from uuid import uuid4
 
@@ -75,6 +75,15 @@ class InventoryOperations(DaemonConnection):
     async def roll_back_identity(self, version: int, *, reason: str | None = None) -> bool:
         """Restore an earlier version of the agent's identity; return False if the identity equals it already."""
         return (await self.post("/v1/identity/rollback", {"version": version, "reason": reason}))["changed"]
+
+    async def preview_erasure(self, subject: str, *, also: Sequence[str] = ()) -> JsonDict:
+        """List everything about a person, under all names that the memory knows, with the token to erase it."""
+        return await self._send("POST", "/v1/erasures/preview", {"subject": subject, "also": list(also)})
+
+    async def erase_person(self, subject: str, *, token: str, also: Sequence[str] = (), **fields: object) -> JsonDict:
+        """Permanently erase everything about a person, confirmed by the `token` of a preview with the same names."""
+        body = {"subject": subject, "also": list(also), "token": token, **fields}
+        return await self._send("POST", "/v1/erasures", body)
 
     async def agent(self, name: str) -> JsonDict:
         """Return how much an agent has stored, and its last activity. Needs the token of the operator."""

@@ -21,8 +21,9 @@ from newton import __version__
 from newton.db import backup_manifest as manifest
 from newton.db.backup_manifest import BackupManifest
 from newton.db.connection import prepare_database
-from newton.db.embedded_server import ENVIRONMENT, EmbeddedServer, exclusive_access
+from newton.db.embedded_server import CONFIG, ENVIRONMENT, EmbeddedServer, exclusive_access
 from newton.db.pool import APP_ROLE, WORKER_ROLE, connect
+from newton.db.restored_files import replace_configuration
 from newton.db.server_paths import ServerPaths, binaries
 from newton.errors import ConflictError, DatabaseError, InputError, NewtonError
 from newton.settings import Settings
@@ -196,10 +197,9 @@ def _swap(swaps: list[tuple[Path, Path, Path]]) -> None:
 
 def _copy_base(base: Path, paths: ServerPaths) -> Path:
     """Copy the server's files to a folder next to their destination, owned by the server's user; return this folder."""
-    if links := [path for path in base.rglob("*") if path.is_symlink()]:  # they could name files outside of the backup
-        raise DatabaseError(f"The backup contains a symbolic link: {links[0]}.", hint="Create the backup again.")
     partial = paths.base / f"postgres.{uuid.uuid4().hex[:8]}.part"
     shutil.copytree(base, partial)
+    replace_configuration(partial, CONFIG)
     owner = pwd.getpwnam(paths.user) if paths.user else None
     for path in (partial, *partial.rglob("*")):
         path.chmod(0o700 if path.is_dir() else 0o600)

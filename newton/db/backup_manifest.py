@@ -41,6 +41,8 @@ def write_manifest(folder: Path, manifest: BackupManifest) -> None:
 def verify_backup(folder: Path) -> BackupManifest:
     """Check all files of a backup; return its manifest. Raises InputError if a file differs or is missing."""
     manifest = _read(folder)
+    if odd := [path for path in folder.rglob("*") if path.is_symlink() or not (path.is_file() or path.is_dir())]:
+        raise _damaged_error(folder, f"{odd[0]} is a link or a device")  # a link could name a file elsewhere
     hashes = hash_files(folder)
     if missing := manifest.files.keys() - hashes.keys():
         raise _damaged_error(folder, f"{min(missing)} is missing")

@@ -23,6 +23,7 @@ SERVER_USER = "newton"
 ROOT_HOME = Path("/var/lib/newton")
 POINTER_FILE = "server.place"  # in a home of root: the path of the folder with the data
 HOME_FILE = "home.place"  # in that folder: the path of the home to which it belongs
+LOG_FILE = "postgres.log"
 PORT = 5432
 SOCKET = f".s.PGSQL.{PORT}"
 SOCKET_PATH_LIMIT = 100  # bytes; the kernel allows 107 with the file's own name
@@ -43,7 +44,7 @@ class ServerPaths:
 
     @property
     def log(self) -> Path:
-        return self.base / "postgres.log"
+        return self.base / LOG_FILE
 
     @property
     def sockets(self) -> Path:
@@ -65,6 +66,12 @@ def ensure_private_folder(folder: Path) -> None:
         ) from None
     if not os.access(folder, os.W_OK | os.X_OK):
         raise DatabaseError(f"The data folder {folder} is not writable.", hint="Set NEWTON_DATA_DIR to another folder.")
+
+
+def find_server_logs(home: Path) -> tuple[Path, ...]:
+    """Return the log files of the embedded server of a home folder."""
+    log = find_database_folder(home) / LOG_FILE
+    return (log,) if log.is_file() else ()
 
 
 def find_database_folder(home: Path) -> Path:

@@ -5,6 +5,7 @@ import gc
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -33,6 +34,7 @@ from newton.heart.procedures import DISK_ORIGIN
 from newton.heart.statements.greetings import strip_greeting
 from newton.ids import derive_agent_id
 from newton.memory import agents, reembedding
+from newton.memory.redaction.household_codes import keep_household_codes
 from newton.providers.embedding_providers import embedder_for
 from newton.runtime.model_directory import ModelDirectory
 from newton.runtime.model_factory import build_structured_llm, build_web_source, load_models
@@ -68,8 +70,7 @@ async def open_newton(
     to `on_new_agent`; without this callback only the default agent is created, and any other raises NotFoundError.
     `on_notice` receives a sentence that names the database folder if a new database lies outside the data folder.
     """
-    check_settings(settings)
-    earlier_folder = find_database_folder(settings.home)
+    earlier_folder = _apply_settings(settings)
     frame_set = _load_frame_set(settings)
     skills, clock = load_skills(settings.procedures_dir), SystemClock()
     async with AsyncExitStack() as stack:
@@ -145,6 +146,13 @@ async def _build_contexts(
         hooks=load_hooks(frame_set.pack.hooks if frame_set.pack else ()),
         web=build_web_source(settings, db=scope.db, count_tokens=scope.count_tokens),
     )
+
+
+def _apply_settings(settings: Settings) -> Path:
+    """Check the settings, set what holds for the process, and return the present folder of the embedded database."""
+    check_settings(settings)
+    keep_household_codes(keep=not settings.redact_household_codes)
+    return find_database_folder(settings.home)
 
 
 async def open_for_agent(newton: AgentServices, name: str) -> AgentServices:

@@ -32,7 +32,7 @@ from newton.runtime.api.routes.dashboard import build_link_path
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.command_socket import SocketUnavailableError
 from newton.runtime.dashboard.routes import mount_dashboard
-from newton.runtime.jobs.schedule import SCHEDULES, build_runner
+from newton.runtime.jobs.schedule import build_runner, build_schedules
 from newton.runtime.jobs.worker import JobWorker
 from newton.runtime.mcp.streamable_http import mount_mcp
 from newton.runtime.tracing import export_traces
@@ -183,7 +183,9 @@ async def serve(
         async with task_group() as tasks:
             listener = tasks.create_task(app.state.broadcaster.listen(newton.scope.db))
             server_task = tasks.create_task(server.serve(sockets=[bound]))
-            tasks.create_task(JobWorker(newton.scope.db, build_runner(agents)).work(SCHEDULES, stop))
+            tasks.create_task(
+                JobWorker(newton.scope.db, build_runner(agents)).work(build_schedules(settings.jobs), stop)
+            )
             on_message(f"Newton serves {url}. Operator token: {settings.home / operator_token.TOKEN_FILE}.")
             on_message(_describe_chat_model(newton.chat_model))
             on_message(_describe_dashboard(app, url, prints_link=prints_link))

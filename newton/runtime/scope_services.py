@@ -18,7 +18,6 @@ from newton.agent.scope import AgentScope
 from newton.agent.services.conflicts import ConflictService
 from newton.agent.services.curation import CurationService
 from newton.agent.services.entities import EntityService
-from newton.agent.services.erasure import ErasureService
 from newton.agent.services.identity import IdentityService
 from newton.agent.services.items import ItemService
 from newton.agent.services.memories import MemoryService
@@ -59,7 +58,6 @@ class ScopeServices:
     documents = _service(DocumentService)
     items = _service(ItemService)
     artifacts = _service(ArtifactService)
-    erasure = _service(ErasureService)
     history_matcher = _service(HistoryMatcher)
     responses = _service(ResponseService)
 

@@ -1,6 +1,7 @@
 """Functions that convert the settings of the user to the option objects of single components."""
 
 from datetime import timedelta
+from importlib import import_module
 
 from newton.agent.loop.completion import TokenLimits
 from newton.agent.storage_quota import MEGABYTE, StorageQuota
@@ -35,6 +36,8 @@ def check_settings(settings: Settings) -> None:
             hint="Lower NEWTON_RAG_FINAL_TOP_K, or raise NEWTON_RAG_TOP_K_MAX or NEWTON_RAG_RE_RANK_TOP_N.",
         )
     build_summary_sizes(settings)
+    if settings.jobs:
+        import_module("newton.runtime.jobs.schedule").build_schedules(settings.jobs)
     if (limit := conversation_budget(settings)) and (problem := find_problem(build_preset(settings), max_tokens=limit)):
         raise ConfigError(
             f"Invalid value for the setting 'compaction': {problem.reason}.",

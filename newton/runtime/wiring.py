@@ -16,6 +16,7 @@ from newton.agent.prompt_records.service import PromptService
 from newton.agent.services.bundles import BundleService
 from newton.agent.services.censors import CensorService
 from newton.agent.services.decisions import DecisionService
+from newton.agent.services.erasure import ErasureService
 from newton.agent.services.fact_intake import FactIntake
 from newton.agent.services.sessions import SessionService
 from newton.agent.services.working_memory import WorkingMemory, find_active_session
@@ -29,7 +30,9 @@ from newton.content.frames import Frame
 from newton.content.profiles import Profile
 from newton.content.skills import SkillFile
 from newton.db.pool import Tx
+from newton.db.server_paths import find_server_logs
 from newton.dialogue.compaction.progress_events import ignore_progress
+from newton.environment import CHAT_HISTORY
 from newton.errors import NewtonError
 from newton.ids import derive_model_id
 from newton.memory.memory import Trust
@@ -89,6 +92,16 @@ class AgentServices(ScopeServices):
 
     def censors(self, origin: str) -> CensorService:
         return CensorService(scope=self.scope.at(origin), domains=self.domains)
+
+    def erasure(self, origin: str) -> ErasureService:
+        """Return the service that erases people.
+
+        Only the person at the command line also changes files, because agents share them: the log and the chat history.
+        """
+        home = self.settings.home
+        logs = () if self.settings.database_url else find_server_logs(home)
+        files = [file for file in (*logs, home / CHAT_HISTORY) if origin == "cli" and file.is_file()]
+        return ErasureService(scope=self.scope.at(origin), logs=tuple(files))
 
     @property
     def hooks(self) -> HookRunner:

@@ -7,6 +7,7 @@ set back doubles what has run); the live index without `running` (a slow job run
 import asyncio
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -33,7 +34,7 @@ from newton.runtime.jobs.queue import (
     LeaseLostError,
     RunResult,
 )
-from newton.runtime.jobs.recurrence import daily, every_minutes
+from newton.runtime.jobs.triggers import daily, every_minutes
 from tests.support import NOON
 
 LEASE = timedelta(seconds=10)
@@ -246,3 +247,18 @@ async def test_the_worker_sees_the_queue_and_names_and_nothing_else(db: Database
         assert await tx.fetchval("select current_user::text") == "newton_worker"
     async with db.transaction(ben) as tx:
         assert await queue.latest_runs(tx, agent_id=agent) == {}
+
+
+async def test_a_jitter_delays_each_agent_by_its_own_time_within_the_limit(db: Database, agent: UUID) -> None:
+    # R7
+    others = [await agents.get_or_create_agent(db, f"agent-{n}", now=NOON) for n in range(5)]
+    schedules = {"ten": replace(every_minutes(10), jitter_seconds=300)}
+    for _ in range(2):
+        await enqueue_due(db, schedules, moment=NOON)
+    delays = set[timedelta]()
+    for one in (agent, *others):
+        async with db.transaction(one) as tx:
+            (run,) = await tx.fetch("select slot, due_at from runtime.jobs")
+        assert run["slot"] == NOON and timedelta() <= run["due_at"] - NOON <= timedelta(seconds=300)
+        delays.add(run["due_at"] - NOON)
+    assert len(delays) > 1, "agents do not run at the same moment"

@@ -16,7 +16,7 @@ from newton.memory import agents
 from newton.runtime.jobs import queue
 from newton.runtime.jobs.claims import claim_run, claim_runs
 from newton.runtime.jobs.queue import ClaimedRun, JobOutcome, JobRun, LeaseLostError
-from newton.runtime.jobs.recurrence import every_minutes
+from newton.runtime.jobs.triggers import every_minutes
 from newton.runtime.jobs.worker import JobWorker, RunFunction, WorkerTimings
 from tests.support import NOON, until
 

@@ -14,6 +14,7 @@ from newton.brain import ledger
 from newton.brain.hash_chain import ChainHead
 from newton.cognition.request import ContextBuildRequest
 from newton.content.package_data import data_folder
+from newton.db import backup_manifest
 from newton.db.backup import create_backup, restore
 from newton.db.backup_manifest import FILE_NAME, verify_backup
 from newton.db.connection import prepare_database
@@ -208,3 +209,39 @@ async def test_a_dump_that_cannot_be_made_names_the_command(tmp_path: Path) -> N
 
 def nothing_in(folder: Path) -> bool:
     return list(folder.iterdir()) == []
+
+
+def seal(copy: Path) -> None:
+    """Write the manifest of a changed backup again, as whoever forges one does."""
+    forged = backup_manifest.BackupManifest.model_validate_json((copy / backup_manifest.FILE_NAME).read_bytes())
+    backup_manifest.write_manifest(copy, forged.model_copy(update={"files": backup_manifest.hash_files(copy)}))
+
+
+async def test_a_forged_backup_neither_runs_its_commands_nor_opens_the_server(
+    lived: Path, other: Path, tmp_path: Path
+) -> None:
+    # S9
+    copy, marker = tmp_path / "copy", tmp_path / "was-run"
+    await create_backup(settings(lived), copy, now=NOON)
+    base = copy / "base"
+    command = f"restore_command = 'touch {marker}'\narchive_mode = on\narchive_command = 'touch {marker}'\n"
+    (base / "postgresql.auto.conf").write_text(command)
+    with (base / "postgresql.conf").open("a") as config:
+        config.write(f"{command}listen_addresses = '127.0.0.1'\nport = 5999\n")
+    (base / "pg_hba.conf").write_text("local all all trust\nhost all all 0.0.0.0/0 trust\n")
+    (base / "recovery.signal").touch()
+    seal(copy)
+    await restore(settings(other), copy, schema=SCHEMA, replace=True)
+    with EmbeddedServer.start(other) as server:
+        conn = await asyncpg.connect(server.dsn("postgres"))
+        await conn.execute("select pg_switch_wal()")
+        assert await conn.fetchval("select current_setting('listen_addresses')") == ""
+        assert await conn.fetchval("select current_setting('archive_command')") in ("", "(disabled)")
+        assert await conn.fetchval("select count(*) from pg_hba_file_rules where type <> 'local'") == 0
+        await conn.close()
+    assert not marker.exists()
+    (copy / "ledger").mkdir(exist_ok=True)
+    (copy / "ledger" / "linked").symlink_to("/etc/passwd")
+    seal(copy)
+    with pytest.raises(InputError, match="is a link"):
+        await restore(settings(other), copy, schema=SCHEMA, replace=True)

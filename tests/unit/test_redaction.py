@@ -2,18 +2,22 @@
 
 import asyncio
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import yaml
 
 from newton.memory.hygiene import clean_text
+from newton.memory.redaction.household_codes import keep_household_codes
 from newton.memory.redaction.labelled_values import LABELLED_VALUES
 from newton.memory.redaction.redactor import redact_secrets
 from newton.memory.redaction.tally import count_redactions, redaction_tally
+from newton.memory.redaction.told_secrets import TOLD_SECRETS
 from tests.unit.source_trees import ROOT
 
 LINES: dict[str, Any] = yaml.safe_load((ROOT / "tests/data/secrets.yaml").read_text(encoding="utf-8"))
+TOLD: dict[str, Any] = yaml.safe_load((ROOT / "tests/data/told_secrets.yaml").read_text(encoding="utf-8"))
 _VALUE = re.compile("«([^»]*)»")
 MAX_MISSED, MAX_CHANGED = 0.05, 0.03
 
@@ -58,8 +62,34 @@ def test_lines_of_later_are_redacted_too() -> None:
     assert [line for line in LINES["later_harmless"] if redact_secrets(line) != line] == []
 
 
+@pytest.fixture
+def redacted_household() -> Iterator[None]:
+    keep_household_codes(keep=False)
+    yield
+    keep_household_codes(keep=True)
+
+
+@pytest.mark.usefixtures("redacted_household")
+@pytest.mark.parametrize("part", sorted(TOLD))
+def test_secrets_that_sentences_tell_are_found_in_any_language(part: str) -> None:
+    lines = [line.replace("§", "") for line in TOLD[part]["secrets"]]
+    cleaned = [(line, redact_secrets(re.sub("[«»]", "", line))) for line in lines]
+    missed = [line for line, text in cleaned if any(remains(value, text) for value in _VALUE.findall(line))]
+    assert len(missed) <= MAX_MISSED * len(lines), missed
+    changed = [line for line in TOLD[part]["harmless"] if redact_secrets(line) != line]
+    assert len(changed) <= MAX_CHANGED * len(TOLD[part]["harmless"]), changed
+
+
+def test_codes_of_a_household_are_kept_unless_the_setting_says_otherwise(redacted_household: None) -> None:
+    lines = ["The alarm code is 362008.", "The wifi password for the guests is zebra36.", "My passport is X1234567."]
+    assert all("[REDACTED:" in redact_secrets(line) for line in lines)
+    keep_household_codes(keep=True)
+    assert [redact_secrets(line) for line in lines] == lines
+    assert redact_secrets("The PIN of the card is 4471.") == "The PIN of the card is [REDACTED:pin]."
+
+
 def test_labels_are_in_lower_case() -> None:
-    assert all(label == label.lower() for rule in LABELLED_VALUES for label in rule.labels)
+    assert all(label == label.lower() for rule in (*LABELLED_VALUES, *TOLD_SECRETS) for label in rule.labels)
 
 
 def test_a_letter_that_grows_in_lower_case_moves_nothing() -> None:

@@ -1,32 +1,36 @@
 """Slots: every moment has one, and no time zone or leap of a clock makes it another."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from newton.runtime.jobs.recurrence import JobSchedule, backoff_delay, daily, every_minutes, weekly
-from newton.runtime.jobs.schedule import JOBS
+from newton.errors import ConfigError
+from newton.runtime.jobs.schedule import JOBS, build_schedules
+from newton.runtime.jobs.triggers import FIRST_SLOT, JobSchedule, backoff_delay, daily, every_minutes, weekly
+from newton.runtime.settings_mapping import check_settings
+from newton.settings import load
 
 SCHEDULES = st.sampled_from(
     [every_minutes(2), every_minutes(60), daily(3, 10), weekly("Monday", 6), weekly("Sunday", 5)]
 )
-MOMENTS = st.timedeltas(timedelta(days=-365), timedelta(days=84_000)).map(
-    lambda age: datetime(1970, 1, 1, tzinfo=UTC) + age
-)
+MOMENTS = st.timedeltas(timedelta(), timedelta(days=60_000)).map(lambda age: FIRST_SLOT + timedelta(days=7) + age)
 ZONES = st.sampled_from(["Europe/Oslo", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu"])
 
 
+@settings(max_examples=40)
 @given(SCHEDULES, MOMENTS)
 def test_a_moment_lies_between_its_slot_and_the_next(schedule: JobSchedule, now: datetime) -> None:
     # R7
-    assert schedule.last_slot(now) <= now < schedule.next_slot(now)
-    assert schedule.last_slot(schedule.last_slot(now)) == schedule.last_slot(now)
-    assert schedule.last_slot(schedule.next_slot(now)) == schedule.next_slot(now)
+    last, following = schedule.last_slot(now), schedule.next_slot(now)
+    assert last is not None and following is not None
+    assert last <= now < following
+    assert schedule.last_slot(last) == last and schedule.last_slot(following) == following
 
 
+@settings(max_examples=40)
 @given(SCHEDULES, MOMENTS, ZONES)
 def test_slots_are_the_same_wherever_the_clock_hangs(schedule: JobSchedule, now: datetime, zone: str) -> None:
     # R7: where the hour of a clock comes twice or never, the slots do neither
@@ -38,7 +42,7 @@ def test_the_days_on_which_clocks_change_have_as_many_slots_as_others(day: datet
     # R7
     oslo = [(day + timedelta(minutes=n)).astimezone(ZoneInfo("Europe/Oslo")) for n in range(24 * 60)]
     assert len({every_minutes(30).last_slot(now) for now in oslo}) == 48
-    assert len({daily(1, 30).last_slot(now) for now in oslo}) == 2, "the one of the day before, and its own"
+    assert len({daily(1, 30).last_slot(now) for now in oslo[::10]}) == 2, "the one of the day before, and its own"
 
 
 def test_days_of_the_week_are_those_of_the_calendar() -> None:
@@ -60,3 +64,88 @@ def test_every_job_says_what_it_does_and_when() -> None:
     assert len(JOBS) >= 15
     for name, job in JOBS.items():
         assert job.name == name and job.description.endswith(".") and job.schedule.description, name
+
+
+def schedule_of(job: str, **table: object) -> JobSchedule:
+    return build_schedules({job: table})[job]
+
+
+@pytest.mark.parametrize(
+    ("cron", "day", "slots"),
+    [
+        ("30 2 * * *", datetime(2026, 3, 28, 12, tzinfo=UTC), ["29 03:30+0200", "30 02:30+0200"]),
+        ("30 2 * * *", datetime(2026, 10, 24, 12, tzinfo=UTC), ["25 02:30+0200", "26 02:30+0100"]),
+        ("30 7 * * mon-fri", datetime(2026, 3, 27, 5, tzinfo=UTC), ["27 07:30+0100", "30 07:30+0200"]),
+        ("0 8 * * 7", datetime(2026, 10, 24, 12, tzinfo=UTC), ["25 08:00+0100", "01 08:00+0100"]),
+    ],
+)
+def test_a_cron_expression_is_obeyed_across_a_change_of_summer_time(cron: str, day: datetime, slots: list[str]) -> None:
+    # R7
+    berlin, schedule = ZoneInfo("Europe/Berlin"), schedule_of("remind", cron=cron, timezone="Europe/Berlin")
+    first = schedule.next_slot(day)
+    assert first is not None
+    second = schedule.next_slot(first)
+    assert [f"{one.astimezone(berlin):%d %H:%M%z}" for one in (first, second) if one] == slots
+    assert second is not None and schedule.last_slot(second) == second
+    assert schedule.last_slot(second - timedelta(seconds=1)) == first
+
+
+def test_every_hour_runs_each_hour_of_a_day_of_25_hours() -> None:
+    # R7
+    schedule, now = (
+        schedule_of("remind", cron="5 * * * *", timezone="Europe/Berlin"),
+        datetime(2026, 10, 24, 22, tzinfo=UTC),
+    )
+    slots = set[datetime]()
+    while now < datetime(2026, 10, 25, 23, tzinfo=UTC):
+        following = schedule.next_slot(now)
+        assert following is not None
+        slots.add(now := following)
+    assert len(slots) == 26, "25 hours and the first of the next day"
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ({"cron": "30 7 * * mon-fri", "timezone": "Europe/Berlin"}, "at 07:30 on Monday to Friday Europe/Berlin"),
+        ({"cron": "0 4 * * *"}, "daily at 04:00 UTC"),
+        ({"cron": "0 4 1,15 1-3 *"}, "at 04:00 on day 1,15 of the month in January to March UTC"),
+        ({"cron": "0 6,18 * * 0"}, "at 06:00 and 18:00 on Sunday UTC"),
+        ({"cron": "7-9 3 * * *"}, "by cron '7-9 3 * * *' UTC"),
+        ({"every": "90 min", "jitter": 60}, "every 90 minutes, up to 1 minute later"),
+        ({"timezone": "Asia/Tokyo", "end": date(2030, 1, 31)}, "daily at 07:00 Asia/Tokyo, until 2030-01-31"),
+        ({"enabled": False}, "off"),
+    ],
+)
+def test_a_schedule_of_the_settings_is_said_in_words(table: dict[str, object], words: str) -> None:
+    assert schedule_of("remind", **table).description == words
+
+
+@pytest.mark.parametrize(
+    ("job", "table", "said"),
+    [
+        ("remind", {"cron": "30 25 * * *"}, "remind"),
+        ("remind", {"cron": "30 7 * *"}, "4 fields"),
+        ("remind", {"cron": "0 0 31 2 *"}, "never comes true"),
+        ("remind", {"cron": "0 7 * * *", "timezone": "Europe/Atlantis"}, "no time zone"),
+        ("remind", {"every": "soon"}, "no interval"),
+        ("embed", {"every": "5 s"}, "less than 30 seconds"),
+        ("remind", {"cron": "0 7 * * *", "every": "1 d"}, "exclude"),
+        ("remind", {"crom": "0 7 * * *"}, "jobs.remind.crom"),
+        ("remnid", {"cron": "0 7 * * *"}, "no job 'remnid'"),
+    ],
+)
+def test_a_bad_schedule_is_refused_with_the_remedy(job: str, table: dict[str, object], said: str) -> None:
+    with pytest.raises(ConfigError, match=said) as refused:
+        build_schedules({job: table})
+    assert refused.value.hint and ("cron = " in refused.value.hint or "Jobs: embed" in refused.value.hint)
+    with pytest.raises(ConfigError, match=said):
+        check_settings(load({"jobs": {job: table}}))
+
+
+def test_a_schedule_ends_and_begins_with_its_dates() -> None:
+    schedule = schedule_of("embed", every="1 h", start=date(2026, 1, 2), end=datetime(2026, 1, 2, 2, 30, tzinfo=UTC))
+    assert schedule.last_slot(datetime(2026, 1, 1, tzinfo=UTC)) is None
+    assert schedule.next_slot(datetime(2026, 1, 1, tzinfo=UTC)) == datetime(2026, 1, 2, tzinfo=UTC)
+    assert schedule.next_slot(datetime(2026, 1, 2, 2, tzinfo=UTC)) is None
+    assert schedule.last_slot(datetime(2027, 1, 2, tzinfo=UTC)) == datetime(2026, 1, 2, 2, tzinfo=UTC)

@@ -1,12 +1,13 @@
--- name: find_aliases(agent_id, key)
--- Other names of a person.
+-- name: list_names(agent_id)
+-- The names of all entities.
 select name, aliases
 from heart.entities
-where agent_id = $1 and key = $2;
+where agent_id = $1
+order by memory_id;
 
--- name: find_memories_about(agent_id, keys, pattern, shipped)
--- Memories said by or about a person: found by speaker, subject, mentioned entity or text. Procedures shipped on disk
--- are skipped.
+-- name: find_memories_about(agent_id, keys, pattern, shipped, archived)
+-- Memories said by or about a person: found by speaker, subject, mentioned entity or text, and those in archived.
+-- Procedures shipped on disk are skipped. A mention by one word may mean something else, so its text has to match.
 with named as (
     select memory_id
     from heart.entities
@@ -16,9 +17,18 @@ found as (
     select memory_id
     from named
     union
+    select unnest($5::uuid[]) as memory_id
+    union
     select memory_id
     from heart.mentions
-    where agent_id = $1 and entity_id in (select memory_id from named)
+    where
+        agent_id = $1
+        and entity_id in (
+            select n.memory_id
+            from named as n
+            join heart.entities as e on e.agent_id = $1 and e.memory_id = n.memory_id
+            where e.name like '% %'
+        )
     union
     select memory_id
     from heart.facts
@@ -30,32 +40,32 @@ found as (
         on m.agent_id = $1 and m.kind = 'exchange' and m.thread_id = d.session_id and m.position = d.position
     where
         d.agent_id = $1
-        and (lower(d.name) = any($2::text[]) or d.content ~* $3 or d.tool_calls::text ~* $3)
+        and (lower(d.name) = any($2::text[]) or d.content ~ $3 or d.tool_calls::text ~ $3)
     union
     select memory_id
     from memory.memories
-    where agent_id = $1 and concat_ws(' ', micro, summary, full_text) ~* $3
+    where agent_id = $1 and concat_ws(' ', micro, summary, full_text) ~ $3
     union
     select memory_id
     from heart.procedures
-    where agent_id = $1 and concat_ws(' ', description, details, steps::text, goals::text, triggers::text) ~* $3
+    where agent_id = $1 and concat_ws(' ', description, details, steps::text, goals::text, triggers::text) ~ $3
     union
     select memory_id
     from memory.memory_versions
-    where agent_id = $1 and concat_ws(' ', micro, summary) ~* $3
+    where agent_id = $1 and concat_ws(' ', micro, summary) ~ $3
     union
     select memory_id
     from memory.edits
-    where agent_id = $1 and field = 'subject' and concat_ws(' ', old_value, new_value) ~* $3
+    where agent_id = $1 and field = 'subject' and concat_ws(' ', old_value, new_value) ~ $3
     union
     select p.memory_id
     from heart.passages as p
     join heart.documents as d on d.agent_id = $1 and d.document_id = p.document_id
-    where p.agent_id = $1 and concat_ws(' ', d.title, substring(d.ref from '[^/]*$')) ~* $3
+    where p.agent_id = $1 and concat_ws(' ', d.title, substring(d.ref from '[^/]*$')) ~ $3
     union
     select memory_id
     from heart.items
-    where agent_id = $1 and memory_id is not null and concat_ws(' ', array_to_string(namespace, ' '), key, value) ~* $3
+    where agent_id = $1 and memory_id is not null and concat_ws(' ', array_to_string(namespace, ' '), key, value) ~ $3
     union
     select decision_id
     from brain.decision_records as r
@@ -64,7 +74,7 @@ found as (
         and exists (
             select
             from brain.decision_texts as t
-            where t.agent_id = $1 and t.record_id = r.record_id and t.texts::text ~* $3
+            where t.agent_id = $1 and t.record_id = r.record_id and t.texts::text ~ $3
         )
 )
 select m.memory_id, m.kind, m.micro
@@ -76,7 +86,7 @@ order by m.kind, m.memory_id;
 -- name: find_tenets(agent_id, pattern)
 select tenet_id
 from heart.tenets
-where agent_id = $1 and text ~* $2
+where agent_id = $1 and text ~ $2
 order by tenet_id;
 
 -- name: find_other_records(agent_id, pattern)
@@ -87,62 +97,62 @@ from dialogue.tasks as t
 where
     t.agent_id = $1
     and (
-        t.goal ~* $2
+        t.goal ~ $2
         or exists (
             select
             from dialogue.task_transitions as s
-            where s.agent_id = $1 and s.session_id = t.session_id and s.task_id = t.task_id and s.text ~* $2
+            where s.agent_id = $1 and s.session_id = t.session_id and s.task_id = t.task_id and s.text ~ $2
         )
     )
 union all
 select document_id, 'document'
 from heart.documents
-where agent_id = $1 and concat_ws(' ', title, substring(ref from '[^/]*$')) ~* $2
+where agent_id = $1 and concat_ws(' ', title, substring(ref from '[^/]*$')) ~ $2
 union all
 select item_id, 'item'
 from heart.items
-where agent_id = $1 and concat_ws(' ', array_to_string(namespace, ' '), key, value) ~* $2
+where agent_id = $1 and concat_ws(' ', array_to_string(namespace, ' '), key, value) ~ $2
 union all
 select injection_id, 'injection'
 from dialogue.context_injections
-where agent_id = $1 and text ~* $2
+where agent_id = $1 and text ~ $2
 union all
 select a.artifact_id, 'artifact'
 from dialogue.artifact_versions as a
 where
     a.agent_id = $1
     and (
-        concat_ws(' ', a.name, a.source) ~* $2
+        concat_ws(' ', a.name, a.source) ~ $2
         or exists (
             select
             from dialogue.artifact_chunks as c
-            where c.agent_id = $1 and c.artifact_id = a.artifact_id and c.text ~* $2
+            where c.agent_id = $1 and c.artifact_id = a.artifact_id and c.text ~ $2
         )
     )
 union all
 select bundle_id, 'context'
 from cognition.bundles
-where agent_id = $1 and concat_ws(' ', input, text, trace::text) ~* $2
+where agent_id = $1 and concat_ws(' ', input, text, trace::text) ~ $2
 union all
 select text_id, 'prompt'
 from cognition.prompt_texts
-where agent_id = $1 and kind not in ('edition', 'fixed') and content ~* $2
+where agent_id = $1 and kind not in ('edition', 'fixed') and content ~ $2
 union all
 select session_id, 'session'
 from dialogue.sessions
-where agent_id = $1 and ref ~* $2
+where agent_id = $1 and ref ~ $2
 union all
 select session_id, 'checkpoint'
 from dialogue.checkpoints
-where agent_id = $1 and name ~* $2
+where agent_id = $1 and name ~ $2
 union all
 select response_id, 'response'
 from dialogue.responses
-where agent_id = $1 and metadata::text ~* $2
+where agent_id = $1 and metadata::text ~ $2
 union all
 select memory_id, 'reason'
 from memory.forgotten
-where agent_id = $1 and reason ~* $2
+where agent_id = $1 and reason ~ $2
 order by kind, id;
 
 -- name: record_forgotten(agent_id, ids, kinds, now, reason, origin)

@@ -58,37 +58,44 @@ class SecretSpan(NamedTuple):
     kind: str
 
 
-def find_labelled_values(text: str, lowered: str, labels: Container[str]) -> Iterator[SecretSpan]:
+def find_labelled_values(
+    text: str, lowered: str, labels: Container[str], *, keep_household: bool = False
+) -> Iterator[SecretSpan]:
     """Yield the secrets that a label reveals.
 
-    `lowered` is the text in lower case, of the same length, and `labels` are those that it contains.
+    `lowered` is the text in lower case, of the same length, and `labels` are those that it contains. With
+    `keep_household`, the password of a Wi-Fi in a sentence is left out.
     """
     for rule in LABELLED_VALUES:
         for label in rule.labels:
             if label in labels:
-                yield from _find_after_label(rule, label, text, lowered)
+                yield from _find_after_label(rule, label, text, lowered, keep_household=keep_household)
 
 
-def _find_after_label(rule: LabelledValue, label: str, text: str, lowered: str) -> Iterator[SecretSpan]:
+def _find_after_label(
+    rule: LabelledValue, label: str, text: str, lowered: str, *, keep_household: bool
+) -> Iterator[SecretSpan]:
     position = lowered.find(label)
     while position >= 0:
         end = position + len(label)
-        match = rule.pattern.match(text, end) if _is_label(lowered, position, end) else None
-        if match and rule.is_secret(match) and not _is_of_household(rule, lowered, end, match):
+        match = rule.pattern.match(text, end) if is_label(lowered, position, end) else None
+        is_kept = keep_household and _is_of_household(rule, lowered, end, match)
+        if match and rule.is_secret(match) and not is_kept:
             yield SecretSpan(match.start("value"), match.end("value"), rule.kind)
             end = match.end("value")
         position = lowered.find(label, end)
 
 
-def _is_label(lowered: str, start: int, end: int) -> bool:
+def is_label(lowered: str, start: int, end: int) -> bool:
     """Return whether a label is no part of a longer word, as "pin" is of "spin". Only short labels are likely to be."""
     before = lowered[start - 1 : start]
-    return before != "/" and (end - start > _SHORT_LABEL_CHARS or not (before.isascii() and before.isalpha()))
+    is_long = end - start > _SHORT_LABEL_CHARS or not (lowered[start].isascii() and lowered[start].isalpha())
+    return before != "/" and (is_long or not (before.isascii() and before.isalpha()))
 
 
-def _is_of_household(rule: LabelledValue, lowered: str, end: int, match: re.Match[str]) -> bool:
+def _is_of_household(rule: LabelledValue, lowered: str, end: int, match: re.Match[str] | None) -> bool:
     """Return whether a sentence gives the password of a Wi-Fi, which people store to be reminded of it."""
-    if rule.kind != "password" or "=" in match[0]:
+    if match is None or rule.kind != "password" or "=" in match[0]:
         return False
     start = max(lowered.rfind("\n", 0, end) + 1, end - _HOUSEHOLD_CHARS)
     line = lowered[start : match.end()]
@@ -104,13 +111,24 @@ def looks_random(text: str) -> bool:
     return sum(1 for _ in _ALTERNATION.finditer(text)) >= _MIN_ALTERNATIONS
 
 
-def _is_literal(value: str) -> bool:
-    return not (_PLACEHOLDER.match(value) or _CODE.search(value))
+def is_placeholder(value: str) -> bool:
+    """Return whether a value stands for a secret that is elsewhere, such as "changeme" or "${PASSWORD}"."""
+    return bool(_PLACEHOLDER.match(value))
+
+
+def is_literal(value: str) -> bool:
+    """Return whether a value is no placeholder, such as "changeme", and no code."""
+    return not (is_placeholder(value) or _CODE.search(value))
+
+
+def is_plain_term(value: str) -> bool:
+    """Return whether a value with letters and digits is a term or a measure, such as "sha256" or "in-12"."""
+    return bool(_KNOWN_NAMES.match(value))
 
 
 def _is_mixed(value: str) -> bool:
     has_letter, has_digit = any(map(str.isalpha, value)), any(map(str.isdigit, value))
-    return has_letter and has_digit and not _KNOWN_NAMES.match(value)
+    return has_letter and has_digit and not is_plain_term(value)
 
 
 def _is_password(match: re.Match[str]) -> bool:
@@ -120,7 +138,7 @@ def _is_password(match: re.Match[str]) -> bool:
         return False
     if quoted and not _PLACEHOLDER.match(value) and len(value) >= _MIN_QUOTED_CHARS:
         return " " not in value or _is_mixed(value)
-    if not _is_literal(value):
+    if not is_literal(value):
         return False
     return _is_mixed(value) or (value.isdigit() and len(value) >= _MIN_DIGITS) or _has_inner_symbol(value)
 
@@ -132,14 +150,14 @@ def _has_inner_symbol(value: str) -> bool:
 def _is_phrase_password(match: re.Match[str]) -> bool:
     """Return whether the value that a sentence gives is a password: words alone are none."""
     value = match["value"]
-    if len(value) < _MIN_PASSWORD_CHARS or value.startswith("[") or not _is_literal(value):
+    if len(value) < _MIN_PASSWORD_CHARS or value.startswith("[") or not is_literal(value):
         return False
     return _is_mixed(value) or (value.isdigit() and len(value) >= _MIN_DIGITS) or _has_inner_symbol(value)
 
 
 def _is_mixed_value(match: re.Match[str]) -> bool:
     value = match["value"]
-    return len(value) >= _MIN_QUOTED_CHARS - 1 and _is_literal(value) and _is_mixed(value)
+    return len(value) >= _MIN_QUOTED_CHARS - 1 and is_literal(value) and _is_mixed(value)
 
 
 def _is_token(match: re.Match[str]) -> bool:

@@ -4,14 +4,16 @@ import re
 
 import re2
 
+from newton.memory.redaction import household_codes
 from newton.memory.redaction.checked_numbers import find_checked_numbers
 from newton.memory.redaction.labelled_values import LABELLED_VALUES, SecretSpan, find_labelled_values, looks_random
 from newton.memory.redaction.secret_patterns import SECRET_PATTERNS, SecretPattern
 from newton.memory.redaction.tally import current_tally
+from newton.memory.redaction.told_secrets import TOLD_SECRETS, find_told_secrets
 
 _HINTS = sorted(
     {hint for secret in SECRET_PATTERNS for hint in secret.hints}
-    | {label for rule in LABELLED_VALUES for label in rule.labels}
+    | {label for rule in (*LABELLED_VALUES, *TOLD_SECRETS) for label in rule.labels}
 )
 _ALL_HINTS = frozenset(_HINTS)
 
@@ -40,9 +42,12 @@ def redact_secrets(text: str) -> str:
     for secret in SECRET_PATTERNS:
         if not hints.isdisjoint(secret.hints):
             cleaned = _redact_pattern(secret, cleaned)
+    lowered = lowered if cleaned is text else _lower(cleaned)
+    keep_household = household_codes.are_kept()
     spans = [
-        *find_labelled_values(cleaned, lowered if cleaned is text else _lower(cleaned), hints),
-        *find_checked_numbers(cleaned),
+        *find_checked_numbers(cleaned),  # first, because of equal spans the first one counts
+        *find_labelled_values(cleaned, lowered, hints, keep_household=keep_household),
+        *find_told_secrets(cleaned, lowered, hints, keep_household=keep_household),
     ]
     return _redact_spans(cleaned, spans) if spans else cleaned
 

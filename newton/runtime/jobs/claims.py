@@ -8,7 +8,7 @@ from uuid import UUID
 from newton.db.pool import Database
 from newton.db.queries import load
 from newton.runtime.jobs.queue import MAX_ATTEMPTS, ClaimedRun
-from newton.runtime.jobs.recurrence import JobSchedule
+from newton.runtime.jobs.triggers import JobSchedule
 
 SQL = load("newton.runtime.jobs", "claims.sql")
 
@@ -38,8 +38,9 @@ async def enqueue_due(db: Database, schedules: Mapping[str, JobSchedule], *, mom
         row = await SQL["get_now"].fetch_one(tx)
         assert row is not None
         now: datetime = moment or row["now"]
-        slots = [schedule.last_slot(now) for schedule in schedules.values()]
-        await SQL["enqueue_due"].execute(tx, names=list(schedules), slots=slots, now=now)
+        slots = {name: slot for name, schedule in schedules.items() if (slot := schedule.last_slot(now)) is not None}
+        delays = [schedules[name].jitter_seconds for name in slots]
+        await SQL["enqueue_due"].execute(tx, names=list(slots), slots=list(slots.values()), now=now, delays=delays)
 
 
 async def mark_dead(db: Database, *, moment: datetime | None = None) -> None:

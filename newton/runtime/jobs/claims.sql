@@ -1,13 +1,19 @@
 -- name: get_now()
 select statement_timestamp() as now;
 
--- name: enqueue_due(names, slots, now)
+-- name: enqueue_due(names, slots, now, delays)
 -- Enqueues the last slot of each job for every agent, unless a run is unfinished or exists for this slot or a later one.
--- Slots more than a day ahead are ignored: they come from a wrong clock.
+-- Slots more than a day ahead are ignored: they come from a wrong clock. A run is due up to its delay in seconds after
+-- the slot: by a hash, so that it is the same for each process, and differs between agents and days.
 insert into runtime.jobs (agent_id, job_id, name, slot, due_at)
-select a.agent_id, gen_random_uuid(), w.name, w.slot, w.slot
+select
+    a.agent_id,
+    gen_random_uuid(),
+    w.name,
+    w.slot,
+    w.slot + make_interval(secs => abs(hashtextextended(a.agent_id || w.name, extract(epoch from w.slot)::bigint) % (w.delay + 1)))
 from runtime.agents as a
-cross join unnest($1::text[], $2::timestamptz[]) as w (name, slot)
+cross join unnest($1::text[], $2::timestamptz[], $4::integer[]) as w (name, slot, delay)
 where
     not exists (
         select

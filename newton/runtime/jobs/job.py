@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from newton.runtime.jobs.queue import JobOutcome
-from newton.runtime.jobs.recurrence import JobSchedule
+from newton.runtime.jobs.triggers import JobSchedule
 from newton.runtime.wiring import AgentServices
 
 

@@ -16,7 +16,7 @@ from newton.memory.reembedding import reembed
 from newton.memory.transitions import PlannedTransition
 from newton.runtime.jobs.job import Job, format_count
 from newton.runtime.jobs.queue import JobOutcome, RunResult
-from newton.runtime.jobs.recurrence import JobSchedule
+from newton.runtime.jobs.triggers import JobSchedule
 from newton.runtime.wiring import AgentServices
 
 REEMBED = "reembed"

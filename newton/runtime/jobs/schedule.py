@@ -1,12 +1,16 @@
 """The table of scheduled jobs, and the function with which the daemon runs a job for an agent."""
 
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
 from newton.concurrency import with_timeout
 from newton.errors import NotFoundError
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.jobs import decisions, memories, retention
 from newton.runtime.jobs.job import Job
 from newton.runtime.jobs.queue import ClaimedRun, JobOutcome
-from newton.runtime.jobs.recurrence import daily, every_minutes, weekly
+from newton.runtime.jobs.triggers import JobSchedule, daily, every_minutes, weekly
 from newton.runtime.jobs.worker import RunFunction
 
 _TABLE = (
@@ -51,7 +55,16 @@ _TABLE = (
     Job("check-vacuum", "Lists database tables that need a vacuum.", weekly("Sunday", 5), retention.check_vacuum),
 )
 JOBS: dict[str, Job] = {job.name: job for job in _TABLE}
-SCHEDULES = {job.name: job.schedule for job in JOBS.values()}
+SCHEDULES: dict[str, JobSchedule] = {job.name: job.schedule for job in JOBS.values()}
+
+
+def build_schedules(tables: Mapping[str, Any]) -> dict[str, JobSchedule]:
+    """Return the schedule of each job, as the settings `[jobs.NAME]` change it.
+
+    Raises ConfigError, with the remedy, for an unknown job or an invalid expression.
+    """
+    changed = import_module("newton.runtime.jobs.job_settings").parse_job_settings(tables, SCHEDULES) if tables else {}
+    return {**SCHEDULES, **changed}
 
 
 def get_job(name: str) -> Job:

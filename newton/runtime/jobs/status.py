@@ -7,16 +7,21 @@ from uuid import UUID
 from newton.runtime.jobs import queue
 from newton.runtime.jobs.job import Job
 from newton.runtime.jobs.queue import JobRun
-from newton.runtime.jobs.schedule import JOBS, get_job
+from newton.runtime.jobs.schedule import JOBS, build_schedules, get_job
 from newton.runtime.wiring import AgentServices
 
 
 class JobStatus(NamedTuple):
-    """A job with its last run and its next time: the next attempt of a queued run, or else the next slot."""
+    """A job with its last run, its schedule in words, and its next time.
+
+    The next time is that of the next attempt of a queued run, or else of the next slot; None if the schedule has ended
+    or is turned off. A jitter may delay the slot.
+    """
 
     job: Job
     last_run: JobRun | None
-    next_at: datetime
+    schedule: str
+    next_at: datetime | None
 
     @property
     def last_run_fields(self) -> dict[str, Any]:
@@ -37,10 +42,10 @@ async def list_job_statuses(newton: AgentServices) -> list[JobStatus]:
     async with newton.scope.transaction() as tx:
         runs = await queue.latest_runs(tx, agent_id=newton.scope.agent_id)
     now, statuses = newton.scope.now(), list[JobStatus]()
-    for name, job in JOBS.items():
+    for name, schedule in build_schedules(newton.settings.jobs).items():
         last = runs.get(name)
-        due_at = last.due_at if last and last.state == "queued" else job.schedule.next_slot(now)
-        statuses.append(JobStatus(job, last, due_at))
+        due_at = last.due_at if last and last.state == "queued" else schedule.next_slot(now)
+        statuses.append(JobStatus(JOBS[name], last, schedule.description, due_at))
     return statuses
 
 

@@ -23,7 +23,7 @@ from newton.errors import ConflictError, DatabaseError, NewtonError
 from newton.ids import new_id
 from newton.runtime.jobs import claims, queue
 from newton.runtime.jobs.queue import CONTINUES_ELSEWHERE, ClaimedRun, JobFailure, JobOutcome, LeaseLostError
-from newton.runtime.jobs.recurrence import JobSchedule, backoff_delay
+from newton.runtime.jobs.triggers import JobSchedule, backoff_delay
 from newton.telemetry import span
 
 T = TypeVar("T")

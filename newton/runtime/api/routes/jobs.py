@@ -15,12 +15,14 @@ router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
 
 class JobInfo(ResponseModel):
-    """A job and its last run. `reason` explains the result of the run; `next_run_at` is the time of the next run."""
+    """A job and its last run. `reason` explains the result of the run; `next_run_at` is the time of the next run,
+    null for a job that is off or whose schedule has ended.
+    """
 
     name: str = Field(examples=["embed"])
     description: str
     schedule: str = Field(examples=["every 2 minutes"])
-    next_run_at: datetime
+    next_run_at: datetime | None
     state: str | None = Field(examples=["done"])
     last_started_at: datetime | None
     duration_seconds: float | None
@@ -51,7 +53,7 @@ def _to_job_info(status: JobStatus) -> JobInfo:
     last = status.last_run_fields
     return JobInfo.from_source(
         status.job,
-        schedule=status.job.schedule.description,
+        schedule=status.schedule,
         next_run_at=status.next_at,
         last_started_at=last["last_at"],
         duration_seconds=last["seconds"],

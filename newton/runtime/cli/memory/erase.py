@@ -15,6 +15,7 @@ from newton.runtime.cli.options import AgentOption, JsonOption, ReasonOption, Ye
 from newton.runtime.cli.printing import say
 
 MAX_SHOWN_MEMORIES = 10
+MAX_SHOWN_NEAR_MISSES = 20
 
 
 async def erase_subject_or_agent(
@@ -25,6 +26,9 @@ async def erase_subject_or_agent(
         bool,
         Parameter(negative=(), help="Rewrite the tables of the database, so that their files hold no deleted text."),
     ] = False,
+    also: Annotated[
+        tuple[str, ...], Parameter(negative=(), help="Another name of the person, such as a near miss. Repeatable.")
+    ] = (),
     confirm: Annotated[str | None, Parameter(help="Code that the preview printed.")] = None,
     reason: ReasonOption = "requested",
     yes: YesOption = False,
@@ -33,10 +37,12 @@ async def erase_subject_or_agent(
 ) -> None:
     """Permanently erase everything said by or about a person, or a whole agent, or the remains of deleted texts.
 
-    With --subject, the first call only lists what would be erased and prints a code. Repeat the command with --confirm
-    CODE to erase it. Decisions remain as records without text, so their hash chain stays valid. Existing backups and
-    exports still contain the text. So do the files of the database, as free space and in the write-ahead log, until
-    they are overwritten. --scrub, without other options, rewrites all tables; each is locked meanwhile.
+    With --subject, the first call only lists what would be erased, with all names by which the memory knows the person
+    and similar names that stay, and prints a code. Repeat the command with --confirm CODE to erase it; a scan of all
+    tables and logs then says what is left. Decisions remain as records without text, so their hash chain stays valid.
+    Existing backups and exports still contain the text. So do the files of the database, as free space and in the
+    write-ahead log, until they are overwritten. --scrub, without other options, rewrites all tables; each is locked
+    meanwhile.
 
     Example: newton erase --subject "Ana Berg"
     """
@@ -55,10 +61,17 @@ async def erase_subject_or_agent(
             say(f"The agent {agent} was erased.")
             return
         if confirm is None:
-            plan = await erasure.plan(subject)
+            plan = await erasure.plan(subject, also=also)
         else:
-            plan = await erasure.erase(subject, token=confirm, reason=reason)
-    _print_plan(plan, newton.settings.agent, subject, is_erased=confirm is not None, json=json)
+            plan = await erasure.erase(subject, token=confirm, reason=reason, also=also)
+    if json:
+        _print_json(plan, is_erased=confirm is not None)
+    elif confirm is None:
+        command = ["newton", "erase", "--agent", newton.settings.agent, "--subject", subject]
+        _print_preview(plan, shlex.join([*command, *(part for name in also for part in ("--also", name))]))
+    else:
+        _print_summary("Erased", plan)
+        _print_remains(plan)
 
 
 def _check_target(
@@ -77,19 +90,44 @@ def _check_target(
         )
 
 
-def _print_plan(plan: ErasurePlan, agent: str, subject: str, *, is_erased: bool, json: bool) -> None:
+def _print_json(plan: ErasurePlan, *, is_erased: bool) -> None:
     kinds, related = Counter(kind for _, kind, _ in plan.memories), Counter(kind for _, kind in plan.related)
-    if json:
-        counts = {**kinds, **related, "decision": len(plan.decisions), "identity": len(plan.tenets)}
-        print_json({"erased": is_erased, "names": plan.names, "counts": counts, "confirm": plan.token})
-        return
+    counts = {**kinds, **related, "decision": len(plan.decisions), "identity": len(plan.tenets)}
+    near_misses = [one._asdict() for one in plan.near_misses]
+    result = {"erased": is_erased, "names": plan.names, "near_misses": near_misses, "counts": counts}
+    print_json({**result, "confirm": plan.token, "remains": plan.remains})
+
+
+def _print_summary(verb: str, plan: ErasurePlan) -> None:
+    kinds, related = Counter(kind for _, kind, _ in plan.memories), Counter(kind for _, kind in plan.related)
     parts = [f"{number} of kind {kind}" for kind, number in sorted(kinds.items())]
     parts += [pluralize(number, kind) for kind, number in sorted(related.items())]
     parts += [f"the text of {pluralize(len(plan.decisions), 'decision')}"] if plan.decisions else []
     parts += [f"{pluralize(len(plan.tenets), 'line')} of the identity"] if plan.tenets else []
-    say(f"{'Erased' if is_erased else 'To be erased'} ({', '.join(plan.names)}): {', '.join(parts)}.")
-    if not is_erased:
-        for _, kind, micro in plan.memories[:MAX_SHOWN_MEMORIES]:
-            say(f"  {kind:<10} {micro}")
-        command = f"newton erase --agent {shlex.quote(agent)} --subject {shlex.quote(subject)} --confirm {plan.token}"
-        say(f"Memories derived from the listed ones are also erased. To erase everything listed, run `{command}`.")
+    say(f"{verb} ({', '.join(plan.names)}): {', '.join(parts)}.")
+
+
+def _print_preview(plan: ErasurePlan, command: str) -> None:
+    """Print what would be erased, the similar names that stay, and how to go on; `command` printed the preview."""
+    _print_summary("To be erased", plan)
+    for _, kind, micro in plan.memories[:MAX_SHOWN_MEMORIES]:
+        say(f"  {kind:<10} {micro}")
+    if plan.near_misses:
+        say("Similar names, which are not erased:")
+        for one in plan.near_misses[:MAX_SHOWN_NEAR_MISSES]:
+            say(f"  {one.name} ({one.reason}, {one.count} x)")
+        first = shlex.quote(plan.near_misses[0].name)
+        say(f"To erase one of them too, add it to the command, for example `--also {first}`.")
+    say(
+        "Memories derived from the listed ones are also erased."
+        f" To erase everything listed, run `{command} --confirm {plan.token}`."
+    )
+
+
+def _print_remains(plan: ErasurePlan) -> None:
+    """Print what a scan of all tables and logs still finds."""
+    if not plan.remains:
+        say("A scan of all tables and logs finds none of these names.")
+        return
+    places = ", ".join(f"{name} ({number})" for name, number in plan.remains.items())
+    say(f"A scan still finds these names in: {places}.")

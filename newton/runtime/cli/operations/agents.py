@@ -142,7 +142,7 @@ def _print_preview(overview: AgentOverview, *, json: bool) -> None:
     if json:
         formatting.print_json({**_overview_to_json(overview), "is_deleted": False, "confirm": overview.token})
         return
-    command = f"newton agents delete {overview.name} --confirm {overview.token}"
+    command = shlex.join(["newton", "agents", "delete", overview.name, "--confirm", overview.token])
     say(f"{_format_overview(overview)}\nNothing is deleted yet. `{command}` deletes the agent.")
 
 

@@ -25,7 +25,8 @@ MAX_SHOWN_TRANSITIONS = 40
 async def list_jobs(*, agent: AgentOption = None, json: JsonOption = False) -> None:
     """List the jobs with their schedule, last run and next run.
 
-    `newton serve` runs the jobs on schedule; `newton jobs run NAME` runs one now.
+    `newton serve` runs the jobs on schedule; `newton jobs run NAME` runs one now. A table [jobs.NAME] in newton.toml
+    changes the schedule of a job: cron or every, timezone, jitter, start, end, enabled. Times are in UTC.
 
     Example: newton jobs --agent ana
     """
@@ -35,16 +36,16 @@ async def list_jobs(*, agent: AgentOption = None, json: JsonOption = False) -> N
         formatting.print_json(list(map(_status_to_json, statuses)))
         return
     for one in statuses:
-        due = f"next {one.next_at:%Y-%m-%d %H:%M}"
-        say(f"{one.job.name:<20} {one.job.schedule.description:<24} {due} · {_format_last_run(one.last_run)}")
+        due = f"next {one.next_at:%Y-%m-%d %H:%M}" if one.next_at else "no next run"
+        say(f"{one.job.name:<20} {one.schedule:<24} {due} · {_format_last_run(one.last_run)}")
 
 
 def _status_to_json(status: JobStatus) -> dict[str, object]:
     last = status.last_run
     return {
         "name": status.job.name,
-        "schedule": status.job.schedule.description,
-        "next_run_at": status.next_at.isoformat(),
+        "schedule": status.schedule,
+        "next_run_at": status.next_at and status.next_at.isoformat(),
         "state": last and last.state,
         "last_started_at": last.started_at.isoformat() if last and last.started_at else None,
         "duration_seconds": last.duration.total_seconds() if last and last.duration else None,

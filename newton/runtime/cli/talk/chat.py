@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from prompt_toolkit import PromptSession
 from prompt_toolkit.history import FileHistory
 
+from newton.environment import CHAT_HISTORY
 from newton.ids import new_id
 from newton.memory.hygiene import clean_model_text
 from newton.runtime.cli import formatting
@@ -121,7 +122,7 @@ def _create_reader(settings: Settings, is_private: Callable[[], bool]) -> LineRe
     """Return a function that reads one line of input; in a terminal, with editing and a history."""
     if not sys.stdin.isatty():
         return _read_piped_line
-    history = RedactingFileHistory(str(settings.home / "history"), is_private)
+    history = RedactingFileHistory(str(settings.home / CHAT_HISTORY), is_private)
     prompt: PromptSession[str] = PromptSession(history=history)
     # handle_sigint would replace the handler of Ctrl-C and not restore it for the answer
     return lambda: prompt.prompt_async("private › " if is_private() else "› ", handle_sigint=False)

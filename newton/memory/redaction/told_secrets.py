@@ -1,0 +1,373 @@
+"""Secrets that a sentence tells: a label such as "PIN" or "Passwort", some words, and the value. Pure.
+
+Other words may stand between label and value ("the password of the old router is still ..."), so each value in the rest
+of the sentence is judged by its form.
+"""
+
+import re
+from collections.abc import Callable, Container, Iterator
+from typing import NamedTuple
+
+from newton.memory.redaction.labelled_values import SecretSpan, is_label, is_placeholder, is_plain_term
+
+MAX_DISTANCE = 70  # characters from a label to its value
+MAX_VALUE_CHARS = 60
+_SENTENCE_END = re.compile(r"\n|[.!](?=\s+[A-ZА-ЯÀ-Þ])")
+
+
+class ToldValue(NamedTuple):
+    """A value in a sentence: `before` is the text before the label, `between` that from the label to the value."""
+
+    value: str
+    before: str
+    between: str
+    after: str
+
+
+class ToldSecret(NamedTuple):
+    """A kind of secret in sentences.
+
+    `labels` are in lower case. `pattern` is searched for in the sentence after a label; its group "value" is the
+    secret and begins at most `max_distance` characters after the label. `is_household` marks what people store to be
+    reminded of it, such as the code of a door. With `looks_back`, the value may also precede the label.
+    """
+
+    kind: str
+    labels: tuple[str, ...]
+    pattern: re.Pattern[str]
+    is_secret: Callable[[ToldValue], bool]
+    is_household: bool
+    max_distance: int
+    looks_back: bool = False
+
+
+def find_told_secrets(
+    text: str, lowered: str, labels: Container[str], *, keep_household: bool = False
+) -> Iterator[SecretSpan]:
+    """Yield the secrets that sentences tell.
+
+    `lowered` is the text in lower case, of the same length, and `labels` are those that it contains. With
+    `keep_household`, codes of doors, alarms and the like, and passwords of a Wi-Fi, are left out.
+    """
+    for rule in TOLD_SECRETS:
+        for label in rule.labels:
+            if label in labels and not (keep_household and rule.is_household):
+                yield from _find_after(rule, label, text, lowered, keep_household=keep_household)
+
+
+def _find_after(rule: ToldSecret, label: str, text: str, lowered: str, *, keep_household: bool) -> Iterator[SecretSpan]:
+    position = lowered.find(label)
+    while position >= 0:
+        end = position + len(label)
+        if is_label(lowered, position, end) and (not label[-1].isalpha() or _ENDING.match(lowered, end)):
+            sentence_end = _SENTENCE_END.search(text, end, end + MAX_DISTANCE)
+            stop = sentence_end.start() if sentence_end else min(len(text), end + MAX_DISTANCE + MAX_VALUE_CHARS)
+            before = lowered[max(lowered.rfind("\n", 0, position) + 1, position - MAX_DISTANCE) : position]
+            start = max(text.rfind("\n", 0, position) + 1, position - MAX_DISTANCE) if rule.looks_back else end
+            for match in rule.pattern.finditer(text, start, stop):
+                candidate = _to_told_value(match, lowered, before, end)
+                is_kept = keep_household and _WIFI.search(f"{before}{label}{candidate.between}")
+                if len(candidate.between) <= rule.max_distance and rule.is_secret(candidate) and not is_kept:
+                    yield SecretSpan(match.start("value"), match.end("value"), rule.kind)
+        position = lowered.find(label, end)
+
+
+def _to_told_value(match: re.Match[str], lowered: str, before: str, end: int) -> ToldValue:
+    start, stop = match.span("value")
+    return ToldValue(match["value"], before, lowered[end:start], lowered[stop : stop + 20])
+
+
+# What may follow a label: the end of the word, or a short ending of it.
+_ENDING = re.compile(r"(?:s|es|m|im|n|et|en|nummer|nr|у|а|ом|ы)?(?![a-z0-9_@а-я])|(?<=[^\x00-\xff])")
+_WIFI = re.compile(r"wi-?fi|wlan|guest network|hotspot|ssid")
+
+# Between the label and a password: a word or sign that announces the value.
+_LINK = (
+    r"(?:\s{0,3}(?:=|:|：|\?(?=\s)|→)\s{0,3}|\s(?:is|are|was|to|as|with|be|now|ist|lautet|war|auf|jetzt|mit|est|es|era|è|é|jest|är"
+    r"|still|again|noch|immer|toujours|ahora|agora|adesso)\s{1,3}|['’]s\s|\bc['’]est\s{1,3}|(?:是|为|為|は|은|는)\s{0,3})"
+)
+_WORD = (
+    r"[\"'`«“„]?(?P<value>[^\s\"'`«»“”„,;()<>\[\]]{5,60}?)(?=[.!?…:]{0,3}(?:[\"'`»”,;)\s]|$)|です|\s?だよ|\s?입니다)"
+)
+_ADDRESS = re.compile(
+    r"\w[\w.+-]*@[\w-]+\.\w|\w+://|^[/~]|^\d+/|\\|^\w+\.(?:py|js|ts|txt|md|html?|ya?ml|json|toml|exe|com|org|net|sql|sh)\b",
+    re.IGNORECASE,
+)
+_CODE_PATH = re.compile(r"[a-z_]\w*(?:\.[A-Za-z_]\w*)+$")  # settings.db_password
+_SYMBOL = re.compile(r"[^\W_][!#%^&*+~$|]|[!#%^&*$][^\W\d_]|[^\W_][.@][A-Z\d]")
+_STRONG_SYMBOL = re.compile(r"[^\W_][!#%^&*~$][^\W_]|\w[!#%^*$]$")
+_MEASURE = re.compile(r"\d+(?:[.,:]\d+)*-?[a-z]{1,6}$|[a-z]+-?\d{1,2}$|v\d[\d.]*$", re.IGNORECASE)
+
+
+def _is_password(candidate: ToldValue) -> bool:
+    """Return whether a word after a linking word can only be a password: letters with digits, or symbols within."""
+    value = candidate.value
+    if is_placeholder(value) or is_plain_term(value) or _ADDRESS.search(value) or _CODE_PATH.match(value):
+        return False
+    if not any(map(str.isalpha, value)) or re.match(r"\d+[\u3040-\u9fff]", value):
+        return False
+    has_digit = any(map(str.isdigit, value))
+    return bool(_SYMBOL.search(value)) or (has_digit and (len(value) > 6 or not _MEASURE.match(value)))
+
+
+def _is_strong_password(candidate: ToldValue) -> bool:
+    """Return whether a word is a password even without a linking word: it has capitals, or symbols, and digits."""
+    value = candidate.value
+    if not _is_password(candidate) or _MEASURE.match(value):
+        return False
+    is_varied = any(map(str.isupper, value[1:])) or bool(_STRONG_SYMBOL.search(value)) or value[:1].isupper()
+    return (any(map(str.isdigit, value)) and is_varied) or bool(_STRONG_SYMBOL.search(value))
+
+
+_KEY_WORD = re.compile(r"\b(?:key|schlüssel|clé|chiave|chave|clave|klucz|ключ|pass)\b|[-]schlüssel")
+
+
+def _is_wifi_password(candidate: ToldValue) -> bool:
+    """Return whether the value is the key of a Wi-Fi, as a word before or after the label says."""
+    return _is_password(candidate) and bool(_KEY_WORD.search(f"{candidate.before[-20:]} {candidate.between}"))
+
+
+def _is_quoted_secret(candidate: ToldValue) -> bool:
+    """Return whether an assignment gives a literal, and no placeholder, path or address."""
+    value = candidate.value
+    return not (is_placeholder(value) or _ADDRESS.search(value) or _CODE_PATH.match(value)) and any(
+        map(str.isalpha, value)
+    )
+
+
+def _is_unmistakable_password(candidate: ToldValue) -> bool:
+    """Return whether a word of a line about passwords is one: a symbol within a word, or a capital and two digits."""
+    value = candidate.value
+    if not _is_password(candidate) or _NAME_WITH_NUMBER.match(value):
+        return False
+    return bool(_WITHIN.search(value)) or bool(_CAPITAL_AND_DIGITS.match(value))
+
+
+_WITHIN = re.compile(r"[^\W\d_][\w.-]*[!#%^&*$@~+][\w.-]*[!?]?$")
+_CAPITAL_AND_DIGITS = re.compile(
+    r"(?=.*[a-zà-ÿа-я]{3})[A-ZÀ-ÞА-Я][^\W\d_-]{3,}(?:[_-]\d{1,4}|\d{2,4}[a-z]?|-[A-ZÀ-ÞА-Я]\w+\d)$"
+)
+_NAME_WITH_NUMBER = re.compile(
+    r"[=:/\\]|[A-Z]{2,}-?\d|\w+@\w+\.\w|(?:Python|Windows|Ubuntu|Debian|Level|Room|Team|Player|User|Node)\d"
+)
+
+_CODE = (
+    r"(?-i:(?<![A-Za-z0-9_/:.+-])"
+    r"(?P<value>\d(?:[ -]?\d){2,9}|(?=[A-ZА-Я0-9-]{0,9}\d)[A-ZА-Яа-я0-9]{1,6}(?:-?[A-ZА-Я0-9]{2,6}){1,3})"
+    r"[#*]?(?![A-Za-z0-9_/:%]|[.,-]\d))"
+)
+_IN_CODE = re.compile(r"[(\[{]$|[(){}<>=\[\]]\s?\S|[\"'],")
+_NO_LINK = re.compile(
+    r"\b(?:until|till|since|in|by|bis|seit|from|year|chapter|page|room|line|step|version|port|level|of|ending|nr|um|over|after"
+    r"|within|nach|vor|dans|alle|endet|error|every|each|last|next|than|about|means|bedeutet|expires|exp)\s{1,2}$"
+)
+_UNIT = re.compile(
+    r"\s?(?:%|€|\$|£|eur\b|euro|digit|character|stellen|ziffer|zeichen|chiffres|times\b|mal\b|days?\b|hours?\b|min|sec\w*\b|years?|km\b"
+    r"|people|steps|points|users|lines|l[ií]neas|members|percent|prozent|weeks|months|metres|meters|st\b|nd\b|th\b)"
+)
+_NO_CODE = re.compile(
+    r"\b(?:zip|area|postal|post|country|dial\w*|error|exit|status|http|colou?r|source|dress|bar|qr|product|article|tax|sort|morse|fehler"
+    r"|quell|postale?|pocztowy|fuente|fonte|route|strada|tracking|discount|promo|coupon|rabatt|build|commit|order|flight|code|zug)\W{0,2}$"
+)
+_LOCK = re.compile(
+    r"door|\bgate|alarm|garage|keypad|\bsafe\b|locker|lock\b|entry|entrance|unlock|vault|airbnb|luggage|suitcase|\bsim\b|\bsms\b|text(?:ed|ing)"
+    r"|verif|confirm|security|\bcard|tür|\btor\b|garten|schloss|karte|sperr|bestätig|porte|portail|immeuble|entrée|carte|sécurité|reçu"
+    r"|puerta|portal|alarma|tarjeta|seguridad|cancello|porta\b|portone|carta\b|sicurezza|portão|cartão|cofre|deur|kluis|bankpas|bram|drzwi"
+    r"|\bkart|домофон|подъезд|двер|карт|сейф|ворот|allarme|cassaforte|kort|port\\w*|bank|disarm|transfer|cajero|cartão|家|门"
+)
+
+
+def _is_code(candidate: ToldValue) -> bool:
+    """Return whether a number after "PIN" and the like is the code, and no measure or year."""
+    digits = sum(map(str.isdigit, candidate.value))
+    is_short = digits <= 10 and (len(candidate.value) > 4 or candidate.value.isdigit())
+    return is_short and not (
+        _IN_CODE.search(candidate.between) or _NO_LINK.search(candidate.between) or _UNIT.match(candidate.after)
+    )
+
+
+def _is_code_of_lock(candidate: ToldValue) -> bool:
+    """Return whether "code" means that of a lock or a card, as a word near it says."""
+    if _NO_CODE.search(candidate.before) or _NO_CODE.search(candidate.between[:14]):
+        return False
+    return bool(_LOCK.search(f"{candidate.before[-40:]} {candidate.between}")) and _is_code(candidate)
+
+
+_ID = r"(?-i:(?<![\w.,-])(?P<value>(?=[A-Z0-9 .-]{0,12}\d)[A-Z0-9]{1,16}(?:[ .-][A-Z0-9]{1,6}){0,8})(?![\w-]))"
+
+
+def _is_id(candidate: ToldValue) -> bool:
+    digits, letters = sum(map(str.isdigit, candidate.value)), sum(map(str.isalpha, candidate.value))
+    return (digits >= 5 or (digits > 1 and letters > 0 and digits + letters > 6)) and not _NO_LINK.search(
+        candidate.between
+    )
+
+
+def _always(candidate: ToldValue) -> bool:
+    return True
+
+
+def _rule(
+    kind: str,
+    labels: str,
+    pattern: str,
+    is_secret: Callable[[ToldValue], bool],
+    *,
+    household: bool = False,
+    distance: int = MAX_DISTANCE,
+) -> ToldSecret:
+    compiled = re.compile(pattern, re.IGNORECASE)
+    return ToldSecret(kind, tuple(labels.split("|")), compiled, is_secret, household, distance)
+
+
+_PASSWORDS = (
+    "password|passwd|passphrase|passwort|kennwort|mot de passe|contraseña|senha|wachtwoord|hasło|пароль|mdp|密码|密碼"
+    "|パスワード|비밀번호|lösenord|salasana|şifre|parola|heslo|jelszó|palavra-passe|passord|adgangskode|clave|zugangscode|keepass"
+)
+
+# Words beside which an unmistakable password is one, on either side.
+_CONTEXT = (
+    f"{_PASSWORDS}|pass|passcode|pw|pwd|login|logins|log in|ssh|smbclient|admin|root|credentials|zugang"
+    "|wpa|wpa2|vpn|wifi|wlan|@"
+)
+
+TOLD_SECRETS: tuple[ToldSecret, ...] = (
+    _rule("password", f"{_PASSWORDS}|pass|passcode|pw|pwd", _LINK + _WORD, _is_password),
+    _rule(
+        "password", f"{_PASSWORDS}|passcode|pw", rf"{_LINK}(?P<value>\d(?:[ -]?\d){{3,9}})(?![A-Za-z0-9_-])", _is_code
+    ),
+    _rule("pin", "密码|密碼|暗証番号|비밀번호|clave|senha|contraseña", rf"\D{{1,16}}{_CODE}", _is_code, distance=24),
+    _rule(
+        "password",
+        _CONTEXT,
+        rf"(?:^|\s|\(|%|\w:){_WORD.replace('[^', '[^:/=', 1)}",
+        _is_unmistakable_password,
+        distance=90,
+    )._replace(looks_back=True),
+    _rule("password", "@", rf"(?:(?<=\w)[,|:;]\s{{1,2}}|\s[/|:-]\s){_WORD}", _is_strong_password),
+    _rule(
+        "secret",
+        "secret|secret_key|password",
+        r"\s?[:=]\s?(?P<quote>[\"'])(?P<value>(?=[^\"']*[_\W])[^\"'\s]{8,200})(?P=quote)",
+        _is_quoted_secret,
+        distance=6,
+    ),
+    _rule(
+        "password",
+        f"{_PASSWORDS}|secret|benutzer|credenziali|credentials|passcode|pass|pw|pwd",
+        rf"\s{{1,3}}{_WORD}",
+        _is_strong_password,
+        distance=12,
+    ),
+    _rule(
+        "password",
+        " one is|same one|get into|log in|login|log into|sign in|ssh|unlock|einloggen|master",
+        rf"(?:,?\s{{1,3}}|\s[\w.-]{{1,30}}:){_WORD}",
+        _is_strong_password,
+        distance=36,
+    ),
+    _rule(
+        "password",
+        "wifi|wi-fi|wlan|wpa|wpa2|network|guest network|hotspot|ssid",
+        _LINK + _WORD,
+        _is_wifi_password,
+    ),
+    _rule(
+        "passphrase",
+        "passphrase|master password",
+        r"[^\n:=]{0,40}[:=]\s{0,2}(?P<value>(?:[\w'-]+ ){2,11}[\w'-]+)",
+        _always,
+    ),
+    _rule(
+        "pin",
+        "pin|pincode|pin-code|geheimzahl|geheimnummer|puk|tan|passcode|sperrcode|entsperrcode|unlock code|暗証番号|пин"
+        "|пин-код|şifrem|unlocks with|entsperrt mit",
+        _CODE,
+        _is_code,
+    ),
+    _rule(
+        "one-time-code",
+        "verification code|one-time code|sms code|验证码|認証コード|code de vérification|código de verificación"
+        "|bestätigungscode",
+        _CODE,
+        _is_code,
+    ),
+    _rule(
+        "card-code",
+        "prüfziffer|cryptogramme|security code|sicherheitscode|codice di sicurezza|código de seguridad"
+        "|código de segurança",
+        _CODE,
+        _is_code,
+    ),
+    _rule(
+        "access-code",
+        "code|koden|código|codice|codigo|kod|код|combination|combo|kombination|combinaison"
+        "|combinación|combinazione|şifre",
+        _CODE,
+        _is_code_of_lock,
+        household=True,
+    ),
+    _rule(
+        "access-code",
+        "digicode|keypad|opens with|öffnet mit|türcode|torcode|garagencode|alarmcode|zugangscode|deurcode"
+        "|fahrradschloss|freischaltcode|домофон|tresor|haustür|zahlenschloss|luggage lock|bike lock|padlock"
+        "|门禁|atm number",
+        _CODE,
+        _is_code,
+        household=True,
+    ),
+    _rule(
+        "national-id",
+        "steuer-id|steuernummer|sozialversicherungsnummer|numéro de sécu|sécurité sociale|bsn|pesel|national insurance"
+        "|dni|nie|cpf|codice fiscale|tax id",
+        _ID,
+        _is_id,
+    ),
+    _rule(
+        "identity-document",
+        "passport|reisepass|passeport|pasaporte|passaporto|personalausweis|driver's license|driver license"
+        "|driving licence|führerschein",
+        _ID,
+        _is_id,
+        household=True,
+    ),
+    _rule(
+        "bank-account",
+        "account number|account no|checking account|savings account|bank account|account|routing|kontonummer|sort code"
+        "|numéro de compte|número de cuenta|numero di conto|rekeningnummer",
+        r"(?<![\w.,-])(?P<value>\d(?:[ -]?\d){5,16})(?![\w-])",
+        _is_id,
+    ),
+    _rule(
+        "recovery-code",
+        "backup code|recovery code|rescue code|wiederherstellungscode|code de secours",
+        r"(?<![\w-])(?P<value>(?=[\w-]*\d)[A-Za-z0-9]{3,6}(?:-[A-Za-z0-9]{3,6}){1,5})(?![\w-])",
+        _always,
+    ),
+    _rule("social-security-number", "social|ssn", r"\D{1,12}(?P<value>\d{3}[ -]\d{2}[ -]\d{4})(?![\w-])", _always),
+    _rule("token", "auth token|access token|api token", r"[^\d\n]{1,30}\b(?P<value>[0-9a-f]{24,64})\b", _always),
+    _rule(
+        "payment-card",
+        "card|carte|karte|tarjeta|carta|cartão|visa|mastercard|kreditkarte|карта",
+        r"(?<![\w-])(?P<value>\d{4}(?:[ -]\d{4}){3})(?![\w-])",
+        _always,
+    ),
+    _rule(
+        "security-answer",
+        "security answer|secret answer|security question|sicherheitsfrage|question secrète|pregunta de seguridad",
+        r"\b(?:is|lautet|ist|est|es)\s(?P<value>(?-i:(?:[A-ZÀ-Þ][\w.'-]*\s?){1,4}(?<=\w)))",
+        _always,
+    ),
+    _rule(
+        "license-key",
+        "license key|licence key|product key|serial|recovery key|activation|lizenz|schlüssel|key",
+        r"(?-i:(?<![\w-])(?P<value>(?=[A-Z-]*\d)[A-Z0-9]{4,6}(?:-[A-Z0-9]{4,6}){3,7})(?![\w-]))",
+        _always,
+    ),
+    _rule(
+        "seed-phrase",
+        "seed phrase|recovery phrase|seed words|twelve words|12 words|24 words|backup phrase",
+        r"[^\n:=]{0,40}[:=]\s{0,2}(?P<value>(?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8})\b",
+        _always,
+    ),
+)
