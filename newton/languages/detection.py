@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from newton.languages.language_data import ENGLISH, LANGUAGES, load_language
 
 MAX_CHARACTERS = 1_000  # of a text that are read
-MIN_EVIDENCE = 0.9  # the weight of about one function word that no other language has
+MIN_EVIDENCE = 0.75  # the weight of about one function word that no other language has
 MIN_ADVANTAGE = 1.25  # over the evidence of English
 LETTER_WEIGHT = 0.6  # of a word with a letter that only one language has
 MIN_CJK_SHARE = 0.2  # of the letters; a Chinese character stands for several letters
@@ -61,7 +61,7 @@ def _word_weights() -> Mapping[str, Mapping[str, float]]:
         data = load_language(code)
         for word in data.words if data.is_spaced else ():
             owners.setdefault(word, []).append(code)
-    return {word: {code: 1 / len(codes) ** 2 for code in codes} for word, codes in owners.items()}
+    return {word: {code: 1 / len(codes) for code in codes} for word, codes in owners.items()}
 
 
 @cache
