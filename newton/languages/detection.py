@@ -8,12 +8,13 @@ from collections import Counter
 from collections.abc import Mapping
 from functools import cache, lru_cache
 
-from newton.languages.language_data import ENGLISH, LANGUAGES, load_language
+from newton.languages.language_data import ENGLISH, LANGUAGES, LanguageData, load_language
 
 MAX_CHARACTERS = 1_000  # of a text that are read
 MIN_EVIDENCE = 0.75  # the weight of about one function word that no other language has
 MIN_ADVANTAGE = 1.25  # over the evidence of English
 LETTER_WEIGHT = 0.6  # of a word with a letter that only one language has
+MIN_NAME = 3  # letters of a month or day that counts as a word of its language
 MIN_CJK_SHARE = 0.2  # of the letters; a Chinese character stands for several letters
 
 _WORD = re.compile(r"[^\W\d_]+")
@@ -59,9 +60,15 @@ def _word_weights() -> Mapping[str, Mapping[str, float]]:
     owners: dict[str, list[str]] = {}
     for code in LANGUAGES:
         data = load_language(code)
-        for word in data.words if data.is_spaced else ():
+        for word in data.words | _date_words(data) if data.is_spaced else ():
             owners.setdefault(word, []).append(code)
     return {word: {code: 1 / len(codes) for code in codes} for word, codes in owners.items()}
+
+
+def _date_words(data: LanguageData) -> frozenset[str]:
+    """Return the words of days and months of a language that are written in one way."""
+    names = (one for group in ("months", "weekdays") for entry in data.dates.get(group, ()) for one in entry.split("|"))
+    return frozenset(name for name in (*names, *data.dates.get("days", ())) if name.isalpha() and len(name) > MIN_NAME)
 
 
 @cache

@@ -153,7 +153,7 @@ class AgentServices(ScopeServices):
         """
         maintenance = self.maintenance(origin)
         try:
-            if self.settings.embedding_provider != "local":
+            if self.settings.embedding_provider not in LOCAL_PROVIDERS:
                 await maintenance.learn_statements(only_recent=True)
                 return False
             drained = await maintenance.process_pending()
