@@ -197,7 +197,10 @@ def _resolve_month(reading: _DateReading) -> Sequence[DateRange]:
     month, today = reading.month, reading.today
     if reading.has("year"):
         return [_month_range(int(reading.match["year"]), month)]
-    return [_month_range(today.year - (month > today.month), month), _month_range(today.year + (month < today.month), month)]
+    return [
+        _month_range(today.year - (month > today.month), month),
+        _month_range(today.year + (month < today.month), month),
+    ]
 
 
 def _resolve_year(reading: _DateReading) -> Sequence[DateRange]:

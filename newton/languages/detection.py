@@ -66,9 +66,10 @@ def _word_weights() -> Mapping[str, Mapping[str, float]]:
 
 
 def _date_words(data: LanguageData) -> frozenset[str]:
-    """Return the words of days and months of a language that are written in one way."""
-    names = (one for group in ("months", "weekdays") for entry in data.dates.get(group, ()) for one in entry.split("|"))
-    return frozenset(name for name in (*names, *data.dates.get("days", ())) if name.isalpha() and len(name) > MIN_NAME)
+    """Return the names of days and months of a language, and its words for numbers."""
+    names = (entry.partition("|")[0] for group in ("months", "weekdays") for entry in data.dates.get(group, ()))
+    others = (*data.dates.get("days", ()), *data.dates.get("numbers", ()))
+    return frozenset(name for name in (*names, *others) if name.isalpha() and len(name) >= MIN_NAME)
 
 
 @cache

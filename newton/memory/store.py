@@ -154,6 +154,12 @@ async def count_by_kind(tx: Tx, *, agent_id: UUID) -> Mapping[str, int]:
     return {row["kind"]: row["memories"] for row in await SQL["count_by_kind"].fetch_all(tx, agent_id=agent_id)}
 
 
+async def count_by_language(tx: Tx, *, agent_id: UUID) -> Mapping[str, int]:
+    """Return the number of searchable memories by the code of their language, the most frequent first."""
+    rows = await SQL["count_by_language"].fetch_all(tx, agent_id=agent_id)
+    return {row["language"]: row["memories"] for row in rows}
+
+
 def _to_row(memory: NewMemory) -> dict[str, object]:
     language = detect_language(memory.embedding_text or memory.indexed_text)
     return {

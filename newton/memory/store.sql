@@ -188,5 +188,12 @@ where agent_id = $1
 group by kind
 order by kind;
 
+-- name: count_by_language(agent_id)
+select language, count(*) as memories
+from memory.memories
+where agent_id = $1 and word_count > 0
+group by language
+order by memories desc, language;
+
 -- name: lock_entities(agent_id)
 select pg_advisory_xact_lock(hashtextextended($1::uuid::text, 3));

@@ -29,7 +29,7 @@ def read_identity() -> str | None:
 
 
 class MultilingualE5:
-    """The embedder of about a hundred languages. It takes about eight times as long as the default model.
+    """The embedder of about a hundred languages. It takes about four times as long as the default model.
 
     All texts are embedded as queries, since memories and inputs are compared with each other both ways. The model gives
     any two texts a cosine above 0.7; without the mean of vectors, unrelated texts have about 0.1, as with the default

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from newton.providers.chat import ChatModel
     from newton.providers.embedding import Embedder
 
+LOCAL_PROVIDERS = ("local", "multilingual")  # of embeddings, which are computed in this process
 INJECTED_TEXT_DIVISOR = 4  # the texts in the context of a session may take at most this part of the context
 
 

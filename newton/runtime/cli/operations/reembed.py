@@ -34,7 +34,9 @@ async def reembed_memories(*, agent: AgentOption = None, json: JsonOption = Fals
 
 async def _run_reembedding(newton: AgentServices) -> ReembedResult:
     if newton.configured_embedder is None:
-        raise ConfigError("No embedding model is configured.", hint="Set NEWTON_EMBEDDING_PROVIDER to local, multilingual or openai.")
+        raise ConfigError(
+            "No embedding model is configured.", hint="Set NEWTON_EMBEDDING_PROVIDER to local, multilingual or openai."
+        )
     with progress_bar() as progress:
         task = progress.add_task("embedding", total=None)
         return await reembed(
