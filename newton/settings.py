@@ -97,8 +97,8 @@ class Settings(BaseModel):
     )
     embedding_provider: Literal["local", "multilingual", "openai", "none"] = Field(
         "local",
-        description="Embedding model: local (bundled with Newton, for English), multilingual (the extra `multilingual`), "
-        "openai (the OpenAI endpoint) or none.",
+        description="Embedding model: local (bundled, for English), multilingual (the extra `multilingual`), openai (the "
+        "OpenAI endpoint) or none.",
     )
     embedding_model: str = Field("text-embedding-3-small", description="Model name for embedding_provider = openai.")
     embedding_dimensions: int = Field(512, ge=8, le=1_300, description="Vector length for embedding_provider = openai.")

@@ -62,7 +62,7 @@ def find_dates_in(text: str, today: date, code: str) -> Iterator[tuple[DateMatch
 
 
 class _DateTables(NamedTuple):
-    """The tables of a language: its patterns with their resolvers, and a pattern that every date expression contains."""
+    """The tables of a language: patterns with their resolvers, and a pattern that every date expression contains."""
 
     data: LanguageData
     months: Sequence[re.Pattern[str]]
@@ -197,10 +197,8 @@ def _resolve_month(reading: _DateReading) -> Sequence[DateRange]:
     month, today = reading.month, reading.today
     if reading.has("year"):
         return [_month_range(int(reading.match["year"]), month)]
-    return [
-        _month_range(today.year - (month > today.month), month),
-        _month_range(today.year + (month < today.month), month),
-    ]
+    last, coming = today.year - (month > today.month), today.year + (month < today.month)
+    return [_month_range(last, month), _month_range(coming, month)]
 
 
 def _resolve_year(reading: _DateReading) -> Sequence[DateRange]:

@@ -1,4 +1,4 @@
-"""The data of each served language: function words, letters, text search configuration, and patterns, from YAML files."""
+"""The data of each served language, from YAML files: function words, letters, search configuration and patterns."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,9 +16,9 @@ LANGUAGES = ("en", "de", "es", "fr", "it", "pt", "nl", "ru", "zh", "ja")
 class LanguageData:
     """The data of one language. `search` is the text search configuration of PostgreSQL for its words.
 
-    `letters` are letters that few languages have. The patterns are regular expressions: those of `questions` by the kind
-    of question, `standing` by what a statement is, `facts` by attribute. `dates` names months, days and units. English
-    has only words here: its rules are in the modules that use them.
+    `letters` are letters that few languages have. The patterns are regular expressions: those of `questions` by the
+    kind of question, `standing` by what a statement is, `facts` by attribute. `dates` names months, days and units.
+    English has only words here: its rules are in the modules that use them.
     """
 
     name: str

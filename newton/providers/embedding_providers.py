@@ -36,7 +36,7 @@ def _load_minilm(device: str) -> "Embedder":
 
 @cache
 def _load_multilingual() -> "Embedder":
-    """Return the multilingual embedder, of which the process has only one. Raises ConfigError if it is not installed."""
+    """Return the only multilingual embedder of the process. Raises ConfigError if it is not installed."""
     return import_module("newton.providers.multilingual_e5").MultilingualE5()
 
 
