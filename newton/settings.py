@@ -97,7 +97,7 @@ class Settings(BaseModel):
     )
     embedding_provider: Literal["local", "multilingual", "openai", "none"] = Field(
         "local",
-        description="Embedding model: local (bundled, for English), multilingual (the extra `multilingual`), openai (the "
+        description="Embedding model: local (bundled, English), multilingual (extra `multilingual`), openai (the "
         "OpenAI endpoint) or none.",
     )
     embedding_model: str = Field("text-embedding-3-small", description="Model name for embedding_provider = openai.")

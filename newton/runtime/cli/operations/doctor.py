@@ -31,7 +31,7 @@ from newton.runtime import daemon_address
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
 from newton.runtime.cli.daemon_client import encode_sources, open_connection
-from newton.runtime.cli.operations.health_finding import HealthFinding
+from newton.runtime.cli.operations.health_check import HealthFinding
 from newton.runtime.cli.operations.language_check import check_languages
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
