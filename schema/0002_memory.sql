@@ -67,7 +67,7 @@ create table memory.memories (
     position integer check (position >= 0),
     quarantined boolean not null,
     content_hash bytea not null check (length(content_hash) = 32),
-    language text not null,
+    language text not null default 'en',
     primary key (agent_id, memory_id),
     unique (agent_id, kind, content_hash),
     unique (agent_id, kind, thread_id, position),

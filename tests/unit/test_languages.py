@@ -1,7 +1,7 @@
 """The language of a text, and what is read in it."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 
 import pytest
 
@@ -21,7 +21,7 @@ from newton.languages.search_words import prepare_words
 from newton.memory.question_detection import is_only_question, remove_questions
 from newton.memory.time_expressions import find_mentioned_times, find_time_ranges
 
-WEDNESDAY = datetime(2026, 3, 18)
+WEDNESDAY = datetime(2026, 3, 18, tzinfo=UTC)
 
 # A statement, what it becomes, and a question, in each language but English.
 LIVES: Mapping[str, tuple[str, str, str]] = {
@@ -57,7 +57,17 @@ def test_the_language_of_nine_in_ten_short_texts_is_detected(code: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["def main(args): return die(args)", "See ya!", "OK", "Los Angeles", "Tom", "git push origin main", "", "3.14", "…"],
+    [
+        "def main(args): return die(args)",
+        "See ya!",
+        "OK",
+        "Los Angeles",
+        "Tom",
+        "git push origin main",
+        "",
+        "3.14",
+        "…",
+    ],
 )
 def test_text_without_evidence_is_english(text: str) -> None:
     assert detect_language(text) == "en"
