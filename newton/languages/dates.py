@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cache
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from newton.languages.language_data import LanguageData, load_language
 
@@ -39,7 +39,7 @@ class DateMatch:
     def end(self) -> int:
         return self.match.end()
 
-    def __getitem__(self, key: int | str) -> str | None:
+    def __getitem__(self, key: int | str) -> str | Any:
         return self.side if key == "side" else self.match[0]
 
 
@@ -87,7 +87,7 @@ class _DateReading(NamedTuple):
         return next(name for name, one in self.tables.units.items() if one.fullmatch(self.match["unit"]))
 
     @property
-    def count(self) -> int:
+    def unit_count(self) -> int:
         text = self.match.groupdict().get("count") or "1"
         return int(text) if text.isdigit() else self.tables.data.dates["numbers"][text]
 
@@ -158,15 +158,15 @@ def _resolve_step_unit(reading: _DateReading) -> Sequence[DateRange]:
 
 
 def _resolve_ago(reading: _DateReading) -> Sequence[DateRange]:
-    return [_unit_range(reading.unit, reading.today, -reading.count)]
+    return [_unit_range(reading.unit, reading.today, -reading.unit_count)]
 
 
 def _resolve_last_count(reading: _DateReading) -> Sequence[DateRange]:
     today = reading.today
     if reading.unit in ("month", "year"):
-        first, end = _month_range(today.year, today.month - reading.count * (12 if reading.unit == "year" else 1))
+        first, end = _month_range(today.year, today.month - reading.unit_count * (12 if reading.unit == "year" else 1))
         return [(min(first + (today.day - 1) * DAY, end - DAY), today + DAY)]
-    return [(today - reading.count * (WEEK if reading.unit == "week" else DAY), today + DAY)]
+    return [(today - reading.unit_count * (WEEK if reading.unit == "week" else DAY), today + DAY)]
 
 
 def _resolve_step_day(reading: _DateReading) -> Sequence[DateRange]:
@@ -224,12 +224,15 @@ def _load_tables(code: str) -> _DateTables:
     data = load_language(code)
     tables, parts = data.dates, _list_parts(data)
     left, right = (r"(?<![\w-])", r"(?![\w-])") if data.is_spaced else ("", "")
-    names = "|".join(map(re.escape, sorted(tables["days"], key=len, reverse=True)))
+    days: list[str] = sorted(tables["days"], key=len, reverse=True)
+    names = "|".join(map(re.escape, days))
     blocked = f"(?<!{')(?<!'.join(_list_blocked(tables))})" if _list_blocked(tables) else ""
     sides = "".join(f"(?P<side_{name}>{words})|" for name, words in tables["sides"].items())
     gap = r"\s(?:dem |den |der |die |das |le |la |el |il |lo |the |de |het )?" if data.is_spaced else ""
     lead = rf"(?:(?:{sides.rstrip('|')}){gap})?" if sides else ""
-    patterns = [(re.compile(f"{left}{lead}{blocked}(?P<name>{names}){right}"), _resolve_named_day)]
+    patterns: list[tuple[re.Pattern[str], _Resolver]] = [
+        (re.compile(f"{left}{lead}{blocked}(?P<name>{names}){right}"), _resolve_named_day)
+    ]
     for name, resolve in _RESOLVERS.items():
         for template in tables.get(name, ()):
             body = re.sub(r"\{(\w+)\}", lambda found: parts[found[1]], template)
@@ -253,7 +256,8 @@ def _list_blocked(tables: Mapping[str, str]) -> list[str]:
 
 def _list_parts(data: LanguageData) -> Mapping[str, str]:
     tables = data.dates
-    numbers = "|".join((r"\d{1,3}", *sorted(tables["numbers"], key=len, reverse=True)))
+    words: list[str] = sorted(tables["numbers"], key=len, reverse=True)
+    numbers = "|".join((r"\d{1,3}", *words))
     steps = {name: f"(?P<{name}>{words})" for name, words in tables["steps"].items()}
     day = r"\d{1,2}" if data.is_spaced else r"(?:\d{1,2}|[一二三四五六七八九十]{1,3})"
     return {

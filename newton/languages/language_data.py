@@ -46,7 +46,8 @@ def load_language(code: str) -> LanguageData:
     """Return the data of a language by its ISO 639-1 code, one of LANGUAGES."""
     text = files("newton.languages.data").joinpath(f"{code}.yaml").read_text(encoding="utf-8")
     content: dict[str, Any] = yaml.load(text, Loader=_LOADER)
-    return LanguageData(**{**content, "words": frozenset(content["words"].split())})
+    words = frozenset(content.pop("words").split())
+    return LanguageData(words=words, **content)
 
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where libyaml is installed

