@@ -27,8 +27,8 @@ _NAME = re.compile(r"\b(?:[^\W\d_a-z]\w*|\w*\d\w*)")  # begins with a capital, o
 def prepare_words(text: str, *, max_characters: int = MAX_INPUT_CHARACTERS, language: str | None = None) -> list[str]:
     """Return what the SQL function `memory.search_words` takes: text search configuration, text, and names.
 
-    >>> prepare_words("Which trees does Clara like?"), prepare_words("Welche Bäume mag Clara Vogel?")
-    (['english', 'Which trees does Clara like?', ''], ['german', 'Welche Bäume mag Clara Vogel?', 'Welche Clara Vogel'])
+    >>> prepare_words("Which trees does Clara like?"), prepare_words("wo wohnt Clara Vogel?")
+    (['english', 'Which trees does Clara like?', ''], ['german', 'wo wohnt Clara Vogel?', 'Clara Vogel'])
     >>> prepare_words("狗叫什么")
     ['english', '狗 叫 狗叫 ', '']
     """
