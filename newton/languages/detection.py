@@ -13,6 +13,7 @@ from newton.languages.language_data import ENGLISH, LANGUAGES, LanguageData, loa
 MAX_CHARACTERS = 1_000  # of a text that are read
 MIN_EVIDENCE = 0.75  # the weight of about one function word that no other language has
 MIN_ADVANTAGE = 1.25  # over the evidence of English
+NAME_FACTOR = 0.6  # of a word with a capital behind the first word, which may be a name
 LETTER_WEIGHT = 0.6  # of a word with a letter that only one language has
 MIN_NAME = 3  # letters of a month or day that counts as a word of its language
 MIN_CJK_SHARE = 0.2  # of the letters; a Chinese character stands for several letters
@@ -35,8 +36,9 @@ def detect_language(text: str) -> str:
         return code
     evidence = Counter[str]()
     weights, letters = _word_weights(), _letter_weights()
-    for word in _WORD.findall(text.lower()):
-        evidence.update(weights.get(word, {}))
+    for n, written in enumerate(dict.fromkeys(_WORD.findall(text))):
+        factor, word = NAME_FACTOR if n and not written.islower() else 1.0, written.lower()
+        evidence.update({code: factor * weight for code, weight in weights.get(word, {}).items()})
         if not word.isascii():
             for letter in set(word):
                 evidence.update(letters.get(letter, {}))
