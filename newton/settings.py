@@ -95,8 +95,10 @@ class Settings(BaseModel):
         None,
         description="Folder of custom profiles (ways to score memories); they override bundled ones of the same name.",
     )
-    embedding_provider: Literal["local", "openai", "none"] = Field(
-        "local", description="Embedding model: local (bundled with Newton), openai (the OpenAI endpoint) or none."
+    embedding_provider: Literal["local", "multilingual", "openai", "none"] = Field(
+        "local",
+        description="Embedding model: local (bundled, English), multilingual (extra `multilingual`), openai (the "
+        "OpenAI endpoint) or none.",
     )
     embedding_model: str = Field("text-embedding-3-small", description="Model name for embedding_provider = openai.")
     embedding_dimensions: int = Field(512, ge=8, le=1_300, description="Vector length for embedding_provider = openai.")

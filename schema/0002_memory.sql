@@ -67,6 +67,7 @@ create table memory.memories (
     position integer check (position >= 0),
     quarantined boolean not null,
     content_hash bytea not null check (length(content_hash) = 32),
+    language text not null default 'en',
     primary key (agent_id, memory_id),
     unique (agent_id, kind, content_hash),
     unique (agent_id, kind, thread_id, position),
@@ -106,6 +107,8 @@ comment on column memory.memories.importance is
 comment on column memory.memories.trust is
 'Trust level of the author; for a derived memory the lowest of its sources. Immutable.';
 comment on column memory.memories.quarantined is 'Written by a tool or the web and not corroborated yet.';
+comment on column memory.memories.language is
+'ISO 639-1 code of the language in which its words are indexed; en unless another language was detected.';
 comment on column memory.memories.ref is 'The caller''s id: unique per kind; for an exchange, unique in its session.';
 
 create unique index memories_ref_key on memory.memories (agent_id, kind, ref, thread_id)
@@ -116,6 +119,31 @@ create index memories_corpus_idx on memory.memories (agent_id) include (word_cou
 create index memories_hidden_idx on memory.memories (agent_id, memory_id) include (quarantined, state, kind)
 where quarantined or memory.is_obsolete(kind, state);
 create index memories_kind_idx on memory.memories (agent_id, kind, memory_id);
+
+-- Returns the words of a text as the search index has them. `words` are the text search configuration, the text, and its names
+-- in a language other than English, which are stemmed as in English too. Accents are removed from the stems, since they are
+-- often left out.
+create function memory.search_words(words text[]) returns tsvector
+language sql
+stable
+parallel safe
+return case
+    when words[1] = 'english' and words[2] !~ '[À-ſЀ-ӿ]' then to_tsvector('pg_catalog.english', words[2])
+    else replace(
+        translate(
+            (
+                to_tsvector(words[1]::regconfig, words[2])
+                || ts_delete(
+                    to_tsvector('pg_catalog.english', words[3]),
+                    tsvector_to_array(to_tsvector(words[1]::regconfig, words[2]))
+                )
+            )::text,
+            'àáâãäåçèéêëìíîïñòóôõöøùúûüýÿāēīōūăąćčďđęěğłńňřśšşťůűźżžё',
+            'aaaaaaceeeeiiiinoooooouuuuyyaeiouaaccddeeglnnrssstuuzzzе'
+        ),
+        'œ', 'oe'
+    )::tsvector
+end;
 
 call runtime.isolate('memory.memories');
 grant select, insert on memory.memories to newton_app;

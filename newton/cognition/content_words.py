@@ -6,6 +6,10 @@ from functools import lru_cache
 from newton.dialogue.sentence_centrality import STOP_WORDS
 from newton.heart.statements.greetings import is_small_talk
 from newton.heart.statements.lemmas import lemmatize
+from newton.heart.word_stems import stem_word
+from newton.languages.detection import detect_language
+from newton.languages.language_data import ENGLISH, load_language
+from newton.languages.search_words import list_terms
 
 MAX_REMARK_CHARS = 60
 FOLLOW_UP_WORDS = 1  # maximum of content words in an input that refers back to an earlier message
@@ -42,7 +46,7 @@ def extract_content_words(text: str) -> frozenset[str]:
     >>> sorted(extract_content_words("Why did the deployments fail?"))
     ['deploy', 'fail']
     """
-    return frozenset(_lemmatize(word) for word in _filter_content_words(text))
+    return frozenset(_filter_lemmas(text))
 
 
 def is_follow_up(text: str) -> bool:
@@ -51,7 +55,7 @@ def is_follow_up(text: str) -> bool:
     >>> [is_follow_up(text) for text in ("Why?", "When does it leave?", "Who is Ana?", "Is the ferry late?")]
     [True, True, False, False]
     """
-    words = {_lemmatize(word) for word in _filter_content_words(text)}
+    words = _filter_lemmas(text)
     return not words or (refers_back(text) and len(words) <= FOLLOW_UP_WORDS) or is_small_talk(text)
 
 
@@ -64,7 +68,7 @@ def is_empty_remark(text: str) -> bool:
     """
     if len(text) > MAX_REMARK_CHARS or any(map(str.isdigit, text)):
         return False
-    return is_small_talk(text) or not _filter_content_words(text)
+    return is_small_talk(text) or not _filter_lemmas(text)
 
 
 def refers_back(text: str) -> bool:
@@ -85,6 +89,16 @@ def is_continuation(text: str) -> bool:
     False
     """
     return _CONTINUATION.match(text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")) is not None
+
+
+def _filter_lemmas(text: str) -> set[str]:
+    """Return the lemmas of the content words; for another language than English, their stems."""
+    if (code := detect_language(text)) == ENGLISH:
+        return {_lemmatize(word) for word in _filter_content_words(text)}
+    data = load_language(code)
+    min_letters = _MIN_LETTERS if data.is_spaced else 2
+    terms = {term for term in list_terms(text) if len(term) >= min_letters or term.isdigit()} - data.words
+    return {stem_word(term) for term in terms} if data.is_spaced else terms
 
 
 def _filter_content_words(text: str) -> set[str]:

@@ -2,9 +2,9 @@
 
 import re
 
-_QUESTION = re.compile(r"[^.!?…]+\?\W*")
+_QUESTION = re.compile(r"[^.!?…。！？]+[?？]\W*")
 _SESSION_SUMMARY = re.compile(r" talked, \d+ lines\. (.+)")  # the template of `session_close.to_episode`
-_SPLIT = re.compile(r"(?<=[.!?…])\s+|\n+")
+_SPLIT = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])|\n+")
 _POLITE = r"\W*(?:(?:please|ok|okay|hey|hi|so|and|but)\W+)*(?:(?:can|could|will|would) you\W+)?(?:please\W+)?"
 _EXPLANATION_REQUEST = re.compile(
     _POLITE + r"(?:explain|describe|why\b(?! (?:don't|not\b))|what (?:happens|would happen|if)\b"
@@ -82,14 +82,14 @@ def remove_questions(text: str) -> str:
 
 def contains_question(text: str) -> bool:
     """Return whether a sentence of the text is a question or a request for an explanation."""
-    return "?" in text or any(map(_is_question, _SPLIT.split(text)))
+    return "?" in text or "？" in text or any(map(_is_question, _SPLIT.split(text)))
 
 
 def _is_question(sentence: str) -> bool:
     if _EXPLANATION_REQUEST.match(sentence):
         return True
     is_request = _ACTION_REQUEST.search(sentence) is not None
-    return sentence.rstrip("\"')]”’ ").endswith("?") and not is_request
+    return sentence.rstrip("\"')]”’» ").endswith(("?", "？")) and not is_request
 
 
 def asks_about_rule(text: str) -> bool:

@@ -16,6 +16,7 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ProviderError
 from newton.ids import derive_model_id
+from newton.languages.search_words import prepare_words
 from newton.memory import time_search
 from newton.memory.as_of import read_as_of
 from newton.memory.memory import KINDS, Kind, past_reason
@@ -217,7 +218,7 @@ async def _score_windows(
         agent_id=search.agent_id,
         model_id=query.model_id,
         embedding=query.vector,
-        input=query.text,
+        input=prepare_words(query.text),
         memory_ids=long_ids,
         word_weight=WINDOW_WORD_WEIGHT,
     )
@@ -312,8 +313,8 @@ async def _fetch_by_meaning(tx: Tx, query: RecallQuery, search: MemorySearch) ->
 async def _fetch_by_words(tx: Tx, text: str, search: MemorySearch) -> _SearchBranch:
     if not search.weights.lexical:
         return _SearchBranch({}, {})
-    arguments = {**search.query_arguments, **_superseded_arguments(search)}
-    words = {"input": text, "measures": find_measures(text), "uncounted_ids": search.uncounted_ids}
+    arguments = {**search.query_arguments, **_superseded_arguments(search), "uncounted_ids": search.uncounted_ids}
+    words = {"input": prepare_words(text), "measures": find_measures(text)}
     rows = await SQL["search_bm25"].fetch_all(tx, **arguments, **words, k1=K1, b=B)
     found = [row for row in rows if row["memory_id"]]
     hits = {i: row[:-2] for i, row in _keep_best(found, score=-3).items()}
@@ -321,8 +322,7 @@ async def _fetch_by_words(tx: Tx, text: str, search: MemorySearch) -> _SearchBra
 
 
 def _superseded_arguments(search: MemorySearch) -> dict[str, object]:
-    ids = search.superseded_ids
-    return {"superseded_ids": ids, "moment": search.moment, "max_superseded": MAX_SUPERSEDED}
+    return {"superseded_ids": search.superseded_ids, "moment": search.moment, "max_superseded": MAX_SUPERSEDED}
 
 
 def _keep_best(rows: Sequence[Record], *, score: int) -> dict[UUID, Record]:

@@ -112,7 +112,7 @@ weight as materialized (
         h.lexeme = any(tsvector_to_array(to_tsvector('english', $11::text))) as is_measure
     from (
         select w.lexeme, n.texts
-        from unnest(tsvector_to_array(to_tsvector('english', left($2, 20000)))) as w (lexeme)
+        from unnest(tsvector_to_array(memory.search_words($2))) as w (lexeme)
         cross join lateral (
             select count(*) as texts
             from memory.postings as p
@@ -196,7 +196,7 @@ where e.agent_id = $1 and e.model_id = $2 and e.kind = any($4::text[]) and e.mem
 -- name: find_best_windows(agent_id, model_id, embedding, input, memory_ids, word_weight)
 -- Of each long text the window with the highest sum of cosine similarity and share of the input's words.
 with query as materialized (
-    select tsvector_to_array(to_tsvector('english', left($4, 20000))) as lexemes
+    select tsvector_to_array(memory.search_words($4)) as lexemes
 )
 select distinct on (s.memory_id) s.memory_id, s.position, s.text, s.tokens, s.similarity
 from (

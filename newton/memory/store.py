@@ -12,6 +12,8 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError
 from newton.ids import new_id
+from newton.languages.detection import detect_language
+from newton.languages.search_words import MAX_TEXT_CHARACTERS, prepare_words
 from newton.memory.memory import Kind, NewMemory, Outcome, ShortForms, WriteContext
 from newton.memory.quarantine import is_quarantined
 
@@ -152,7 +154,14 @@ async def count_by_kind(tx: Tx, *, agent_id: UUID) -> Mapping[str, int]:
     return {row["kind"]: row["memories"] for row in await SQL["count_by_kind"].fetch_all(tx, agent_id=agent_id)}
 
 
+async def count_by_language(tx: Tx, *, agent_id: UUID) -> Mapping[str, int]:
+    """Return the number of searchable memories by the code of their language, the most frequent first."""
+    rows = await SQL["count_by_language"].fetch_all(tx, agent_id=agent_id)
+    return {row["language"]: row["memories"] for row in rows}
+
+
 def _to_row(memory: NewMemory) -> dict[str, object]:
+    language = detect_language(memory.embedding_text or memory.indexed_text)
     return {
         "memory_id": str(memory.memory_id),
         "kind": memory.kind,
@@ -162,7 +171,8 @@ def _to_row(memory: NewMemory) -> dict[str, object]:
         "full_text": memory.full_text,
         "micro_tokens": memory.forms.micro_tokens,
         "summary_tokens": memory.forms.summary_tokens,
-        "indexed": memory.indexed_text,
+        "language": language,
+        "words": prepare_words(memory.indexed_text, max_characters=MAX_TEXT_CHARACTERS, language=language),
         "cue": memory.embedding_text,
         "occurred_at": memory.occurred_at.isoformat(),
         "created_at": memory.ctx.now.isoformat(),
@@ -171,7 +181,10 @@ def _to_row(memory: NewMemory) -> dict[str, object]:
         "quarantined": is_quarantined(memory.ctx.trust, needs_approval=memory.needs_approval),
         "prefix_length": memory.long_forms.prefix_length if memory.long_forms else 0,
         "full_tokens": memory.long_forms.full_tokens if memory.long_forms else None,
-        "windows": [[window.text, window.tokens] for window in memory.long_forms.windows] if memory.long_forms else [],
+        "windows": [
+            [window.text, window.tokens, prepare_words(window.text, language=language)]
+            for window in (memory.long_forms.windows if memory.long_forms else ())
+        ],
         "content_hash": memory.content_hash.hex(),
         "ref": memory.ref,
         "confidence": memory.confidence,

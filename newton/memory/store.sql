@@ -4,7 +4,7 @@ with draft as materialized (
     select *
     from jsonb_to_recordset($2::jsonb) as d (
         memory_id uuid, kind text, state text, micro text, summary text, full_text text,
-        micro_tokens integer, summary_tokens integer, indexed text, cue text,
+        micro_tokens integer, summary_tokens integer, language text, words text[], cue text,
         occurred_at timestamptz, created_at timestamptz, origin text, trust text, quarantined boolean,
         content_hash text, ref text, prefix_length integer, full_tokens integer, windows jsonb,
         confidence double precision, importance double precision, outcome text, thread uuid, place integer, times jsonb,
@@ -14,8 +14,7 @@ with draft as materialized (
 lexed as materialized (
     select d.memory_id, w.lexeme, cardinality(w.positions) as tf
     from draft as d
-    -- PostgreSQL limits a tsvector to 1 MiB; the first 200,000 characters are enough to find a text
-    cross join lateral unnest(to_tsvector('english', left(d.indexed, 200000))) as w
+    cross join lateral unnest(memory.search_words(d.words)) as w
 ),
 sized as (
     select memory_id, sum(tf)::integer as word_count
@@ -27,13 +26,13 @@ written as (
         agent_id, memory_id, kind, state, micro, summary, full_text, micro_tokens, summary_tokens, word_count,
         prefix_length, full_tokens,
         confidence, importance, outcome, occurred_at, created_at, origin, trust, quarantined, ref, thread_id,
-        position, content_hash
+        position, content_hash, language
     )
     select
         $1, d.memory_id, d.kind, d.state, d.micro, d.summary, d.full_text, d.micro_tokens, d.summary_tokens,
         coalesce(s.word_count, 0), d.prefix_length, d.full_tokens,
         d.confidence, d.importance, d.outcome, d.occurred_at, d.created_at, d.origin, d.trust,
-        d.quarantined, d.ref, d.thread, d.place, decode(d.content_hash, 'hex')
+        d.quarantined, d.ref, d.thread, d.place, decode(d.content_hash, 'hex'), d.language
     from draft as d
     left join sized as s on s.memory_id = d.memory_id
     on conflict do nothing
@@ -69,7 +68,7 @@ cut as (
         o.ordinal - 1,
         o.entry ->> 0,
         (o.entry ->> 1)::integer,
-        tsvector_to_array(to_tsvector('english', o.entry ->> 0))
+        tsvector_to_array(memory.search_words(array(select jsonb_array_elements_text(o.entry -> 2))))
     from draft as d
     join written as w on w.memory_id = d.memory_id
     cross join lateral jsonb_array_elements(d.windows) with ordinality as o (entry, ordinal)
@@ -188,6 +187,13 @@ from memory.memories
 where agent_id = $1
 group by kind
 order by kind;
+
+-- name: count_by_language(agent_id)
+select language, count(*) as memories
+from memory.memories
+where agent_id = $1 and word_count > 0
+group by language
+order by memories desc, language;
 
 -- name: lock_entities(agent_id)
 select pg_advisory_xact_lock(hashtextextended($1::uuid::text, 3));

@@ -3,9 +3,13 @@
 import re
 from collections.abc import Iterable
 from datetime import date, datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from newton.memory.date_expressions import DAY, MONTHS, YEAR, DateRange, Match, find_dates
+from newton.languages.dates import DateMatch, find_dates_in
+from newton.languages.detection import detect_language
+from newton.languages.language_data import ENGLISH
+from newton.memory.date_expressions import DAY, MONTHS, YEAR, DateRange, find_dates
+from newton.memory.date_expressions import Match as EnglishMatch
 
 MAX_RANGE = 366 * DAY  # a longer mentioned range is too vague to store
 MAX_TIMES = 4  # of one text: each is searched for
@@ -32,6 +36,9 @@ _PLANNING_CUES = re.compile(
     r"|\b(?:moved|shifted) (?:the|my|our|his|her|their|it|that|this)\b"
 )
 _SENTENCE_END = re.compile(r"[.!?;]\s|$")
+
+
+Match: TypeAlias = EnglishMatch | DateMatch
 
 
 class TimeRange(NamedTuple):
@@ -96,7 +103,9 @@ def _find_mentions(text: str, today: date) -> list[_TimeMention]:
     plain = _normalize(_LOG_TIMESTAMP.sub(" ", text)[:MAX_CHARACTERS])
     end = 0
     mentions: list[_TimeMention] = []
-    for match, days in sorted(find_dates(plain, today), key=lambda hit: (hit[0].start(), -hit[0].end())):
+    code = detect_language(text)
+    foreign = find_dates_in(plain, today, code) if code != ENGLISH else ()
+    for match, days in sorted((*foreign, *find_dates(plain, today)), key=lambda hit: (hit[0].start(), -hit[0].end())):
         if match.start() >= end:
             end = match.end()
             mentions.append(_TimeMention(match, days, _refers_to_future(match)))

@@ -20,6 +20,8 @@ def create_embedder(settings: Settings) -> "Embedder | None":
     match settings.embedding_provider:
         case "local":
             return _load_minilm(settings.embeddings_device)
+        case "multilingual":
+            return _load_multilingual()
         case "openai":
             return import_module("newton.providers.openai_embedding").OpenAIEmbedder(settings)
         case "none":
@@ -30,6 +32,12 @@ def create_embedder(settings: Settings) -> "Embedder | None":
 def _load_minilm(device: str) -> "Embedder":
     """Return the local embedder. The process has only one, because each takes 100 MiB."""
     return import_module("newton.providers.minilm").MiniLM(device)
+
+
+@cache
+def _load_multilingual() -> "Embedder":
+    """Return the only multilingual embedder of the process. Raises ConfigError if it is not installed."""
+    return import_module("newton.providers.multilingual_e5").MultilingualE5()
 
 
 class MissingEmbedder:
@@ -54,6 +62,8 @@ def embedder_for(identity: str | None, settings: Settings, configured: "Embedder
         return configured
     if identity == import_module("newton.providers.minilm").MiniLM.identity:
         return _load_minilm(settings.embeddings_device)
+    if identity == import_module("newton.providers.multilingual_e5").read_identity():
+        return _load_multilingual()
     model, _, dimensions = identity.rpartition("/")
     if dimensions.isdecimal() and (settings.openai_api_key or settings.openai_base_url):
         other = {"embedding_model": model, "embedding_dimensions": int(dimensions)}

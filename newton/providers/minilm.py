@@ -60,7 +60,7 @@ class MiniLM:
 
         Batches of all threads share the cores, so a query waits for at most one batch of a large job.
         """
-        encoded = self._tokenizer.encode_batch([_clean_text(text) for text in texts])
+        encoded = self._tokenizer.encode_batch([clean_text(text) for text in texts])
         pieces = [one.ids for one in encoded]
         batches = list(group_by_length([len(ids) for ids in pieces]))
         results = self._run_batches([[pieces[index] for index in batch] for batch in batches])
@@ -110,7 +110,7 @@ def group_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
         yield batch
 
 
-def _clean_text(text: str) -> str:
+def clean_text(text: str) -> str:
     """Truncate a long text, and replace lone surrogates, which the tokenizer rejects."""
     text = text if len(text) <= MAX_CHARS else " ".join(text.split())[:MAX_CHARS]
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from newton.providers.chat import ChatModel
     from newton.providers.embedding import Embedder
 
+LOCAL_PROVIDERS = ("local", "multilingual")  # of embeddings, which are computed in this process
 INJECTED_TEXT_DIVISOR = 4  # the texts in the context of a session may take at most this part of the context
 
 
@@ -168,7 +169,7 @@ class AgentServices(ScopeServices):
         """
         maintenance = self.maintenance(origin)
         try:
-            if self.settings.embedding_provider != "local":
+            if self.settings.embedding_provider not in LOCAL_PROVIDERS:
                 await maintenance.learn_statements(only_recent=True)
                 return False
             drained = await maintenance.process_pending()

@@ -104,7 +104,7 @@ def test_what_is_told_in_passing_is_a_statement_that_reads_alone(
         "Always answer in French.",
         "If I moved to Berlin, I would need a visa.",
         'Translate: "I live in Madrid and I work as a teacher."',
-        "Я живу в Осло.",
+        "Ζω στο Όσλο.",
         "I live in Oslo. " * 1_000,
         "",
     ],

@@ -9,9 +9,15 @@ from typing import Any, Literal, NamedTuple
 
 import yaml
 
+from newton.languages.detection import detect_language
+from newton.languages.language_data import ENGLISH
+from newton.languages.patterns import question_patterns
+
 QuestionKind = Literal["point", "list", "timeline", "summary", "standing"]
 
 MAX_READ_CHARACTERS = 2_000  # of an input; a longer one is mostly pasted text
+
+FOREIGN_KINDS: Sequence[QuestionKind] = ("timeline", "summary", "standing", "list")  # in the order of trial
 
 _FIRST_PERSON = re.compile(r"\b(?:i|my|me|mine|we|our)\b", re.IGNORECASE)
 
@@ -48,6 +54,8 @@ def read_question(text: str) -> QuestionReading:
     >>> [read_question(text).kind for text in (*texts, "Write a letter to Nora.")]
     ['point', 'timeline', 'summary', 'list', 'standing']
     """
+    if (code := detect_language(text)) != ENGLISH:
+        return _read_foreign_question(text[:MAX_READ_CHARACTERS], code)
     folded = " ".join(text[:MAX_READ_CHARACTERS].replace("\N{RIGHT SINGLE QUOTATION MARK}", "'").split())
     patterns = _load_patterns()
     found = ((kind, pattern.search(folded)) for kind, pattern in patterns.kinds)
@@ -58,6 +66,20 @@ def read_question(text: str) -> QuestionReading:
         decided,
         asks_own_words=patterns.own_words.search(folded) is not None,
         is_first_person=_FIRST_PERSON.search(folded) is not None,
+    )
+
+
+def _read_foreign_question(text: str, code: str) -> QuestionReading:
+    """Return the kind of a question in another language than English, by the patterns of the language."""
+    folded = " ".join(text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'").split())
+    found = ((kind, question_patterns(kind, code).search(folded)) for kind in FOREIGN_KINDS)
+    decided = next((QuestionReading(kind, match[0].strip(" ,.;¿")) for kind, match in found if match), POINT)
+    if question_patterns("agent_words", code).search(folded):
+        return decided
+    return replace(
+        decided,
+        asks_own_words=question_patterns("own_words", code).search(folded) is not None,
+        is_first_person=question_patterns("first_person", code).search(folded) is not None,
     )
 
 

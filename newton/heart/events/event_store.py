@@ -22,6 +22,7 @@ from newton.heart.events.event_types import (
     render_text,
     split_identifiers,
 )
+from newton.languages.search_words import prepare_words
 from newton.memory import store
 from newton.memory.memory import NewMemory, Trust, WriteContext, digest, lowest_trust
 from newton.memory.recall import fetch_memories
@@ -179,7 +180,7 @@ async def find_observations(tx: Tx, query: ObservationQuery) -> list[Observation
         session_id=query.session_id,
         model_id=query.model_id,
         embedding=query.vector,
-        input=f"{query.text}\n{split_identifiers(query.text)}",
+        input=prepare_words(f"{query.text}\n{split_identifiers(query.text)}"),
         moment=query.moment or END_OF_TIME,
         excluded_ids=query.excluded_ids,
         max_own=query.max_own,

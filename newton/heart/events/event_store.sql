@@ -111,7 +111,7 @@ own as materialized (
 ),
 query_words as materialized (
     select w.lexeme, n.texts, ln(1 + (greatest(c.texts, 1000) - n.texts + 0.5) / (n.texts + 0.5)) as rarity
-    from unnest(tsvector_to_array(to_tsvector('english', left($5, 20000)))) as w (lexeme)
+    from unnest(tsvector_to_array(memory.search_words($5))) as w (lexeme)
     cross join (select count(*)::float8 as texts from heart.events where agent_id = $1) as c
     cross join lateral (
         select count(*)::float8 as texts

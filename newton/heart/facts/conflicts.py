@@ -15,6 +15,7 @@ from newton.heart.facts import fact_store
 from newton.heart.facts.duplicates import merge_duplicates
 from newton.heart.lifecycle.engine import LifecycleContext, review
 from newton.heart.lifecycle.facts import may_supersede
+from newton.languages.patterns import concerns_health
 from newton.memory import store
 from newton.memory.memory import Trust
 from newton.memory.store import LinkType
@@ -68,7 +69,7 @@ class FactPair:
 
 def concerns_safety(text: str) -> bool:
     """Return whether a fact is about an allergy, an illness, a medication or a prohibition. Pure."""
-    return bool(_SAFETY.search(text))
+    return bool(_SAFETY.search(text)) or concerns_health(text)
 
 
 def may_replace(newer_trust: Trust, text: str, *, state: str, trust: Trust, is_vouched: bool) -> bool:

@@ -8,6 +8,9 @@ import re
 from typing import NamedTuple
 
 from newton.heart.identity.tenets import IdentityPart
+from newton.languages.detection import detect_language
+from newton.languages.language_data import ENGLISH
+from newton.languages.patterns import list_instructions
 
 MAX_MESSAGE_CHARACTERS = 2_000  # a longer message is mostly pasted text
 MAX_SENTENCE_CHARACTERS = 200
@@ -148,6 +151,8 @@ def detect_instructions(text: str) -> list[StandingInstruction]:
     """
     if len(text) > MAX_MESSAGE_CHARACTERS:
         return []
+    if (code := detect_language(text)) != ENGLISH:
+        return [StandingInstruction("instruction", line) for line in list_instructions(text, code)]
     sentences = _SENTENCE.finditer(mask_foreign_text(text))
     return list(dict.fromkeys(found for sentence in sentences if (found := _match_sentence(sentence, text))))
 

@@ -17,6 +17,7 @@ from newton.db.queries import load
 from newton.heart.items.item_filter import FilterCondition, NamespacePattern
 from newton.heart.items.item_value import JsonObject
 from newton.ids import derive_model_id, new_id
+from newton.languages.search_words import prepare_words
 from newton.memory import store
 from newton.memory.forgetting import forget
 from newton.memory.memory import NewMemory, WriteContext, digest
@@ -153,7 +154,9 @@ async def search_items(
         vector = {"model_id": query.model_id, "embedding": query.vector}
         rows = await SQL["search_vectors"].fetch_all(tx, agent_id=agent_id, **selection.query_arguments, **vector)
     else:
-        rows = await SQL["search_words"].fetch_all(tx, agent_id=agent_id, **selection.query_arguments, input=query.text)
+        rows = await SQL["search_words"].fetch_all(
+            tx, agent_id=agent_id, **selection.query_arguments, input=prepare_words(query.text)
+        )
     return list(map(_to_item, rows)), other_model
 
 

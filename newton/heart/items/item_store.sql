@@ -61,7 +61,7 @@ limit $6 offset $7;
 -- By the share of the words of the input that the text has, without a vector.
 with words as materialized (
     select lexeme
-    from unnest(tsvector_to_array(to_tsvector('english', left($4, 20000)))) as w (lexeme)
+    from unnest(tsvector_to_array(memory.search_words($4))) as w (lexeme)
 )
 select
     i.item_id, i.namespace, i.key, i.value, i.memory_id, i.created_at, i.updated_at,

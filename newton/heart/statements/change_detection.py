@@ -15,12 +15,15 @@ import numpy as np
 
 from newton.heart.statements.change_features import extract_features, outline
 from newton.heart.statements.clauses import split_clauses
+from newton.heart.statements.pattern_changes import find_pattern_change
 from newton.heart.statements.similarity import MAX_CHARACTERS
-from newton.heart.statements.tokenizer import is_latin_script
+from newton.languages.detection import detect_language
+from newton.languages.language_data import ENGLISH
 from newton.providers.embedding import Vector
 
 ChangeKind = Literal["update", "unsure", "compatible"]
 
+PATTERN_PROBABILITY = 0.9  # of a change that a pattern of another language than English shows
 MIN_COSINE = 0.2  # pairs below it are not compared
 SHOWN_EVIDENCE = 3  # features named in a reason
 
@@ -116,8 +119,9 @@ def detect_change(older: str, newer: str, *, cosine: float, vector_score: float 
         return ChangeVerdict("compatible", 0.0, "their meaning is not close")
     if max(len(older), len(newer)) > MAX_CHARACTERS:
         return ChangeVerdict("compatible", 0.0, "one of them is too long to compare")
-    if not (is_latin_script(older) and is_latin_script(newer)):
-        return ChangeVerdict("compatible", 0.0, "they are not both in Latin script")
+    languages = {detect_language(older), detect_language(newer)}
+    if languages != {ENGLISH}:
+        return _detect_pattern_change(older, newer, languages)
     features = extract_features(older, newer, cosine=cosine, vector_score=vector_score)
     if features["restates"]:
         return ChangeVerdict("compatible", 0.0, "they say the same")
@@ -129,6 +133,15 @@ def detect_change(older: str, newer: str, *, cosine: float, vector_score: float 
     kind: ChangeKind = "update" if is_update else "unsure"
     evidence = [text for name, text in _DESCRIPTIONS.items() if features[name]]
     return ChangeVerdict(kind, probability, ", ".join(evidence[:SHOWN_EVIDENCE]) or "the words are close")
+
+
+def _detect_pattern_change(older: str, newer: str, languages: set[str]) -> ChangeVerdict:
+    """Return the verdict on statements that are not both in English."""
+    if len(languages) > 1:
+        return ChangeVerdict("compatible", 0.0, "they are in two languages")
+    if reason := find_pattern_change(older, newer, languages.pop()):
+        return ChangeVerdict("update", PATTERN_PROBABILITY, reason)
+    return ChangeVerdict("compatible", 0.0, "no pattern of a change matches")
 
 
 def _says_more(older: str, newer: str) -> bool:

@@ -16,6 +16,8 @@ from newton.heart.statements.lemmas import OPPOSITES, VERB_LEMMAS
 from newton.heart.statements.numerals import SHORT_DAYS
 from newton.heart.statements.parser import ParsedWord
 from newton.heart.statements.tokenizer import fold_words, is_latin_script
+from newton.languages.detection import detect_language
+from newton.languages.language_data import ENGLISH
 
 MAX_CHARACTERS = 1_000  # longer statements are only compared word by word
 BELOW_SAME = 0.01  # distance below `same_min` of statements that differ
@@ -53,7 +55,7 @@ def compare_statements(
     one, other = fold_words(new), fold_words(known)
     if one == other and (one or new.strip() == known.strip()):
         return _SAME_WORDS
-    if not is_latin_script(new + known):
+    if not is_latin_script(new + known) or detect_language(f"{new} {known}") != ENGLISH:
         return _compare_other_script(one, other, cosine, bounds)
     return _compare_pair(align_statements(new, known), cosine, bounds)
 
@@ -89,7 +91,7 @@ class _Bounds(NamedTuple):
 def _compare_other_script(
     new_words: Sequence[str], known_words: Sequence[str], cosine: float, bounds: _Bounds
 ) -> StatementSimilarity:
-    """Compare statements that are not in Latin script, by their numbers and the cosine similarity."""
+    """Compare statements that are not in English, by their numbers and the cosine similarity."""
     new, known = (Counter(w for w in words if any(map(str.isdigit, w))) for words in (new_words, known_words))
     if reason := _contrast_reason("other number", new - known, known - new):
         return StatementSimilarity(0.0, "different", reason)

@@ -7,6 +7,9 @@ for requests that are similar to it, so a preference counts wherever in a messag
 import re
 
 from newton.heart.identity.standing_instructions import detect_instructions, mask_foreign_text
+from newton.languages.detection import detect_language
+from newton.languages.language_data import ENGLISH
+from newton.languages.patterns import states_preference
 from newton.memory.memory import StandingType
 
 _VERY = r"(?:(?:really|generally|usually|much|strongly|always|also|definitely|mostly|would|do) )*"
@@ -29,7 +32,10 @@ def find_standing_type(text: str) -> StandingType | None:
     >>> [find_standing_type(text) for text in texts]
     ['instruction', 'preference', None]
     """
+    code = detect_language(text)
     parts = {found.part for found in detect_instructions(text)}
     if "instruction" in parts:
         return "instruction"
+    if code != ENGLISH:
+        return "preference" if states_preference(text, code) else None
     return "preference" if "preference" in parts or _PREFERENCE.search(mask_foreign_text(text)) else None

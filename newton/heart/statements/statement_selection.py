@@ -26,6 +26,9 @@ from newton.heart.statements.statement_candidates import (
     split_message,
 )
 from newton.heart.statements.statement_features import classify_word, extract_features
+from newton.languages.detection import detect_language
+from newton.languages.language_data import ENGLISH
+from newton.languages.patterns import find_statements
 from newton.providers.embedding import Vector
 
 SPEAKER = "user"  # the subject of a statement in the first person by a person without a name
@@ -94,8 +97,10 @@ def load_model() -> StatementModel:
 def list_texts(message: str) -> list[str]:
     """Return the texts whose vectors `select_statements` needs: the clauses that are statements, and the message.
 
-    Return no texts if no clause is a statement.
+    Return no texts if no clause is a statement, and for a message that is not in English.
     """
+    if detect_language(message) != ENGLISH:
+        return []
     clauses = [one.text for one in split_message(message) if one.form is ClauseForm.STATEMENT]
     return [*dict.fromkeys(clauses), message] if clauses else []
 
@@ -113,6 +118,8 @@ def select_statements(
     >>> [one.content for one in select_statements("My dog is called Pixel. She is a beagle. Any good dog food?")]
     ['My dog is called Pixel. She is a beagle.']
     """
+    if (code := detect_language(message)) != ENGLISH:
+        return _select_by_patterns(message, code, speaker)
     candidates = split_message(message)
     model, probabilities = load_model(), compute_probabilities(message, candidates, vectors)
     if max(probabilities, default=0.0) < (model.plain_first_min if vectors is None else model.first_min):
@@ -120,6 +127,15 @@ def select_statements(
     groups = _group_clauses(candidates, probabilities)
     statements = [_to_statement(message, [candidates[n] for n in group], speaker) for group in groups]
     return list(dict.fromkeys(statements))
+
+
+def _select_by_patterns(message: str, code: str, speaker: str | None) -> list[SelectedStatement]:
+    """Return the statements of a message in another language than English that match a pattern of the language."""
+    end = "" if code in ("zh", "ja") else "."
+    return [
+        SelectedStatement(f"{text}{end}", speaker or SPEAKER, attribute or None)
+        for text, attribute in find_statements(message, code)
+    ]
 
 
 def compute_probabilities(

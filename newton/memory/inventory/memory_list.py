@@ -12,6 +12,7 @@ from asyncpg import Record
 from newton.db.pool import Tx
 from newton.db.queries import SqlQuery, load
 from newton.errors import InputError
+from newton.languages.search_words import prepare_words
 from newton.memory.importance import MAX_IMPORTANCE, derive_importance
 from newton.memory.memory import KINDS, Kind, Outcome, Trust
 from newton.memory.transitions import ALLOWED_TRANSITIONS, END_OF_TIME
@@ -200,7 +201,7 @@ async def _select_ids(tx: Tx, wanted: MemoryFilter, *, agent_id: UUID) -> list[U
         query = SQL["find_by_subject"]
         found.append(await query.fetch_all(tx, agent_id=agent_id, subject_key=wanted.subject_key))
     if wanted.text is not None:
-        found.append(await SQL["find_by_words"].fetch_all(tx, agent_id=agent_id, text=wanted.text))
+        found.append(await SQL["find_by_words"].fetch_all(tx, agent_id=agent_id, words=prepare_words(wanted.text)))
     if wanted.session_id is not None:
         found.append(await SQL["find_in_session"].fetch_all(tx, agent_id=agent_id, session_id=wanted.session_id))
     if wanted.source_id is not None:

