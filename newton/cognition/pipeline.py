@@ -16,9 +16,10 @@ from newton.cognition.assembly.context_notes import (
     describe_omissions,
     render_empty_range_note,
     render_nothing_known_note,
+    render_uncertain_note,
 )
 from newton.cognition.assembly.fact_labels import count_label_tokens, label_facts
-from newton.cognition.assembly.relevance_floor import NO_FLOOR, RelevanceFloor
+from newton.cognition.assembly.relevance_floor import RelevanceFloor
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_item_id_tokens, render_frame_section
 from newton.cognition.assembly.sections import (
     ExtraSection,
@@ -298,7 +299,7 @@ class ContextBuilder:
             identity=plan.always_on.identity,
             min_evidence=frame.floor,
             is_adaptive=request.adaptive_budget,
-            relevance_floor=NO_FLOOR if request.fill else RelevanceFloor(frame.relevance_floor, frame.fact_share),
+            relevance_floor=self._create_floor(request, frame, candidate_set),
             session_id=request.session_id,
             ended_ranges=gathered.task.ended_ranges,
             frame_section=render_frame_section(
@@ -320,6 +321,7 @@ class ContextBuilder:
             if candidate_set.is_range_empty
             else None,
             nothing_known_note=None if "memories" in gathered.missing else render_nothing_known_note(count_tokens),
+            uncertain_note=None if "memories" in gathered.missing else render_uncertain_note(count_tokens),
             item_id_tokens=count_item_id_tokens(count_tokens) if request.item_ids else 0,
             cut_id_tokens=count_item_id_tokens(count_tokens),
             brief=build_brief_section(session_state.brief, max_tokens=layers.get("brief", 0) - headers["brief"]),
@@ -329,6 +331,15 @@ class ContextBuilder:
             injected=candidate_set.injected,
             observations=candidate_set.observations,
             gathering=gathered.gathering,
+        )
+
+    def _create_floor(
+        self, request: ContextBuildRequest, frame: Frame, candidate_set: CandidateSet
+    ) -> RelevanceFloor:
+        """Return the minimum relevance of the frame; without minimums if the whole budget is to be used."""
+        minimums = (0.0, 0.0, 0.0) if request.fill else (frame.relevance_floor, frame.fact_share, frame.answer_floor)
+        return RelevanceFloor(
+            *minimums, question=candidate_set.answers.question, sufficiency=self.relevance_model.answers.sufficiency
         )
 
     def rank_focus(

@@ -130,7 +130,7 @@ class RetrievedMemory(NamedTuple):
     @property
     def evidence_score(self) -> float:
         """The weighted sum of cosine similarity and lexical share, without the evidence of neighbouring messages."""
-        return evidence_score(self.similarity, self.lexical, self.word_count)
+        return evidence_score(self.kind, self.similarity, self.lexical, self.word_count)
 
     @property
     def spoken_text(self) -> str:

@@ -1,0 +1,117 @@
+"""The features from which the probability is computed that a memory answers a question. Pure."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, pstdev
+from typing import NamedTuple
+from uuid import UUID
+
+from newton.cognition.content_words import is_content_word
+from newton.content.relevance_model import AnswerFeature
+from newton.memory.search_types import RetrievedMemory
+
+COMPARED = 20  # the most similar memories, with which the cosine of each memory is compared
+MARGIN_RANK = 5  # the margin is the cosine of the best memory minus that of the one behind so many others
+CLOSE_GAP = 0.1  # memories within this distance of the best cosine count as close
+MIN_SPREAD = 0.02  # added to the standard deviation of the cosines
+STEM_LETTERS = 4  # words of at most so many letters are compared whole
+
+_WORD = re.compile(r"[^\W_]+(?:['’.][^\W_]+)*")
+_SENTENCE_END = re.compile(r"(?:^|[.?!:\n\"])\s*$")
+
+Features = Mapping[AnswerFeature, float]
+
+
+class QuestionWords(NamedTuple):
+    """The names in a question, and the stems of its other content words in lower case, each once."""
+
+    names: tuple[str, ...]
+    stems: tuple[str, ...]
+
+
+def read_words(text: str) -> QuestionWords:
+    """Return the names and the other content words of a question. A capital at the start of a sentence is no name.
+
+    >>> read_words("Where does Abena's brother keep the boats? Kofi asks.")
+    QuestionWords(names=('Abena',), stems=('brot', 'keep', 'boat', 'kofi', 'asks'))
+    """
+    names, stems = dict[str, None](), dict[str, None]()
+    for match in _WORD.finditer(text):
+        word = match[0].removesuffix("'s").removesuffix("’s")
+        folded = word.casefold()
+        if not is_content_word(folded):
+            continue
+        if word[0].isupper() and not _SENTENCE_END.search(text[: match.start()]):
+            names[word] = None
+        else:
+            stems[_cut_ending(folded)] = None
+    return QuestionWords(tuple(names), tuple(stems))
+
+
+def _cut_ending(word: str) -> str:
+    """Return the beginning of a word that its inflected forms share."""
+    if len(word) <= STEM_LETTERS:
+        return word
+    return word[: max(STEM_LETTERS, len(word) - 2)] if len(word) <= 7 else word[:-3]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerEvidence:
+    """The features of the found memories by id, and those that are the same for all of them."""
+
+    shared: Features
+    memories: Mapping[UUID, Features]
+
+
+def extract_features(
+    text: str, memories: Sequence[RetrievedMemory], telling: Sequence[RetrievedMemory], *, known: float, shared: Features
+) -> AnswerEvidence:
+    """Return the features of memories for a question.
+
+    `telling` are the memories that can answer, `known` is the share of the question's words that they contain, and
+    `shared` holds `best_lexical`, `known_share` and `size`.
+    """
+    words = read_words(text)
+    compared = [found for found in telling if found.kind != "procedure"] or list(telling)
+    cosines = sorted((found.similarity for found in compared), reverse=True) or [0.0]
+    best_lexical = max((found.lexical for found in compared), default=0.0)
+    shares = {found.memory_id: _find_shares(words, found) for found in memories}
+    mean, spread = fmean(cosines[:COMPARED]), pstdev(cosines[:COMPARED]) + MIN_SPREAD
+    common: Features = {
+        **shared,
+        "best_cosine": cosines[0],
+        "margin": cosines[0] - cosines[min(MARGIN_RANK, len(cosines) - 1)],
+        "best_name_share": max((shares[found.memory_id][0] for found in compared), default=0.0),
+        "best_word_share": max((shares[found.memory_id][1] for found in compared), default=0.0),
+        "close_count": math.log1p(sum(cosine > cosines[0] - CLOSE_GAP for cosine in cosines)),
+        "has_names": float(bool(words.names)),
+    }
+    ranked = sorted(memories, key=lambda found: -found.relevance)
+    own: dict[UUID, Features] = {
+        found.memory_id: {
+            "cosine": found.similarity,
+            "lexical": found.lexical * known,
+            "relative": found.relevance,
+            "log_rank": math.log1p(rank),
+            "cosine_gap": found.similarity - cosines[0],
+            "lexical_gap": found.lexical - best_lexical,
+            "cosine_z": (found.similarity - mean) / spread,
+            "name_share": shares[found.memory_id][0],
+            "word_share": shares[found.memory_id][1],
+            "only_question": float(found.is_only_question),
+            "is_fact": float(found.kind == "fact"),
+            "is_message": float(found.kind == "exchange"),
+        }
+        for rank, found in enumerate(ranked)
+    }
+    return AnswerEvidence(shared=common, memories=own)
+
+
+def _find_shares(words: QuestionWords, found: RetrievedMemory) -> tuple[float, float]:
+    """Return the shares of the names and of the other words that the short form or the best window contains."""
+    text = f"{found.summary} {found.window.text}" if found.window else found.summary
+    folded = text.casefold()
+    names = sum(name in text for name in words.names) / len(words.names) if words.names else 0.0
+    return names, sum(stem in folded for stem in words.stems) / len(words.stems) if words.stems else 0.0

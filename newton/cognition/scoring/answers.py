@@ -1,0 +1,110 @@
+"""Probability that a memory answers a question, and that a context has all that the question needs. Pure.
+
+Unlike the probability of being relevant to a topic, it is calibrated on questions of which every answer is known: of the
+memories with a probability of .2, one in five answers.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from newton.cognition.scoring.answer_features import AnswerEvidence, Features, extract_features
+from newton.cognition.scoring.relevance import extract_best_evidence, find_known_share, list_telling
+from newton.content.relevance_model import AnswerRegression, BoostedTrees, RelevanceModel, TreeSplit
+from newton.ids import derive_model_id
+from newton.memory.search_types import RecallResult, RetrievedMemory
+
+MAX_LOG_ODDS = 30.0  # more is certainty, and would overflow
+LEAST_PROBABILITY = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerEstimate:
+    """The probability that memory answers a question at all, and that each found memory does, by id.
+
+    Without a model for the search there are no probabilities, and `question` is None.
+    """
+
+    question: float | None = None
+    memories: Mapping[UUID, float] = field(default_factory=dict[UUID, float])
+
+    def find(self, found: RetrievedMemory) -> float:
+        """Return the probability that a memory answers; 0 for one that the search did not find."""
+        return self.memories.get(found.memory_id, 0.0)
+
+
+NO_ESTIMATE = AnswerEstimate()
+
+
+def estimate_answers(model: RelevanceModel, result: RecallResult, text: str) -> AnswerEstimate:
+    """Return the probabilities that the memories of a search answer a question.
+
+    The probability of a memory is the product of two: that memory answers the question at all, and that this one does.
+    """
+    if result.missing.get("embeddings") or result.query.model_id != derive_model_id(model.embedding_model):
+        return NO_ESTIMATE
+    coefficients = model.answers
+    if not result.memories:
+        return AnswerEstimate(0.0)
+    evidence = extract_evidence(result, text)
+    log_odds = {
+        memory_id: _combine(coefficients.memory, {**evidence.shared, **own})
+        for memory_id, own in evidence.memories.items()
+    }
+    question = estimate_question(coefficients.question, evidence, max(log_odds.values()))
+    memories = {memory_id: question * _to_probability(value) for memory_id, value in log_odds.items()}
+    return AnswerEstimate(question, memories)
+
+
+def extract_evidence(result: RecallResult, text: str) -> AnswerEvidence:
+    """Return the features of the memories of a search."""
+    telling = list_telling(result)
+    known = find_known_share(result, telling)
+    best = extract_best_evidence(telling, known_share=known, text_count=result.text_count)
+    shared: Features = {"best_lexical": best.lexical, "known_share": best.known_share, "size": best.size}
+    return extract_features(text, result.memories, telling, known=known, shared=shared)
+
+
+def estimate_question(trees: BoostedTrees, evidence: AnswerEvidence, best_log_odds: float) -> float:
+    """Return the probability that memory answers the question. `best_log_odds` is that of the best memory."""
+    values: Features = {**evidence.shared, "best_logit": best_log_odds}
+    return _to_probability(trees.base + sum(_evaluate(tree, values) for tree in trees.trees))
+
+
+def estimate_sufficiency(
+    coefficients: tuple[float, float, float], question: float, probabilities: Iterable[float]
+) -> float:
+    """Return the probability that a context has all that a question needs.
+
+    `question` is the probability that memory answers the question, `probabilities` are those of the items of the
+    context. `coefficients` are the intercept and the weights of the log-odds of both.
+    """
+    missed = math.prod(1 - min(p, 1 - LEAST_PROBABILITY) for p in probabilities)
+    intercept, of_question, of_items = coefficients
+    return _to_probability(intercept + of_question * to_log_odds(question) + of_items * to_log_odds(1 - missed))
+
+
+def to_log_odds(probability: float) -> float:
+    """Return the logarithm of the odds.
+
+    >>> to_log_odds(0.5)
+    0.0
+    """
+    bounded = min(max(probability, LEAST_PROBABILITY), 1 - LEAST_PROBABILITY)
+    return math.log(bounded / (1 - bounded))
+
+
+def _combine(regression: AnswerRegression, values: Features) -> float:
+    return regression.intercept + sum(weight * values[name] for name, weight in regression.coefficients.items())
+
+
+def _evaluate(tree: Sequence[TreeSplit | float], values: Features) -> float:
+    node = tree[0]
+    while isinstance(node, TreeSplit):
+        node = tree[node.low if values[node.feature] <= node.threshold else node.high]
+    return node
+
+
+def _to_probability(log_odds: float) -> float:
+    return 1 / (1 + math.exp(-min(max(log_odds, -MAX_LOG_ODDS), MAX_LOG_ODDS)))
