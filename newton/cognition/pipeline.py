@@ -19,7 +19,7 @@ from newton.cognition.assembly.context_notes import (
     render_uncertain_note,
 )
 from newton.cognition.assembly.fact_labels import count_label_tokens, label_facts
-from newton.cognition.assembly.relevance_floor import RelevanceFloor
+from newton.cognition.assembly.relevance_floor import MIN_QUESTION, TIMELINE_FACTOR, RelevanceFloor
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_item_id_tokens, render_frame_section
 from newton.cognition.assembly.sections import (
     ExtraSection,
@@ -37,6 +37,7 @@ from newton.cognition.bundles.cache import DEFAULT_COVERAGE_THRESHOLDS, CachedCo
 from newton.cognition.frames import selection
 from newton.cognition.frames.classifier import FrameClassifier
 from newton.cognition.frames.selection import FrameChoice
+from newton.cognition.questions.question_rules import ANSWERED_KINDS, QuestionGathering
 from newton.cognition.request import ContextBuildRequest, validate_request
 from newton.cognition.scoring.candidates import CandidateSet, collect_candidates
 from newton.cognition.scoring.score import create_scorer
@@ -299,7 +300,7 @@ class ContextBuilder:
             identity=plan.always_on.identity,
             min_evidence=frame.floor,
             is_adaptive=request.adaptive_budget,
-            relevance_floor=self._create_floor(request, frame, candidate_set),
+            relevance_floor=self._create_floor(request, frame, candidate_set, gathered.gathering),
             session_id=request.session_id,
             ended_ranges=gathered.task.ended_ranges,
             frame_section=render_frame_section(
@@ -334,12 +335,21 @@ class ContextBuilder:
         )
 
     def _create_floor(
-        self, request: ContextBuildRequest, frame: Frame, candidate_set: CandidateSet
+        self, request: ContextBuildRequest, frame: Frame, candidate_set: CandidateSet, gathering: QuestionGathering
     ) -> RelevanceFloor:
-        """Return the minimum relevance of the frame; without minimums if the whole budget is to be used."""
-        minimums = (0.0, 0.0, 0.0) if request.fill else (frame.relevance_floor, frame.fact_share, frame.answer_floor)
+        """Return the minimum relevance of the frame; without minimums if the whole budget is to be used.
+
+        Only a question for a fact or a list has an answer; what others need is a matter of their topic.
+        """
+        kind = gathering.reading.kind
+        minimum = frame.relevance_floor * (TIMELINE_FACTOR if kind == "timeline" else 1.0)
+        minimums = (0.0, 0.0, 0.0) if request.fill else (minimum, frame.fact_share, frame.answer_floor)
+        question = candidate_set.answers.question if kind in ANSWERED_KINDS else None
         return RelevanceFloor(
-            *minimums, question=candidate_set.answers.question, sufficiency=self.relevance_model.answers.sufficiency
+            *minimums,
+            question=question,
+            subject=0.0 if candidate_set.answers.knows_names else MIN_QUESTION,
+            sufficiency=self.relevance_model.answers.sufficiency,
         )
 
     def rank_focus(

@@ -230,9 +230,7 @@ def _reject_candidates(
         and s.found.memory_id not in assembly_input.observations  # the result of a tool must not displace knowledge
     ]
     best = max((found.evidence_score for found in comparable), default=0.0)
-    best_fact = assembly_input.relevance_floor.find_best_fact(
-        [s for s in ordered if not excluded[s.found.memory_id]]
-    )
+    best_fact = assembly_input.relevance_floor.find_best_fact([s for s in ordered if not excluded[s.found.memory_id]])
     out_of_range = _find_out_of_range(ordered, assembly_input)
     deduplicator = MemoryDeduplicator(assembly_input.identity, focus)
     rejected: dict[UUID, FillPlacement] = {}

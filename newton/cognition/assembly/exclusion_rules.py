@@ -17,6 +17,7 @@ from newton.memory.search_types import RetrievedMemory
 MIN_PROCEDURE_EVIDENCE = 0.35
 
 LIKE_QUESTION_MIN_COSINE = 0.6
+MAX_LIKE_QUESTION_WORDS = 14  # a longer message that ends with a question mostly says something too
 
 # Maximum of the best evidence. More means that a memory repeats the words of the input, as a summary of an earlier
 # conversation does; it must not raise the minimum evidence of the others.
@@ -67,7 +68,8 @@ def _find_unwanted_reason(found: RetrievedMemory, assembly_input: AssemblyInput)
 def _is_like_question(found: RetrievedMemory, text: str) -> bool:
     """Return True if a stored question is nearly the same as the input, so that it cannot answer it."""
     words = extract_content_words(found.spoken_text)
-    return found.similarity >= LIKE_QUESTION_MIN_COSINE or bool(words and words <= extract_content_words(text))
+    is_close = found.similarity >= LIKE_QUESTION_MIN_COSINE and found.word_count <= MAX_LIKE_QUESTION_WORDS
+    return is_close or bool(words and words <= extract_content_words(text))
 
 
 def is_too_far(found: RetrievedMemory, assembly_input: AssemblyInput, best_evidence: float) -> bool:

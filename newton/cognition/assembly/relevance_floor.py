@@ -2,22 +2,25 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from newton.cognition.scoring.answers import estimate_sufficiency
+from newton.cognition.scoring.answers import AnswerEstimate, estimate_sufficiency
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.memory.memory import Kind
+from newton.memory.search_types import RetrievedMemory
 
 PROBABILITY_INDEX, ANSWER_INDEX = FEATURE_NAMES.index("probability"), FEATURE_NAMES.index("answers")
 
 FACT_FLOOR_FACTOR = 0.5  # of `minimum`, for facts that also need a share of the best fact
 FACT_ANSWER_SHARE = 1 / 3  # of `fact_share`, where facts are selected by the probability that they answer
-MIN_FACT_ANSWER = 0.01  # of the probability that a fact answers: it is a whole statement, unlike a message
+MIN_WHOLE_ANSWER = 0.01  # of the probability that a fact or the summary of a session answers
+TIMELINE_FACTOR = 0.25  # of `minimum`, for a timeline: most of its events say little of what is asked
 MIN_QUESTION = 0.2  # of the probability that memory answers the input; below it, nothing that was found enters
 MIN_SUFFICIENCY = 0.5  # below it, the context says that it may not answer the input
 
-# The kinds on which the probability of an answer is fitted.
-ANSWER_KINDS: frozenset[Kind] = frozenset({"exchange", "fact", "passage"})
+# The kinds that are judged by the probability of an answer. Messages and passages are many, and each says little.
+ANSWER_KINDS: frozenset[Kind] = frozenset({"exchange", "fact", "passage", "episode"})
+WHOLE_KINDS: frozenset[Kind] = frozenset({"fact", "episode"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +32,15 @@ class RelevanceFloor:
     little evidence. 0 stands for no minimum.
 
     With an `answer` minimum, messages, facts and passages are selected by the probability that they answer the input,
-    if it is known: then `question` is the probability that memory answers it at all, and `sufficiency` has the
-    coefficients of the probability that a context has all that the input needs.
+    if it is known: then `question` is the probability that memory answers it at all, `subject` the minimum of that, and
+    `sufficiency` has the coefficients of the probability that a context has all that the input needs.
     """
 
     minimum: float = 0.0
     fact_share: float = 0.0
     answer: float = 0.0
     question: float | None = None
+    subject: float = MIN_QUESTION
     sufficiency: tuple[float, float, float] | None = None
 
     @property
@@ -56,8 +60,8 @@ class RelevanceFloor:
         (0.04, 0.08)
         """
         if kind in ANSWER_KINDS and self.judges_answers:
-            share = self.fact_share * FACT_ANSWER_SHARE * best_fact
-            return max(MIN_FACT_ANSWER, share) if kind == "fact" else self.answer
+            share = self.fact_share * FACT_ANSWER_SHARE * best_fact if kind == "fact" else 0.0
+            return max(MIN_WHOLE_ANSWER, share) if kind in WHOLE_KINDS else self.answer
         if kind != "fact" or not self.fact_share:
             return self.minimum
         return max(self.minimum * FACT_FLOOR_FACTOR, self.fact_share * best_fact)
@@ -70,8 +74,8 @@ class RelevanceFloor:
     def find_reason(self, scored: ScoredMemory, *, best_fact: float = 0.0) -> str | None:
         """Return why a memory is below its minimum, or None."""
         kind = scored.found.kind
-        if kind in ANSWER_KINDS and self.judges_answers and (self.question or 0.0) < MIN_QUESTION:
-            shares = f"{format_probability(self.question or 0.0)} < {format_probability(MIN_QUESTION)}"
+        if kind in ANSWER_KINDS and self.judges_answers and (self.question or 0.0) < self.subject:
+            shares = f"{format_probability(self.question or 0.0)} < {format_probability(self.subject)}"
             return f"below the relevance floor: memory hardly answers this ({shares})"
         probability, minimum = self.get_probability(scored), self.find_minimum(kind, best_fact=best_fact)
         if probability >= minimum:
@@ -90,6 +94,28 @@ class RelevanceFloor:
 
 
 NO_FLOOR = RelevanceFloor()
+RECALL_FLOOR = RelevanceFloor(fact_share=0.3, answer=0.0015)  # as the frames of questions have it
+
+
+def select_answers(
+    answers: AnswerEstimate, memories: Sequence[RetrievedMemory], min_relevance: float | None
+) -> Sequence[RetrievedMemory]:
+    """Return the memories of a search that answer it with a probability of at least `min_relevance`.
+
+    Without `min_relevance` they need what a context requires. Only messages, facts and passages are judged; if the
+    probabilities are unknown, all memories are returned.
+    """
+    if answers.question is None or min_relevance == 0:
+        return memories
+    best_fact = max((answers.find(found) for found in memories if found.kind == "fact"), default=0.0)
+    floor = replace(RECALL_FLOOR, question=answers.question)
+    is_foreign = min_relevance is None and answers.question < MIN_QUESTION and not answers.knows_names
+
+    def is_selected(found: RetrievedMemory) -> bool:
+        least = floor.find_minimum(found.kind, best_fact=best_fact) if min_relevance is None else min_relevance
+        return found.kind not in ANSWER_KINDS or (not is_foreign and answers.find(found) >= least)
+
+    return [found for found in memories if is_selected(found)]
 
 
 def format_probability(probability: float) -> str:

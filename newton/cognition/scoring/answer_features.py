@@ -66,7 +66,12 @@ class AnswerEvidence:
 
 
 def extract_features(
-    text: str, memories: Sequence[RetrievedMemory], telling: Sequence[RetrievedMemory], *, known: float, shared: Features
+    text: str,
+    memories: Sequence[RetrievedMemory],
+    telling: Sequence[RetrievedMemory],
+    *,
+    known: float,
+    shared: Features,
 ) -> AnswerEvidence:
     """Return the features of memories for a question.
 

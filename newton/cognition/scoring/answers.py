@@ -1,7 +1,7 @@
 """Probability that a memory answers a question, and that a context has all that the question needs. Pure.
 
-Unlike the probability of being relevant to a topic, it is calibrated on questions of which every answer is known: of the
-memories with a probability of .2, one in five answers.
+Unlike the probability of being relevant to a topic, it is calibrated on questions of which every answer is known: of
+the memories with a probability of .2, one in five answers.
 """
 
 import math
@@ -23,11 +23,13 @@ LEAST_PROBABILITY = 1e-6
 class AnswerEstimate:
     """The probability that memory answers a question at all, and that each found memory does, by id.
 
-    Without a model for the search there are no probabilities, and `question` is None.
+    `knows_names` means that one memory has all names of the question: then it is not on another subject. Without a
+    model for the search there are no probabilities, and `question` is None.
     """
 
     question: float | None = None
     memories: Mapping[UUID, float] = field(default_factory=dict[UUID, float])
+    knows_names: bool = False
 
     def find(self, found: RetrievedMemory) -> float:
         """Return the probability that a memory answers; 0 for one that the search did not find."""
@@ -54,7 +56,7 @@ def estimate_answers(model: RelevanceModel, result: RecallResult, text: str) -> 
     }
     question = estimate_question(coefficients.question, evidence, max(log_odds.values()))
     memories = {memory_id: question * _to_probability(value) for memory_id, value in log_odds.items()}
-    return AnswerEstimate(question, memories)
+    return AnswerEstimate(question, memories, knows_names=evidence.shared["best_name_share"] == 1)
 
 
 def extract_evidence(result: RecallResult, text: str) -> AnswerEvidence:

@@ -6,8 +6,8 @@ from itertools import chain
 from uuid import UUID
 
 from newton.cognition.request import ContextBuildRequest
-from newton.cognition.scoring.observation_choice import ObservationVerdict, choose_observations
 from newton.cognition.scoring.answers import AnswerEstimate, estimate_answers
+from newton.cognition.scoring.observation_choice import ObservationVerdict, choose_observations
 from newton.cognition.scoring.relevance import create_estimator
 from newton.cognition.scoring.reply_usage import extract_keywords
 from newton.cognition.scoring.score import QuerySignals, TrialCounts
