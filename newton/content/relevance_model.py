@@ -94,14 +94,12 @@ class BoostedTrees(StrictModel):
 class AnswerCoefficients(StrictModel):
     """Two models: `question` for whether memory answers a question at all, `memory` for whether a given one does.
 
-    `sufficiency` turns their results into the probability that a context has everything that the question needs.
+    `sufficiency` turns the first into the probability that memory has everything that the question needs.
     """
 
     question: BoostedTrees
     memory: AnswerRegression
-    sufficiency: tuple[float, float, float] = Field(
-        description="Intercept, and coefficients of the log-odds of the question and of the items in the context."
-    )
+    sufficiency: tuple[float, float] = Field(description="Intercept, and coefficient of the log-odds of the question.")
 
 
 class RelevanceModel(StrictModel):

@@ -127,8 +127,8 @@ class MemoryService:
 
         Quarantined memories are found only with `include_quarantined`, and events with the output of tools also if
         `kinds` names events. Superseded facts rank lower, messages that only ask a question rank last, and retracted
-        facts are left out. Messages, facts, passages and summaries of sessions need `min_relevance`. `as_of` searches the
-        memory as it was at that time. Messages of the session `session_id` rank higher.
+        facts are left out. Messages, facts, passages and summaries of sessions need `min_relevance`. `as_of` searches
+        the memory as it was at that time. Messages of the session `session_id` rank higher.
         """
         if limit < 1:
             raise InputError(f"The limit of {limit} is too small.", hint="Give a limit of 1 or more.")

@@ -159,7 +159,7 @@ def _is_insufficient(candidates: Sequence[ScoredCandidate], assembly_input: Asse
     if not assembly_input.relevance_floor.judges_answers:
         return False
     shown = [c.scored for c in candidates if c.detail]
-    sufficiency = assembly_input.relevance_floor.estimate_sufficiency(shown)
+    sufficiency = assembly_input.relevance_floor.estimate_sufficiency(shown, [c.scored for c in candidates])
     return sufficiency is not None and sufficiency < MIN_SUFFICIENCY
 
 

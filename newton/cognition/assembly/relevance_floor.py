@@ -41,7 +41,7 @@ class RelevanceFloor:
     answer: float = 0.0
     question: float | None = None
     subject: float = MIN_QUESTION
-    sufficiency: tuple[float, float, float] | None = None
+    sufficiency: tuple[float, float] | None = None
 
     @property
     def judges_answers(self) -> bool:
@@ -86,11 +86,17 @@ class RelevanceFloor:
         """Return the highest probability of a fact among the candidates, 0 without facts."""
         return max((self.get_probability(s) for s in candidates if s.found.kind == "fact"), default=0.0)
 
-    def estimate_sufficiency(self, items: Iterable[ScoredMemory]) -> float | None:
-        """Return the probability that a context with these items has all that the input needs; None if unknown."""
+    def estimate_sufficiency(self, shown: Iterable[ScoredMemory], found: Iterable[ScoredMemory]) -> float | None:
+        """Return the probability that a context has all that the input needs; None if unknown.
+
+        `shown` are the items of the context, `found` all candidates.
+        """
         if self.question is None or self.sufficiency is None:
             return None
-        return estimate_sufficiency(self.sufficiency, self.question, [s.features[ANSWER_INDEX] for s in items])
+        probabilities = ([scored.features[ANSWER_INDEX] for scored in some] for some in (shown, found))
+        return estimate_sufficiency(
+            self.sufficiency, self.question, shown=next(probabilities), found=next(probabilities)
+        )
 
 
 NO_FLOOR = RelevanceFloor()

@@ -134,7 +134,8 @@ class Bundle:
         """
         if not contains_question(self.input):
             return None
-        return self.assembly_input.relevance_floor.estimate_sufficiency(c.scored for c in self.items)
+        found = [c.scored for c in self.candidates]
+        return self.assembly_input.relevance_floor.estimate_sufficiency([c.scored for c in self.items], found)
 
     @property
     def is_truncated(self) -> bool:

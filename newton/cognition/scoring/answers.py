@@ -75,16 +75,17 @@ def estimate_question(trees: BoostedTrees, evidence: AnswerEvidence, best_log_od
 
 
 def estimate_sufficiency(
-    coefficients: tuple[float, float, float], question: float, probabilities: Iterable[float]
+    coefficients: tuple[float, float], question: float, *, shown: Iterable[float], found: Iterable[float]
 ) -> float:
     """Return the probability that a context has all that a question needs.
 
-    `question` is the probability that memory answers the question, `probabilities` are those of the items of the
-    context. `coefficients` are the intercept and the weights of the log-odds of both.
+    `question` is the probability that memory answers the question. `shown` are the probabilities of the items of the
+    context, `found` those of all memories that were found: what is left out lowers the result in proportion.
     """
-    missed = math.prod(1 - min(p, 1 - LEAST_PROBABILITY) for p in probabilities)
-    intercept, of_question, of_items = coefficients
-    return _to_probability(intercept + of_question * to_log_odds(question) + of_items * to_log_odds(1 - missed))
+    intercept, slope = coefficients
+    total = sum(found)
+    share = min(sum(shown) / total, 1.0) if total > 0 else 0.0
+    return share * _to_probability(intercept + slope * to_log_odds(question))
 
 
 def to_log_odds(probability: float) -> float:
