@@ -78,11 +78,11 @@ def extract_features(
     `telling` are the memories that can answer, `known` is the share of the question's words that they contain, and
     `shared` holds `best_lexical`, `known_share` and `size`.
     """
-    words = read_words(text)
+    asked = read_words(text)
     compared = [found for found in telling if found.kind != "procedure"] or list(telling)
     cosines = sorted((found.similarity for found in compared), reverse=True) or [0.0]
     best_lexical = max((found.lexical for found in compared), default=0.0)
-    shares = {found.memory_id: _find_shares(words, found) for found in memories}
+    shares = {found.memory_id: _find_shares(asked, found) for found in memories}
     mean, spread = fmean(cosines[:COMPARED]), pstdev(cosines[:COMPARED]) + MIN_SPREAD
     common: Features = {
         **shared,
@@ -91,7 +91,7 @@ def extract_features(
         "best_name_share": max((shares[found.memory_id][0] for found in compared), default=0.0),
         "best_word_share": max((shares[found.memory_id][1] for found in compared), default=0.0),
         "close_count": math.log1p(sum(cosine > cosines[0] - CLOSE_GAP for cosine in cosines)),
-        "has_names": float(bool(words.names)),
+        "has_names": float(bool(asked.names)),
     }
     ranked = sorted(memories, key=lambda found: -found.relevance)
     own: dict[UUID, Features] = {
@@ -114,9 +114,9 @@ def extract_features(
     return AnswerEvidence(shared=common, memories=own)
 
 
-def _find_shares(words: QuestionWords, found: RetrievedMemory) -> tuple[float, float]:
+def _find_shares(asked: QuestionWords, found: RetrievedMemory) -> tuple[float, float]:
     """Return the shares of the names and of the other words that the short form or the best window contains."""
     text = f"{found.summary} {found.window.text}" if found.window else found.summary
     folded = text.casefold()
-    names = sum(name in text for name in words.names) / len(words.names) if words.names else 0.0
-    return names, sum(stem in folded for stem in words.stems) / len(words.stems) if words.stems else 0.0
+    names = sum(name in text for name in asked.names) / len(asked.names) if asked.names else 0.0
+    return names, sum(stem in folded for stem in asked.stems) / len(asked.stems) if asked.stems else 0.0
