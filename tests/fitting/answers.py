@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
+from newton.cognition.scoring.answer_features import MEMORY_FEATURES
 from newton.cognition.scoring.answers import extract_evidence, to_log_odds
 from newton.content.relevance_model import (
     AnswerCoefficients,
@@ -22,9 +23,8 @@ from newton.memory.search_types import RecallResult, RetrievedMemory
 
 Floats = NDArray[np.float64]
 
-MEMORY_FEATURES: tuple[AnswerFeature, ...] = (
-    *("cosine", "lexical", "relative", "log_rank", "cosine_gap", "lexical_gap", "cosine_z"),
-    *("name_share", "word_share", "only_question", "is_fact", "is_message"),
+FITTED_FEATURES: tuple[AnswerFeature, ...] = (
+    *MEMORY_FEATURES,
     *("best_cosine", "best_lexical", "known_share", "margin", "best_name_share", "close_count"),
 )
 # The features of the question, with the direction in which each may change the probability (0: any).
@@ -95,9 +95,8 @@ def fit_answers(cases: Sequence[AnswerCase]) -> AnswerCoefficients:
 def _extract(case: AnswerCase) -> _Rows:
     evidence = extract_evidence(case.result, case.text)
     found = case.result.memories
-    table = [
-        [{**evidence.shared, **evidence.memories[one.memory_id]}[name] for name in MEMORY_FEATURES] for one in found
-    ]
+    shared = [evidence.shared[name] for name in FITTED_FEATURES if name in evidence.shared]
+    table = [[*map(float, evidence.memories[one.memory_id]), *shared] for one in found]
     question = [evidence.shared[name] for name in QUESTION_FEATURES if name != "best_logit"]
     return _Rows(case, np.array(table), np.array(question), np.array([case.is_right(one) for one in found]))
 
@@ -120,12 +119,12 @@ def _fit_memories(rows: Sequence[_Rows]) -> AnswerRegression:
     slopes = np.round(fitted.coef_[0] / spread, 4)
     return AnswerRegression(
         intercept=round(float(fitted.intercept_[0] - slopes @ mean), 4),
-        coefficients=dict(zip(MEMORY_FEATURES, map(float, slopes), strict=True)),
+        coefficients=dict(zip(FITTED_FEATURES, map(float, slopes), strict=True)),
     )
 
 
 def _apply(regression: AnswerRegression, table: Floats) -> Floats:
-    return table @ np.array([regression.coefficients[name] for name in MEMORY_FEATURES]) + regression.intercept
+    return table @ np.array([regression.coefficients[name] for name in FITTED_FEATURES]) + regression.intercept
 
 
 def _export(trees: Any) -> BoostedTrees:

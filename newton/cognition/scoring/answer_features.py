@@ -4,7 +4,6 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, pstdev
 from typing import NamedTuple
 from uuid import UUID
 
@@ -19,9 +18,15 @@ MIN_SPREAD = 0.02  # added to the standard deviation of the cosines
 STEM_LETTERS = 4  # words of at most so many letters are compared whole
 
 _WORD = re.compile(r"[^\W_]+(?:['’.][^\W_]+)*")
-_SENTENCE_END = re.compile(r"(?:^|[.?!:\n\"])\s*$")
+_SENTENCE_ENDS = frozenset('.?!:\n"')
 
 Features = Mapping[AnswerFeature, float]
+
+# The features that differ from memory to memory, in the order of their values.
+MEMORY_FEATURES: tuple[AnswerFeature, ...] = (
+    *("cosine", "lexical", "relative", "log_rank", "cosine_gap", "lexical_gap", "cosine_z"),
+    *("name_share", "word_share", "only_question", "is_fact", "is_message"),
+)
 
 
 class QuestionWords(NamedTuple):
@@ -37,13 +42,15 @@ def read_words(text: str) -> QuestionWords:
     >>> read_words("Where does Abena's brother keep the boats? Kofi asks.")
     QuestionWords(names=('Abena',), stems=('brot', 'keep', 'boat', 'kofi', 'asks'))
     """
-    names, stems = dict[str, None](), dict[str, None]()
+    names, stems, end = dict[str, None](), dict[str, None](), 0
     for match in _WORD.finditer(text):
+        starts_sentence = not end or not _SENTENCE_ENDS.isdisjoint(text[end : match.start()])
+        end = match.end()
         word = match[0].removesuffix("'s").removesuffix("’s")
         folded = word.casefold()
         if not is_content_word(folded):
             continue
-        if word[0].isupper() and not _SENTENCE_END.search(text[: match.start()]):
+        if word[0].isupper() and not starts_sentence:
             names[word] = None
         else:
             stems[_cut_ending(folded)] = None
@@ -59,10 +66,10 @@ def _cut_ending(word: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerEvidence:
-    """The features of the found memories by id, and those that are the same for all of them."""
+    """The features of a question: those that are the same for all found memories, and of each by id, as a tuple."""
 
     shared: Features
-    memories: Mapping[UUID, Features]
+    memories: Mapping[UUID, tuple[float, ...]]
 
 
 def extract_features(
@@ -83,7 +90,7 @@ def extract_features(
     cosines = sorted((found.similarity for found in compared), reverse=True) or [0.0]
     best_lexical = max((found.lexical for found in compared), default=0.0)
     shares = {found.memory_id: _find_shares(asked, found) for found in memories}
-    mean, spread = fmean(cosines[:COMPARED]), pstdev(cosines[:COMPARED]) + MIN_SPREAD
+    mean, spread = _measure_spread(cosines[:COMPARED])
     common: Features = {
         **shared,
         "best_cosine": cosines[0],
@@ -94,24 +101,30 @@ def extract_features(
         "has_names": float(bool(asked.names)),
     }
     ranked = sorted(memories, key=lambda found: -found.relevance)
-    own: dict[UUID, Features] = {
-        found.memory_id: {
-            "cosine": found.similarity,
-            "lexical": found.lexical * known,
-            "relative": found.relevance,
-            "log_rank": math.log1p(rank),
-            "cosine_gap": found.similarity - cosines[0],
-            "lexical_gap": found.lexical - best_lexical,
-            "cosine_z": (found.similarity - mean) / spread,
-            "name_share": shares[found.memory_id][0],
-            "word_share": shares[found.memory_id][1],
-            "only_question": float(found.is_only_question),
-            "is_fact": float(found.kind == "fact"),
-            "is_message": float(found.kind == "exchange"),
-        }
+    best = cosines[0]
+    own = {
+        found.memory_id: (
+            found.similarity,
+            found.lexical * known,
+            found.relevance,
+            math.log1p(rank),
+            found.similarity - best,
+            found.lexical - best_lexical,
+            (found.similarity - mean) / spread,
+            *shares[found.memory_id],
+            found.is_only_question,
+            found.kind == "fact",
+            found.kind == "exchange",
+        )
         for rank, found in enumerate(ranked)
     }
     return AnswerEvidence(shared=common, memories=own)
+
+
+def _measure_spread(values: Sequence[float]) -> tuple[float, float]:
+    """Return the mean and the standard deviation plus `MIN_SPREAD`. The module `statistics` takes far longer."""
+    mean = sum(values) / len(values)
+    return mean, math.sqrt(sum((value - mean) ** 2 for value in values) / len(values)) + MIN_SPREAD
 
 
 def _find_shares(asked: QuestionWords, found: RetrievedMemory) -> tuple[float, float]:

@@ -7,9 +7,10 @@ the memories with a probability of .2, one in five answers.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import mul
 from uuid import UUID
 
-from newton.cognition.scoring.answer_features import AnswerEvidence, Features, extract_features
+from newton.cognition.scoring.answer_features import MEMORY_FEATURES, AnswerEvidence, Features, extract_features
 from newton.cognition.scoring.relevance import extract_best_evidence, find_known_share, list_telling
 from newton.content.relevance_model import AnswerRegression, BoostedTrees, RelevanceModel, TreeSplit
 from newton.ids import derive_model_id
@@ -50,10 +51,7 @@ def estimate_answers(model: RelevanceModel, result: RecallResult, text: str) -> 
     if not result.memories:
         return AnswerEstimate(0.0)
     evidence = extract_evidence(result, text)
-    log_odds = {
-        memory_id: _combine(coefficients.memory, {**evidence.shared, **own})
-        for memory_id, own in evidence.memories.items()
-    }
+    log_odds = _combine(coefficients.memory, evidence)
     question = estimate_question(coefficients.question, evidence, max(log_odds.values()))
     memories = {memory_id: question * _to_probability(value) for memory_id, value in log_odds.items()}
     return AnswerEstimate(question, memories, knows_names=evidence.shared["best_name_share"] == 1)
@@ -98,8 +96,12 @@ def to_log_odds(probability: float) -> float:
     return math.log(bounded / (1 - bounded))
 
 
-def _combine(regression: AnswerRegression, values: Features) -> float:
-    return regression.intercept + sum(weight * values[name] for name, weight in regression.coefficients.items())
+def _combine(regression: AnswerRegression, evidence: AnswerEvidence) -> dict[UUID, float]:
+    """Return the log-odds of each memory. What all memories share is added up once: there are hundreds of them."""
+    weights, shared = regression.coefficients, evidence.shared
+    base = regression.intercept + sum(weight * shared[name] for name, weight in weights.items() if name in shared)
+    own = [weights.get(name, 0.0) for name in MEMORY_FEATURES]
+    return {memory_id: base + sum(map(mul, own, values)) for memory_id, values in evidence.memories.items()}
 
 
 def _evaluate(tree: Sequence[TreeSplit | float], values: Features) -> float:
