@@ -40,7 +40,7 @@ def read_words(text: str) -> QuestionWords:
     """Return the names and the other content words of a question. A capital at the start of a sentence is no name.
 
     >>> read_words("Where does Abena's brother keep the boats? Kofi asks.")
-    QuestionWords(names=('Abena',), stems=('brot', 'keep', 'boat', 'kofi', 'asks'))
+    QuestionWords(names=('Abena',), stems=('broth', 'keep', 'boat', 'kofi', 'asks'))
     """
     names, stems, end = dict[str, None](), dict[str, None](), 0
     for match in _WORD.finditer(text):
