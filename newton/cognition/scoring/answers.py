@@ -16,6 +16,7 @@ from newton.content.relevance_model import AnswerRegression, BoostedTrees, Relev
 from newton.ids import derive_model_id
 from newton.memory.search_types import RecallResult, RetrievedMemory
 
+MIN_TEXTS = 10  # the smallest memory to which the model is fitted has twelve
 MAX_LOG_ODDS = 30.0  # more is certainty, and would overflow
 LEAST_PROBABILITY = 1e-6
 
@@ -45,7 +46,11 @@ def estimate_answers(model: RelevanceModel, result: RecallResult, text: str) -> 
 
     The probability of a memory is the product of two: that memory answers the question at all, and that this one does.
     """
-    if result.missing.get("embeddings") or result.query.model_id != derive_model_id(model.embedding_model):
+    if (
+        result.text_count < MIN_TEXTS
+        or result.missing.get("embeddings")
+        or result.query.model_id != derive_model_id(model.embedding_model)
+    ):
         return NO_ESTIMATE
     coefficients = model.answers
     if not result.memories:

@@ -147,8 +147,6 @@ async def recall(
         say(f"{short_id(m.memory_id)}  {m.evidence_score:.2f}  {m.kind:<9}  {format_list_line(m, m.summary)}{note}")
     if not result.memories:
         say(f"No matching {' or '.join(kind)}." if kind else "No matching memory.")
-        if result.probabilities:
-            say("Nothing known answers this. `--min-relevance 0` shows the nearest memories.")
     formatting.print_missing_sources(result.missing)
 
 
