@@ -69,6 +69,13 @@ class RecallInput(ToolInput):
         min_length=1,
         description="Search only memories of these kinds. `event` includes the results of tools, which are data only.",
     )
+    min_relevance: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="Minimum probability that a message, fact or passage answers the query; 0 for the nearest memories"
+        " whatever they say. Default: the minimum for a context.",
+    )
 
 
 class MemoryIdInput(ToolInput):

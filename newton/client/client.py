@@ -54,13 +54,19 @@ class Client(AgentOperations):
         """
         return await self.post("/v1/memories", {"content": content, **fields}, idempotency_key=idempotency_key)
 
-    async def recall(self, query: str, *, limit: int = 10, kinds: Sequence[str] | None = None) -> RecallDict:
+    async def recall(
+        self, query: str, *, limit: int = 10, kinds: Sequence[str] | None = None, min_relevance: float | None = None
+    ) -> RecallDict:
         """Search the memory; return at most `limit` memories, best first.
+
+        Messages, facts and passages need `min_relevance`, the least probability that they answer; by default what a
+        context requires, 0 for the nearest memories whatever they say.
 
         `kinds` are kinds of memories, such as "fact" or "episode". The `evidence` of a result is 0 for no match and
         about 1 for a clear match. `missing` names parts of the search that were not available, with the reason.
         """
-        return await self.post("/v1/recall", {"query": query, "limit": limit, "kinds": kinds})
+        body = {"query": query, "limit": limit, "kinds": kinds, "min_relevance": min_relevance}
+        return await self.post("/v1/recall", body)
 
     async def context(self, input: str, *, max_tokens: int | None = None, **fields: object) -> ContextResponse:
         """Build the context for an input: a `text` from memory to put into the prompt of a model.

@@ -112,7 +112,8 @@ class HookRun(TypedDict):
 class ContextResponse(TypedDict):
     """A context, with the reason why each memory considered was selected or dropped.
 
-    `nothing_relevant` is true if the text has no memories, only identity, censors, tasks and session messages. `task`
+    `nothing_relevant` is true if the text has no memories, only identity, censors, tasks and session messages.
+    `sufficiency` is the probability that the memories hold all that the question needs, null if unknown. `task`
     says which task of the session the search preferred or was limited to, and how many items belong to it. `profile`
     are the weights and limits that were used, with the `overrides` of the request, if there are any.
     """
@@ -124,6 +125,7 @@ class ContextResponse(TypedDict):
     tokens: int
     truncated: bool
     nothing_relevant: bool
+    sufficiency: float | None
     budget: int
     frame: FrameSelection
     question: QuestionReport

@@ -53,7 +53,7 @@ class RecallItemDict(TypedDict):
     """A memory found by a search.
 
     `evidence` is 0 for no match and about 1 for a clear match; `relevance` is the score divided by the best score.
-    `cosine` is the similarity of meaning, `lexical` that of the words.
+    `cosine` is the similarity of meaning, `lexical` that of the words, `probability` that of answering the query.
     """
 
     memory_id: str
@@ -64,6 +64,7 @@ class RecallItemDict(TypedDict):
     relevance: float
     cosine: float
     lexical: float
+    probability: float | None
     occurred_at: str
     trust: str
     ref: str | None

@@ -101,12 +101,13 @@ def _filter_lemmas(text: str) -> set[str]:
     return {stem_word(term) for term in terms} if data.is_spaced else terms
 
 
+def is_content_word(word: str) -> bool:
+    """Return True for a word in lower case that is neither a stop word nor very short. Numbers may be short."""
+    return word not in _STOPWORDS and (len(word) >= _MIN_LETTERS or any(c.isdigit() for c in word))
+
+
 def _filter_content_words(text: str) -> set[str]:
-    return {
-        word
-        for word in set(_split_words(text)) - _STOPWORDS
-        if len(word) >= _MIN_LETTERS or any(c.isdigit() for c in word)
-    }
+    return {word for word in set(_split_words(text)) if is_content_word(word)}
 
 
 def _split_words(text: str) -> list[str]:

@@ -16,9 +16,10 @@ from newton.cognition.assembly.context_notes import (
     describe_omissions,
     render_empty_range_note,
     render_nothing_known_note,
+    render_uncertain_note,
 )
 from newton.cognition.assembly.fact_labels import count_label_tokens, label_facts
-from newton.cognition.assembly.relevance_floor import NO_FLOOR, RelevanceFloor
+from newton.cognition.assembly.relevance_floor import MIN_QUESTION, TIMELINE_FACTOR, RelevanceFloor
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_item_id_tokens, render_frame_section
 from newton.cognition.assembly.sections import (
     ExtraSection,
@@ -36,6 +37,7 @@ from newton.cognition.bundles.cache import DEFAULT_COVERAGE_THRESHOLDS, CachedCo
 from newton.cognition.frames import selection
 from newton.cognition.frames.classifier import FrameClassifier
 from newton.cognition.frames.selection import FrameChoice
+from newton.cognition.questions.question_rules import ANSWERED_KINDS, QuestionGathering
 from newton.cognition.request import ContextBuildRequest, validate_request
 from newton.cognition.scoring.candidates import CandidateSet, collect_candidates
 from newton.cognition.scoring.score import create_scorer
@@ -290,7 +292,7 @@ class ContextBuilder:
     ) -> AssemblyInput:
         layers, headers, count_tokens, frame = plan.budget.layers, self.header_tokens, self.count_tokens, plan.frame
         session_state, found_ids = gathered.session_state, {f.memory_id for f in candidate_set.memories}
-        note = session_state.calibration_note
+        note, is_searched = session_state.calibration_note, "memories" not in gathered.missing
         return AssemblyInput(
             input=request.input,
             budget=plan.budget,
@@ -298,7 +300,7 @@ class ContextBuilder:
             identity=plan.always_on.identity,
             min_evidence=frame.floor,
             is_adaptive=request.adaptive_budget,
-            relevance_floor=NO_FLOOR if request.fill else RelevanceFloor(frame.relevance_floor, frame.fact_share),
+            relevance_floor=_create_floor(request, frame, candidate_set, gathered.gathering, self.relevance_model),
             session_id=request.session_id,
             ended_ranges=gathered.task.ended_ranges,
             frame_section=render_frame_section(
@@ -316,10 +318,9 @@ class ContextBuilder:
             day_tokens=count_day_tokens(count_tokens),
             artifact_selector=self._create_artifact_selector(gathered),
             time_ranges=candidate_set.time_ranges,
-            empty_range_note=render_empty_range_note(candidate_set.time_ranges, count_tokens)
-            if candidate_set.is_range_empty
-            else None,
-            nothing_known_note=None if "memories" in gathered.missing else render_nothing_known_note(count_tokens),
+            empty_range_note=_render_range_note(candidate_set, count_tokens),
+            nothing_known_note=render_nothing_known_note(count_tokens) if is_searched else None,
+            uncertain_note=render_uncertain_note(count_tokens) if is_searched else None,
             item_id_tokens=count_item_id_tokens(count_tokens) if request.item_ids else 0,
             cut_id_tokens=count_item_id_tokens(count_tokens),
             brief=build_brief_section(session_state.brief, max_tokens=layers.get("brief", 0) - headers["brief"]),
@@ -371,3 +372,29 @@ class ContextBuilder:
             missing=assembled.missing,
             timings_ms=timings_ms,
         )
+
+
+def _create_floor(
+    request: ContextBuildRequest,
+    frame: Frame,
+    candidate_set: CandidateSet,
+    gathering: QuestionGathering,
+    model: RelevanceModel,
+) -> RelevanceFloor:
+    """Return the minimum relevance of the frame; without minimums if the whole budget is to be used.
+
+    Only a question for a fact or a list has an answer; what others need is a matter of their topic.
+    """
+    kind = gathering.reading.kind
+    minimum = frame.relevance_floor * (TIMELINE_FACTOR if kind == "timeline" else 1.0)
+    minimums = (0.0, 0.0, 0.0) if request.fill else (minimum, frame.fact_share, frame.answer_floor)
+    return RelevanceFloor(
+        *minimums,
+        question=candidate_set.answers.question if kind in ANSWERED_KINDS else None,
+        subject=0.0 if candidate_set.answers.knows_names else MIN_QUESTION,
+        sufficiency=model.answers.sufficiency,
+    )
+
+
+def _render_range_note(candidate_set: CandidateSet, count_tokens: TokenCounter) -> TextBlock | None:
+    return render_empty_range_note(candidate_set.time_ranges, count_tokens) if candidate_set.is_range_empty else None

@@ -105,6 +105,11 @@ class Frame(NamedModel):
         default=0.3,
         description="The minimum probability of a fact as a share of the best fact's. 0: each fact counts by itself.",
     )
+    answer_floor: Priority = Field(
+        default=0.0015,
+        description="The minimum probability that a message or passage in the context answers the input. 0: memories"
+        " are selected by their topic instead, as `relevance_floor` says.",
+    )
     default_stakes: Stakes = Field(default="medium", description="The default stakes of a decision in this frame.")
     category: Text = Field(default="process", description="The default category of a decision in this frame.")
     censors: tuple[Text, ...] = Field(

@@ -1,7 +1,9 @@
 """The relevance model: coefficients that turn search scores into the probability that a memory is relevant."""
 
 import functools
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, ValidationError
 
@@ -10,6 +12,33 @@ from newton.content.yaml_models import StrictModel
 from newton.errors import ConfigError
 
 RELEVANCE_FILE = "relevance.json"  # beside the profiles
+
+# The features of the probability that a memory answers a question. Those that begin with `best_`, `close_count`,
+# `has_names`, `known_share`, `margin` and `size` are the same for all memories of a question.
+AnswerFeature = Literal[
+    "cosine",
+    "lexical",
+    "relative",
+    "log_rank",
+    "cosine_gap",
+    "lexical_gap",
+    "cosine_z",
+    "name_share",
+    "word_share",
+    "only_question",
+    "is_fact",
+    "is_message",
+    "best_cosine",
+    "best_lexical",
+    "known_share",
+    "size",
+    "margin",
+    "best_name_share",
+    "best_word_share",
+    "close_count",
+    "has_names",
+    "best_logit",
+]
 
 
 class LogisticCoefficients(StrictModel):
@@ -39,15 +68,53 @@ class RelevanceCoefficients(StrictModel):
     memory: LogisticCoefficients
 
 
+class AnswerRegression(StrictModel):
+    """A logistic regression over the features of an answer."""
+
+    intercept: float
+    coefficients: Mapping[AnswerFeature, float]
+
+
+class TreeSplit(StrictModel):
+    """A node of a tree: values up to `threshold` continue at the node `low`, others at `high`."""
+
+    feature: AnswerFeature
+    threshold: float
+    low: int
+    high: int
+
+
+class BoostedTrees(StrictModel):
+    """Gradient-boosted trees: the log-odds are the sum of `base` and of one leaf of each tree. The root is node 0."""
+
+    base: float
+    trees: tuple[tuple[TreeSplit | float, ...], ...]
+
+
+class AnswerCoefficients(StrictModel):
+    """Two models: `question` for whether memory answers a question at all, `memory` for whether a given one does.
+
+    `sufficiency` turns the first into the probability that memory has everything that the question needs.
+    """
+
+    question: BoostedTrees
+    memory: AnswerRegression
+    sufficiency: tuple[float, float] = Field(description="Intercept, and coefficient of the log-odds of the question.")
+
+
 class RelevanceModel(StrictModel):
-    """Coefficients for the embedding model they were fitted to, for other ones, and for a search by words only."""
+    """Coefficients for the embedding model they were fitted to, for other ones, and for a search by words only.
+
+    `answers` belongs to the same embedding model as `fitted`; with another one, or none, it is not used.
+    """
 
     embedding_model: str = Field(
-        description="The identity of the embedding model to which the coefficients `fitted` belong."
+        description="The identity of the embedding model to which `fitted` and `answers` belong."
     )
     fitted: RelevanceCoefficients
     other: RelevanceCoefficients
     words_only: RelevanceCoefficients
+    answers: AnswerCoefficients
 
 
 @functools.cache
@@ -63,5 +130,5 @@ def load_relevance_model() -> RelevanceModel:
 def write_relevance_model(model: RelevanceModel, folder: Path) -> Path:
     """Write the coefficients to a file in the folder; return its path."""
     path = folder / RELEVANCE_FILE
-    path.write_text(f"{model.model_dump_json(indent=2)}\n", encoding="utf-8")
+    path.write_text(f"{model.model_dump_json(indent=1)}\n", encoding="utf-8")
     return path

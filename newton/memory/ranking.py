@@ -13,6 +13,8 @@ from newton.memory.memory import Kind
 # A long text matches many words by its length alone, so its lexical evidence counts half.
 LONG_TEXT_WORDS = 80
 LONG_TEXT_FACTOR = 0.5
+# All passages of a document share the words of its subject, so these say little about which passage answers.
+PASSAGE_FACTOR = 0.2
 
 # Evidence is rounded to four-byte floats, as stored contexts keep it, so that replays compute the same values.
 SINGLE_PRECISION = struct.Struct("<3f")
@@ -101,18 +103,20 @@ def find_named_speakers(text: str, speakers: Iterable[str | None]) -> frozenset[
 
 
 def evidence_score(
-    similarity: float, lexical: float, word_count: int, weights: RankingWeights = DEFAULT_WEIGHTS
+    kind: Kind, similarity: float, lexical: float, word_count: int, weights: RankingWeights = DEFAULT_WEIGHTS
 ) -> float:
     """Return the weighted sum of cosine similarity and lexical evidence of one memory.
 
-    `lexical` counts half for a memory with many words. Evidence from neighbouring messages is not included.
+    `lexical` counts half for a memory with many words, and a fifth for a passage of a document. Evidence from
+    neighbouring messages is not included.
     """
-    length_factor = LONG_TEXT_FACTOR if word_count > LONG_TEXT_WORDS else 1.0
-    return weights.similarity * similarity + weights.lexical * length_factor * lexical
+    factor = LONG_TEXT_FACTOR if word_count > LONG_TEXT_WORDS else 1.0
+    factor = PASSAGE_FACTOR if kind == "passage" else factor
+    return weights.similarity * similarity + weights.lexical * factor * lexical
 
 
 def _evidence_scores(hits: Sequence[SearchHit], weights: RankingWeights) -> list[float]:
-    return [evidence_score(hit.similarity, hit.lexical, hit.word_count, weights) for hit in hits]
+    return [evidence_score(hit.kind, hit.similarity, hit.lexical, hit.word_count, weights) for hit in hits]
 
 
 def score_relevance(

@@ -1,7 +1,7 @@
 """The query, scope and result of a search for memories. Pure."""
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -130,7 +130,7 @@ class RetrievedMemory(NamedTuple):
     @property
     def evidence_score(self) -> float:
         """The weighted sum of cosine similarity and lexical share, without the evidence of neighbouring messages."""
-        return evidence_score(self.similarity, self.lexical, self.word_count)
+        return evidence_score(self.kind, self.similarity, self.lexical, self.word_count)
 
     @property
     def spoken_text(self) -> str:
@@ -193,7 +193,7 @@ class RecallResult:
     `in_time_range` are the ids of those in the requested times. `missing` maps the name of each search that failed to
     the reason. `contradictions` are facts that were not found, but contradict one of the memories. `known_share` is the
     share of the query's words that occur in any memory, weighted by their rarity. `text_count` is the number of texts
-    searched.
+    searched. `probabilities` are those that a memory answers the query, empty if they were not estimated.
     """
 
     query: RecallQuery
@@ -203,6 +203,12 @@ class RecallResult:
     contradictions: Sequence[RetrievedMemory] = ()
     known_share: float = 0.0
     text_count: int = 0
+    probabilities: Mapping[UUID, float] = field(default_factory=dict[UUID, float])
+
+    def find_probability(self, memory_id: UUID) -> float | None:
+        """Return the probability that a memory answers the query, to four decimals; None if it was not estimated."""
+        probability = self.probabilities.get(memory_id)
+        return None if probability is None else round(probability, 4)
 
     @property
     def has_match(self) -> bool:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from newton.cognition.assembly.assembler import TIMELY_INDEX
 from newton.cognition.assembly.fact_labels import render_contradiction
-from newton.cognition.assembly.relevance_floor import get_probability
 from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.sources.signals import asks_for_whole_range
@@ -80,5 +79,5 @@ def _is_relevant(item: ScoredCandidate, bundle: Bundle) -> bool:
     if item.scored.features[TIMELY_INDEX] > 0:
         return True
     # the messages of the session are in the context whatever they say
-    is_above_floor = get_probability(item.scored) >= bundle.assembly_input.relevance_floor.find_minimum(found.kind)
+    is_above_floor = bundle.assembly_input.relevance_floor.find_reason(item.scored) is None
     return is_above_floor and (item.features["lexical"] > 0 or item.features["cosine"] >= MIN_COSINE)

@@ -158,11 +158,12 @@ async def remember(toolset: AgentToolset, args: inputs.RememberInput) -> ToolRes
 
 
 async def recall(toolset: AgentToolset, args: inputs.RecallInput) -> ToolResult:
-    recalled = await toolset.memories.recall(
+    recalled = await toolset.memories.with_min_relevance(args.min_relevance).recall(
         args.query, kinds=args.kinds, limit=args.limit, session_id=toolset.session_id
     )
     items = [
         {"memory_id": short_id(found.memory_id), "kind": found.kind, "trust": found.trust, "text": found.summary}
+        | ({"probability": recalled.find_probability(found.memory_id)} if recalled.probabilities else {})
         for found in recalled.memories
     ]
     await toolset.session_use.record([found.memory_id for found in recalled.memories])

@@ -7,6 +7,9 @@ from typing import NamedTuple
 from uuid import UUID
 
 from newton.agent.scope import AgentScope
+from newton.cognition.assembly.relevance_floor import select_answers
+from newton.cognition.scoring.answers import estimate_answers
+from newton.content.relevance_model import load_relevance_model
 from newton.dialogue.compaction import entry_store
 from newton.errors import InputError
 from newton.heart import episodes
@@ -54,9 +57,21 @@ class RememberResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryService:
-    """Storage and search of the memories of one agent."""
+    """Storage and search of the memories of one agent.
+
+    `min_relevance` is the least probability that a found memory answers; None requires what a context does.
+    """
 
     scope: AgentScope
+    min_relevance: float | None = None
+
+    def with_min_relevance(self, probability: float | None) -> "MemoryService":
+        """Return the same service with another minimum relevance. Raises InputError if it is not from 0 to 1."""
+        if probability is not None and not 0 <= probability <= 1:
+            raise InputError(
+                f"A minimum relevance of {probability} is out of range.", hint="Give a probability from 0 to 1."
+            )
+        return replace(self, min_relevance=probability)
 
     async def remember(self, fact: FactDraft) -> RememberResult:
         """Store a fact, or confirm the fact that has the same text.
@@ -112,8 +127,8 @@ class MemoryService:
 
         Quarantined memories are found only with `include_quarantined`, and events with the output of tools also if
         `kinds` names events. Superseded facts rank lower, messages that only ask a question rank last, and retracted
-        facts are left out. `as_of` searches the memory as it was at that time. Messages of the session `session_id`
-        rank higher.
+        facts are left out. Messages, facts, passages and summaries of sessions need `min_relevance`. `as_of` searches
+        the memory as it was at that time. Messages of the session `session_id` rank higher.
         """
         if limit < 1:
             raise InputError(f"The limit of {limit} is too small.", hint="Give a limit of 1 or more.")
@@ -142,10 +157,12 @@ class MemoryService:
         recalled = await recall(query, embedder=self.scope.embedder, search=search)
         ranked = demote_other_subjects(query, recalled.memories)
         others = [found for found in ranked if not found.repeats_query(query)]
+        answers = estimate_answers(load_relevance_model(), recalled, query)
+        others = select_answers(answers, others, self.min_relevance)
         memories = sorted(others, key=lambda found: found.is_only_question)[:limit]  # what tells comes before what asks
         if as_of is None:
             await self.record_access([found.memory_id for found in memories])
-        return replace(recalled, memories=memories)
+        return replace(recalled, memories=memories, probabilities=answers.memories)
 
     async def record_access(self, memory_ids: Sequence[UUID]) -> None:
         """Record that memories were found by a search or shown."""

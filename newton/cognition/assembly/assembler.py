@@ -15,7 +15,7 @@ from newton.cognition.assembly.candidate_sections import build_candidate_section
 from newton.cognition.assembly.deduplicator import MemoryDeduplicator
 from newton.cognition.assembly.exclusion_rules import find_exclusion_reason, find_floor_reason, is_too_far
 from newton.cognition.assembly.fill import FillCandidate, FillPlacement, fill
-from newton.cognition.assembly.relevance_floor import find_best_fact
+from newton.cognition.assembly.relevance_floor import MIN_SUFFICIENCY
 from newton.cognition.assembly.render import (
     FENCE_GROUP,
     FENCED_KINDS,
@@ -141,7 +141,10 @@ def compose(
         show_ids=assembly_input.item_id_tokens > 0,
     )
     sections = {**_build_fixed_sections(assembly_input, focus), **shown}
-    sections = _add_nothing_known_note(sections, assembly_input) if not (shown or focus) else sections
+    if not (shown or focus):
+        sections = _add_note(sections, assembly_input.nothing_known_note, assembly_input)
+    elif _is_insufficient(candidates, assembly_input):
+        sections = _add_note(sections, assembly_input.uncertain_note, assembly_input)
     return AssemblyResult(
         block=render(sections, header_tokens=assembly_input.header_tokens),
         identity=assembly_input.identity,
@@ -151,11 +154,20 @@ def compose(
     )
 
 
-def _add_nothing_known_note(
-    sections: Mapping[str, Sequence[TextBlock]], assembly_input: AssemblyInput
+def _is_insufficient(candidates: Sequence[ScoredCandidate], assembly_input: AssemblyInput) -> bool:
+    """Return True if the memories shown probably lack what the input needs, where that was judged."""
+    if not assembly_input.relevance_floor.judges_answers:
+        return False
+    shown = [c.scored for c in candidates if c.detail]
+    sufficiency = assembly_input.relevance_floor.estimate_sufficiency(shown, [c.scored for c in candidates])
+    return sufficiency is not None and sufficiency < MIN_SUFFICIENCY
+
+
+def _add_note(
+    sections: Mapping[str, Sequence[TextBlock]], note: TextBlock | None, assembly_input: AssemblyInput
 ) -> Mapping[str, Sequence[TextBlock]]:
-    """Add the note that memory has nothing about a question, if it fits and no other note says so."""
-    note, headers = assembly_input.nothing_known_note, assembly_input.header_tokens
+    """Add a note on what memory has about a question, if it fits and no other note says so."""
+    headers = assembly_input.header_tokens
     if note is None or assembly_input.empty_range_note or not contains_question(assembly_input.input):
         return sections
     extended = {**sections, "note": [*sections["note"], note]}
@@ -218,7 +230,7 @@ def _reject_candidates(
         and s.found.memory_id not in assembly_input.observations  # the result of a tool must not displace knowledge
     ]
     best = max((found.evidence_score for found in comparable), default=0.0)
-    best_fact = find_best_fact([s for s in ordered if not excluded[s.found.memory_id]])
+    best_fact = assembly_input.relevance_floor.find_best_fact([s for s in ordered if not excluded[s.found.memory_id]])
     out_of_range = _find_out_of_range(ordered, assembly_input)
     deduplicator = MemoryDeduplicator(assembly_input.identity, focus)
     rejected: dict[UUID, FillPlacement] = {}

@@ -8,11 +8,17 @@ from newton.memory.memory import TokenCounter
 from newton.memory.time_expressions import TimeRange
 
 NOTHING_KNOWN = "Earlier conversations and notes say nothing about this."
+UNCERTAIN = "Earlier conversations and notes may not answer this."
 
 
 def render_nothing_known_note(count_tokens: TokenCounter) -> TextBlock:
     """Return the note of a context for which memory has nothing relevant."""
     return _render_note(NOTHING_KNOWN, count_tokens)
+
+
+def render_uncertain_note(count_tokens: TokenCounter) -> TextBlock:
+    """Return the note of a context whose memories probably lack what the input asks for."""
+    return _render_note(UNCERTAIN, count_tokens)
 
 
 def render_empty_range_note(time_ranges: Sequence[TimeRange], count_tokens: TokenCounter) -> TextBlock:

@@ -5,8 +5,6 @@ from uuid import UUID
 
 from newton.cognition.assembly.artifact_selection import ALREADY_SENT
 from newton.cognition.assembly.assembly_input import AssemblyInput
-from newton.cognition.assembly.relevance_floor import get_probability
-from newton.cognition.assembly.scored_candidate import format_share
 from newton.cognition.assembly.working_context import find_state_reason
 from newton.cognition.content_words import extract_content_words, is_empty_remark
 from newton.cognition.scoring.observation_choice import ObservationVerdict
@@ -19,6 +17,7 @@ from newton.memory.search_types import RetrievedMemory
 MIN_PROCEDURE_EVIDENCE = 0.35
 
 LIKE_QUESTION_MIN_COSINE = 0.6
+MAX_LIKE_QUESTION_WORDS = 14  # a longer message that ends with a question mostly says something too
 
 # Maximum of the best evidence. More means that a memory repeats the words of the input, as a summary of an earlier
 # conversation does; it must not raise the minimum evidence of the others.
@@ -69,7 +68,8 @@ def _find_unwanted_reason(found: RetrievedMemory, assembly_input: AssemblyInput)
 def _is_like_question(found: RetrievedMemory, text: str) -> bool:
     """Return True if a stored question is nearly the same as the input, so that it cannot answer it."""
     words = extract_content_words(found.spoken_text)
-    return found.similarity >= LIKE_QUESTION_MIN_COSINE or bool(words and words <= extract_content_words(text))
+    is_close = found.similarity >= LIKE_QUESTION_MIN_COSINE and found.word_count <= MAX_LIKE_QUESTION_WORDS
+    return is_close or bool(words and words <= extract_content_words(text))
 
 
 def is_too_far(found: RetrievedMemory, assembly_input: AssemblyInput, best_evidence: float) -> bool:
@@ -89,13 +89,12 @@ def find_floor_reason(scored: ScoredMemory, assembly_input: AssemblyInput, best_
     The minimum does not apply to memories found by name, time or trigger, or to messages of the session. It applies to
     those of its ended tasks, because their results stand for them.
     """
-    found, probability = scored.found, get_probability(scored)
-    floor = assembly_input.relevance_floor.find_minimum(found.kind, best_fact=best_fact)
+    found = scored.found
     is_of_session = assembly_input.session_id is not None and found.thread_id == assembly_input.session_id
     is_of_session = is_of_session and not is_in_ranges(found.position, assembly_input.ended_ranges)
-    if probability >= floor or is_of_session or found.memory_id in assembly_input.unranked | assembly_input.triggered:
+    if is_of_session or found.memory_id in assembly_input.unranked or found.memory_id in assembly_input.triggered:
         return None
-    return f"below the relevance floor ({format_share(probability)} < {format_share(floor)})"
+    return assembly_input.relevance_floor.find_reason(scored, best_fact=best_fact)
 
 
 def _is_procedure_match(found: RetrievedMemory, assembly_input: AssemblyInput) -> bool:

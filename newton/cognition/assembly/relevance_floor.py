@@ -1,14 +1,26 @@
 """The minimum probability of being relevant that a memory needs for a context. Pure."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
+from newton.cognition.scoring.answers import AnswerEstimate, estimate_sufficiency
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.memory.memory import Kind
+from newton.memory.search_types import RetrievedMemory
 
-PROBABILITY_INDEX = FEATURE_NAMES.index("probability")
+PROBABILITY_INDEX, ANSWER_INDEX = FEATURE_NAMES.index("probability"), FEATURE_NAMES.index("answers")
 
 FACT_FLOOR_FACTOR = 0.5  # of `minimum`, for facts that also need a share of the best fact
+FACT_ANSWER_SHARE = 1 / 3  # of `fact_share`, where facts are selected by the probability that they answer
+MIN_WHOLE_ANSWER = 0.01  # of the probability that a fact or the summary of a session answers
+TIMELINE_FACTOR = 0.25  # of `minimum`, for a timeline: most of its events say little of what is asked
+MIN_QUESTION = 0.2  # of the probability that memory answers the input; below it, nothing that was found enters
+MIN_SUFFICIENCY = 0.5  # below it, the context says that it may not answer the input
+
+# The kinds that are judged by the probability of an answer. Messages and passages are many, and each says little.
+ANSWER_KINDS: frozenset[Kind] = frozenset({"exchange", "fact", "passage", "episode"})
+WHOLE_KINDS: frozenset[Kind] = frozenset({"fact", "episode"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +30,22 @@ class RelevanceFloor:
     One statement usually answers a question; where a fact clearly answers, weak ones beside it are noise. With a
     `fact_share` the `minimum` is lower for facts, because a question in other words often reaches its answer with
     little evidence. 0 stands for no minimum.
+
+    With an `answer` minimum, messages, facts and passages are selected by the probability that they answer the input,
+    if it is known: then `question` is the probability that memory answers it at all, `subject` the minimum of that, and
+    `sufficiency` has the coefficients of the probability that a context has all that the input needs.
     """
 
     minimum: float = 0.0
     fact_share: float = 0.0
+    answer: float = 0.0
+    question: float | None = None
+    subject: float = MIN_QUESTION
+    sufficiency: tuple[float, float] | None = None
+
+    @property
+    def judges_answers(self) -> bool:
+        return self.answer > 0 and self.question is not None
 
     def find_minimum(self, kind: Kind, *, best_fact: float = 0.0) -> float:
         """Return the minimum probability of being relevant that a memory of a kind needs to enter a context.
@@ -35,18 +59,78 @@ class RelevanceFloor:
         >>> floor.find_minimum("fact", best_fact=0.1), RelevanceFloor(0.08).find_minimum("fact", best_fact=0.9)
         (0.04, 0.08)
         """
+        if kind in ANSWER_KINDS and self.judges_answers:
+            share = self.fact_share * FACT_ANSWER_SHARE * best_fact if kind == "fact" else 0.0
+            return max(MIN_WHOLE_ANSWER, share) if kind in WHOLE_KINDS else self.answer
         if kind != "fact" or not self.fact_share:
             return self.minimum
         return max(self.minimum * FACT_FLOOR_FACTOR, self.fact_share * best_fact)
 
+    def get_probability(self, scored: ScoredMemory) -> float:
+        """Return the probability of a memory that is compared with its minimum."""
+        is_answer = scored.found.kind in ANSWER_KINDS and self.judges_answers
+        return scored.features[ANSWER_INDEX if is_answer else PROBABILITY_INDEX]
+
+    def find_reason(self, scored: ScoredMemory, *, best_fact: float = 0.0) -> str | None:
+        """Return why a memory is below its minimum, or None."""
+        kind = scored.found.kind
+        if kind in ANSWER_KINDS and self.judges_answers and (self.question or 0.0) < self.subject:
+            shares = f"{format_probability(self.question or 0.0)} < {format_probability(self.subject)}"
+            return f"below the relevance floor: memory hardly answers this ({shares})"
+        probability, minimum = self.get_probability(scored), self.find_minimum(kind, best_fact=best_fact)
+        if probability >= minimum:
+            return None
+        return f"below the relevance floor ({format_probability(probability)} < {format_probability(minimum)})"
+
+    def find_best_fact(self, candidates: Sequence[ScoredMemory]) -> float:
+        """Return the highest probability of a fact among the candidates, 0 without facts."""
+        return max((self.get_probability(s) for s in candidates if s.found.kind == "fact"), default=0.0)
+
+    def estimate_sufficiency(self, shown: Iterable[ScoredMemory], found: Iterable[ScoredMemory]) -> float | None:
+        """Return the probability that a context has all that the input needs; None if unknown.
+
+        `shown` are the items of the context, `found` all candidates.
+        """
+        if self.question is None or self.sufficiency is None:
+            return None
+        probabilities = ([scored.features[ANSWER_INDEX] for scored in some] for some in (shown, found))
+        return estimate_sufficiency(
+            self.sufficiency, self.question, shown=next(probabilities), found=next(probabilities)
+        )
+
 
 NO_FLOOR = RelevanceFloor()
+RECALL_FLOOR = RelevanceFloor(fact_share=0.3, answer=0.0015)  # as the frames of questions have it
 
 
-def get_probability(scored: ScoredMemory) -> float:
-    return scored.features[PROBABILITY_INDEX]
+def select_answers(
+    answers: AnswerEstimate, memories: Sequence[RetrievedMemory], min_relevance: float | None
+) -> Sequence[RetrievedMemory]:
+    """Return the memories of a search that answer it with a probability of at least `min_relevance`.
+
+    Without `min_relevance` they need what a context requires. Only messages, facts and passages are judged; if the
+    probabilities are unknown, all memories are returned.
+    """
+    if answers.question is None or min_relevance == 0:
+        return memories
+    best_fact = max((answers.find(found) for found in memories if found.kind == "fact"), default=0.0)
+    floor = replace(RECALL_FLOOR, question=answers.question)
+    is_foreign = min_relevance is None and answers.question < MIN_QUESTION and not answers.knows_names
+
+    def is_selected(found: RetrievedMemory) -> bool:
+        least = floor.find_minimum(found.kind, best_fact=best_fact) if min_relevance is None else min_relevance
+        return found.kind not in ANSWER_KINDS or (not is_foreign and answers.find(found) >= least)
+
+    return [found for found in memories if is_selected(found)]
 
 
-def find_best_fact(candidates: Sequence[ScoredMemory]) -> float:
-    """Return the highest probability of a fact among the candidates, 0 without facts."""
-    return max((get_probability(scored) for scored in candidates if scored.found.kind == "fact"), default=0.0)
+def format_probability(probability: float) -> str:
+    """Format a probability with two decimals, as `.08`, or with four if it is below .01.
+
+    It is rounded down: one that is below a minimum never looks equal to it.
+
+    >>> format_probability(0.087), format_probability(0.00129)
+    ('.08', '.0012')
+    """
+    digits = 2 if probability >= 0.01 or probability == 0 else 4
+    return f"{math.floor(probability * 10**digits) / 10**digits:.{digits}f}".removeprefix("0")

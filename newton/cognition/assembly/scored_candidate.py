@@ -1,6 +1,5 @@
 """Candidates of a context with score and placement."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
@@ -117,11 +116,6 @@ def is_cut(found: RetrievedMemory, detail: DetailLevel | None) -> bool:
     if found.full_tokens is None or detail == "full":
         return False
     return detail != "summary" or found.summary_tokens < found.full_tokens
-
-
-def format_share(share: float) -> str:
-    """Format a share with two decimals, as `.08`. It is rounded down: a share below a floor never looks equal to it."""
-    return f"{math.floor(share * 100) / 100:.2f}".removeprefix("0")
 
 
 def format_list_line(found: RetrievedMemory, text: str) -> str:

@@ -17,6 +17,7 @@ from newton.cognition.frames.selection import FrameChoice
 from newton.cognition.request import ContextFilters
 from newton.content.profiles import Profile
 from newton.memory.memory import Trust
+from newton.memory.question_detection import contains_question
 from newton.memory.search_types import RetrievedMemory
 
 if TYPE_CHECKING:
@@ -125,6 +126,18 @@ class Bundle:
         return not self.items
 
     @property
+    def sufficiency(self) -> float | None:
+        """Return the probability that the memories of the context hold all that the input needs.
+
+        Return None if it is unknown: without a question, with another embedding model than the fitted one, and if the
+        context was kept from an earlier input.
+        """
+        if not contains_question(self.input):
+            return None
+        found = [c.scored for c in self.candidates]
+        return self.assembly_input.relevance_floor.estimate_sufficiency([c.scored for c in self.items], found)
+
+    @property
     def is_truncated(self) -> bool:
         """Return True when a candidate, an identity line or a censor was left out for lack of room."""
         return bool(self.omitted_ids) or any(c.reason == NO_ROOM for c in self.candidates)
@@ -160,6 +173,7 @@ class Bundle:
             "tokens": self.tokens,
             "truncated": self.is_truncated,
             "nothing_relevant": self.has_nothing_relevant,
+            "sufficiency": None if self.sufficiency is None else round(self.sufficiency, 4),
             "budget": self.budget,
             "frame": self.frame_choice.as_json(),
             "question": self.assembly_input.gathering.as_json(),

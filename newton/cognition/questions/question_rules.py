@@ -19,6 +19,7 @@ SUMMARY_SHARE = 0.1  # of the tokens, for summaries of sessions that come first 
 SESSION_SUMMARY = "a summary of a session comes first"
 
 CHRONOLOGICAL_KINDS: frozenset[QuestionKind] = frozenset({"timeline", "summary"})
+ANSWERED_KINDS: frozenset[QuestionKind] = frozenset({"point", "list"})  # by single memories, each of which answers
 BROAD_KINDS: frozenset[QuestionKind] = frozenset({"list", "timeline", "summary"})
 
 

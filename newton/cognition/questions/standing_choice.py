@@ -1,9 +1,11 @@
 """Choice of the standing instructions and preferences that apply to an input. Pure.
 
 A request seldom has words of an instruction that applies to it, so the statements are compared with the input apart
-from all other memories. Instructions apply to any input of their domain, preferences only to requests.
+from all other memories. Preferences apply only to requests, instructions also to other inputs of their domain: those
+that are close to them, or that ask for what their form is about.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
@@ -13,9 +15,23 @@ from newton.cognition.questions.question_kinds import QuestionReading
 from newton.memory.memory import StandingType
 from newton.memory.search_types import RetrievedMemory
 
-# The least cosine similarity to the input. Within one domain, unrelated statements have less.
+# The least cosine similarity to a request. Within one domain, unrelated statements have less.
 MIN_COSINE: Mapping[StandingType, float] = {"instruction": 0.15, "preference": 0.25}
+MIN_OTHER_COSINE = 0.28  # of an instruction to an input that is no request: memory may have many domains
 REQUEST_SHARE, OTHER_SHARE = 0.2, 0.06  # of the tokens, for statements that apply to a request and to another input
+
+
+# What a question asks for, and the words of an instruction on the form of such an answer.
+_FORMS = tuple(
+    (re.compile(asks, re.IGNORECASE), re.compile(says, re.IGNORECASE))
+    for asks, says in (
+        (r"\bwhen\b|\bwhat (?:date|day|time)\b|\bhow long\b", r"\b(?:dates?|times?|days?|deadlines?|timelines?)\b"),
+        (
+            r"\bhow (?:much|many)\b|\bwhat (?:amount|price)\b",
+            r"\b(?:numbers?|amounts?|figures?|percent\w*|prices?|units?)\b",
+        ),
+    )
+)
 
 
 class StandingStatement(NamedTuple):
@@ -35,16 +51,26 @@ def choose_standing(
     is_request = reading.kind == "standing"
     free_tokens, chosen = max_tokens * (REQUEST_SHARE if is_request else OTHER_SHARE), dict[UUID, str]()
     types: Sequence[StandingType] = ("instruction", "preference") if is_request else ("instruction",)
-    words = extract_content_words(text)
     for standing in types:
         for found, own in statements:
-            if own == standing and found.summary_tokens <= free_tokens and _applies(found, standing, words):
+            if own == standing and found.summary_tokens <= free_tokens and _applies(found, standing, text, is_request):
                 free_tokens -= found.summary_tokens
                 chosen[found.memory_id] = f"a standing {standing} that applies to the input"
     return chosen
 
 
-def _applies(found: RetrievedMemory, standing: StandingType, words: frozenset[str]) -> bool:
-    if found.similarity:
-        return found.similarity >= MIN_COSINE[standing]
-    return not words.isdisjoint(extract_content_words(found.spoken_text))
+def _applies(found: RetrievedMemory, standing: StandingType, text: str, is_request: bool) -> bool:  # noqa: FBT001 (private)
+    if not found.similarity:
+        return not extract_content_words(text).isdisjoint(extract_content_words(found.spoken_text))
+    if found.similarity < MIN_COSINE[standing]:
+        return False
+    return is_request or found.similarity >= MIN_OTHER_COSINE or _is_on_form(found.spoken_text, text)
+
+
+def _is_on_form(statement: str, text: str) -> bool:
+    """Return True if an instruction is on the form of what the input asks for, such as how dates are written.
+
+    >>> _is_on_form("Always write dates with the month first.", "When is the fair?")
+    True
+    """
+    return any(asks.search(text) and says.search(statement) for asks, says in _FORMS)

@@ -6,6 +6,7 @@ from itertools import chain
 from uuid import UUID
 
 from newton.cognition.request import ContextBuildRequest
+from newton.cognition.scoring.answers import AnswerEstimate, estimate_answers
 from newton.cognition.scoring.observation_choice import ObservationVerdict, choose_observations
 from newton.cognition.scoring.relevance import create_estimator
 from newton.cognition.scoring.reply_usage import extract_keywords
@@ -27,7 +28,8 @@ class CandidateSet:
     `recent_ids` are candidates from recent events. `triggered` are procedures that the input asks for. `unranked` were
     found by name, time or trigger and need no minimum similarity. `injected` were put into the context of the session
     by a caller. `is_range_empty` means that memory has nothing from `time_ranges`. `relation_evidence` maps relations
-    to the candidate facts that state them. `observations` says of events whether they are chosen, and why.
+    to the candidate facts that state them. `observations` says of events whether they are chosen, and why. `answers`
+    says with which probabilities the candidates answer the input.
     """
 
     memories: Sequence[RetrievedMemory]
@@ -40,6 +42,7 @@ class CandidateSet:
     is_range_empty: bool
     relation_evidence: Mapping[UUID, Sequence[UUID]]
     observations: Mapping[UUID, ObservationVerdict]
+    answers: AnswerEstimate
 
 
 def collect_candidates(
@@ -69,6 +72,7 @@ def collect_candidates(
     triggered = {p.memory_id for p in match_triggers(triggers, text, types=entities.entity_types, frame=frame)}
     timely = _find_timely(gathered, memories.values())
     asked_by_time = timely if asks_only_about_time(text, gathered.time_ranges) else ()
+    answers = estimate_answers(relevance_model, gathered.recall_result, text)
     unranked = {*unsearched, *gathered.injected_ids, *triggered, *asked_by_time, *gathered.gathering.standing}
     return CandidateSet(
         memories=[f for f in memories.values() if gathered.filters.allows_kind(f.kind)],
@@ -78,6 +82,7 @@ def collect_candidates(
         injected=gathered.injected_ids,
         relation_evidence=_find_relation_evidence(entities.evidence, memories),
         observations=verdicts,
+        answers=answers,
         time_ranges=gathered.time_ranges,
         is_range_empty=_is_range_empty(gathered, [f for f in memories.values() if f.memory_id in timely], text),
         signals=QuerySignals(
@@ -89,6 +94,7 @@ def collect_candidates(
             timely_ids=timely,
             task_ids=frozenset(f.memory_id for f in memories.values() if gathered.task.contains(f)),
             estimate_relevance=create_estimator(relevance_model, gathered.recall_result),
+            estimate_answer=answers.find,
         ),
     )
 

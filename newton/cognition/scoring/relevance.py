@@ -50,8 +50,8 @@ def create_estimator(model: RelevanceModel, result: RecallResult) -> Callable[[R
     Two probabilities are multiplied: that the agent's memories contain anything on the query, and that the given memory
     is part of it.
     """
-    chosen, telling = select_coefficients(model, result), _list_telling(result)
-    known_share = _find_known_share(result, telling)
+    chosen, telling = select_coefficients(model, result), list_telling(result)
+    known_share = find_known_share(result, telling)
     best = extract_best_evidence(telling, known_share=known_share, text_count=result.text_count)
     query_probability = _compute_probability(chosen.query, best) if chosen.query else 1.0
     return lambda found: (
@@ -59,13 +59,13 @@ def create_estimator(model: RelevanceModel, result: RecallResult) -> Callable[[R
     )
 
 
-def _list_telling(result: RecallResult) -> Sequence[RetrievedMemory]:
+def list_telling(result: RecallResult) -> Sequence[RetrievedMemory]:
     """Return the found memories that can answer. A question that was asked before is no evidence of its answer."""
     text = result.query.text
     return [found for found in result.memories if not (found.is_only_question or found.repeats_query(text))]
 
 
-def _find_known_share(result: RecallResult, telling: Sequence[RetrievedMemory]) -> float:
+def find_known_share(result: RecallResult, telling: Sequence[RetrievedMemory]) -> float:
     """Return the share of the query's words that the memories contain, without words that only questions contain."""
     if len(telling) == len(result.memories):
         return result.known_share

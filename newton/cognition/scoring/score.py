@@ -56,6 +56,7 @@ FEATURE_NAMES = (
     "age_h",
     "access_count",
     "probability",
+    "answers",
 )
 # Value of each feature when unknown.
 NEUTRAL_FEATURES: Mapping[str, float] = {
@@ -67,6 +68,7 @@ NEUTRAL_FEATURES: Mapping[str, float] = {
     "age_h": 0.0,
     "access_count": 0.0,
     "probability": NEUTRAL_SHARE,
+    "answers": 0.0,
 }
 _SECONDS_PER_HOUR = 3_600
 _WORD = re.compile(r"\w+")
@@ -93,7 +95,8 @@ class QuerySignals:
     `keywords` are lower-case words of the input. `mentioned_ids` are memories that it names, `hops` the number of
     relations from those to another memory. `timely_ids` are memories from the times that it asks for, `task_ids` those
     of the current task.
-    `estimate_relevance` returns the probability that a memory is relevant.
+    `estimate_relevance` returns the probability that a memory is relevant to the topic of the input, and
+    `estimate_answer` that it answers the input, 0 if unknown.
     """
 
     keywords: frozenset[str] = frozenset()
@@ -104,6 +107,7 @@ class QuerySignals:
     timely_ids: frozenset[UUID] = frozenset()
     task_ids: frozenset[UUID] = frozenset()
     estimate_relevance: Callable[[RetrievedMemory], float] = lambda _: NEUTRAL_SHARE
+    estimate_answer: Callable[[RetrievedMemory], float] = lambda _: 0.0
 
 
 NO_SIGNALS = QuerySignals()
@@ -140,7 +144,7 @@ def create_scorer(
     clock, combine = _select_clock(profile.recency.clock), create_combiner(profile)
     boost, salience = _create_boost(profile.boosts, signals), _create_salience(profile.boosts, signals)
     trials, hops, timely_ids, task_ids = signals.trials, signals.hops, signals.timely_ids, signals.task_ids
-    estimate_relevance = signals.estimate_relevance
+    estimate_relevance, estimate_answer = signals.estimate_relevance, signals.estimate_answer
 
     def score(found: RetrievedMemory) -> ScoredMemory:
         hours = max((now - clock(found)).total_seconds(), 0.0) / _SECONDS_PER_HOUR
@@ -162,6 +166,7 @@ def create_scorer(
             hours,
             float(found.uses),
             estimate_relevance(found),
+            estimate_answer(found),
         )
         features = _STORED_FLOATS.unpack(_STORED_FLOATS.pack(*precise))
         return ScoredMemory(found, features, combine(features))

@@ -286,6 +286,7 @@ class SessionContextService:
             previous,
             fact_labels={**previous.fact_labels, **new_labels},
             observations={**previous.observations, **state.verdicts},
+            relevance_floor=replace(previous.relevance_floor, question=None),  # judged for an earlier input
             input=request.input,
             focus=focus,
             sent_messages=request.sent_messages,

@@ -110,7 +110,7 @@ class QuestionSource:
 
     def _select_limits(self, request: ContextBuildRequest, kind: QuestionKind) -> dict[Kind, SearchLimits]:
         """Return the search limits, by kind, of the kinds of memory that the request allows."""
-        limits = compute_search_limits(request.tokens, is_broad=kind in BROAD_KINDS)
+        limits = compute_search_limits(request.tokens, is_broad=kind in BROAD_KINDS or not request.fill)
         excluded = self.weights.excluded_kinds
         return {k: v for k, v in limits.items() if request.filters.allows_kind(k) and k not in excluded}
 

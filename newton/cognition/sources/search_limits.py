@@ -22,11 +22,11 @@ TOKENS_PER_EXCHANGE = 28  # a low estimate, so that the results more than fill t
 MIN_EXCHANGES, MAX_EXCHANGES = 40, 300
 
 
-BROAD_FACTOR = 2  # of the messages that are kept for a question about many of them
+BROAD_FACTOR = 2  # of the messages that are kept if many are asked for, or only those above a minimum enter
 
 
 def compute_search_limits(tokens: int, *, is_broad: bool = False) -> dict[Kind, SearchLimits]:
-    """Return the search limits of each kind. More messages are kept for a question that `is_broad`.
+    """Return the search limits of each kind. More messages are kept for a search that `is_broad`.
 
     The number of messages depends on the token budget, because each result takes time.
     """

@@ -70,6 +70,7 @@ class ContextView(ViewModel):
     missing: dict[str, str]
     empty_time_ranges: list[str]
     has_nothing_relevant: bool
+    sufficiency: float | None
     continued_from: ContinuationView | None
 
 

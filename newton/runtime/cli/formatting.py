@@ -204,6 +204,7 @@ def format_bundle_line(context: ContextView) -> str:
     """Format one line on a context: its frame (kind of input), scoring profile, tokens and best evidence."""
     best = "" if context.best_evidence is None else f" · best evidence {context.best_evidence:.2f}"
     best = " · no memories" if context.has_nothing_relevant else best
+    best += "" if context.sufficiency is None else f" · sufficient with probability {context.sufficiency:.2f}"
     tokens = f"{context.tokens} of {context.budget} tokens"
     return f"{format_frame(context.frame)} · profile {context.profile} · {tokens}{best}"
 

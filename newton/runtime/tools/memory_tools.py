@@ -31,6 +31,7 @@ async def build_context(caller: ToolCaller, args: context_inputs.HostContextInpu
         "tokens": bundle.tokens,
         "truncated": bundle.is_truncated,
         "nothing_relevant": bundle.has_nothing_relevant,
+        "sufficiency": None if bundle.sufficiency is None else round(bundle.sufficiency, 2),
     }
     optional = {
         "truncated": bundle.is_truncated,

@@ -44,6 +44,9 @@ class RecallItem(ResponseModel):
     relevance: float = Field(description="`evidence` divided by the `evidence` of the best result.")
     cosine: float
     lexical: float
+    probability: float | None = Field(
+        description="The probability that the memory answers the query; null if it cannot be estimated."
+    )
     occurred_at: datetime
     trust: Trust
     ref: str | None
@@ -61,13 +64,17 @@ async def recall_memories(body: RecallRequest, caller: ReadAccess) -> RecallResp
     """Search the memory by meaning and by words."""
     newton = caller.newton
     session_id = await newton.sessions(ORIGIN).find(body.session) if body.session else None
-    recalled = await newton.memories(ORIGIN).recall(
-        body.query,
-        kinds=body.kinds,
-        limit=body.limit,
-        include_quarantined=body.include_quarantined,
-        as_of=body.as_of,
-        session_id=session_id,
+    recalled = (
+        await newton.memories(ORIGIN)
+        .with_min_relevance(body.min_relevance)
+        .recall(
+            body.query,
+            kinds=body.kinds,
+            limit=body.limit,
+            include_quarantined=body.include_quarantined,
+            as_of=body.as_of,
+            session_id=session_id,
+        )
     )
     if body.as_of is None:
         used = newton.session_use(ORIGIN).for_session(session_id)
@@ -80,6 +87,7 @@ async def recall_memories(body: RecallRequest, caller: ReadAccess) -> RecallResp
             relevance=round(memory.relevance, 6),
             cosine=round(memory.similarity, 6),
             lexical=round(memory.lexical, 6),
+            probability=recalled.find_probability(memory.memory_id),
         )
         for memory in recalled.memories
     ]

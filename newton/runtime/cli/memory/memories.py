@@ -110,22 +110,34 @@ async def recall(
     include_quarantined: Annotated[
         bool, Parameter(negative=(), help="Also search unconfirmed text from tools and the web.")
     ] = False,
+    min_relevance: Annotated[
+        float | None, Parameter(help="Minimum probability from 0 to 1 that a memory answers; 0 shows the nearest ones.")
+    ] = None,
     as_of: Annotated[datetime | None, StartTime, Parameter(help="Search the memory as it was at this time.")] = None,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
     """Search the memories by meaning and words. Each result has an evidence score: 0 is no match, about 1 a clear one.
 
-    In JSON, `relevance` is the score divided by the best score.
+    Messages, facts and passages that hardly answer are left out. In JSON, `relevance` is the score divided by the best
+    score, and `probability` that of being an answer.
 
     Example: newton recall "database decision" --kind fact --limit 5
     """
     async with open_agent(load_settings(agent)) as newton:
-        result = await newton.memories("cli").recall(
-            query, kinds=kind or None, limit=limit, include_quarantined=include_quarantined, as_of=as_of
+        result = (
+            await newton.memories("cli")
+            .with_min_relevance(min_relevance)
+            .recall(
+                query,
+                kinds=kind or None,
+                limit=limit,
+                include_quarantined=include_quarantined,
+                as_of=as_of,
+            )
         )
     if json:
-        items = [_memory_to_json(m) for m in result.memories]
+        items = [{**_memory_to_json(m), "probability": result.find_probability(m.memory_id)} for m in result.memories]
         formatting.print_json({"items": items, "has_match": result.has_match, "missing": dict(result.missing)})
         return
     if result.memories and not result.has_match:
