@@ -3,6 +3,7 @@
 #   docker build -t newton . && docker compose up -d
 FROM python:3.11-slim AS build
 WORKDIR /src
+RUN apt-get update -qq && apt-get install -y -qq --no-install-recommends binutils >/dev/null
 COPY requirements/runtime.txt requirements/
 RUN python -m venv --without-pip /opt/newton && \
     pip --python /opt/newton/bin/python install --no-cache-dir --require-hashes -r requirements/runtime.txt

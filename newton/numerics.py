@@ -47,7 +47,7 @@ def minimize_convex(objective: Objective, start: Floats, *, lower: Floats, upper
 
 def _solve_damped(hessian: Floats, gradient: Floats) -> Floats:
     damping = DAMPING * max(float(np.trace(hessian)), 1.0)
-    return np.linalg.solve(hessian + damping * np.eye(len(gradient)), gradient)
+    return np.asarray(np.linalg.solve(hessian + damping * np.eye(len(gradient)), gradient), dtype=np.float64)
 
 
 def _search_line(
