@@ -120,8 +120,8 @@ def test_a_backup_is_restored(running: ComposeProject) -> None:
 
 def test_a_second_daemon_works_beside_the_first(running: ComposeProject, image: str) -> None:
     name, network = f"{running.name}-second", running.inspect("newton", "{{.HostConfig.NetworkMode}}")
-    env = "DATABASE_URL=postgresql://newton:newton@db:5432/newton"
-    docker("run", "-d", "--rm", "--name", name, "--network", network, "-e", env, "-p", "127.0.0.1:0:8700", image)
+    env = "-e", "DATABASE_URL=postgresql://newton:newton@db:5432/newton", "-e", "NEWTON_SOURCE_TIMEOUT_SECONDS=30"
+    docker("run", "-d", "--rm", "--name", name, "--network", network, *env, "-p", "127.0.0.1:0:8700", image)
     try:
         second = DaemonContainer(name)
         wait(second.is_ready, seconds=READY_SECONDS)
@@ -133,13 +133,13 @@ def test_a_second_daemon_works_beside_the_first(running: ComposeProject, image: 
         docker("rm", "-f", name, check=False)
 
 
-def test_secrets_come_from_files(image: str, tmp_path: Path) -> None:
+def test_secrets_come_from_files(image: str, quoting: Path, tmp_path: Path) -> None:
     (tmp_path / "db_password").write_text("s3cret-of-the-db\n")
     (tmp_path / "database_url").write_text("postgresql://newton:s3cret-of-the-db@db:5432/newton\n")
     for file in tmp_path.iterdir():
         file.chmod(0o444)
     tmp_path.chmod(0o755)
-    secrets = SECRETS_FILE, *_reading_password_file(tmp_path)
+    secrets = quoting, SECRETS_FILE, *_reading_password_file(tmp_path)
     with project(image, *secrets, NEWTON_SECRETS=str(tmp_path)) as made:
         made.starts()
         made.tells("The key lies under the mat.")
