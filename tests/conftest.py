@@ -31,8 +31,16 @@ from tests.support import EXAMPLES, NOON
 collect_ignore = ["system/agents_model.py", "system/client_usage.py", "fitting"]
 
 gc.disable()  # collecting tests makes a million objects that stay
-GIVEN_URL = os.environ.pop("NEWTON_TEST_DATABASE_URL", None)
-GIVEN_KIND = os.environ.pop("NEWTON_TEST_SERVER", None)
+
+
+def _take(name: str) -> str | None:
+    """Take a variable out of the environment of the tested programs; the workers of a run find it by another name."""
+    if value := os.environ.pop(name, None):
+        os.environ[f"PYTEST_{name}"] = value
+    return os.environ.get(f"PYTEST_{name}")
+
+
+GIVEN_URL, GIVEN_KIND = _take("NEWTON_TEST_DATABASE_URL"), _take("NEWTON_TEST_SERVER")
 for name in [n for n in os.environ if n.startswith(("NEWTON_", "OPENAI_")) or n == "DATABASE_URL"]:
     del os.environ[name]
 
