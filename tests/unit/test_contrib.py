@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
+from newton.db import server_paths
+from newton.db.embedded_server import EmbeddedServer
 from newton.environment import FILE_SUFFIX, SECRET_SETTINGS
+from newton.errors import DatabaseError
 
 ROOT = Path(__file__).parents[2]
 UNIT = ROOT / "contrib" / "newton.service"
@@ -51,3 +54,20 @@ def test_the_compose_file_states_restarts_and_limits() -> None:
         assert all(port.startswith("127.0.0.1:") for port in service["ports"])
     assert services["newton"]["read_only"] and services["newton"]["cap_drop"] == ["ALL"]
     assert '"--log-format", "json"' in (ROOT / "Dockerfile").read_text()
+
+
+def test_an_installation_without_the_server_says_so_and_makes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "pg_dump").touch()
+    monkeypatch.setattr(server_paths, "binaries", lambda: tmp_path / "bin")
+    with pytest.raises(DatabaseError, match="has no embedded PostgreSQL server") as refused:
+        EmbeddedServer.start(tmp_path / "home")
+    assert "DATABASE_URL" in refused.value.hint
+    assert not (tmp_path / "home").exists()
+
+
+def test_secrets_stay_out_of_images_and_commits() -> None:
+    for name in (".dockerignore", ".gitignore"):
+        assert {".env", "secrets"} <= {line.rstrip("/") for line in (ROOT / name).read_text().splitlines()}
