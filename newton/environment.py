@@ -142,7 +142,7 @@ def _read_upstream_keys(values: Mapping[str, Any], env: Mapping[str, str]) -> di
 
 
 def _read_secret_files(env: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment with the value of each secret setting that a variable NAME_FILE names the file of."""
+    """Return the environment with the values of the secret settings that variables with FILE_SUFFIX name files of."""
     shared = (name for name, setting in SHARED_VARIABLES.items() if setting in SECRET_SETTINGS)
     names = (*shared, *(ENV_PREFIX + setting.upper() for setting in SECRET_SETTINGS))
     values = {name: _read_secret(name, env) for name in names if env.get(name + FILE_SUFFIX)}
@@ -154,9 +154,10 @@ def _read_secret_files(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def _read_secret(name: str, env: Mapping[str, str]) -> str:
-    """Return the variable `name`, or the content of the file that NAME_FILE names; an empty string if neither is set.
+    """Return the variable `name`, or the content of the file that the variable with FILE_SUFFIX after it names.
 
-    Raises ConfigError if both are set, and if the file cannot be read or is empty.
+    It is an empty string if neither is set. Raises ConfigError if both are, and for a file that cannot be read or is
+    empty.
     """
     value, file = env.get(name, "").strip(), env.get(name + FILE_SUFFIX, "").strip()
     if not file:

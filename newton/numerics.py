@@ -1,6 +1,6 @@
 """Numerical methods of the fits: convex minimization within bounds, isotonic regression, Student's t quantile. Pure.
 
-They replace the three functions of SciPy that Newton needs, because SciPy would be a quarter of its installation.
+They are in the place of a few functions of scipy, which would be a quarter of the installation.
 """
 
 import math
