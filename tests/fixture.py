@@ -26,8 +26,9 @@ from tests.support import NOON
 FOLDER = Path(__file__).parent / "data" / "fixture"
 DUMP, DATA_FOLDER = FOLDER / "dump", FOLDER / "data-folder.tar.xz"
 SCHEMA = data_folder("schema")
-# What the agent `ben` was told, by question. `ana` has a row in every table.
-TOLD = {
+VERSION_FILE = FOLDER / "version.json"
+# What the agent `ben` is told, by question. `ana` gets a row in every table.
+SENTENCES = {
     "Where does Ines live?": "My sister Ines lives in Porto.",
     "What is Tomas allergic to?": "My brother Tomas is allergic to walnuts.",
 }
@@ -36,6 +37,11 @@ TOLD = {
 def is_stale(manifest: BackupManifest) -> bool:
     """Whether the schema was changed in place after the backup was made."""
     return manifest.migrations != {one.name: one.sha256 for one in read_migrations(SCHEMA)}
+
+
+def read_told() -> dict[str, str]:
+    """What the agent `ben` was told in the version of the fixture, by question."""
+    return json.loads(VERSION_FILE.read_text(encoding="utf-8"))["told"]
 
 
 def unpack_data_folder(target: Path) -> Path:
@@ -76,7 +82,7 @@ async def _fill(owner: str, server: EmbeddedServer) -> None:
 
 def _tell(env: dict[str, str]) -> None:
     bare = {name: value for name, value in os.environ.items() if not name.startswith(("NEWTON_", "OPENAI_"))}
-    for sentence in TOLD.values():
+    for sentence in SENTENCES.values():
         words = [sys.executable, "-m", "newton", "remember", "--agent", "ben", sentence]
         subprocess.run(words, env={**bare, **env}, check=True, stdout=subprocess.DEVNULL, cwd=tempfile.gettempdir())
 
@@ -88,7 +94,7 @@ def main() -> None:
     try:
         asyncio.run(_make_dump())
         asyncio.run(_make_data_folder(home))
-        (FOLDER / "version.json").write_text(json.dumps({"newton": __version__, "told": TOLD}, indent=1) + "\n")
+        VERSION_FILE.write_text(json.dumps({"newton": __version__, "told": SENTENCES}, indent=1) + "\n")
     finally:
         delete_data(home)
         shutil.rmtree(home, ignore_errors=True)

@@ -23,7 +23,7 @@ from newton.db.pool import begin, connect
 from newton.errors import SchemaVersionError
 from newton.settings import load
 from tests.conftest import database
-from tests.fixture import DUMP, SCHEMA, TOLD, is_stale, unpack_data_folder
+from tests.fixture import DUMP, SCHEMA, is_stale, read_told, unpack_data_folder
 from tests.system.servers import fresh
 
 NEXT = "9000_next.sql"
@@ -88,7 +88,7 @@ async def assert_kept(dsn: str) -> None:
     """What the agents had been told is there, changed by the migration, and the chain of decisions is whole."""
     async with connect(dsn) as conn:
         told = {row["content"] for row in await conn.fetch(FACTS, ids.derive_agent_id("ben"))}
-        assert set(TOLD.values()) <= told
+        assert set(read_told().values()) <= told
         assert await conn.fetchval("select distinct next_version from memory.memories") == 7
         for name in ("ana", "ben"):
             await begin(conn, ids.derive_agent_id(name))

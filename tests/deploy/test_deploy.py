@@ -15,7 +15,7 @@ from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.deploy.project import BASE, READY_SECONDS, ROOT, ComposeProject, DaemonContainer, docker, project
-from tests.fixture import DUMP, TOLD
+from tests.fixture import DUMP, read_told
 from tests.system.servers import wait
 
 pytestmark = [pytest.mark.deploy, pytest.mark.timeout(1_800)]
@@ -156,7 +156,7 @@ def test_it_is_upgraded_from_the_previous_version_and_not_back(image: str, quoti
             )
             made.env["NEWTON_IMAGE"] = newer
             made.starts()
-            for question, fact in TOLD.items():
+            for question, fact in read_told().items():
                 assert fact in made.context(question, **{"X-Newton-Agent": "ben"})
             made.tells("The newer version was here.")
             tables = _list_tables(made)
