@@ -50,6 +50,9 @@ SHARED_VARIABLES = {
         )
     },
 }
+# Settings that are secret: the variable NAME_FILE is the path of a file that has the value of the variable NAME.
+SECRET_SETTINGS = ("database_url", "openai_api_key", "anthropic_api_key")
+FILE_SUFFIX = "_FILE"
 # Variables that libraries read, which select another database or account although all settings are the same.
 LIBRARY_CHOICES = ("PGHOST", "PGPORT", "PGDATABASE", "PGUSER", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID")
 
@@ -80,9 +83,9 @@ class SettingSources:
 def read_sources(env: Mapping[str, str] | None = None, flags: Mapping[str, object] | None = None) -> SettingSources:
     """Read the settings file and the environment. `flags` are further settings by name, which may contain `models`.
 
-    Raises ConfigError for a missing or invalid file.
+    Raises ConfigError for a missing or invalid file, and for a secret that is set twice or cannot be read.
     """
-    environment = os.environ if env is None else env
+    environment = _read_secret_files(os.environ if env is None else env)
     path, file_values = _read_file(environment.get(CONFIG_VARIABLE))
     variables = {name: value for name, value in environment.items() if _is_setting(name, value)}
     data_dir = to_setting_values(variables).get("data_dir", file_values.get("data_dir", DEFAULT_DATA_DIR))
@@ -134,9 +137,43 @@ def _read_upstream_keys(values: Mapping[str, Any], env: Mapping[str, str]) -> di
     for table in tables.values():
         fields = cast("dict[str, Any]", table) if isinstance(table, dict) else {}  # an invalid one is refused later
         name = str(fields.get("api_key_env", ""))
-        if key := env.get(name, "").strip():
+        if key := (_read_secret(name, env) if name else ""):
             keys[name] = key
     return keys
+
+
+def _read_secret_files(env: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment with the values of the secret settings that variables with FILE_SUFFIX name files of."""
+    shared = (name for name, setting in SHARED_VARIABLES.items() if setting in SECRET_SETTINGS)
+    names = (*shared, *(ENV_PREFIX + setting.upper() for setting in SECRET_SETTINGS))
+    values = {name: _read_secret(name, env) for name in names if env.get(name + FILE_SUFFIX)}
+    return {
+        name: value
+        for name, value in {**env, **values}.items()
+        if not (name.endswith(FILE_SUFFIX) and name.removesuffix(FILE_SUFFIX) in names)
+    }
+
+
+def _read_secret(name: str, env: Mapping[str, str]) -> str:
+    """Return the variable `name`, or the content of the file that the variable with FILE_SUFFIX after it names.
+
+    It is an empty string if neither is set. Raises ConfigError if both are, and for a file that cannot be read or is
+    empty.
+    """
+    value, file = env.get(name, "").strip(), env.get(name + FILE_SUFFIX, "").strip()
+    if not file:
+        return value
+    if value:
+        raise ConfigError(f"{name} and {name}{FILE_SUFFIX} are both set.", hint="Unset one of them.")
+    try:
+        content = Path(file).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        hint = "Let the user that Newton runs as read the file."
+        raise ConfigError(f"{name}{FILE_SUFFIX} is {file}, which cannot be read: {reason}.", hint=hint) from None
+    if not content:
+        raise ConfigError(f"{name}{FILE_SUFFIX} is {file}, which is empty.", hint=f"Write the value of {name} into it.")
+    return content
 
 
 def _read_file(configured: str | None) -> tuple[Path, dict[str, Any]]:

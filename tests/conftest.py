@@ -1,6 +1,6 @@
 """A real PostgreSQL for every test that wants one.
 
-The server: NEWTON_TEST_DATABASE_URL if set, else a container when a Docker engine answers, else the embedded one.
+The server is chosen by `tests.postgres_server`: a container when a Docker engine answers, else the embedded one.
 `tx` is one unit of work in an agent's scope, rolled back; `db` is for tests that commit or need several connections,
 and is emptied after each; `clone` is for those that change the schema.
 """
@@ -8,8 +8,6 @@ and is emptied after each; `clone` is for those that change the schema.
 import asyncio
 import gc
 import os
-import shutil
-import subprocess
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -23,17 +21,26 @@ from pgvector.asyncpg import register_vector
 from newton import ids
 from newton.content.package_data import data_folder
 from newton.db.connection import prepare_database
-from newton.db.embedded_server import temporary_server
 from newton.db.pool import Database, Tx, begin
 from newton.memory import agents
 from tests.emptied import Common, Lent, cancel, opened
+from tests.postgres_server import open_server
 from tests.support import EXAMPLES, NOON
 
 # programs that need other packages, or packages that take seconds to import
 collect_ignore = ["system/agents_model.py", "system/client_usage.py", "fitting"]
 
 gc.disable()  # collecting tests makes a million objects that stay
-GIVEN = os.environ.pop("NEWTON_TEST_DATABASE_URL", None)
+
+
+def _take(name: str) -> str | None:
+    """Take a variable out of the environment of the tested programs; the workers of a run find it by another name."""
+    if value := os.environ.pop(name, None):
+        os.environ[f"PYTEST_{name}"] = value
+    return os.environ.get(f"PYTEST_{name}")
+
+
+GIVEN_URL, GIVEN_KIND = _take("NEWTON_TEST_DATABASE_URL"), _take("NEWTON_TEST_SERVER")
 for name in [n for n in os.environ if n.startswith(("NEWTON_", "OPENAI_")) or n == "DATABASE_URL"]:
     del os.environ[name]
 
@@ -75,45 +82,10 @@ def on(server: str, database: str, user: str | None = None) -> str:
     return urlunsplit((url.scheme, netloc, f"/{database}", url.query, ""))
 
 
-def _docker_answers() -> bool:
-    if not shutil.which("docker"):
-        return False
-    return subprocess.run(["docker", "info"], capture_output=True, timeout=10, check=False).returncode == 0
-
-
 @pytest.fixture(scope="session")
 def server() -> Iterator[str]:
-    if GIVEN:
-        yield GIVEN
-    elif _docker_answers():
-        yield from _container()
-    else:
-        with temporary_server() as embedded:
-            yield embedded.dsn("postgres", database="postgres")
-
-
-def _container() -> Iterator[str]:
-    name = f"newton-test-{uuid.uuid4().hex[:8]}"
-    run = [
-        "docker",
-        "run",
-        "--rm",
-        "-d",
-        "--name",
-        name,
-        "-e",
-        "POSTGRES_PASSWORD=newton",
-        "-P",
-        "pgvector/pgvector:pg18",
-    ]
-    subprocess.run(run, check=True, capture_output=True)
-    try:
-        port = subprocess.run(
-            ["docker", "port", name, "5432/tcp"], check=True, capture_output=True, text=True
-        ).stdout.split()[0]
-        yield f"postgresql://postgres:newton@127.0.0.1:{port.rpartition(':')[2]}/postgres"
-    finally:
-        subprocess.run(["docker", "rm", "-f", name], check=False, capture_output=True)
+    with open_server(GIVEN_URL, GIVEN_KIND) as dsn:
+        yield dsn
 
 
 @pytest.fixture(scope="session")

@@ -22,6 +22,7 @@ from newton.db import backup_manifest as manifest
 from newton.db.backup_manifest import BackupManifest
 from newton.db.connection import prepare_database
 from newton.db.embedded_server import CONFIG, ENVIRONMENT, EmbeddedServer, exclusive_access
+from newton.db.migrations import find_pending, load_applied, read_migrations
 from newton.db.pool import APP_ROLE, WORKER_ROLE, connect
 from newton.db.restored_files import replace_configuration
 from newton.db.server_paths import ServerPaths, binaries
@@ -46,10 +47,11 @@ REVOKE_TOKENS_SQL = "update runtime.tokens set revoked_at = now() where revoked_
 
 
 class RowCounts(NamedTuple):
-    """The version of the server, and the number of rows of each table."""
+    """The version of the server, the number of rows of each table, and the hash of each applied migration."""
 
     version: str
     rows: dict[str, int]
+    migrations: dict[str, str]
 
 
 class RestoreResult(NamedTuple):
@@ -72,13 +74,14 @@ async def create_backup(settings: Settings, folder: Path, *, now: datetime) -> B
     """
     with _atomic_folder(folder) as partial:
         copy = _dump_database if settings.database_url else _copy_server
-        version, rows = await copy(settings, partial)
+        found = await copy(settings, partial)
         written = BackupManifest(
             kind="dump" if settings.database_url else "base",
             made_at=now,
             newton=__version__,
-            postgres=version,
-            rows=rows,
+            postgres=found.version,
+            rows=found.rows,
+            migrations=found.migrations,
             files=await asyncio.to_thread(manifest.hash_files, partial),
         )
         manifest.write_manifest(partial, written)
@@ -108,9 +111,11 @@ async def restore(
     """Verify a backup, then replace the data with it. An embedded server's previous data are moved to another folder.
 
     Access tokens are revoked unless `keep_tokens`, because tokens revoked after the backup would be valid again. Raises
-    ConflictError if there are data and `replace` is False, and DatabaseError if the server fails; then nothing changes.
+    SchemaVersionError for a backup of a newer version, ConflictError if there are data and `replace` is False, and
+    DatabaseError if the server fails; then nothing changes.
     """
     found = await asyncio.to_thread(manifest.verify_backup, folder)
+    find_pending(found.migrations, read_migrations(schema), where="backup")
     if (found.kind == "dump") != (settings.database_url is not None):
         raise InputError(
             f"This backup was made of {'an external' if found.kind == 'dump' else 'the embedded'} database.",
@@ -128,7 +133,8 @@ async def count_rows(dsn: str) -> RowCounts:
     async with connect(dsn) as connection:
         rows = await connection.fetch(ROW_COUNTS_SQL) if await connection.fetchval(HAS_ROW_COUNTS_SQL) else []
         version = await connection.fetchval("show server_version")
-        return RowCounts(version, {row["table_name"]: row["row_count"] for row in rows})
+        migrations = await load_applied(connection)
+        return RowCounts(version, {row["table_name"]: row["row_count"] for row in rows}, migrations)
 
 
 async def _copy_server(settings: Settings, target: Path) -> RowCounts:
@@ -137,14 +143,14 @@ async def _copy_server(settings: Settings, target: Path) -> RowCounts:
         # Copy the recorded chain heads first, so that no copied ledger is behind its head.
         if (settings.home / LEDGER_FOLDER).is_dir():
             shutil.copytree(settings.home / LEDGER_FOLDER, target / LEDGER_FOLDER)
-        version, rows = await count_rows(server.dsn("postgres"))
+        found = await count_rows(server.dsn("postgres"))
         flags = ("-U", "postgres", "-X", "stream", "--checkpoint=fast", "--manifest-checksums=SHA256")
         folders = ("-h", str(server.paths.sockets), "-D", str(target / BASE_FOLDER))
         await _run_program(server.paths.binaries / "pg_basebackup", *folders, *flags)
         await _verify_base(server.paths.binaries, target / BASE_FOLDER)
     finally:
         await asyncio.to_thread(server.stop)
-    return RowCounts(version, rows)
+    return found
 
 
 async def _verify_base(programs: Path, base: Path) -> None:
@@ -247,9 +253,9 @@ async def _revoke_tokens(dsn: str) -> int:
 async def _dump_database(settings: Settings, target: Path) -> RowCounts:
     assert settings.database_url
     url = settings.database_url.get_secret_value()
-    version, rows = await count_rows(url)
+    found = await count_rows(url)
     await _run_client(url, "pg_dump", "--format=custom", "--no-owner", f"--file={target / DUMP_FILE}")
-    return RowCounts(version, rows)
+    return found
 
 
 async def _restore_dump(url: str, folder: Path, *, replace: bool) -> None:

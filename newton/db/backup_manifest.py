@@ -9,13 +9,14 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 from newton.errors import InputError
 
 FILE_NAME = "backup.json"
-FORMAT = 1
+FORMAT = 2
 
 
 class BackupManifest(BaseModel):
     """The manifest of a backup of the kind `base` (server files) or `dump` (pg_dump).
 
-    `rows` has the row count of each table at the start of the backup; `sha256` is a hash of the manifest itself.
+    `rows` has the row count of each table at the start of the backup, and `migrations` the hash of each applied
+    migration; `sha256` is a hash of the manifest itself.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -26,6 +27,7 @@ class BackupManifest(BaseModel):
     newton: str
     postgres: str
     rows: dict[str, int]
+    migrations: dict[str, str]
     files: dict[str, str]
     sha256: str = ""
 

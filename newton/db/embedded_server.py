@@ -28,6 +28,7 @@ from newton.db.server_paths import (
     ServerPaths,
     ensure_private_folder,
     ensure_socket_folder,
+    require_server,
     resolve_paths,
 )
 from newton.errors import ConflictError, DatabaseError
@@ -78,6 +79,7 @@ class EmbeddedServer:
 
         With `durable=False` the server is faster and may lose data in a crash.
         """
+        require_server()
         ensure_private_folder(home)
         with _exclusive_start(home):
             paths = resolve_paths(home)
@@ -132,6 +134,7 @@ def _exclusive_start(home: Path) -> Generator[None]:
 @contextlib.contextmanager
 def exclusive_access(home: Path) -> Generator[ServerPaths]:
     """Stop the server, yield its paths, and keep it stopped in the block. Raises ConflictError if it is in use."""
+    require_server()
     ensure_private_folder(home)
     with _exclusive_start(home), _open_lock(home / USERS_LOCK) as users:
         if not _try_lock(users):

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import asyncpg
 
@@ -43,18 +44,20 @@ def read_migrations(folder: Path) -> list[SchemaMigration]:
     return [SchemaMigration(file.name, file.read_text(encoding="utf-8")) for file in files]
 
 
-def find_pending(applied: Mapping[str, str], wanted: Sequence[SchemaMigration]) -> list[SchemaMigration]:
+def find_pending(
+    applied: Mapping[str, str], wanted: Sequence[SchemaMigration], *, where: Literal["database", "backup"] = "database"
+) -> list[SchemaMigration]:
     """Return the migrations that are not applied. Raises SchemaVersionError for an edited file or a newer database."""
     for migration in wanted:
         if applied.get(migration.name, migration.sha256) != migration.sha256:
             raise SchemaVersionError(
-                f"The migration {migration.name} was edited after it was applied to this database.",
+                f"The migration {migration.name} was edited after it was applied to this {where}.",
                 hint="Restore the file of the migration, and make the change in a new migration.",
             )
     if newer := sorted(applied.keys() - {migration.name for migration in wanted}):
         raise SchemaVersionError(
-            f"The database is newer than this version of Newton: it has the migration {newer[-1]}.",
-            hint="Update Newton to the version that last used this database.",
+            f"The {where} is newer than this version of Newton: it has the migration {newer[-1]}.",
+            hint=f"Update Newton to the version that last used this {where}. Nothing was changed.",
         )
     return [migration for migration in wanted if migration.name not in applied]
 
@@ -80,10 +83,15 @@ async def migrate(conn: Tx, wanted: Sequence[SchemaMigration]) -> list[str]:
 
 
 async def _load_pending(conn: Tx, wanted: Sequence[SchemaMigration]) -> list[SchemaMigration]:
+    return find_pending(await load_applied(conn), wanted)
+
+
+async def load_applied(conn: Tx) -> dict[str, str]:
+    """Return the hash of each applied migration by name; nothing for a database without Newton's schema."""
     if await conn.fetchval("select to_regclass('runtime.schema_migrations')") is None:
-        return list(wanted)
-    rows = await conn.fetch("select name, sha256 from runtime.schema_migrations")
-    return find_pending({str(row["name"]): str(row["sha256"]) for row in rows}, wanted)
+        return {}
+    rows = await conn.fetch("select name, sha256 from runtime.schema_migrations order by name")
+    return {str(row["name"]): str(row["sha256"]) for row in rows}
 
 
 async def _apply(conn: Tx, migration: SchemaMigration) -> None:

@@ -109,6 +109,16 @@ def binaries() -> Path:
     return _find_package() / PACKAGE / f"pginstall{MAJOR}" / "bin"
 
 
+def require_server() -> None:
+    """Raise DatabaseError if only the client programs of PostgreSQL are installed, as in Newton's container image."""
+    if not (binaries() / "postgres").is_file():
+        raise DatabaseError(
+            "This installation of Newton has no embedded PostgreSQL server.",
+            hint="Set DATABASE_URL (or DATABASE_URL_FILE) to a PostgreSQL server with pgvector; docker-compose.yml"
+            " starts one.",
+        )
+
+
 def _find_package() -> Path:
     found = importlib.util.find_spec(PACKAGE)
     if found is None or found.origin is None:

@@ -17,7 +17,7 @@ from newton.clock import ManualClock
 from newton.cognition.request import ContextBuildRequest
 from newton.cognition.sources import session_state
 from newton.cognition.working_set import working_set_store
-from newton.db.pool import Database, Tx
+from newton.db.pool import Database, Tx, connect
 from newton.dialogue import log, session_close, sessions
 from newton.heart import episodes
 from newton.heart.facts import fact_store
@@ -232,10 +232,10 @@ async def test_a_scope_that_is_no_agent_is_an_error_and_not_everything(world: Wo
 
 
 async def as_application(dsn: str) -> Tx:
-    try:
-        return await asyncpg.connect(on(dsn, DATABASE, user="newton_app"))
-    except asyncpg.InvalidAuthorizationSpecificationError:
-        pytest.skip("this server asks newton_app for a password")
+    """A connection that logs in as the application's role, with a password where the server asks for one."""
+    async with connect(dsn) as owner:
+        await owner.execute("alter role newton_app password 'newton'")
+    return await asyncpg.connect(on(dsn, DATABASE, user="newton_app:newton"))
 
 
 @pytest.mark.parametrize(

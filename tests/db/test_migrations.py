@@ -70,8 +70,10 @@ async def test_an_edited_file_is_refused_and_nothing_is_applied(conn: Tx) -> Non
 
 async def test_a_database_newer_than_the_code_is_refused(conn: Tx) -> None:
     await migrate(conn, [*WANTED, SchemaMigration("9000_new.sql", "select 1")])
+    before = await conn.fetch("select oid, xmin from pg_class order by oid")
     with pytest.raises(SchemaVersionError, match=r"version of Newton: it has the migration 9000_new\.sql"):
         await migrate(conn, WANTED)
+    assert await conn.fetch("select oid, xmin from pg_class order by oid") == before
 
 
 async def test_a_broken_migration_leaves_nothing_of_any_file(conn: Tx) -> None:

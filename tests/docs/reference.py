@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from newton import errors
 from newton.agent.events import EVENT_TYPES
-from newton.environment import SHARED_VARIABLES
+from newton.environment import SECRET_SETTINGS, SHARED_VARIABLES
 from newton.runtime.api.app import build_openapi, create_app
 from newton.runtime.cli.app import build_app
 from newton.runtime.error_status import get_error_status
@@ -60,7 +60,11 @@ def settings() -> str:
     ]
     intro = (
         "Settings are read from `newton.toml` in the current folder (or the file named by `NEWTON_CONFIG`), then from "
-        "the environment, then from flags. An unknown name is refused with the nearest known one."
+        "the environment, then from flags. An unknown name is refused with the nearest known one.\n\n"
+        "The value of a secret setting can be in a file: the variable with `_FILE` after its name, such as"
+        " `OPENAI_API_KEY_FILE`, is the path of the file. These are "
+        + ", ".join(f"`{name}`" for name in SECRET_SETTINGS)
+        + ", and the variables that `api_key_env` names."
     )
     return f"# Settings\n\n{NOTE}\n{intro}\n\n{table(('newton.toml', 'environment', 'default', 'meaning'), rows)}\n"
 

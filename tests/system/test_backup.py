@@ -25,7 +25,7 @@ from newton.settings import Settings, load
 from tests.conftest import database
 from tests.db.world import contexts, live
 from tests.support import NOON
-from tests.system.servers import fresh
+from tests.system.servers import base, fresh
 
 pytestmark = pytest.mark.slow
 
@@ -158,13 +158,12 @@ async def test_a_backup_that_does_not_work_leaves_what_was_there(
         await prepare_database(server.dsn("postgres"), schema=SCHEMA)
     await create_backup(settings(lived), copy, now=NOON)
     shutil.copytree(SCHEMA, schema)
-    newest = max(schema.iterdir())
-    newest.write_text("-- another one\n")  # so that the backup is of a database that cannot be used here
+    (schema / "9000_broken.sql").write_text("create table broken (")  # fails once the backup is in its place
     with EmbeddedServer.start(lived) as server:
         conn = await asyncpg.connect(server.dsn("postgres"))
         await conn.execute("create table later ()")
         await conn.close()
-    with pytest.raises(SchemaVersionError, match="edited"):
+    with pytest.raises(SchemaVersionError, match=r"9000_broken\.sql failed"):
         await restore(settings(lived), copy, schema=schema, replace=True)
     with EmbeddedServer.start(lived) as server:
         conn = await asyncpg.connect(server.dsn("postgres"))
@@ -190,6 +189,34 @@ async def test_an_external_database_is_dumped_and_loaded_as_a_whole(
         flip(tmp_path / "copy" / "dump", 5_000, 1)
         with pytest.raises(InputError, match="damaged"):
             await restore(load({"database_url": used}, env={}), tmp_path / "copy", schema=SCHEMA, replace=True)
+
+
+async def test_a_backup_of_a_newer_version_is_refused_before_anything_changes(
+    lived: Path, dsn: str, tmp_path: Path
+) -> None:
+    older = tmp_path / "schema"
+    shutil.copytree(SCHEMA, older)
+    newest = max(older.iterdir())
+    newest.unlink()
+    with EmbeddedServer.start(lived) as server:
+        await prepare_database(server.dsn("postgres"), schema=SCHEMA)
+    for number, chosen in enumerate((settings(lived), load({"database_url": dsn}, env={}))):
+        copy = tmp_path / f"copy-{number}"
+        await create_backup(chosen, copy, now=NOON)
+        before = await contents(chosen, dsn)
+        with pytest.raises(SchemaVersionError, match=f"The backup is newer .* {newest.name}"):
+            await restore(chosen, copy, schema=older, replace=True)
+        assert await contents(chosen, dsn) == before
+
+
+async def contents(chosen: Settings, dsn: str) -> object:
+    """What shows that data were replaced: the files of a stopped server, and the identity of a database's tables."""
+    if chosen.database_url is None:
+        return {path: path.stat().st_mtime_ns for path in base(chosen.home).rglob("*") if path.is_file()}
+    conn = await asyncpg.connect(dsn)
+    found = await conn.fetch("select oid, relname from pg_class order by oid")
+    await conn.close()
+    return found
 
 
 async def revoked(url: str) -> int:

@@ -183,18 +183,27 @@ def test_a_home_whose_data_is_gone_is_an_error_and_no_empty_database(kept: Path,
         pointer.write_text(said, encoding="utf-8")
 
 
-def test_data_of_another_major_version_is_refused_with_a_remedy(kept: Path) -> None:
+@pytest.mark.parametrize("found", ["16", "19"])
+def test_data_of_another_major_version_is_refused_with_a_remedy_and_left_as_they_are(kept: Path, found: str) -> None:
     version = data(kept) / "PG_VERSION"
-    version.write_text("16\n", encoding="ascii")
+    version.write_text(f"{found}\n", encoding="ascii")
+    before = written(kept)
     try:
         with pytest.raises(
-            DatabaseError, match=f"created by PostgreSQL 16; the installed version is {MAJOR}"
+            DatabaseError, match=f"created by PostgreSQL {found}; the installed version is {MAJOR}"
         ) as refused:
             EmbeddedServer.start(kept)
         assert "DATABASE_URL" in refused.value.hint
+        assert written(kept) == before
     finally:
         version.write_text(f"{MAJOR}\n", encoding="ascii")
     EmbeddedServer.start(kept).stop()
+
+
+def written(home: Path) -> dict[Path, tuple[int, int]]:
+    """When each file of the data folder was written, and its size."""
+    files = [path for path in base(home).rglob("*") if path.is_file()]
+    return {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in files}
 
 
 def test_a_home_that_cannot_be_made_is_an_error_with_a_remedy(tmp_path: Path) -> None:

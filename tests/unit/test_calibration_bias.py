@@ -208,11 +208,11 @@ def test_the_time_of_a_calibration_grows_with_its_decisions() -> None:
         for place, (share, true) in enumerate(zip(stated.tolist(), rng.random(10_000) < stated * 0.85, strict=True))
     ]
 
-    assert build_calibration(known).n == 10_000  # loads scipy
+    assert build_calibration(known).n == 10_000
     assert_near_linear(lambda size: build_calibration(known[:size]), 10_000)
 
 
-def test_a_note_does_not_wait_for_scipy() -> None:
+def test_a_note_does_not_wait_for_large_libraries() -> None:
     code = (
         "import sys\nfrom newton.brain.calibration import json_format\n"
         "from newton.brain.calibration.context_note import write_note\n"

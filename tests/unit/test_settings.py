@@ -7,7 +7,7 @@ from pydantic import SecretStr
 
 from newton.cognition.sources.session_artifacts import ArtifactPolicy
 from newton.dialogue.session_summary import SummarySizes
-from newton.environment import ENV_PREFIX, SHARED_VARIABLES
+from newton.environment import ENV_PREFIX, SECRET_SETTINGS, SHARED_VARIABLES
 from newton.errors import ConfigError
 from newton.runtime.settings_mapping import (
     build_artifact_policy,
@@ -192,6 +192,34 @@ def test_settings_do_not_change_and_do_not_print_their_secrets() -> None:
     with pytest.raises(ValueError, match="frozen"):
         settings.agent = "other"  # pyright: ignore[reportAttributeAccessIssue]  # the point of the test
     assert "secret" not in repr(settings).replace("SecretStr", "").replace("secret_str", "")
+
+
+@pytest.mark.parametrize("name", ["DATABASE_URL", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "NEWTON_OPENAI_API_KEY"])
+def test_a_secret_can_come_from_a_file(elsewhere: Path, name: str) -> None:
+    file = elsewhere / "secret"
+    file.write_text("s3cret\n")
+    setting = SHARED_VARIABLES.get(name, name.removeprefix(ENV_PREFIX).lower())
+
+    assert getattr(load(env={f"{name}_FILE": str(file), name: ""}), setting) == SecretStr("s3cret")
+
+    with pytest.raises(ConfigError, match=f"{name} and {name}_FILE are both set"):
+        load(env={f"{name}_FILE": str(file), name: "other"})
+    file.write_text(" \n")
+    with pytest.raises(ConfigError, match="is empty"):
+        load(env={f"{name}_FILE": str(file)})
+    with pytest.raises(ConfigError, match="cannot be read: No such file"):
+        load(env={f"{name}_FILE": str(elsewhere / "missing")})
+
+
+def test_every_secret_setting_can_come_from_a_file() -> None:
+    secret = {name for name, field in Settings.model_fields.items() if "SecretStr" in str(field.annotation)}
+    assert secret == set(SECRET_SETTINGS)
+
+
+def test_the_key_of_an_upstream_can_come_from_a_file(elsewhere: Path) -> None:
+    (elsewhere / "newton.toml").write_text('[models.mine]\nbase_url = "http://m"\napi_key_env = "MY_KEY"\n')
+    (elsewhere / "key").write_text("k-1\n")
+    assert load(env={"MY_KEY_FILE": str(elsewhere / "key")}).models["mine"].api_key == SecretStr("k-1")
 
 
 def test_the_home_is_the_persons_own() -> None:

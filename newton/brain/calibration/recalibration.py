@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 
 from newton.brain.calibration.series import FloatArray, ForecastSeries
+from newton.numerics import fit_isotonic_levels, minimize_convex
 
 MIN_REVIEWS = 30
 # The share of the record that the map is chosen on; the rest validates it.
@@ -111,19 +111,18 @@ def fit_platt(pairs: ForecastSeries) -> PlattScaling:
 
     It is regularized towards no correction, so that a few equal outcomes do not dominate.
     """
-    odds = _log_odds(pairs.stated)
+    inputs = np.stack([np.ones(len(pairs)), _log_odds(pairs.stated)], axis=1)
 
-    def loss(point: FloatArray) -> tuple[float, FloatArray]:
-        """Return the penalized negative log likelihood at (intercept, slope), and its gradient."""
-        logits = point[0] + point[1] * odds
-        errors = 1 / (1 + np.exp(-logits)) - pairs.outcome
+    def objective(point: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """Return the penalized negative log likelihood at (intercept, slope), its gradient and its Hessian."""
+        logits = inputs @ point
+        expected = 1 / (1 + np.exp(-logits))
         offset = point - (0.0, 1.0)
         total = float((np.logaddexp(0, logits) - pairs.outcome * logits).sum() + offset @ offset / 2)
-        return total, np.array([errors.sum(), (errors * odds).sum()]) + offset
+        hessian = inputs.T @ (inputs * (expected * (1 - expected))[:, None]) + np.eye(2)
+        return total, inputs.T @ (expected - pairs.outcome) + offset, hessian
 
-    options = {"jac": True, "method": "TNC", "bounds": [(None, None), (0.0, None)]}
-    minimize = import_module("scipy.optimize").minimize  # a slow import, which most commands do not need
-    intercept, slope = minimize(loss, (0.0, 1.0), **options).x
+    intercept, slope = minimize_convex(objective, np.array([0.0, 1.0]), lower=np.array([-np.inf, 0.0]))
     return PlattScaling(intercept=float(intercept), slope=float(slope))
 
 
@@ -131,7 +130,7 @@ def fit_isotonic(pairs: ForecastSeries) -> IsotonicMap:
     """Fit an isotonic regression. Decisions with equal confidence become one point."""
     stated, which, counts = np.unique(pairs.stated, return_inverse=True, return_counts=True)
     means = np.bincount(which, weights=pairs.outcome) / counts
-    levels: FloatArray = import_module("scipy.optimize").isotonic_regression(means, weights=counts).x
+    levels: FloatArray = fit_isotonic_levels(means, counts.astype(np.float64))
     corner = np.ones(len(levels), dtype=bool)
     corner[1:-1] = (levels[1:-1] != levels[:-2]) | (levels[1:-1] != levels[2:])
     return IsotonicMap(stated=tuple(stated[corner].tolist()), observed=tuple(np.clip(levels[corner], 0, 1).tolist()))

@@ -7,14 +7,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from importlib import import_module
-from typing import TypeAlias
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats: TypeAlias = NDArray[np.float64]
+from newton.numerics import Floats, compute_t_quantile, minimize_convex
 
 TRAINING_SHARE = 0.7  # of the contexts, the older ones; the others are the validation set
 MIN_CASES = 60  # informative contexts; with fewer the validation set is too small
@@ -22,6 +20,7 @@ MAX_PAIRS_PER_CASE = 200  # larger contexts are sampled
 PRIOR_STRENGTH = 1.0  # of the regularization towards the present weights; 1 is the weight of one context
 BLOCK_SIZE = 5  # consecutive contexts of a session are correlated
 CONFIDENCE_LEVEL = 0.95
+MAX_SCALE = 100.0  # of the weights, where any scale separates the pairs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,29 +109,39 @@ def optimize_weights(cases: Sequence[TrainingCase], start: Floats) -> Floats:
     differences, counts = _build_pairs(cases)
     features = len(start)
 
-    def objective(x: Floats) -> tuple[float, Floats]:
-        weights, scale = x[:features], x[features]
-        margin = differences @ weights
-        offset = weights - scale * start
-        loss = float(counts @ np.logaddexp(0, -margin)) + PRIOR_STRENGTH / 2 * float(offset @ offset)
-        gradient = differences.T @ (-counts / (1 + np.exp(np.clip(margin, -500, 500)))) + PRIOR_STRENGTH * offset
-        return loss, np.append(gradient, -PRIOR_STRENGTH * float(offset @ start))
+    # the prior is PRIOR_STRENGTH / 2 times the squared length of `offsets @ x`
+    offsets = np.hstack([np.eye(features), -start[:, None]])
+    inputs = np.hstack([differences, np.zeros((len(differences), 1))])
 
-    result = import_module("scipy.optimize").minimize(
-        objective, np.append(start, 1.0), jac=True, method="L-BFGS-B", bounds=[(0, None)] * (features + 1)
-    )
-    return np.asarray(result.x[:features], dtype=np.float64)
+    def objective(x: Floats) -> tuple[float, Floats, Floats]:
+        loss, gradient, hessian = _compute_pair_loss(inputs, counts, x)
+        offset = offsets @ x
+        return (
+            loss + PRIOR_STRENGTH / 2 * float(offset @ offset),
+            gradient + PRIOR_STRENGTH * (offsets.T @ offset),
+            hessian + PRIOR_STRENGTH * (offsets.T @ offsets),
+        )
+
+    found = minimize_convex(objective, np.append(start, 1.0), lower=np.zeros(features + 1))
+    return found[:features]
+
+
+def _compute_pair_loss(inputs: Floats, counts: Floats, x: Floats) -> tuple[float, Floats, Floats]:
+    """Return the logistic loss of ranking each pair by `inputs @ x`, its gradient and its Hessian."""
+    margin = inputs @ x
+    missed = 1 / (1 + np.exp(np.clip(margin, -500, 500)))
+    hessian = inputs.T @ (inputs * (counts * missed * (1 - missed))[:, None])
+    return float(counts @ np.logaddexp(0, -margin)), inputs.T @ (-counts * missed), hessian
 
 
 def _fit_scale(cases: Sequence[TrainingCase], weights: Floats) -> float:
-    """Return the factor for the weights that gives the lowest log loss."""
+    """Return the factor for the weights, up to MAX_SCALE, that gives the lowest log loss."""
     differences, counts = _build_pairs(cases)
-    margin = differences @ weights
-
-    def loss(scale: float) -> float:
-        return float(counts @ np.logaddexp(0, -scale * margin))
-
-    return float(import_module("scipy.optimize").minimize_scalar(loss, bounds=(0, 100), method="bounded").x)
+    inputs = (differences @ weights)[:, None]
+    found = minimize_convex(
+        lambda x: _compute_pair_loss(inputs, counts, x), np.ones(1), lower=np.zeros(1), upper=np.array([MAX_SCALE])
+    )
+    return float(found[0])
 
 
 def _build_pairs(cases: Sequence[TrainingCase]) -> tuple[Floats, Floats]:
@@ -181,5 +190,5 @@ def _compute_gain_interval(gains: Floats, blocks: Sequence[Sequence[int]]) -> tu
         return -math.inf, math.inf
     residuals = np.array([gains[list(block)].sum() - mean * len(block) for block in blocks])
     error = math.sqrt(len(blocks) / degrees_of_freedom * float(residuals @ residuals)) / len(gains)
-    quantile = float(import_module("scipy.special").stdtrit(degrees_of_freedom, (1 + CONFIDENCE_LEVEL) / 2))
+    quantile = compute_t_quantile(degrees_of_freedom, CONFIDENCE_LEVEL)
     return mean - quantile * error, mean + quantile * error

@@ -1,0 +1,102 @@
+"""What the previous version stored is taken over by this one: from a dump and from a data folder, forward only.
+
+Until the first release the previous version is the present one, whose fixture `scripts/make-fixture` writes.
+"""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import asyncpg
+import pytest
+
+from newton import ids
+from newton.brain import ledger
+from newton.brain.hash_chain import ChainHead
+from newton.db.backup import RestoreResult, restore
+from newton.db.backup_manifest import verify_backup
+from newton.db.connection import prepare_database
+from newton.db.embedded_server import EmbeddedServer
+from newton.db.pool import begin, connect
+from newton.errors import SchemaVersionError
+from newton.settings import load
+from tests.conftest import database
+from tests.fixture import DUMP, SCHEMA, is_stale, read_told, unpack_data_folder
+from tests.system.servers import fresh
+
+NEXT = "9000_next.sql"
+CHANGES = """
+alter table memory.memories add column next_version int not null default 7;
+create table memory.next_version (id int primary key);
+"""
+FACTS = "select coalesce(full_text, summary) as content from memory.memories where agent_id = $1 and kind = 'fact'"
+
+
+@pytest.fixture
+def newer(tmp_path: Path) -> Path:
+    """The migrations of the next version."""
+    folder = tmp_path / "schema"
+    shutil.copytree(SCHEMA, folder)
+    (folder / NEXT).write_text(CHANGES)
+    return folder
+
+
+@pytest.fixture(scope="module")
+async def restored(server: str, template: str) -> AsyncIterator[tuple[str, RestoreResult]]:
+    """A database with what the dump holds. The template has the roles that a dump refers to."""
+    async with database(server, "template0") as dsn:
+        yield dsn, await restore(load({"database_url": dsn}, env={}), DUMP, schema=SCHEMA, replace=False)
+
+
+def test_the_fixture_is_that_of_the_present_schema() -> None:
+    assert not is_stale(verify_backup(DUMP)), "run scripts/make-fixture: a migration was changed"
+
+
+async def test_a_dump_of_the_previous_version_is_migrated_forward(
+    restored: tuple[str, RestoreResult], newer: Path, server: str
+) -> None:
+    original, done = restored
+    assert done.rows == verify_backup(DUMP).rows
+    async with database(server, urlsplit(original).path[1:]) as dsn:
+        assert await prepare_database(dsn, schema=newer) == [NEXT]
+        await assert_kept(dsn)
+        before = await catalog(dsn)
+        with pytest.raises(SchemaVersionError, match=f"newer than this version of Newton: it has the migration {NEXT}"):
+            await prepare_database(dsn, schema=SCHEMA)
+        assert await catalog(dsn) == before
+
+
+@pytest.mark.slow
+async def test_a_data_folder_of_the_previous_version_is_migrated_forward(tmp_path: Path, newer: Path) -> None:
+    backup = await asyncio.to_thread(unpack_data_folder, tmp_path)
+    assert not is_stale(verify_backup(backup))
+    for home in homes(tmp_path):
+        done = await restore(load({"data_dir": home}, env={}), backup, schema=newer, replace=False)
+        assert done.rows == verify_backup(backup).rows
+        with EmbeddedServer.start(home) as started:
+            await assert_kept(started.dsn("postgres"))
+
+
+def homes(folder: Path) -> Iterator[Path]:
+    with fresh(folder / "home") as home:
+        yield home
+
+
+async def assert_kept(dsn: str) -> None:
+    """What the agents had been told is there, changed by the migration, and the chain of decisions is whole."""
+    async with connect(dsn) as conn:
+        told = {row["content"] for row in await conn.fetch(FACTS, ids.derive_agent_id("ben"))}
+        assert set(read_told().values()) <= told
+        assert await conn.fetchval("select distinct next_version from memory.memories") == 7
+        for name in ("ana", "ben"):
+            await begin(conn, ids.derive_agent_id(name))
+            verified = await ledger.verify_chain(conn, agent_id=ids.derive_agent_id(name), external_head=None)
+            assert isinstance(verified, ChainHead)
+            await conn.execute("rollback")
+
+
+async def catalog(dsn: str) -> list[asyncpg.Record]:
+    async with connect(dsn) as conn:
+        return await conn.fetch("select oid, xmin, relname, relfilenode from pg_class order by oid")

@@ -1,0 +1,104 @@
+"""The fixture of this version: what its database and its data folder hold after some use. `scripts/make-fixture`."""
+
+import asyncio
+import json
+import lzma
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+from newton import __version__
+from newton.content.package_data import data_folder
+from newton.db.backup import create_backup
+from newton.db.backup_manifest import BackupManifest
+from newton.db.connection import prepare_database
+from newton.db.embedded_server import EmbeddedServer, delete_data, temporary_server
+from newton.db.migrations import read_migrations
+from newton.db.pool import APP_ROLE, WORKER_ROLE, Database
+from newton.settings import Settings, load
+from tests.db.world import live
+from tests.support import NOON
+
+FOLDER = Path(__file__).parent / "data" / "fixture"
+DUMP, DATA_FOLDER = FOLDER / "dump", FOLDER / "data-folder.tar.xz"
+SCHEMA = data_folder("schema")
+VERSION_FILE = FOLDER / "version.json"
+# What the agent `ben` is told, by question. `ana` gets a row in every table.
+SENTENCES = {
+    "Where does Ines live?": "My sister Ines lives in Porto.",
+    "What is Tomas allergic to?": "My brother Tomas is allergic to walnuts.",
+}
+
+
+def is_stale(manifest: BackupManifest) -> bool:
+    """Whether the schema was changed in place after the backup was made."""
+    return manifest.migrations != {one.name: one.sha256 for one in read_migrations(SCHEMA)}
+
+
+def read_told() -> dict[str, str]:
+    """What the agent `ben` was told in the version of the fixture, by question."""
+    return json.loads(VERSION_FILE.read_text(encoding="utf-8"))["told"]
+
+
+def unpack_data_folder(target: Path) -> Path:
+    """Unpack the backup of the data folder; return its folder."""
+    with tarfile.open(DATA_FOLDER) as archive:
+        archive.extractall(target, filter="data")
+    return target / "backup"
+
+
+async def _make_dump() -> None:
+    with temporary_server() as server:
+        dsn = server.dsn("postgres")
+        await _fill(dsn, server)
+        _tell({"DATABASE_URL": dsn})
+        await create_backup(load({"database_url": dsn}, env={}), DUMP, now=NOON)
+
+
+async def _make_data_folder(home: Path) -> None:
+    settings: Settings = load({"data_dir": home}, env={})
+    with EmbeddedServer.start(home) as server:
+        await _fill(server.dsn("postgres"), server)
+    _tell({"NEWTON_DATA_DIR": str(home)})
+    copy = home / "backup"
+    await create_backup(settings, copy, now=NOON)
+    with (
+        lzma.open(DATA_FOLDER, "wb", preset=9) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+    ):
+        archive.add(copy, "backup")
+
+
+async def _fill(owner: str, server: EmbeddedServer) -> None:
+    await prepare_database(owner, schema=SCHEMA)
+    db = await Database.open(server.dsn(APP_ROLE), worker=server.dsn(WORKER_ROLE), size=4)
+    await live(db, "ana")
+    await db.close()
+
+
+def _tell(env: dict[str, str]) -> None:
+    bare = {name: value for name, value in os.environ.items() if not name.startswith(("NEWTON_", "OPENAI_"))}
+    for sentence in SENTENCES.values():
+        words = [sys.executable, "-m", "newton", "remember", "--agent", "ben", sentence]
+        subprocess.run(words, env={**bare, **env}, check=True, stdout=subprocess.DEVNULL, cwd=tempfile.gettempdir())
+
+
+def main() -> None:
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir(parents=True)
+    home = Path(tempfile.mkdtemp(prefix="newton-fixture-"))
+    try:
+        asyncio.run(_make_dump())
+        asyncio.run(_make_data_folder(home))
+        VERSION_FILE.write_text(json.dumps({"newton": __version__, "told": SENTENCES}, indent=1) + "\n")
+    finally:
+        delete_data(home)
+        shutil.rmtree(home, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

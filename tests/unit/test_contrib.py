@@ -1,0 +1,73 @@
+"""The files with which Newton is deployed: the unit of systemd and the compose file."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from newton.db import server_paths
+from newton.db.embedded_server import EmbeddedServer
+from newton.environment import FILE_SUFFIX, SECRET_SETTINGS
+from newton.errors import DatabaseError
+
+ROOT = Path(__file__).parents[2]
+UNIT = ROOT / "contrib" / "newton.service"
+PROGRAM = re.compile(r"(?<=ExecStart=)\S+")
+needs_systemd = pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="systemd-analyze is not installed")
+
+
+def complaints(folder: Path, unit: str) -> str:
+    """What systemd has to say against a unit, whose program need not be installed."""
+    file = folder / UNIT.name
+    file.write_text(PROGRAM.sub("/bin/sh", unit), encoding="utf-8")
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", str(file)], capture_output=True, text=True, check=False
+    )
+    return done.stdout + done.stderr
+
+
+@needs_systemd
+def test_systemd_has_nothing_to_say_against_the_unit(tmp_path: Path) -> None:
+    unit = UNIT.read_text(encoding="utf-8")
+    assert complaints(tmp_path, unit) == ""
+    assert complaints(tmp_path, re.sub(r"(?m)^#(LoadCredential|Environment)=", r"\1=", unit)) == ""
+    assert "RestartSecs" in complaints(tmp_path, unit.replace("RestartSec=", "RestartSecs="))
+
+
+def test_the_unit_takes_secrets_from_files_and_logs_json() -> None:
+    unit = UNIT.read_text(encoding="utf-8")
+    assert re.findall(r"Environment=(\w+)=%d/", unit) == [f"OPENAI_API_KEY{FILE_SUFFIX}"]
+    assert all(name in unit for name in SECRET_SETTINGS)
+    assert "serve --log-format json" in unit
+
+
+def test_the_compose_file_states_restarts_and_limits() -> None:
+    services: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    assert services.keys() == {"db", "newton"}
+    for service in services.values():
+        assert service["restart"] == "unless-stopped"
+        assert service.keys() >= {"mem_limit", "cpus", "pids_limit", "stop_grace_period", "logging"}
+        assert all(port.startswith("127.0.0.1:") for port in service["ports"])
+    assert services["newton"]["read_only"] and services["newton"]["cap_drop"] == ["ALL"]
+    assert '"--log-format", "json"' in (ROOT / "Dockerfile").read_text()
+
+
+def test_an_installation_without_the_server_says_so_and_makes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "pg_dump").touch()
+    monkeypatch.setattr(server_paths, "binaries", lambda: tmp_path / "bin")
+    with pytest.raises(DatabaseError, match="has no embedded PostgreSQL server") as refused:
+        EmbeddedServer.start(tmp_path / "home")
+    assert "DATABASE_URL" in refused.value.hint
+    assert not (tmp_path / "home").exists()
+
+
+def test_secrets_stay_out_of_images_and_commits() -> None:
+    for name in (".dockerignore", ".gitignore"):
+        assert {".env", "secrets"} <= {line.rstrip("/") for line in (ROOT / name).read_text().splitlines()}
