@@ -4,6 +4,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
+from newton.agent.actions.action_runner import ActionRunner
+from newton.agent.actions.action_service import ActionService
+from newton.agent.actions.external_tools import ExternalTool
 from newton.agent.compaction.service import CompactionService, use_strategy
 from newton.agent.loop.action_gate import ActionGate, CensorCheck
 from newton.agent.loop.call_limits import CallLimits
@@ -45,6 +48,7 @@ from newton.providers.chat import (
 )
 
 OWN_TOOLS_DIVISOR = 8  # Newton's tools are offered only if they take at most this part of the window
+EXTERNAL_TOOLS_DIVISOR = 4  # tools of servers are offered as far as they fit into this part of the window
 PRIVATE_REASON = "the turn is private, so its context is built for this turn only and not stored"
 NO_MODEL_REASON = "no model was called, so all memories were searched for some to quote"
 
@@ -127,7 +131,7 @@ class PreparedTurn:
 class TurnPreparer:
     """Prepares turns of one agent. Without `tools`, the model is not offered Newton's tools.
 
-    `on_event` receives what the turn waits for.
+    `actions` calls the tools of servers. `on_event` receives what the turn waits for.
     """
 
     scope: AgentScope
@@ -137,6 +141,7 @@ class TurnPreparer:
     model: ChatModel | None
     limits: TokenLimits
     tools: AgentToolset | None = None
+    actions: ActionService | None = None
     on_event: ProgressCallback = ignore_progress
 
     async def prepare(self, turn: RunningTurn, check: CensorCheck) -> PreparedTurn:
@@ -152,7 +157,8 @@ class TurnPreparer:
         full_view = await self._load_view(turn, max_tokens=budget.conversation)
         dialogue = self._filter_roles(turn, full_view)
         before, after_input = self._split_view(turn, dialogue, budget)
-        prompt = self._build_prompt(turn, after_input, budget)
+        external = await self._list_external_tools(turn, budget)
+        prompt = self._build_prompt(turn, after_input, budget, external)
         conversation = budget.fit_conversation(
             before, prompt.text_tokens + prompt.overhead_tokens(count_tokens=count_tokens), count_tokens=count_tokens
         )
@@ -163,6 +169,8 @@ class TurnPreparer:
         quarantined = finding_quarantined.result()
         origin = _find_origin(turn, full_view, dialogue, context)
         prompt = replace(prompt, context=context.bundle.text if context else "", view=conversation, origin=origin)
+        actions = self._open_actions(turn, external, context)
+        prompt = replace(prompt, options=_omit_tools(prompt.options, external, actions))
         request = prompt.build(budget.usable, count_tokens=count_tokens)
         model_tokens = budget.calibration.to_model_tokens(request.tokens, len(request.messages))
         if reason := chat.find_refusal_reason(model_tokens, usage):
@@ -177,7 +185,8 @@ class TurnPreparer:
             max_tokens=budget.usable,
             call_limits=turn.call_limits,
             append_lines=turn.recorder.append,
-            record_failure=turn.recorder.record_failure,
+            record_result=turn.recorder.record_result,
+            actions=actions,
             min_trust=lowest_known_trust((*quarantined, *(context.bundle.external_trusts if context else ()))),
             exempt_censors=check.explained,
         )
@@ -258,7 +267,11 @@ class TurnPreparer:
         return select_dialogue(view, count_tokens=self.scope.count_tokens)
 
     def _build_prompt(
-        self, turn: RunningTurn, after_input: Sequence[ViewMessage], budget: PromptBudget
+        self,
+        turn: RunningTurn,
+        after_input: Sequence[ViewMessage],
+        budget: PromptBudget,
+        external: Sequence[ExternalTool],
     ) -> PromptBuilder:
         """Build a prompt without context and conversation.
 
@@ -267,7 +280,8 @@ class TurnPreparer:
         """
         options, count_tokens = turn.options.request_options, self.scope.count_tokens
         if self.tools and turn.options.offers_own_tools and isinstance(self.model, ToolModel):
-            options = replace(options, own_tools=self._select_own_tools(options, budget))
+            definitions = tuple(tool.definition for tool in external)
+            options = replace(options, own_tools=(*self._select_own_tools(options, budget), *definitions))
         return PromptBuilder(
             context="",
             view=(),
@@ -290,6 +304,32 @@ class TurnPreparer:
             if tokens * OWN_TOOLS_DIVISOR <= budget.usable:
                 return own_tools
         return ()
+
+    async def _list_external_tools(self, turn: RunningTurn, budget: PromptBudget) -> Sequence[ExternalTool]:
+        """Return the tools of servers that the model may be offered, as far as they fit into a part of the window."""
+        is_usable = self.tools and turn.options.offers_own_tools and isinstance(self.model, ToolModel)
+        if self.actions is None or not is_usable or turn.input.session_id is None:
+            return ()
+        taken = {tool.name for tool in turn.options.request_options.tools}
+        found: list[ExternalTool] = []
+        left = budget.usable // EXTERNAL_TOOLS_DIVISOR
+        for tool in await self.actions.list_tools():
+            options = RequestOptions(own_tools=(tool.definition,))
+            left -= count_tool_tokens(options, count_tokens=self.scope.count_tokens)
+            if left < 0:
+                break
+            found += [] if tool.full_name in taken else [tool]
+        return found
+
+    def _open_actions(
+        self, turn: RunningTurn, external: Sequence[ExternalTool], context: SessionContext | None
+    ) -> ActionRunner | None:
+        """Return what calls the tools of servers that the frame of the input allows; None if there are none."""
+        frame = context.bundle.frame_choice.frame if context else turn.input.frame
+        session_id = turn.input.session_id
+        if self.actions is None or session_id is None:
+            return None
+        return self.actions.open(external, session_id=session_id, frame=frame, approve=turn.input.approve)
 
     async def _build_context(
         self, turn: RunningTurn, prompt: PromptBuilder, budget: PromptBudget, sent: SentMessages | None
@@ -332,6 +372,16 @@ class TurnPreparer:
             sent_messages=sent,
             is_private=turn.private is not None,
         )
+
+
+def _omit_tools(
+    options: RequestOptions, external: Sequence[ExternalTool], actions: ActionRunner | None
+) -> RequestOptions:
+    """Return the options without those tools of servers that are not offered in this turn."""
+    omitted = {tool.full_name for tool in external} - (actions.tools.keys() if actions else set())
+    if not omitted:
+        return options
+    return replace(options, own_tools=tuple(one for one in options.own_tools if one.name not in omitted))
 
 
 def _offers_expand(options: RequestOptions) -> bool:

@@ -1,0 +1,65 @@
+"""The tools of servers for the turns of one agent."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from newton.agent.actions import action_store
+from newton.agent.actions.action_runner import ActionRunner, GuardrailCheck
+from newton.agent.actions.action_store import ToolAction
+from newton.agent.actions.approvals import ApprovalCallback
+from newton.agent.actions.external_tools import ExternalTool, ExternalToolSource
+from newton.agent.actions.permissions import PermissionService
+from newton.agent.loop.action_gate import ActionGate
+from newton.agent.loop.turn_status import ProgressCallback
+from newton.agent.scope import AgentScope
+from newton.dialogue.compaction.progress_events import ignore_progress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionService:
+    """Lists the tools of servers for an agent, and opens runners that call them in one turn."""
+
+    scope: AgentScope
+    agent: str
+    source: ExternalToolSource
+    gate: ActionGate
+    check_guardrails: GuardrailCheck
+    on_event: ProgressCallback = ignore_progress
+
+    @property
+    def permissions(self) -> PermissionService:
+        return PermissionService(scope=self.scope)
+
+    async def list_tools(self) -> Sequence[ExternalTool]:
+        return await self.source.list_tools(self.agent)
+
+    async def list_actions(self, limit: int) -> Sequence[ToolAction]:
+        """Return the latest calls, at most `limit`, the latest first."""
+        async with self.scope.transaction() as tx:
+            return await action_store.list_actions(tx, agent_id=self.scope.agent_id, limit=limit)
+
+    def open(
+        self,
+        tools: Sequence[ExternalTool],
+        *,
+        session_id: UUID,
+        frame: str | None,
+        approve: ApprovalCallback | None,
+    ) -> ActionRunner | None:
+        """Return a runner for those of the tools that the frame allows; None if there are none."""
+        allowed = {tool.full_name: tool for tool in tools if self.source.is_offered(tool, frame)}
+        if not allowed:
+            return None
+        return ActionRunner(
+            scope=self.scope,
+            source=self.source,
+            gate=self.gate,
+            permissions=self.permissions,
+            check_guardrails=self.check_guardrails,
+            session_id=session_id,
+            frame=frame,
+            approve=approve,
+            on_event=self.on_event,
+            tools=allowed,
+        )
