@@ -1,7 +1,7 @@
 """The tools of servers for the turns of one agent."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from newton.agent.actions import action_store
@@ -11,9 +11,11 @@ from newton.agent.actions.approvals import ApprovalCallback
 from newton.agent.actions.external_tools import ExternalTool, ExternalToolSource
 from newton.agent.actions.permissions import PermissionService
 from newton.agent.loop.action_gate import ActionGate
+from newton.agent.loop.prompt import count_tool_tokens
 from newton.agent.loop.turn_status import ProgressCallback
 from newton.agent.scope import AgentScope
 from newton.dialogue.compaction.progress_events import ignore_progress
+from newton.providers.chat import RequestOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +35,17 @@ class ActionService:
 
     async def list_tools(self) -> Sequence[ExternalTool]:
         return await self.source.list_tools(self.agent)
+
+    async def select_tools(self, taken: frozenset[str], *, max_tokens: int) -> Sequence[ExternalTool]:
+        """Return the tools whose definitions fit into `max_tokens`, in their order, without those with a taken name."""
+        found: list[ExternalTool] = []
+        for tool in await self.list_tools():
+            definition = RequestOptions(own_tools=(tool.definition,))
+            max_tokens -= count_tool_tokens(definition, count_tokens=self.scope.count_tokens)
+            if max_tokens < 0:
+                break
+            found += [] if tool.full_name in taken else [tool]
+        return found
 
     async def list_actions(self, limit: int) -> Sequence[ToolAction]:
         """Return the latest calls, at most `limit`, the latest first."""
@@ -63,3 +76,11 @@ class ActionService:
             on_event=self.on_event,
             tools=allowed,
         )
+
+
+def omit_tools(options: RequestOptions, tools: Sequence[ExternalTool], actions: ActionRunner | None) -> RequestOptions:
+    """Return the options without those of the tools of servers that `actions` does not call."""
+    omitted = {tool.full_name for tool in tools} - (actions.tools.keys() if actions else set[str]())
+    if not omitted:
+        return options
+    return replace(options, own_tools=tuple(one for one in options.own_tools if one.name not in omitted))

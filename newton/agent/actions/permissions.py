@@ -30,9 +30,7 @@ class PermissionService:
         changed later needs the permission of a person.
         """
         async with self.scope.transaction() as tx:
-            known = await permission_store.find_permissions(
-                tx, tool.server, tool.name, agent_id=self.scope.agent_id
-            )
+            known = await permission_store.find_permissions(tx, tool.server, tool.name, agent_id=self.scope.agent_id)
             judgement = permission_store.judge(known, tool.fingerprint, session_id=session_id)
             if judgement == "unknown" and tool.runs_freely and not known:
                 await self._allow_in(tx, tool, session_id=None, source="trust")

@@ -15,8 +15,9 @@ from newton.agent.loop.session_lock import SessionLease
 from newton.agent.loop.tool_loop import QUOTA_HINT
 from newton.agent.loop.tools import AgentToolset
 from newton.agent.loop.turn_debug import format_turn_debug
-from newton.agent.loop.turn_preparation import PreparedTurn, RunningTurn, TurnPreparer
+from newton.agent.loop.turn_preparation import TurnPreparer
 from newton.agent.loop.turn_recorder import PrivateRecorder, RecordedInput, ReplyRecord, TurnRecorder
+from newton.agent.loop.turn_state import PreparedTurn, RunningTurn
 from newton.agent.loop.turn_status import ProgressCallback
 from newton.agent.loop.turn_types import TurnInput, TurnResult
 from newton.agent.scope import AgentScope

@@ -5,11 +5,10 @@ from dataclasses import dataclass, replace
 from uuid import UUID
 
 from newton.agent.actions.action_runner import ActionRunner
-from newton.agent.actions.action_service import ActionService
+from newton.agent.actions.action_service import ActionService, omit_tools
 from newton.agent.actions.external_tools import ExternalTool
 from newton.agent.compaction.service import CompactionService, use_strategy
 from newton.agent.loop.action_gate import ActionGate, CensorCheck
-from newton.agent.loop.call_limits import CallLimits
 from newton.agent.loop.completion import ChatService, PromptBudget, TokenLimits
 from newton.agent.loop.prompt import (
     SYSTEM_PROMPT,
@@ -23,9 +22,10 @@ from newton.agent.loop.prompt import (
 )
 from newton.agent.loop.tool_loop import OWN_CALL_PREFIX, ToolLoop
 from newton.agent.loop.tools import EXPAND_TOOL, OPTIONAL_TOOLS, AgentToolset, list_tools
-from newton.agent.loop.turn_recorder import PrivateRecorder, RecordedInput, TurnRecorder
+from newton.agent.loop.turn_recorder import RecordedInput
+from newton.agent.loop.turn_state import PreparedTurn, RunningTurn
 from newton.agent.loop.turn_status import RETRIEVING, ProgressCallback
-from newton.agent.loop.turn_types import CENSOR_MESSAGE, CallerOptions, PrivateConversation, TurnInput
+from newton.agent.loop.turn_types import CENSOR_MESSAGE, CallerOptions, TurnInput
 from newton.agent.prompt_records.spans import PromptOrigin
 from newton.agent.scope import AgentScope
 from newton.cognition.pipeline import ContextBuilder
@@ -39,10 +39,7 @@ from newton.dialogue.view import ViewMessage
 from newton.memory.memory import Trust, lowest_known_trust
 from newton.providers.chat import (
     ChatModel,
-    ChatReply,
-    FinishReason,
     RequestOptions,
-    ToolCall,
     ToolDefinition,
     ToolModel,
 )
@@ -51,80 +48,6 @@ OWN_TOOLS_DIVISOR = 8  # Newton's tools are offered only if they take at most th
 EXTERNAL_TOOLS_DIVISOR = 4  # tools of servers are offered as far as they fit into this part of the window
 PRIVATE_REASON = "the turn is private, so its context is built for this turn only and not stored"
 NO_MODEL_REASON = "no model was called, so all memories were searched for some to quote"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunningTurn:
-    """A turn in progress. Its input is stored, unless the turn is private."""
-
-    input: TurnInput
-    recorder: TurnRecorder | PrivateRecorder
-    recorded: RecordedInput
-    call_limits: CallLimits
-
-    @property
-    def options(self) -> CallerOptions:
-        return self.input.caller_options or CallerOptions()
-
-    @property
-    def is_api_call(self) -> bool:
-        """Return whether the input comes from a client of OpenAI's API, which gets failures as errors."""
-        return self.input.caller_options is not None
-
-    @property
-    def private(self) -> PrivateConversation | None:
-        return self.input.private
-
-    @property
-    def question(self) -> str | None:
-        """Return the text for which memory is searched; None if memory is not used."""
-        return self.recorded.text if self.private is None else self.private.question
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedTurn:
-    """The context of a turn and the tool loop to run; `degraded` is the reason if there is no tool loop.
-
-    `view` are the messages of the conversation, and `budget` limits the prompt; it is None without a tool loop.
-    """
-
-    context: SessionContext | None
-    view: Sequence[ViewMessage] = ()
-    budget: PromptBudget | None = None
-    tool_loop: ToolLoop | None = None
-    degraded: str | None = None
-
-    @property
-    def replies(self) -> Sequence[ChatReply]:
-        return self.tool_loop.replies if self.tool_loop else ()
-
-    @property
-    def calls(self) -> tuple[ToolCall, ...]:
-        return self.tool_loop.calls if self.tool_loop else ()
-
-    @property
-    def min_trust(self) -> Trust | None:
-        loop_trust = self.tool_loop.min_trust if self.tool_loop else None
-        return lowest_known_trust((loop_trust, *self.external_trusts))
-
-    @property
-    def external_trusts(self) -> Collection[Trust]:
-        return self.context.bundle.external_trusts if self.context else ()
-
-    @property
-    def speech(self) -> str:
-        """Return what the model said outside of its reply text: a refusal, or the transcript of audio."""
-        return self.replies[-1].speech if self.replies else ""
-
-    @property
-    def is_filtered(self) -> bool:
-        """Return whether a content filter of the model's server has ended the reply."""
-        return bool(self.replies) and self.replies[-1].server_finish == "content_filter"
-
-    def finish_reason(self, degraded: str | None) -> FinishReason:
-        if not self.replies:
-            return "stop"
-        return "interrupted" if degraded else self.replies[-1].finish
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +93,7 @@ class TurnPreparer:
         origin = _find_origin(turn, full_view, dialogue, context)
         prompt = replace(prompt, context=context.bundle.text if context else "", view=conversation, origin=origin)
         actions = self._open_actions(turn, external, context)
-        prompt = replace(prompt, options=_omit_tools(prompt.options, external, actions))
+        prompt = replace(prompt, options=omit_tools(prompt.options, external, actions))
         request = prompt.build(budget.usable, count_tokens=count_tokens)
         model_tokens = budget.calibration.to_model_tokens(request.tokens, len(request.messages))
         if reason := chat.find_refusal_reason(model_tokens, usage):
@@ -306,20 +229,11 @@ class TurnPreparer:
         return ()
 
     async def _list_external_tools(self, turn: RunningTurn, budget: PromptBudget) -> Sequence[ExternalTool]:
-        """Return the tools of servers that the model may be offered, as far as they fit into a part of the window."""
         is_usable = self.tools and turn.options.offers_own_tools and isinstance(self.model, ToolModel)
         if self.actions is None or not is_usable or turn.input.session_id is None:
             return ()
-        taken = {tool.name for tool in turn.options.request_options.tools}
-        found: list[ExternalTool] = []
-        left = budget.usable // EXTERNAL_TOOLS_DIVISOR
-        for tool in await self.actions.list_tools():
-            options = RequestOptions(own_tools=(tool.definition,))
-            left -= count_tool_tokens(options, count_tokens=self.scope.count_tokens)
-            if left < 0:
-                break
-            found += [] if tool.full_name in taken else [tool]
-        return found
+        taken = frozenset(tool.name for tool in turn.options.request_options.tools)
+        return await self.actions.select_tools(taken, max_tokens=budget.usable // EXTERNAL_TOOLS_DIVISOR)
 
     def _open_actions(
         self, turn: RunningTurn, external: Sequence[ExternalTool], context: SessionContext | None
@@ -372,16 +286,6 @@ class TurnPreparer:
             sent_messages=sent,
             is_private=turn.private is not None,
         )
-
-
-def _omit_tools(
-    options: RequestOptions, external: Sequence[ExternalTool], actions: ActionRunner | None
-) -> RequestOptions:
-    """Return the options without those tools of servers that are not offered in this turn."""
-    omitted = {tool.full_name for tool in external} - (actions.tools.keys() if actions else set())
-    if not omitted:
-        return options
-    return replace(options, own_tools=tuple(one for one in options.own_tools if one.name not in omitted))
 
 
 def _offers_expand(options: RequestOptions) -> bool:
