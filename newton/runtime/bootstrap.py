@@ -34,6 +34,8 @@ from newton.heart.statements.greetings import strip_greeting
 from newton.ids import derive_agent_id
 from newton.memory import agents, reembedding
 from newton.providers.embedding_providers import embedder_for
+from newton.runtime.mcp_servers.server_list import load_servers
+from newton.runtime.mcp_servers.server_pool import McpServerPool
 from newton.runtime.model_directory import ModelDirectory
 from newton.runtime.model_factory import build_structured_llm, build_web_source, load_models
 from newton.runtime.settings_mapping import build_artifact_policy, build_storage_quota, build_thresholds, check_settings
@@ -71,6 +73,7 @@ async def open_newton(
     check_settings(settings)
     earlier_folder = find_database_folder(settings.home)
     frame_set = _load_frame_set(settings)
+    servers = load_servers(settings)
     skills, clock = load_skills(settings.procedures_dir), SystemClock()
     async with AsyncExitStack() as stack:
         async with task_group() as tasks:
@@ -93,10 +96,13 @@ async def open_newton(
             embedder=embedder,
             storage=build_storage_quota(settings),
         )
+        mcp_servers = McpServerPool(servers=servers)
+        stack.push_async_callback(mcp_servers.close)
         newton = AgentServices(
             settings=settings,
             models=models,
             compactions=await stack.enter_async_context(open_compactions(finishes=not long_running)),
+            mcp_servers=mcp_servers,
             default_model=default_model,
             scope=scope,
             configured_embedder=configured,

@@ -30,7 +30,7 @@ def find_lesson(actions: Sequence[ToolAction]) -> Lesson | None:
     """Return what the last of the calls of one tool shows; None if it shows nothing. `actions` has the latest first.
 
     A `repeated_failure` is the same call that failed MIN_FAILURES times and never succeeded. A `repeated_recovery` is a
-    call that succeeded after one with other arguments had failed in the same session, for at least the MIN_RECOVERIES-th time.
+    call that succeeded after one with other arguments had failed in the same session, if there were MIN_RECOVERIES.
     """
     if not actions:
         return None

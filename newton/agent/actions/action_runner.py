@@ -202,7 +202,7 @@ class ActionRunner:
 
 
 def describe_action(tool: ExternalTool, values: Mapping[str, object]) -> str:
-    """Describe a call in one line, as censors see it and a person reads it: the tool and the values of its arguments."""
+    """Describe a call in one line, as censors and persons see it: the tool and the values of its arguments."""
     call = ToolCall("", tool.full_name, json.dumps(values, ensure_ascii=False))
     return describe_call(call, max_chars=MAX_ACTION_CHARS)
 

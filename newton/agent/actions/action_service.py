@@ -20,13 +20,17 @@ from newton.providers.chat import RequestOptions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionService:
-    """Lists the tools of servers for an agent, and opens runners that call them in one turn."""
+    """Lists the tools of servers for an agent, and opens runners that call them in one turn.
+
+    `is_user_memory` is True for an agent that is the memory of one user of another agent.
+    """
 
     scope: AgentScope
     agent: str
     source: ExternalToolSource
     gate: ActionGate
     check_guardrails: GuardrailCheck
+    is_user_memory: bool = False
     on_event: ProgressCallback = ignore_progress
 
     @property
@@ -34,7 +38,7 @@ class ActionService:
         return PermissionService(scope=self.scope)
 
     async def list_tools(self) -> Sequence[ExternalTool]:
-        return await self.source.list_tools(self.agent)
+        return await self.source.list_tools(self.agent, is_user_memory=self.is_user_memory)
 
     async def select_tools(self, taken: frozenset[str], *, max_tokens: int) -> Sequence[ExternalTool]:
         """Return the tools whose definitions fit into `max_tokens`, in their order, without those with a taken name."""

@@ -55,8 +55,11 @@ class ServerProblem(NamedTuple):
 class ExternalToolSource(Protocol):
     """Connects to servers and calls their tools. No method raises an error of a server: it is part of the result."""
 
-    async def list_tools(self, agent: str) -> Sequence[ExternalTool]:
-        """Return the tools that an agent may use. Servers that are not connected are connected first."""
+    async def list_tools(self, agent: str, *, is_user_memory: bool = False) -> Sequence[ExternalTool]:
+        """Return the tools that an agent may use. Servers that are not connected are connected first.
+
+        An agent that is the memory of one user of another agent has only the servers that name it.
+        """
         ...
 
     def is_offered(self, tool: ExternalTool, frame: str | None) -> bool:

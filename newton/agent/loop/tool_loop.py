@@ -47,9 +47,9 @@ class ToolLoop:
     """The model calls of one turn, repeated while the model calls tools that Newton runs.
 
     `caller_options` are the options without Newton's tools, `call_limits` limit the next call, `append_lines` stores
-    messages, `record_result` stores a call and its result as an event, `actions` calls the tools of servers, and `min_trust` is the lowest trust
-    tier of text that the model has read. After the loop, `calls` are the tool calls that the caller must run. The
-    censors in `exempt_censors` do not apply to the reply.
+    messages, `record_result` stores a call and its result as an event, `actions` calls the tools of servers, and
+    `min_trust` is the lowest trust tier of text that the model has read. After the loop, `calls` are the tool calls
+    that the caller must run. The censors in `exempt_censors` do not apply to the reply.
     """
 
     chat: ChatService

@@ -17,8 +17,8 @@ class TurnStatus:
     """Event: the turn has reached a stage. `text` describes it in one line for a user.
 
     The stages are `retrieving` (memories are searched), `waiting` (the request is sent to the model), `slow` (the model
-    has not begun its reply for some time), `retrying` (the request is sent to the model once more) and `tool` (a tool of
-    a server runs).
+    has not begun its reply for some time), `retrying` (the request is sent to the model once more) and `tool` (a tool
+    of a server runs).
     """
 
     stage: TurnStage

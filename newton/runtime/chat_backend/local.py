@@ -5,6 +5,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from uuid import UUID
 
+from newton.agent.actions.approvals import ApprovalCallback
 from newton.agent.loop.history_match import IncomingMessage, to_private_view
 from newton.agent.loop.turn import TurnRunner
 from newton.agent.loop.turn_types import PrivateConversation, TurnInput, TurnResult
@@ -37,11 +38,15 @@ from newton.runtime.wiring import AgentServices
 
 @dataclass(slots=True, kw_only=True)
 class LocalAgent:
-    """A chat backend that calls the agent's services in this process. `origin` is recorded with all that it stores."""
+    """A chat backend that calls the agent's services in this process. `origin` is recorded with all that it stores.
+
+    `approve` asks the person at the terminal whether a tool of a server may be called.
+    """
 
     newton: AgentServices
     turn_runner: TurnRunner
     origin: str = "chat"
+    approve: ApprovalCallback | None = None
 
     @property
     def agent(self) -> str:
@@ -74,7 +79,8 @@ class LocalAgent:
         else:
             turn_input = await self._create_private_input(session, input, frame, private)
         debug: list[str] = []
-        turn_input = replace(turn_input, strategy=strategy, on_debug=debug.extend if include_context else None)
+        on_debug = debug.extend if include_context else None
+        turn_input = replace(turn_input, strategy=strategy, on_debug=on_debug, approve=self.approve)
         async with aclosing(self.turn_runner.run(turn_input)) as pieces:  # an abandoned turn is stored too
             async for piece in pieces:
                 if debug:

@@ -6,6 +6,8 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+import anyio
+import httpx2
 from mcp import Client
 from mcp.client.session import IncomingMessage
 from mcp.shared.exceptions import MCPError
@@ -14,6 +16,7 @@ from mcp_types import Implementation, ToolListChangedNotification
 from newton import __version__
 from newton.agent.actions.external_tools import ExternalResult, ExternalTool, ServerProblem
 from newton.clock import monotonic_ms
+from newton.errors import NewtonError
 from newton.memory.representations import one_line
 from newton.runtime.mcp_servers.limited_transports import ServerProcess, connect_over_http, start_server
 from newton.runtime.mcp_servers.server_list import expand_server
@@ -26,6 +29,12 @@ CLOSE_SECONDS = 5.0
 MAX_PAGES = 20  # of a list of tools
 LIST_AGE_MS = 30_000.0  # after which the tools are listed again before a turn
 MAX_REASON_CHARS = 300
+# Errors of one call: an error response, an output that does not match its schema. Then those of a server.
+TOOL_ERRORS = (MCPError, RuntimeError, ValueError)
+SERVER_ERRORS = (
+    *(OSError, TimeoutError, EOFError, httpx2.HTTPError, NewtonError, ExceptionGroup),
+    *(anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream),
+)
 
 
 @dataclass(slots=True)
@@ -89,28 +98,31 @@ class ServerConnection:
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 await self._list_tools()
-        except Exception as error:  # noqa: BLE001 (a server can fail in any way; the failure is a value)
+        except (*TOOL_ERRORS, *SERVER_ERRORS) as error:
             self.failure = self._describe(error, CONNECT_SECONDS)
 
     async def call(self, tool: ExternalTool, arguments: Mapping[str, object]) -> ExternalResult:
         """Call a tool as it was listed. The result says so if the server fails; then the connection cannot be used."""
         known, seconds = self.tools.get(tool.name), self.server.timeout_seconds
         if known is None or known.fingerprint != tool.fingerprint:
-            return ExternalResult(f"{tool.full_name} has changed since it was offered. It was not called.", True)
+            return ExternalResult(
+                f"{tool.full_name} has changed since it was offered. It was not called.", is_error=True
+            )
         if self._client is None or not self.is_usable:
-            return ExternalResult(self._to_message(self.failure or self._end_reason or "it is not connected"), True)
+            reason = self.failure or self._end_reason or "it is not connected"
+            return ExternalResult(self._to_message(reason), is_error=True)
         try:
             async with asyncio.timeout(seconds):
                 result = await self._client.call_tool(tool.name, dict(arguments))
             return ExternalResult(to_text(result), result.is_error is True)
-        except MCPError as error:
-            if self._end_reason is None:  # an error of the tool, such as invalid arguments
-                return ExternalResult(cut_output(f"{tool.full_name} failed: {error}"), True)
+        except TOOL_ERRORS as error:
+            if self._end_reason is None:  # the call failed, and the server goes on
+                return ExternalResult(cut_output(f"{tool.full_name} failed: {error}"), is_error=True)
             self.failure = self._describe(error, seconds)
-        except Exception as error:  # noqa: BLE001 (a server can fail in any way; the failure is a value)
+        except SERVER_ERRORS as error:
             self.failure = self._describe(error, seconds)
         self._stopping.set()
-        return ExternalResult(self._to_message(self.failure), True)
+        return ExternalResult(self._to_message(self.failure), is_error=True)
 
     def _to_message(self, reason: str) -> str:
         return f"The call failed, because of the MCP server {self.name}: {reason}."
@@ -131,7 +143,7 @@ class ServerConnection:
                     await self._list_tools()
                 self._ready.set()
                 await self._stopping.wait()
-        except Exception as error:  # noqa: BLE001 (a server can fail in any way; the failure is a value)
+        except (*TOOL_ERRORS, *SERVER_ERRORS) as error:
             self.failure = self.failure or self._describe(error, CONNECT_SECONDS)
         finally:
             self._client = None

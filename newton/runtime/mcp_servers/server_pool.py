@@ -1,7 +1,7 @@
 """The connections of one process to all MCP servers that the user lists."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -19,21 +19,20 @@ RETRY_MS = 30_000.0  # after which a server that could not be connected is tried
 
 @dataclass(slots=True, kw_only=True)
 class McpServerPool:
-    """An ExternalToolSource for MCP servers. They are connected at the first use, and again after they have failed.
-
-    `is_user_memory` returns whether an agent is the memory of one user of another agent: such an agent has only the
-    servers that name it.
-    """
+    """An ExternalToolSource for MCP servers. They are connected at the first use, and again after they have failed."""
 
     servers: Mapping[str, McpServerSettings]
-    is_user_memory: Callable[[str], bool] = lambda _: False
     _connections: "dict[str, ServerConnection]" = field(default_factory=dict[str, "ServerConnection"])
     _failed_at: dict[str, float] = field(default_factory=dict[str, float])
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def list_tools(self, agent: str) -> Sequence[ExternalTool]:
+    async def list_tools(self, agent: str, *, is_user_memory: bool = False) -> Sequence[ExternalTool]:
         """Return the tools of all servers that the agent has, in the order of the settings."""
-        names = [name for name, server in self.servers.items() if self._has_server(agent, server)]
+        names = [
+            name
+            for name, server in self.servers.items()
+            if server.enabled and (not is_user_memory if server.agents is None else agent in server.agents)
+        ]
         if not names:
             return ()
         async with self._lock:
@@ -76,11 +75,6 @@ class McpServerPool:
         connections = list(self._connections.values())
         self._connections.clear()
         await asyncio.gather(*(one.close() for one in connections))
-
-    def _has_server(self, agent: str, server: McpServerSettings) -> bool:
-        if not server.enabled:
-            return False
-        return agent in server.agents if server.agents is not None else not self.is_user_memory(agent)
 
     async def _ensure_connected(self, name: str) -> None:
         known = self._connections.get(name)

@@ -1,6 +1,7 @@
 """Checks of the tools that a server lists, and their conversion to tools for the model. Pure."""
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
@@ -55,25 +56,33 @@ def check_tool(tool: ListedTool, *, server: str, address: str, is_trusted: bool)
 
 def find_schema_problem(schema: Mapping[str, Any]) -> str | None:
     """Return why the JSON schema of a tool's arguments cannot be used; None if it can."""
-    try:
-        if len(json.dumps(schema)) > MAX_SCHEMA_CHARS:
-            return f"its schema has more than {MAX_SCHEMA_CHARS:,} characters"
-    except (TypeError, ValueError, RecursionError):
-        return "its schema is not JSON"
+    if _measure(schema) > MAX_SCHEMA_CHARS:
+        return f"its schema has more than {MAX_SCHEMA_CHARS:,} characters, or is not JSON"
     if schema.get("type") != "object":
         return "its schema is not that of an object"
-    properties, required = schema.get("properties", {}), schema.get("required", [])
-    if not isinstance(properties, dict) or not all(isinstance(one, dict | bool) for one in properties.values()):
-        return "the properties of its schema are not an object of schemas"
-    names = cast("dict[str, object]", properties).keys()
-    if not all(ARGUMENT_PATTERN.fullmatch(name) for name in names):
-        return "its schema has an argument whose name has other characters than letters, digits, and . _ $ -"
-    if EXPECTED_FIELD in names:
-        return f"its schema has an argument {EXPECTED_FIELD!r}, which Newton adds itself"
-    if not isinstance(required, list) or not all(isinstance(one, str) and one in names for one in required):
-        return "its schema requires arguments that it does not describe"
     if not _is_local(schema, MAX_DEPTH):
         return f"its schema refers to other documents, or is nested more than {MAX_DEPTH} times"
+    return _find_argument_problem(schema.get("properties", {}), schema.get("required", []))
+
+
+def _measure(schema: Mapping[str, Any]) -> float:
+    try:
+        return len(json.dumps(schema))
+    except (TypeError, ValueError, RecursionError):
+        return math.inf
+
+
+def _find_argument_problem(properties: object, required: object) -> str | None:
+    """Return what is wrong with the described and the required arguments of a schema; None if nothing is."""
+    described = cast("dict[str, object]", properties) if isinstance(properties, dict) else None
+    if described is None or not all(isinstance(one, dict | bool) for one in described.values()):
+        return "the properties of its schema are not an object of schemas"
+    if not all(ARGUMENT_PATTERN.fullmatch(name) for name in described):
+        return "its schema has an argument whose name has other characters than letters, digits, and . _ $ -"
+    if EXPECTED_FIELD in described:
+        return f"its schema has an argument {EXPECTED_FIELD!r}, which Newton adds itself"
+    if not isinstance(required, list) or any(one not in described for one in cast("list[object]", required)):
+        return "its schema requires arguments that it does not describe"
     return None
 
 
