@@ -12,6 +12,7 @@ from mcp import Client
 from mcp.client.session import IncomingMessage
 from mcp.shared.exceptions import MCPError
 from mcp_types import Implementation, ToolListChangedNotification
+from pydantic import ValidationError
 
 from newton import __version__
 from newton.agent.actions.external_tools import ExternalResult, ExternalTool, ServerProblem
@@ -24,7 +25,7 @@ from newton.runtime.mcp_servers.tool_checks import MAX_TOOLS, ListedTool, check_
 from newton.runtime.mcp_servers.tool_output import cut_output, to_text
 from newton.setting_types import McpServerSettings
 
-CONNECT_SECONDS = 15.0
+CONNECT_SECONDS, MIN_CONNECT_SECONDS = 15.0, 8.0
 CLOSE_SECONDS = 5.0
 MAX_PAGES = 20  # of a list of tools
 LIST_AGE_MS = 30_000.0  # after which the tools are listed again before a turn
@@ -131,7 +132,7 @@ class ServerConnection:
         """Hold the connection in one task, as the client of the SDK requires, until it is closed."""
         try:
             async with AsyncExitStack() as stack:
-                async with asyncio.timeout(CONNECT_SECONDS):
+                async with asyncio.timeout(self._connect_seconds):
                     transport = await stack.enter_async_context(self._open_transport())
                     client = Client(
                         transport,
@@ -144,7 +145,7 @@ class ServerConnection:
                 self._ready.set()
                 await self._stopping.wait()
         except (*TOOL_ERRORS, *SERVER_ERRORS) as error:
-            self.failure = self.failure or self._describe(error, CONNECT_SECONDS)
+            self.failure = self.failure or self._describe(error, self._connect_seconds)
         finally:
             self._client = None
             self._ready.set()
@@ -191,6 +192,10 @@ class ServerConnection:
         self.tools, self.problems = tools, [ServerProblem(self.name, one_line(one)) for one in problems]
 
     @property
+    def _connect_seconds(self) -> float:
+        return CONNECT_SECONDS if self.server.timeout_seconds >= CONNECT_SECONDS else MIN_CONNECT_SECONDS
+
+    @property
     def _address(self) -> str:
         """Return what identifies the server: its URL, or the command with its arguments, without secrets in `env`."""
         return self.server.url or "\0".join((self.server.command or "", *self.server.args))
@@ -207,6 +212,9 @@ class ServerConnection:
             error = error.exceptions[0]
         if isinstance(error, TimeoutError):
             return f"it did not answer within {seconds:g} s"
+        if isinstance(error, ValidationError):
+            first = error.errors()[0]
+            return f"it sent an invalid message: {'.'.join(map(str, first['loc']))}: {first['msg']}"
         if isinstance(error, FileNotFoundError):
             return f"there is no command {self.server.command!r}"
         return one_line(str(error))[:MAX_REASON_CHARS].rstrip(".") or type(error).__name__
