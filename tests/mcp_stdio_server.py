@@ -31,7 +31,10 @@ def list_tools() -> list[dict[str, object]]:
     if MODE == "lie":
         tools += [
             {"name": "bad name!", "inputSchema": TEXT},
-            {"name": "remote", "inputSchema": {"type": "object", "properties": {"a": {"$ref": "http://example.com/s"}}}},
+            {
+                "name": "remote",
+                "inputSchema": {"type": "object", "properties": {"a": {"$ref": "http://example.com/s"}}},
+            },
             {"name": "lost", "inputSchema": {"type": "object", "required": ["nothing"]}},
             {"name": "huge", "inputSchema": {"type": "object", "description": "x" * 20_000}},
             {"name": "promise", "inputSchema": TEXT, "outputSchema": {"type": "object", "required": ["answer"]}},

@@ -101,13 +101,17 @@ async def test_the_result_is_data_of_a_tool_with_an_event_and_what_was_expected(
     async with acting(mind, tmp_path) as post:
         post.answers = ["once"]
         sending = [call("post__send", text="hello", expected_result="Everybody gets it.")]
-        model = await post.says("Send it.", sending, [call("remember", content="Ana likes tea.", subject="Ana")], "Done.")
+        model = await post.says(
+            "Send it.", sending, [call("remember", content="Ana likes tea.", subject="Ana")], "Done."
+        )
         told = json.loads(next(one for one in model.received[1] if one.role == "tool").text)
         assert (told["expected"], told["output"], post.asked[0].expected) == (
             "Everybody gets it.", "sent hello", "Everybody gets it.",
         )  # fmt: skip
         async with mind.db.transaction(mind.agent_id) as tx:
-            stored = await tx.fetch("select kind, trust, quarantined from memory.memories where kind in ('fact', 'event')")
+            stored = await tx.fetch(
+                "select kind, trust, quarantined from memory.memories where kind in ('fact', 'event')"
+            )
             actions = await tx.fetch("select permission, outcome from runtime.tool_actions")
         assert {(row["kind"], row["trust"], row["quarantined"]) for row in stored} == {
             ("event", "tool", True), ("fact", "tool", True),
@@ -115,9 +119,7 @@ async def test_the_result_is_data_of_a_tool_with_an_event_and_what_was_expected(
         assert [tuple(row) for row in actions] == [("once", "success")]
 
 
-async def test_a_repeated_mistake_becomes_a_censor_that_waits_for_a_person(
-    mind: Mind, tmp_path: Path
-) -> None:
+async def test_a_repeated_mistake_becomes_a_censor_that_waits_for_a_person(mind: Mind, tmp_path: Path) -> None:
     async with acting(mind, tmp_path) as post:
         post.answers = ["always"]
         for _ in range(3):

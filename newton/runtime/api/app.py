@@ -42,13 +42,21 @@ from newton.runtime.api.routes import (
     turns,
 )
 from newton.runtime.api.routes.conversations import session_contents, tasks
-from newton.runtime.api.routes.inventory import artifacts, documents, entities, memory_list, prompts, tokens
+from newton.runtime.api.routes.inventory import (
+    artifacts,
+    documents,
+    entities,
+    memory_list,
+    permissions,
+    prompts,
+    tokens,
+)
 from newton.runtime.api.routes.openai import chat_completions, embeddings, models, responses
 
 ROUTE_MODULES = (
     *(health, agents, tokens, context, bundles, prompts, memory_list, memories, recall, entities, documents, items),
     *(turns, sessions, session_contents, artifacts, identity, tasks),
-    *(conflicts, decisions, guardrails, censors, procedures, reports, transfer, jobs, events),
+    *(conflicts, decisions, guardrails, censors, permissions, procedures, reports, transfer, jobs, events),
     *(models, chat_completions, responses, embeddings),
 )
 
