@@ -1,9 +1,10 @@
 """A small MCP server over standard input and output, without a library, so that it starts at once and may misbehave.
 
-`python mcp_stdio_server.py MODE FILE`: each call that acts appends a line to FILE. The modes: `good`; `hang` never answers
-a call; `flood` answers a call with 50 MB in one line, `chatter` with 50 MB in many; `die` exits at a call; `lie` lists
-invalid tools beside a good one, and answers without the structure it promised; `change` changes a description once FILE
-exists; `invalid` lists a tool that no client accepts; `mute` answers nothing at all; `noisy` prints lines that are no messages, and to standard error.
+`python mcp_stdio_server.py MODE FILE`: each call that acts appends a line to FILE. The modes: `good`; `hang` never
+answers a call; `flood` answers a call with 50 MB in one line, `chatter` with 50 MB in many; `die` exits at a call; `lie`
+lists invalid tools beside good ones, and answers without the structure it promised; `change` changes a description once
+FILE exists; `invalid` lists a tool that no client accepts; `mute` answers nothing at all; `noisy` prints lines that are
+no messages, and to standard error.
 """
 
 import json
@@ -42,30 +43,35 @@ def list_tools() -> list[dict[str, object]]:
     return tools
 
 
-def call(name: str, arguments: dict[str, str]) -> dict[str, object]:
+def misbehave() -> None:
     if MODE == "hang":
         sys.stdin.read()
     if MODE == "die":
         sys.stderr.write("out of memory\n")
         sys.stderr.flush()
         sys.exit(3)
-    if MODE == "flood":
-        return {"content": [{"type": "text", "text": "x" * 50_000_000}]}
-    if MODE == "chatter":
-        for _ in range(50):
-            params = {"level": "info", "data": "x" * 1_000_000}
-            sys.stdout.write(json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": params}) + "\n")
-    if name == "promise":
-        return {"content": [], "structuredContent": {"other": 1}}
-    if name == "fail":
-        return {"content": [{"type": "text", "text": f"no such place: {arguments['text']}"}], "isError": True}
-    if name == "send":
-        with FILE.open("a") as file:
-            file.write(arguments["text"] + "\n")
-        return {"content": [{"type": "text", "text": f"sent {arguments['text']}"}]}
-    place = Path(arguments["text"])
-    found = place.read_text() if place.is_file() else f"found {arguments['text']}"
-    return {"content": [{"type": "text", "text": found}, {"type": "image", "data": "AAAA", "mimeType": "image/png"}]}
+    for _ in range(50 if MODE == "chatter" else 0):
+        params = {"level": "info", "data": "x" * 1_000_000}
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": params}) + "\n")
+
+
+def call(name: str, arguments: dict[str, str]) -> dict[str, object]:
+    misbehave()
+    text = arguments["text"]
+    match name:
+        case "promise":
+            return {"content": [], "structuredContent": {"other": 1}}
+        case "fail":
+            return {"content": [{"type": "text", "text": f"no such place: {text}"}], "isError": True}
+        case "send":
+            with FILE.open("a") as file:
+                file.write(text + "\n")
+            return {"content": [{"type": "text", "text": f"sent {text}"}]}
+        case _:
+            found = Path(text).read_text() if Path(text).is_file() else f"found {text}"
+            found = "x" * 50_000_000 if MODE == "flood" else found
+            image = {"type": "image", "data": "AAAA", "mimeType": "image/png"}
+            return {"content": [{"type": "text", "text": found}, image]}
 
 
 def answer(request: dict[str, object]) -> dict[str, object]:

@@ -140,7 +140,8 @@ async def retire_procedure(tx: Tx, name: str, *, ctx: LifecycleContext) -> None:
 async def approve_procedure(tx: Tx, name: str, *, ctx: LifecycleContext) -> bool:
     """Put a proposed procedure in use. Return False if it was not waiting for approval. Raises NotFoundError."""
     version = await get_latest(tx, name, agent_id=ctx.agent_id)
-    approval = PlannedTransition(version.memory_id, "approved", "CREATED", "CREATED", "a person approved it")
+    reason, state = "a person approved it", version.state
+    approval = PlannedTransition(version.memory_id, "released", state, state, reason, releases=True)
     return bool(version.quarantined and await apply_transitions(tx, [approval], ctx=ctx))
 
 

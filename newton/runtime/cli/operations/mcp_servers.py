@@ -75,7 +75,8 @@ async def list_servers(*, json: JsonOption = False) -> None:
         say("No MCP servers. `newton mcp add NAME -- COMMAND` adds one.")
     for name, server in servers.items():
         notes = [*(["trusted to read"] if server.trust else []), *([] if server.enabled else ["disabled"])]
-        say(f"{name:<20} {_format_address(server)}{f'  ({", ".join(notes)})' if notes else ''}")
+        note = f"  ({', '.join(notes)})" if notes else ""
+        say(f"{name:<20} {_format_address(server)}{note}")
 
 
 async def remove_server(name: ServerName) -> None:

@@ -107,7 +107,7 @@ def format_permission(permission: ToolPermission) -> str:
 
 
 async def _find_tool(newton: AgentServices, server: str, tool: str) -> ExternalTool:
-    """Return a tool as its server lists it now. Raises NotFoundError, and ProviderError if the server cannot be used."""
+    """Return a tool as its server lists it now. Raises NotFoundError, and ProviderError if the server fails."""
     connection = await newton.mcp_servers.test(server)
     if connection.failure:
         hint = f"`newton mcp test {server}` tries it again."
