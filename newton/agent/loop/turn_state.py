@@ -25,7 +25,7 @@ class RunningTurn:
 
     @property
     def options(self) -> CallerOptions:
-        return self.input.caller_options or CallerOptions()
+        return self.input.caller_options or CallerOptions(input_parts=self.input.input_parts)
 
     @property
     def is_api_call(self) -> bool:

@@ -68,6 +68,7 @@ class TurnInput:
     receives debug lines before the reply: what the model is sent. `strategy` is
     the compaction preset, or list of strategies, for this turn; None means the setting. `approve` asks a person whether
     a tool of a server may be called; without it, only those are called that were permitted before.
+    `input_parts` is the content of the input if that is more than text, such as an image.
     """
 
     session_id: UUID | None
@@ -81,6 +82,7 @@ class TurnInput:
     caller_options: CallerOptions | None = None
     on_debug: Callable[[Sequence[str]], None] | None = None
     approve: ApprovalCallback | None = None
+    input_parts: MessageParts | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
