@@ -3,8 +3,8 @@
 `python mcp_stdio_server.py MODE FILE`: each call that acts appends a line to FILE. The modes: `good`; `hang` never
 answers a call; `flood` answers a call with 50 MB in one line, `chatter` with 50 MB in many; `die` exits at a call;
 `lie` lists invalid tools beside good ones, and answers without the structure it promised; `change` changes a
-description once FILE exists; `invalid` lists a tool that no client accepts; `mute` answers nothing at all; `noisy` prints lines that are
-no messages, and to standard error.
+description once FILE exists; `invalid` lists a tool that no client accepts; `mute` answers nothing at all; `noisy`
+prints lines that are no messages, and to standard error.
 """
 
 import json

@@ -18,9 +18,7 @@ async def pick_session(backend: ChatBackend, ask: Callable[[str], Awaitable[str]
         say("There are no sessions yet.")
         return None
     for number, one in enumerate(sessions, 1):
-        say(
-            f"{number:>3}  {one['session']!s:<40} {one.get('messages', '')!s:>6} messages  {str(one['created_at'])[:10]}"
-        )
+        say(f"{number:>3}  {one['session']!s:<40} created {str(one['created_at'])[:10]}")
     answer = (await ask("Number of the session to resume (Enter: a new one): ")).strip()
     if not answer:
         return None
