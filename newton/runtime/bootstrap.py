@@ -33,6 +33,7 @@ from newton.heart.procedures import DISK_ORIGIN
 from newton.heart.statements.greetings import strip_greeting
 from newton.ids import derive_agent_id
 from newton.memory import agents, reembedding
+from newton.memory.memory import TokenCounter
 from newton.providers.embedding_providers import embedder_for
 from newton.runtime.mcp_servers.server_list import load_servers
 from newton.runtime.mcp_servers.server_pool import McpServerPool
@@ -87,15 +88,7 @@ async def open_newton(
         agent_id = await find_or_create_agent(db, settings.agent, clock, on_new_agent)
         embedder = await _load_embedder(db, agent_id, settings, configured)
         models, default_model = ModelDirectory(settings), await agents.read_model(db, agent_id)
-        scope = AgentScope(
-            agent_id=agent_id,
-            db=db,
-            clock=clock,
-            count_tokens=count_tokens,
-            thresholds=build_thresholds(settings),
-            embedder=embedder,
-            storage=build_storage_quota(settings),
-        )
+        scope = replace(_build_scope(settings, db, agent_id, count_tokens), clock=clock, embedder=embedder)
         mcp_servers = McpServerPool(servers=servers)
         stack.push_async_callback(mcp_servers.close)
         newton = AgentServices(
@@ -117,6 +110,17 @@ async def open_newton(
             await newton.procedures(DISK_ORIGIN).sync_from_disk(newton.skills)
         _limit_garbage_collections()
         yield newton
+
+
+def _build_scope(settings: Settings, db: Database, agent_id: UUID, count_tokens: TokenCounter) -> AgentScope:
+    return AgentScope(
+        agent_id=agent_id,
+        db=db,
+        clock=SystemClock(),
+        count_tokens=count_tokens,
+        thresholds=build_thresholds(settings),
+        storage=build_storage_quota(settings),
+    )
 
 
 def _limit_garbage_collections() -> None:

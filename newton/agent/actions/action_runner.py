@@ -52,8 +52,8 @@ class ActionRunner:
     """Calls the tools of servers in one turn of one session.
 
     `tools` are those offered to the model, by full name. `approve` asks the person of the turn; without it, nothing is
-    called that was not permitted before, and `denial_hint` says how a person permits it. `check_guardrails` evaluates
-    the guardrails on a call as if it were a decision.
+    called that was not permitted before. `check_guardrails` evaluates the guardrails on a call as if it were a
+    decision.
     """
 
     scope: AgentScope

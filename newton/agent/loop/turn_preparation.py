@@ -89,11 +89,9 @@ class TurnPreparer:
         async with task_group() as tasks:
             finding_quarantined = tasks.create_task(self._find_quarantined(messages, session_id))
             context = await self._build_context(turn, prompt, budget, self._find_sent(turn, messages, full_view))
-        quarantined = finding_quarantined.result()
-        origin = _find_origin(turn, full_view, dialogue, context)
-        prompt = replace(prompt, context=context.bundle.text if context else "", view=conversation, origin=origin)
         actions = self._open_actions(turn, external, context)
-        prompt = replace(prompt, options=omit_tools(prompt.options, external, actions))
+        prompt = _add_context(prompt, context, omit_tools(prompt.options, external, actions))
+        prompt = replace(prompt, view=conversation, origin=_find_origin(turn, full_view, dialogue, context))
         request = prompt.build(budget.usable, count_tokens=count_tokens)
         model_tokens = budget.calibration.to_model_tokens(request.tokens, len(request.messages))
         if reason := chat.find_refusal_reason(model_tokens, usage):
@@ -110,7 +108,9 @@ class TurnPreparer:
             append_lines=turn.recorder.append,
             record_result=turn.recorder.record_result,
             actions=actions,
-            min_trust=lowest_known_trust((*quarantined, *(context.bundle.external_trusts if context else ()))),
+            min_trust=lowest_known_trust(
+                (*finding_quarantined.result(), *(context.bundle.external_trusts if context else ()))
+            ),
             exempt_censors=check.explained,
         )
         return PreparedTurn(context=context, tool_loop=tool_loop, view=full_view, budget=budget)
@@ -286,6 +286,10 @@ class TurnPreparer:
             sent_messages=sent,
             is_private=turn.private is not None,
         )
+
+
+def _add_context(prompt: PromptBuilder, context: SessionContext | None, options: RequestOptions) -> PromptBuilder:
+    return replace(prompt, context=context.bundle.text if context else "", options=options)
 
 
 def _offers_expand(options: RequestOptions) -> bool:

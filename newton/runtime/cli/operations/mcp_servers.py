@@ -44,7 +44,7 @@ async def add_server(
 
     Example: newton mcp add files --trust -- npx -y @modelcontextprotocol/server-filesystem /home/ana/notes
 
-    Example: newton mcp add tracker --url https://mcp.example.com/mcp --header 'Authorization=Bearer ${TRACKER_TOKEN}'
+    Example: newton mcp add tracker --url https://mcp.example.com/mcp --header 'X-Project=boats'
     """
     fields: dict[str, Any] = {"url": url} if url else {}
     if command:

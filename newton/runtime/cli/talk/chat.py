@@ -93,6 +93,7 @@ async def chat(
             return await _run_until_interrupt(conversation)
         finally:
             loading.cancel()
+            await asyncio.wait({loading})
 
 
 async def _run_until_interrupt(conversation: ChatConversation) -> int:
