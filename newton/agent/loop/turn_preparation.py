@@ -108,9 +108,7 @@ class TurnPreparer:
             append_lines=turn.recorder.append,
             record_result=turn.recorder.record_result,
             actions=actions,
-            min_trust=lowest_known_trust(
-                (*finding_quarantined.result(), *(context.bundle.external_trusts if context else ()))
-            ),
+            min_trust=_find_min_trust(finding_quarantined.result(), context),
             exempt_censors=check.explained,
         )
         return PreparedTurn(context=context, tool_loop=tool_loop, view=full_view, budget=budget)
@@ -290,6 +288,11 @@ class TurnPreparer:
 
 def _add_context(prompt: PromptBuilder, context: SessionContext | None, options: RequestOptions) -> PromptBuilder:
     return replace(prompt, context=context.bundle.text if context else "", options=options)
+
+
+def _find_min_trust(quarantined: Collection[Trust], context: SessionContext | None) -> Trust | None:
+    """Return the lowest trust of the conversation and the context that the model reads."""
+    return lowest_known_trust((*quarantined, *(context.bundle.external_trusts if context else ())))
 
 
 def _offers_expand(options: RequestOptions) -> bool:
