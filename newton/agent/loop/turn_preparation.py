@@ -12,6 +12,7 @@ from newton.agent.loop.action_gate import ActionGate, CensorCheck
 from newton.agent.loop.completion import ChatService, PromptBudget, TokenLimits
 from newton.agent.loop.prompt import (
     SYSTEM_PROMPT,
+    ModelRequest,
     PromptBuilder,
     add_attachment_tokens,
     count_tool_tokens,
@@ -93,8 +94,7 @@ class TurnPreparer:
         prompt = _add_context(prompt, context, omit_tools(prompt.options, external, actions))
         prompt = replace(prompt, view=conversation, origin=_find_origin(turn, full_view, dialogue, context))
         request = prompt.build(budget.usable, count_tokens=count_tokens)
-        model_tokens = budget.calibration.to_model_tokens(request.tokens, len(request.messages))
-        if reason := chat.find_refusal_reason(model_tokens, usage):
+        if reason := chat.find_refusal_reason(_estimate_model_tokens(request, budget), usage):
             return await self._prepare_without_model(turn, reason)
         tool_loop = ToolLoop(
             chat=chat,
@@ -293,6 +293,10 @@ def _add_context(prompt: PromptBuilder, context: SessionContext | None, options:
 def _find_min_trust(quarantined: Collection[Trust], context: SessionContext | None) -> Trust | None:
     """Return the lowest trust of the conversation and the context that the model reads."""
     return lowest_known_trust((*quarantined, *(context.bundle.external_trusts if context else ())))
+
+
+def _estimate_model_tokens(request: ModelRequest, budget: PromptBudget) -> int:
+    return budget.calibration.to_model_tokens(request.tokens, len(request.messages))
 
 
 def _offers_expand(options: RequestOptions) -> bool:
