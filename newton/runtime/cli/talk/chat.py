@@ -167,7 +167,6 @@ async def _load_names(backend: ChatBackend, completer: ChatCompleter) -> None:
         listed = await backend.call_tool("sessions", {"limit": 100})
         sessions = cast("Sequence[Mapping[str, object]]", listed["items"])
         completer.names["/switch"] = [str(one["session"]) for one in sessions]
-        completer.names["/model"] = await backend.list_models()
 
 
 def _create_key_bindings() -> KeyBindings:
