@@ -122,7 +122,7 @@ async def test_a_tool_is_called_after_the_answer_of_the_person_and_ctrl_c_at_the
         screen, line = pty.openpty()
         terminal = CommandTerminal(screen)
         own = {"OPENAI_BASE_URL": server.url, "OPENAI_MODEL": "scripted"}
-        child = await chat(home, os.ttyname(line), "--session", "t", **own)
+        child = await chat(home, os.ttyname(line), "--session", "tools", **own)
         await terminal.shows("›")
         os.close(line)
         await follow(terminal, [("Send hello.\r", "Allow?"), ("\x03", "›")])
@@ -131,11 +131,11 @@ async def test_a_tool_is_called_after_the_answer_of_the_person_and_ctrl_c_at_the
             terminal, [("Send hello.\r", '"text": "hello"'), ("", "Allow?"), ("s\r", "It is sent."), ("", "›")]
         )
         await follow(terminal, [("Again.\r", "Fine."), ("", "›")])
-        await follow(terminal, [("/permissions\r", "post send: allow in the session t"), ("", "›")])
+        await follow(terminal, [("/permissions\r", "post send: allow in the session tools"), ("", "›")])
         await terminal.types("/quit\r")
         async with asyncio.timeout(60):
             assert await child.wait() == 0
         os.close(screen)
     assert sent.read_text() == "hello\nhello\n"
     listed = json.loads(ok(await asyncio.to_thread(typed, home, "permissions", "--json")))
-    assert [(one["tool"], one["session"]) for one in listed] == [("send", "t")]
+    assert [(one["tool"], one["session"]) for one in listed] == [("send", "tools")]
