@@ -268,4 +268,4 @@ comment on column runtime.tool_actions.permission is
 'How the call was permitted: a read of a trusted server, or the answer of a person: once, for the session, always.';
 
 call runtime.isolate('runtime.tool_actions');
-grant select, insert, delete on runtime.tool_actions to newton_app;
+grant select, insert on runtime.tool_actions to newton_app;
