@@ -5,6 +5,7 @@ runs start fast.
 """
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -55,6 +56,8 @@ SECRET_SETTINGS = ("database_url", "openai_api_key", "anthropic_api_key")
 FILE_SUFFIX = "_FILE"
 # Variables that libraries read, which select another database or account although all settings are the same.
 LIBRARY_CHOICES = ("PGHOST", "PGPORT", "PGDATABASE", "PGUSER", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID")
+
+_VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +115,22 @@ def to_setting_values(variables: Mapping[str, str]) -> dict[str, str]:
 def read_token(env: Mapping[str, str] | None = None) -> str | None:
     """Return the daemon's access token from NEWTON_TOKEN; None if the variable is unset or blank."""
     return (os.environ if env is None else env).get(TOKEN_VARIABLE, "").strip() or None
+
+
+def expand_variables(text: str, env: Mapping[str, str] | None = None) -> str:
+    """Replace `${NAME}` in a text by the environment variable, and `${NAME:-default}` by the default if it is unset.
+
+    Raises ConfigError for a variable that is unset and has no default.
+    """
+    environment = os.environ if env is None else env
+
+    def find(match: re.Match[str]) -> str:
+        name, default = match["name"], match["default"]
+        if (value := environment.get(name, default)) is None:
+            raise ConfigError(f"The environment variable {name} is not set.", hint=f"Set {name}, or write its value.")
+        return value
+
+    return _VARIABLE.sub(find, text)
 
 
 def quieten_libraries() -> None:

@@ -6,32 +6,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    SecretStr,
-    StringConstraints,
-    ValidationError,
-)
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 
 from newton.environment import DEFAULT_DATA_DIR, ENV_PREFIX, SettingSources, read_sources
 from newton.errors import ConfigError
-
-
-def _check_url(url: str) -> str:
-    """Return the URL. Rejects schemes except http and https, and credentials or a query, because URLs are logged."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise PydanticCustomError("url", "a URL must start with http:// or https://")
-    if "@" in parts.netloc or parts.query:
-        raise PydanticCustomError(
-            "url", "a URL must not contain credentials or a query; set an API key in the setting for it"
-        )
-    return url
+from newton.setting_types import HttpUrl, McpSettings, UpstreamName, UpstreamSettings
 
 
 def _off_to_zero(value: object) -> object:
@@ -39,24 +18,7 @@ def _off_to_zero(value: object) -> object:
     return 0 if value is None or (isinstance(value, str) and value.strip().lower() in ("", "none", "off")) else value
 
 
-HttpUrl = Annotated[str, AfterValidator(_check_url)]
-UpstreamName = Annotated[
-    str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]*$")
-]  # the name of a model may follow a "/"
-
 DEFAULT_AGENT = "default"  # created at its first use by any command
-
-
-class UpstreamSettings(BaseModel):
-    """Settings of one model server: a `[models.NAME]` table in newton.toml."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    provider: Literal["openai", "anthropic"] = "openai"  # the protocol of the server
-    base_url: HttpUrl | None = None  # default: that of the provider
-    model: str | None = None  # default: the only model of the server
-    api_key_env: str | None = None  # the environment variable that has the key
-    api_key: SecretStr | None = None  # the key itself; `load` reads it from that variable
 
 
 class Settings(BaseModel):
@@ -125,6 +87,11 @@ class Settings(BaseModel):
         {},
         description="Upstream models by name, as tables [models.NAME] in newton.toml with the fields provider (openai"
         " or anthropic), base_url, model, and api_key_env (the environment variable that has the key) or api_key.",
+    )
+    mcp: McpSettings = Field(
+        McpSettings(),
+        description="MCP servers whose tools the model may call, as tables [mcp.servers.NAME] in newton.toml, and under"
+        " `files` the paths of JSON files that list them as `mcpServers`; see docs/tools.md.",
     )
     default_model: str | None = Field(
         None,

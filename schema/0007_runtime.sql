@@ -219,3 +219,53 @@ comment on column runtime.idempotency_keys.request_hash is 'SHA-256 of method, U
 call runtime.isolate('runtime.idempotency_keys');
 grant select, insert, delete on runtime.idempotency_keys to newton_app;
 
+
+-- Answers of persons to the question whether the agent may call a tool of a server.
+create table runtime.tool_permissions (
+    agent_id uuid not null references runtime.agents (agent_id),
+    permission_id uuid not null,
+    server text not null check (server <> ''),
+    tool text not null check (tool <> ''),
+    verdict text not null check (verdict in ('allow', 'deny')),
+    fingerprint bytea check (length(fingerprint) = 32),
+    session_id uuid,
+    source text not null check (source in ('person', 'trust')),
+    created_at timestamptz not null,
+    primary key (agent_id, permission_id),
+    unique nulls not distinct (agent_id, server, tool, session_id),
+    check ((verdict = 'allow') = (fingerprint is not null))
+);
+
+comment on table runtime.tool_permissions is 'A permission holds for the tool as it was when a person gave it.';
+comment on column runtime.tool_permissions.fingerprint is
+'SHA-256 of the server''s address and of the tool''s description, schema and annotations.';
+comment on column runtime.tool_permissions.source is
+'trust: nobody was asked, because the tool reads and the user trusts its server.';
+
+call runtime.isolate('runtime.tool_permissions');
+grant select, insert, delete on runtime.tool_permissions to newton_app;
+grant update (verdict, fingerprint, source, created_at) on runtime.tool_permissions to newton_app;
+
+-- Calls of tools of servers, without their texts, which are in events of the session.
+create table runtime.tool_actions (
+    agent_id uuid not null references runtime.agents (agent_id),
+    action_id uuid not null,
+    session_id uuid not null,
+    server text not null check (server <> ''),
+    tool text not null check (tool <> ''),
+    arguments_hash bytea not null check (length(arguments_hash) = 32),
+    permission text not null check (permission in ('read', 'once', 'session', 'always')),
+    outcome text not null check (outcome in ('success', 'failure')),
+    started_at timestamptz not null,
+    finished_at timestamptz not null,
+    primary key (agent_id, action_id),
+    check (finished_at >= started_at)
+);
+
+create index tool_actions_tool_idx on runtime.tool_actions (agent_id, server, tool, finished_at);
+
+comment on column runtime.tool_actions.permission is
+'How the call was permitted: a read of a trusted server, or the answer of a person: once, for the session, always.';
+
+call runtime.isolate('runtime.tool_actions');
+grant select, insert on runtime.tool_actions to newton_app;

@@ -52,6 +52,10 @@ class AgentOperations(SessionOperations):
         """Return the goals, steps and details of a procedure."""
         return await self.get(f"/v1/procedures/{encode_segment(name)}")
 
+    async def approve_procedure(self, name: str) -> bool:
+        """Put a proposed procedure in use; return False if it was not waiting for approval."""
+        return (await self.post(f"/v1/procedures/{encode_segment(name)}/approve"))["changed"]
+
     async def procedure_outcome(self, name: str, result: str) -> None:
         """Record how the last use of a procedure ended: success, failure or neutral."""
         await self.post(f"/v1/procedures/{encode_segment(name)}/outcomes", {"result": result})

@@ -118,6 +118,24 @@ def read_skill(path: Path) -> SkillFile:
     return check_name(front, skill, path.parent.name, "folder")
 
 
+def find_skills(path: Path) -> list[SkillFile]:
+    """Read the skill in a folder or a SKILL.md file, or all skills in a folder of such folders.
+
+    Raises ConfigError for the first mistake, and if there is none.
+    """
+    if path.is_file():
+        return [read_skill(path)]
+    if (path / SKILL_FILE).is_file():
+        return [read_skill(path / SKILL_FILE)]
+    if not path.is_dir():
+        raise ConfigError(f"{path} does not exist.", hint=f"Give a folder with a {SKILL_FILE}.")
+    if found := [read_skill(one) for one in _iter_skill_files(path)]:
+        return found
+    raise ConfigError(
+        f"{path} has no {SKILL_FILE}.", hint=f"Give a folder with a {SKILL_FILE}, or one of such folders."
+    )
+
+
 def _iter_skill_files(folder: Path) -> Iterator[Path]:
     for inner in list_folder(folder):
         if inner.name.startswith(".") or not inner.is_dir():

@@ -15,6 +15,7 @@ from newton.heart.procedure_matching import ProcedureTriggers
 from newton.memory import store
 from newton.memory.memory import NewMemory, ShortForms, TokenCounter, digest
 from newton.memory.representations import make_short_forms, one_line, to_bullet
+from newton.memory.transitions import PlannedTransition, apply_transitions
 
 SQL = load("newton.heart", "procedures.sql")
 
@@ -24,7 +25,10 @@ CORE_TOKENS = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcedureVersion:
-    """One version of a procedure with the counts of its uses, successes and failures."""
+    """One version of a procedure with the counts of its uses, successes and failures.
+
+    While it is `quarantined`, it waits for the approval of a person and is in no context.
+    """
 
     name: str
     version: int
@@ -36,6 +40,7 @@ class ProcedureVersion:
     core: Sequence[str]
     details: str
     state: str
+    quarantined: bool
     origin: str
     activations: int
     successes: int
@@ -103,6 +108,41 @@ async def add_procedure(tx: Tx, skill: SkillFile, *, ctx: LifecycleContext) -> U
         )
     (draft,) = await _insert_versions(tx, [skill], {}, ctx=ctx)
     return draft.memory_id
+
+
+async def put_procedure(tx: Tx, skill: SkillFile, *, ctx: LifecycleContext) -> bool:
+    """Store a skill that a person gives, as a procedure or as a new version of one; return False if it is the same.
+
+    A retired procedure is in use again. Raises ConflictError if a file of the operator has this name.
+    """
+    await SQL["lock_procedures"].execute(tx, agent_id=ctx.agent_id)
+    latest = await _read_latest(tx, ctx)
+    known = latest.get(skill.name)
+    if known and known.origin == DISK_ORIGIN and not known.retired:
+        hint = "Choose another name, or change the file in NEWTON_PROCEDURES_DIR."
+        raise ConflictError(f"The procedure {skill.name!r} comes from a file.", hint=hint)
+    if known and _is_same(skill, known):
+        await _update_retirement(tx, [known.memory_id], retired=False, ctx=ctx)
+        return known.retired
+    await _insert_versions(tx, [skill], latest, ctx=ctx)
+    await _update_retirement(tx, [known.memory_id] if known else [], retired=True, ctx=ctx)
+    return True
+
+
+async def retire_procedure(tx: Tx, name: str, *, ctx: LifecycleContext) -> None:
+    """Retire the latest version of a procedure. Raises NotFoundError, and ConflictError if it comes from a file."""
+    version = await get_latest(tx, name, agent_id=ctx.agent_id)
+    if version.origin == DISK_ORIGIN:
+        raise ConflictError(f"The procedure {name!r} comes from a file.", hint="Remove the file.")
+    await _update_retirement(tx, [version.memory_id], retired=True, ctx=ctx)
+
+
+async def approve_procedure(tx: Tx, name: str, *, ctx: LifecycleContext) -> bool:
+    """Put a proposed procedure in use. Return False if it was not waiting for approval. Raises NotFoundError."""
+    version = await get_latest(tx, name, agent_id=ctx.agent_id)
+    reason, state = "a person approved it", version.state
+    approval = PlannedTransition(version.memory_id, "released", state, state, reason, releases=True)
+    return bool(version.quarantined and await apply_transitions(tx, [approval], ctx=ctx))
 
 
 async def list_versions(tx: Tx, *, agent_id: UUID) -> list[ProcedureVersion]:

@@ -30,7 +30,7 @@ where agent_id = $1 and memory_id = any($2::uuid[]) and is_retired <> $3;
 -- name: list_procedures(agent_id)
 select
     p.name, p.version, p.memory_id, p.description, p.domain, p.triggers, p.goals, p.steps as core, p.details, m.state,
-    m.origin,
+    m.quarantined, m.origin,
     count(a.activation_id)::integer as activations,
     count(*) filter (where a.result = 'success')::integer as successes,
     count(*) filter (where a.result = 'failure')::integer as failures
@@ -39,7 +39,8 @@ join memory.memories as m on m.agent_id = $1 and m.memory_id = p.memory_id
 left join heart.activations as a on a.agent_id = $1 and a.memory_id = p.memory_id
 where p.agent_id = $1
 group by
-    p.name, p.version, p.memory_id, p.description, p.domain, p.triggers, p.goals, p.steps, p.details, m.state, m.origin
+    p.name, p.version, p.memory_id, p.description, p.domain, p.triggers, p.goals, p.steps, p.details, m.state,
+    m.quarantined, m.origin
 order by p.name, p.version;
 
 -- name: list_triggers(agent_id)
@@ -52,5 +53,5 @@ select
 from heart.procedures as p
 join memory.memories as m on m.agent_id = $1 and m.memory_id = p.memory_id
 left join heart.activations as a on a.agent_id = $1 and a.memory_id = p.memory_id
-where p.agent_id = $1 and not p.is_retired and m.state <> 'ARCHIVED'
+where p.agent_id = $1 and not p.is_retired and m.state <> 'ARCHIVED' and not m.quarantined
 group by p.memory_id, p.name, p.domain, p.triggers, p.tools, p.frames;

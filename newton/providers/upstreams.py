@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from newton.settings import Settings, UpstreamSettings
+from newton.setting_types import UpstreamSettings
+from newton.settings import Settings
 
 Provider = Literal["openai", "anthropic"]
 

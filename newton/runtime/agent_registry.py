@@ -100,7 +100,7 @@ class AgentRegistry:
         if derive_agent_id(name) not in self._agents:
             await create_user_memory(parent, user)
         newton = await self.get(name)
-        return replace(newton, default_model=newton.default_model or parent.default_model)
+        return replace(newton, default_model=newton.default_model or parent.default_model, is_user_memory=True)
 
     async def get_current(self, name: str) -> AgentServices:
         """Return the services of the named agent as a newly started process would load them.

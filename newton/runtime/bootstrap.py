@@ -34,8 +34,11 @@ from newton.heart.procedures import DISK_ORIGIN
 from newton.heart.statements.greetings import strip_greeting
 from newton.ids import derive_agent_id
 from newton.memory import agents, reembedding
+from newton.memory.memory import TokenCounter
 from newton.memory.redaction.household_codes import keep_household_codes
 from newton.providers.embedding_providers import embedder_for
+from newton.runtime.mcp_servers.server_list import load_servers
+from newton.runtime.mcp_servers.server_pool import McpServerPool
 from newton.runtime.model_directory import ModelDirectory
 from newton.runtime.model_factory import build_structured_llm, build_web_source, load_models
 from newton.runtime.settings_mapping import build_artifact_policy, build_storage_quota, build_thresholds, check_settings
@@ -72,6 +75,7 @@ async def open_newton(
     """
     earlier_folder = _apply_settings(settings)
     frame_set = _load_frame_set(settings)
+    servers = load_servers(settings)
     skills, clock = load_skills(settings.procedures_dir), SystemClock()
     async with AsyncExitStack() as stack:
         async with task_group() as tasks:
@@ -85,19 +89,14 @@ async def open_newton(
         agent_id = await find_or_create_agent(db, settings.agent, clock, on_new_agent)
         embedder = await _load_embedder(db, agent_id, settings, configured)
         models, default_model = ModelDirectory(settings), await agents.read_model(db, agent_id)
-        scope = AgentScope(
-            agent_id=agent_id,
-            db=db,
-            clock=clock,
-            count_tokens=count_tokens,
-            thresholds=build_thresholds(settings),
-            embedder=embedder,
-            storage=build_storage_quota(settings),
-        )
+        scope = replace(_build_scope(settings, db, agent_id, count_tokens), clock=clock, embedder=embedder)
+        mcp_servers = McpServerPool(servers=servers)
+        stack.push_async_callback(mcp_servers.close)
         newton = AgentServices(
             settings=settings,
             models=models,
             compactions=await stack.enter_async_context(open_compactions(finishes=not long_running)),
+            mcp_servers=mcp_servers,
             default_model=default_model,
             scope=scope,
             configured_embedder=configured,
@@ -112,6 +111,17 @@ async def open_newton(
             await newton.procedures(DISK_ORIGIN).sync_from_disk(newton.skills)
         _limit_garbage_collections()
         yield newton
+
+
+def _build_scope(settings: Settings, db: Database, agent_id: UUID, count_tokens: TokenCounter) -> AgentScope:
+    return AgentScope(
+        agent_id=agent_id,
+        db=db,
+        clock=SystemClock(),
+        count_tokens=count_tokens,
+        thresholds=build_thresholds(settings),
+        storage=build_storage_quota(settings),
+    )
 
 
 def _limit_garbage_collections() -> None:

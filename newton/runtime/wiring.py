@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from newton.agent.actions.action_service import ActionService
+from newton.agent.actions.permissions import PermissionService
 from newton.agent.compaction.background import BackgroundCompactions
 from newton.agent.compaction.service import CompactionService
 from newton.agent.loop.tools import AgentToolset
@@ -38,6 +40,7 @@ from newton.ids import derive_model_id
 from newton.memory.memory import Trust
 from newton.memory.outbox import EmbeddingOutbox
 from newton.runtime import settings_mapping as options
+from newton.runtime.mcp_servers.server_pool import McpServerPool
 from newton.runtime.model_directory import ModelDirectory
 from newton.runtime.model_factory import build_structured_llm
 from newton.runtime.scope_services import ScopeServices
@@ -63,8 +66,8 @@ INJECTED_TEXT_DIVISOR = 4  # the texts in the context of a session may take at m
 class AgentServices(ScopeServices):
     """Factories of all services of one agent. The argument `origin` names the interface of the caller.
 
-    `models` and `compactions` are shared by the agents of the process. `default_model` names the agent's own default
-    model, or is None.
+    `models`, `compactions` and `mcp_servers` are shared by the agents of the process. `default_model` names the agent's
+    own default model, or is None. `is_user_memory` is True for the memory of one user of another agent.
     """
 
     settings: Settings
@@ -76,6 +79,8 @@ class AgentServices(ScopeServices):
     skills: Mapping[str, SkillFile] = field(default_factory=dict[str, SkillFile])
     configured_embedder: "Embedder | None" = None
     compactions: BackgroundCompactions = field(default_factory=BackgroundCompactions)
+    mcp_servers: McpServerPool = field(default_factory=lambda: McpServerPool(servers={}))
+    is_user_memory: bool = False
 
     def within(self, tx: Tx) -> "AgentServices":
         """Return a copy whose services write in the open transaction `tx`; they neither begin nor commit one."""
@@ -273,6 +278,21 @@ class AgentServices(ScopeServices):
             artifacts=self.artifacts(origin),
         ).with_trust(())
 
+    def actions(self, origin: str, on_event: ProgressCallback = ignore_progress) -> ActionService:
+        """Return the service that calls the tools of MCP servers."""
+        return ActionService(
+            scope=self.scope.at(origin),
+            agent=self.settings.agent,
+            source=self.mcp_servers,
+            gate=self.action_gate(origin),
+            check_guardrails=self.decisions(origin).check_guardrails,
+            is_user_memory=self.is_user_memory,
+            on_event=on_event,
+        )
+
+    def permissions(self, origin: str) -> PermissionService:
+        return PermissionService(scope=self.scope.at(origin))
+
     def fact_intake(self, origin: str) -> FactIntake:
         return FactIntake(
             memories=self.memories(origin),
@@ -293,6 +313,7 @@ class AgentServices(ScopeServices):
             limits=options.build_turn_limits(self.settings),
             sizes=options.build_summary_sizes(self.settings),
             tools=self.toolset("agent"),
+            actions=self.actions(origin, on_event) if self.mcp_servers.servers else None,
             quotes_for_clients=self.settings.quote_without_model,
             on_event=on_event,
         )

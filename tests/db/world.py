@@ -4,6 +4,9 @@ from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
+from newton.agent.actions import action_store, permission_store
+from newton.agent.actions.action_store import ToolAction
+from newton.agent.actions.permission_store import ToolPermission
 from newton.agent.events import publish
 from newton.agent.llm import usage
 from newton.agent.llm.usage import UsageRecord
@@ -162,6 +165,8 @@ async def a_long_text(tx: Tx, ctx: WriteContext) -> None:
 
 async def a_daemon(tx: Tx, agent_id: UUID) -> None:
     """What a daemon keeps: who may call it, what it answered, what it told, what is due, and what a model used."""
+    await permission_store.set_permission(tx, _permission(agent_id), agent_id=agent_id)
+    await action_store.insert_action(tx, _action(agent_id), agent_id=agent_id)
     await tokens.create_token(tx, TokenDraft("laptop"), agent_id=agent_id, now=NOON)
     await kept.save_response(tx, IdempotentRequest(agent_id, "k1", bytes(32)), IdempotentResponse(201, "{}"), now=NOON)
     publish("memory.remembered", {"status": "new"}, agent_id=agent_id, now=NOON)
@@ -333,3 +338,17 @@ def contexts(db: Database) -> ContextBuilder:
         header_tokens=count_header_tokens(count),
         source_timeout_seconds=60.0,
     )
+
+
+def _permission(agent_id: UUID) -> ToolPermission:
+    return ToolPermission(
+        permission_id=agent_id, server="files", tool="write", verdict="allow", fingerprint=bytes(32), session_id=None,
+        session=None, source="person", created_at=NOON,
+    )  # fmt: skip
+
+
+def _action(agent_id: UUID) -> ToolAction:
+    return ToolAction(
+        action_id=agent_id, session_id=agent_id, server="files", tool="write", arguments_hash=bytes(32),
+        permission="always", outcome="success", started_at=NOON, finished_at=NOON,
+    )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A conversation in a real terminal: Ctrl-C, and a terminal that is closed."""
+"""A conversation in a real terminal: Ctrl-C, a terminal that is closed, and the permission to call a tool."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.endpoint import Wire, chunk, endpoint
+from tests.endpoint import Wire, calls_tools, chunk, endpoint, says
 from tests.system.typed import ok, typed
 
 pytestmark = pytest.mark.fault
@@ -97,3 +97,45 @@ async def stopped(home: Path, *flags: str, **own: str) -> None:
 async def logged(home: Path, session: str) -> list[tuple[str, str]]:
     lines = json.loads(ok(await asyncio.to_thread(typed, home, "sessions", "log", session, "--json")))
     return [(one["role"], one["content"]) for one in lines]
+
+
+async def follow(terminal: CommandTerminal, steps: list[tuple[str, str]]) -> None:
+    """Type the first text of each step, and wait until the second one is shown."""
+    for typed_text, shown in steps:
+        if typed_text:
+            await terminal.types(typed_text)
+        await terminal.shows(shown)
+
+
+SEND = calls_tools(("c1", "post__send", {"text": "hello"}))
+SERVER = Path(__file__).parents[1] / "mcp_stdio_server.py"
+
+
+async def test_a_tool_is_called_after_the_answer_of_the_person_and_ctrl_c_at_the_question_stops_the_answer(
+    home: Path,
+) -> None:
+    """What was typed before the question is not its answer."""
+    sent = home / "sent.txt"
+    command = (sys.executable, str(SERVER), "good", str(sent))
+    assert "Added" in ok(await asyncio.to_thread(typed, home, "mcp", "add", "post", "--", *command))
+    async with endpoint(SEND, SEND, says(["It is sent."]), SEND, says(["Fine."])) as server:
+        screen, line = pty.openpty()
+        terminal = CommandTerminal(screen)
+        own = {"OPENAI_BASE_URL": server.url, "OPENAI_MODEL": "scripted"}
+        child = await chat(home, os.ttyname(line), "--session", "tools", **own)
+        await terminal.shows("›")
+        os.close(line)
+        await follow(terminal, [("Send hello.\r", "Allow?"), ("\x03", "›")])
+        assert not sent.exists()
+        await follow(
+            terminal, [("Send hello.\r", '"text": "hello"'), ("", "Allow?"), ("s\r", "It is sent."), ("", "›")]
+        )
+        await follow(terminal, [("Again.\r", "Fine."), ("", "›")])
+        await follow(terminal, [("/permissions\r", "post send: allow in the session tools"), ("", "›")])
+        await terminal.types("/quit\r")
+        async with asyncio.timeout(60):
+            assert await child.wait() == 0
+        os.close(screen)
+    assert sent.read_text() == "hello\nhello\n"
+    listed = json.loads(ok(await asyncio.to_thread(typed, home, "permissions", "--json")))
+    assert [(one["tool"], one["session"]) for one in listed] == [("send", "tools")]

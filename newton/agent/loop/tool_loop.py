@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import UUID
 
+from newton.agent.actions.action_runner import ActionRunner
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.call_limits import CallLimits, read_call_limits
 from newton.agent.loop.completion import ChatService
@@ -24,7 +25,8 @@ from newton.memory.memory import Trust, lowest_known_trust
 from newton.providers.chat import ChatMessage, ChatReply, ReplyPiece, RequestOptions, ToolCall
 
 MAX_ROUNDS = 8
-MAX_TOOL_TOKENS = 20_000  # of calls and results in one turn
+MAX_EXTERNAL_ROUNDS = 24  # if tools of servers are offered
+MAX_TOOL_TOKENS, MAX_EXTERNAL_TOOL_TOKENS = 20_000, 60_000  # of calls and results in one turn
 MAX_OUTPUT_CHARS = 2 * PAGE_CHARS  # characters of a result as JSON; the rest is omitted
 MAX_CALLS_PER_REPLY = 16  # further calls of a reply get an error
 OWN_CALL_PREFIX = "nwc_"  # of the ids of calls that Newton runs itself
@@ -45,9 +47,9 @@ class ToolLoop:
     """The model calls of one turn, repeated while the model calls tools that Newton runs.
 
     `caller_options` are the options without Newton's tools, `call_limits` limit the next call, `append_lines` stores
-    messages, `record_failure` stores a failed call of Newton's tools as an event, and `min_trust` is the lowest trust
-    tier of text that the model has read. After the loop, `calls` are the tool calls that the caller must run. The
-    censors in `exempt_censors` do not apply to the reply.
+    messages, `record_result` stores a call and its result as an event, `actions` calls the tools of servers, and
+    `min_trust` is the lowest trust tier of text that the model has read. After the loop, `calls` are the tool calls
+    that the caller must run. The censors in `exempt_censors` do not apply to the reply.
     """
 
     chat: ChatService
@@ -59,7 +61,8 @@ class ToolLoop:
     max_tokens: int
     call_limits: CallLimits
     append_lines: Callable[[Sequence[Message]], Awaitable[Sequence[StoredMessage]]]
-    record_failure: Callable[[ToolOutcome], Awaitable[None]]
+    record_result: Callable[[ToolOutcome], Awaitable[None]]
+    actions: ActionRunner | None = None
     min_trust: Trust | None = None
     exempt_censors: frozenset[UUID] = frozenset()
     replies: list[ChatReply] = field(default_factory=list[ChatReply])
@@ -71,7 +74,7 @@ class ToolLoop:
         Raises ProviderError if the model fails, and CensorError if a censor blocks the reply.
         """
         count_tokens = self.chat.scope.count_tokens
-        for rounds_left in reversed(range(MAX_ROUNDS)):
+        for rounds_left in reversed(range(self._max_rounds)):
             chunks = self.chat.stream(self.prompt, self.request, self.replies)
             separator = "\n\n" if any(reply.text for reply in self.replies) else ""
             rules, exempt = self.call_limits.rules, self.exempt_censors
@@ -90,14 +93,14 @@ class ToolLoop:
                 break
             results = await self._run_calls(own, reply.text)
             self.prompt = replace(self.prompt, tool_messages=(*self.prompt.tool_messages, *results))
-            if rounds_left == 1 or self.prompt.overhead_tokens(count_tokens=count_tokens) > MAX_TOOL_TOKENS:
+            if rounds_left == 1 or self.prompt.overhead_tokens(count_tokens=count_tokens) > self._max_tool_tokens:
                 # Without Newton's tools the model must answer, so the loop ends.
                 self.prompt = replace(self.prompt, options=self.caller_options)
             self.request = self.prompt.build(self.max_tokens, count_tokens=count_tokens)
             self.call_limits = await read_call_limits(self.gate, self.chat)
             if reason := self.chat.find_refusal_reason(self.request.tokens, self.call_limits.usage):
                 raise TokenQuotaError(reason, hint=QUOTA_HINT)
-        what = f"The model called tools {MAX_ROUNDS} times in a row and gave no answer."
+        what = f"The model called tools {self._max_rounds} times in a row and gave no answer."
         raise ProviderError(what, hint="Send the message again.")
 
     async def _split_calls(
@@ -140,8 +143,8 @@ class ToolLoop:
             self.min_trust = lowest_known_trust([self.min_trust, result.trust])
             output = json.dumps(result.fields, ensure_ascii=False, default=str)[:MAX_OUTPUT_CHARS]
             place = await self._append(to_tool_line(call, clean_model_text(output), said_at=clock.now()))
-            if result.is_error:
-                await self.record_failure(ToolOutcome(call.name, call.arguments, output, is_error=True))
+            if result.is_error or self._is_external(call):
+                await self.record_result(ToolOutcome(call.name, call.arguments, output, is_error=result.is_error))
             message = ChatMessage("tool", output, tool_call_id=call.id)
             messages.append(PromptMessage(message, (TextSpan(len(output), "line", place, place),)))
         return messages
@@ -158,7 +161,22 @@ class ToolLoop:
         self.prompt = replace(self.prompt, origin=replace(origin, notices=(*origin.notices, notice)))
         return notice.first
 
+    @property
+    def _max_rounds(self) -> int:
+        return MAX_EXTERNAL_ROUNDS if self.actions else MAX_ROUNDS
+
+    @property
+    def _max_tool_tokens(self) -> int:
+        """Return the limit for the tokens of calls and results: at most half of the request."""
+        return min(MAX_EXTERNAL_TOOL_TOKENS, self.max_tokens // 2) if self.actions else MAX_TOOL_TOKENS
+
+    def _is_external(self, call: ToolCall) -> bool:
+        return self.actions is not None and call.name in self.actions.tools
+
     async def _run_call(self, call: ToolCall) -> ToolResult:
+        if self.actions is not None and call.name in self.actions.tools:
+            report = await self.actions.run(call.name, call.arguments)
+            return ToolResult(report.fields, report.trust, is_error=report.is_error)
         if self.tools is None:
             error = {"error": f"There is no tool {call.name!r}.", "hint": "Answer without tools."}
             return ToolResult(error, is_error=True)

@@ -5,6 +5,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from newton.agent.actions.action_service import ActionService
 from newton.agent.compaction.service import CompactionService
 from newton.agent.loop.action_gate import ActionGate, CensorCheck
 from newton.agent.loop.call_limits import load_call_limits, read_call_limits
@@ -14,8 +15,9 @@ from newton.agent.loop.session_lock import SessionLease
 from newton.agent.loop.tool_loop import QUOTA_HINT
 from newton.agent.loop.tools import AgentToolset
 from newton.agent.loop.turn_debug import format_turn_debug
-from newton.agent.loop.turn_preparation import PreparedTurn, RunningTurn, TurnPreparer
+from newton.agent.loop.turn_preparation import TurnPreparer
 from newton.agent.loop.turn_recorder import PrivateRecorder, RecordedInput, ReplyRecord, TurnRecorder
+from newton.agent.loop.turn_state import PreparedTurn, RunningTurn
 from newton.agent.loop.turn_status import ProgressCallback
 from newton.agent.loop.turn_types import TurnInput, TurnResult
 from newton.agent.scope import AgentScope
@@ -78,6 +80,8 @@ class _ReceivedReply:
 class TurnRunner:
     """Runs turns for one agent. Without `tools`, the model is not offered Newton's tools.
 
+    `actions` calls the tools of servers; without it, none are offered.
+
     With `quotes_for_clients`, an API caller gets quotes of memory in place of a reply that fails before it begins.
     `on_event` receives what a turn waits for.
     """
@@ -90,6 +94,7 @@ class TurnRunner:
     limits: TokenLimits
     sizes: SummarySizes = DEFAULT_SIZES
     tools: AgentToolset | None = None
+    actions: ActionService | None = None
     quotes_for_clients: bool = False
     on_event: ProgressCallback = ignore_progress
 
@@ -236,6 +241,7 @@ class TurnRunner:
             model=self.model,
             limits=self.limits,
             tools=self.tools,
+            actions=self.actions,
             on_event=self.on_event,
         )
 

@@ -3,7 +3,7 @@
 import json
 
 from newton.agent.loop.prompt import PromptBuilder
-from newton.agent.loop.turn_preparation import PreparedTurn
+from newton.agent.loop.turn_state import PreparedTurn
 from newton.cognition.bundles.debug import format_debug_lines
 from newton.dialogue.view import count_view_tokens
 

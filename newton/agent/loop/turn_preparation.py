@@ -4,12 +4,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID
 
+from newton.agent.actions.action_runner import ActionRunner
+from newton.agent.actions.action_service import ActionService, omit_tools
+from newton.agent.actions.external_tools import ExternalTool
 from newton.agent.compaction.service import CompactionService, use_strategy
 from newton.agent.loop.action_gate import ActionGate, CensorCheck
-from newton.agent.loop.call_limits import CallLimits
 from newton.agent.loop.completion import ChatService, PromptBudget, TokenLimits
 from newton.agent.loop.prompt import (
     SYSTEM_PROMPT,
+    ModelRequest,
     PromptBuilder,
     add_attachment_tokens,
     count_tool_tokens,
@@ -20,9 +23,10 @@ from newton.agent.loop.prompt import (
 )
 from newton.agent.loop.tool_loop import OWN_CALL_PREFIX, ToolLoop
 from newton.agent.loop.tools import EXPAND_TOOL, OPTIONAL_TOOLS, AgentToolset, list_tools
-from newton.agent.loop.turn_recorder import PrivateRecorder, RecordedInput, TurnRecorder
+from newton.agent.loop.turn_recorder import RecordedInput
+from newton.agent.loop.turn_state import PreparedTurn, RunningTurn
 from newton.agent.loop.turn_status import RETRIEVING, ProgressCallback
-from newton.agent.loop.turn_types import CENSOR_MESSAGE, CallerOptions, PrivateConversation, TurnInput
+from newton.agent.loop.turn_types import CENSOR_MESSAGE, CallerOptions, TurnInput
 from newton.agent.prompt_records.spans import PromptOrigin
 from newton.agent.scope import AgentScope
 from newton.cognition.pipeline import ContextBuilder
@@ -36,98 +40,22 @@ from newton.dialogue.view import ViewMessage
 from newton.memory.memory import Trust, lowest_known_trust
 from newton.providers.chat import (
     ChatModel,
-    ChatReply,
-    FinishReason,
     RequestOptions,
-    ToolCall,
     ToolDefinition,
     ToolModel,
 )
 
 OWN_TOOLS_DIVISOR = 8  # Newton's tools are offered only if they take at most this part of the window
+EXTERNAL_TOOLS_DIVISOR = 4  # tools of servers are offered as far as they fit into this part of the window
 PRIVATE_REASON = "the turn is private, so its context is built for this turn only and not stored"
 NO_MODEL_REASON = "no model was called, so all memories were searched for some to quote"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunningTurn:
-    """A turn in progress. Its input is stored, unless the turn is private."""
-
-    input: TurnInput
-    recorder: TurnRecorder | PrivateRecorder
-    recorded: RecordedInput
-    call_limits: CallLimits
-
-    @property
-    def options(self) -> CallerOptions:
-        return self.input.caller_options or CallerOptions()
-
-    @property
-    def is_api_call(self) -> bool:
-        """Return whether the input comes from a client of OpenAI's API, which gets failures as errors."""
-        return self.input.caller_options is not None
-
-    @property
-    def private(self) -> PrivateConversation | None:
-        return self.input.private
-
-    @property
-    def question(self) -> str | None:
-        """Return the text for which memory is searched; None if memory is not used."""
-        return self.recorded.text if self.private is None else self.private.question
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedTurn:
-    """The context of a turn and the tool loop to run; `degraded` is the reason if there is no tool loop.
-
-    `view` are the messages of the conversation, and `budget` limits the prompt; it is None without a tool loop.
-    """
-
-    context: SessionContext | None
-    view: Sequence[ViewMessage] = ()
-    budget: PromptBudget | None = None
-    tool_loop: ToolLoop | None = None
-    degraded: str | None = None
-
-    @property
-    def replies(self) -> Sequence[ChatReply]:
-        return self.tool_loop.replies if self.tool_loop else ()
-
-    @property
-    def calls(self) -> tuple[ToolCall, ...]:
-        return self.tool_loop.calls if self.tool_loop else ()
-
-    @property
-    def min_trust(self) -> Trust | None:
-        loop_trust = self.tool_loop.min_trust if self.tool_loop else None
-        return lowest_known_trust((loop_trust, *self.external_trusts))
-
-    @property
-    def external_trusts(self) -> Collection[Trust]:
-        return self.context.bundle.external_trusts if self.context else ()
-
-    @property
-    def speech(self) -> str:
-        """Return what the model said outside of its reply text: a refusal, or the transcript of audio."""
-        return self.replies[-1].speech if self.replies else ""
-
-    @property
-    def is_filtered(self) -> bool:
-        """Return whether a content filter of the model's server has ended the reply."""
-        return bool(self.replies) and self.replies[-1].server_finish == "content_filter"
-
-    def finish_reason(self, degraded: str | None) -> FinishReason:
-        if not self.replies:
-            return "stop"
-        return "interrupted" if degraded else self.replies[-1].finish
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnPreparer:
     """Prepares turns of one agent. Without `tools`, the model is not offered Newton's tools.
 
-    `on_event` receives what the turn waits for.
+    `actions` calls the tools of servers. `on_event` receives what the turn waits for.
     """
 
     scope: AgentScope
@@ -137,6 +65,7 @@ class TurnPreparer:
     model: ChatModel | None
     limits: TokenLimits
     tools: AgentToolset | None = None
+    actions: ActionService | None = None
     on_event: ProgressCallback = ignore_progress
 
     async def prepare(self, turn: RunningTurn, check: CensorCheck) -> PreparedTurn:
@@ -152,7 +81,8 @@ class TurnPreparer:
         full_view = await self._load_view(turn, max_tokens=budget.conversation)
         dialogue = self._filter_roles(turn, full_view)
         before, after_input = self._split_view(turn, dialogue, budget)
-        prompt = self._build_prompt(turn, after_input, budget)
+        external = await self._list_external_tools(turn, budget)
+        prompt = self._build_prompt(turn, after_input, budget, external)
         conversation = budget.fit_conversation(
             before, prompt.text_tokens + prompt.overhead_tokens(count_tokens=count_tokens), count_tokens=count_tokens
         )
@@ -160,12 +90,11 @@ class TurnPreparer:
         async with task_group() as tasks:
             finding_quarantined = tasks.create_task(self._find_quarantined(messages, session_id))
             context = await self._build_context(turn, prompt, budget, self._find_sent(turn, messages, full_view))
-        quarantined = finding_quarantined.result()
-        origin = _find_origin(turn, full_view, dialogue, context)
-        prompt = replace(prompt, context=context.bundle.text if context else "", view=conversation, origin=origin)
+        actions = self._open_actions(turn, external, context)
+        prompt = _add_context(prompt, context, omit_tools(prompt.options, external, actions))
+        prompt = replace(prompt, view=conversation, origin=_find_origin(turn, full_view, dialogue, context))
         request = prompt.build(budget.usable, count_tokens=count_tokens)
-        model_tokens = budget.calibration.to_model_tokens(request.tokens, len(request.messages))
-        if reason := chat.find_refusal_reason(model_tokens, usage):
+        if reason := chat.find_refusal_reason(_estimate_model_tokens(request, budget), usage):
             return await self._prepare_without_model(turn, reason)
         tool_loop = ToolLoop(
             chat=chat,
@@ -177,8 +106,9 @@ class TurnPreparer:
             max_tokens=budget.usable,
             call_limits=turn.call_limits,
             append_lines=turn.recorder.append,
-            record_failure=turn.recorder.record_failure,
-            min_trust=lowest_known_trust((*quarantined, *(context.bundle.external_trusts if context else ()))),
+            record_result=turn.recorder.record_result,
+            actions=actions,
+            min_trust=_find_min_trust(finding_quarantined.result(), context),
             exempt_censors=check.explained,
         )
         return PreparedTurn(context=context, tool_loop=tool_loop, view=full_view, budget=budget)
@@ -258,7 +188,11 @@ class TurnPreparer:
         return select_dialogue(view, count_tokens=self.scope.count_tokens)
 
     def _build_prompt(
-        self, turn: RunningTurn, after_input: Sequence[ViewMessage], budget: PromptBudget
+        self,
+        turn: RunningTurn,
+        after_input: Sequence[ViewMessage],
+        budget: PromptBudget,
+        external: Sequence[ExternalTool],
     ) -> PromptBuilder:
         """Build a prompt without context and conversation.
 
@@ -267,7 +201,8 @@ class TurnPreparer:
         """
         options, count_tokens = turn.options.request_options, self.scope.count_tokens
         if self.tools and turn.options.offers_own_tools and isinstance(self.model, ToolModel):
-            options = replace(options, own_tools=self._select_own_tools(options, budget))
+            definitions = tuple(tool.definition for tool in external)
+            options = replace(options, own_tools=(*self._select_own_tools(options, budget), *definitions))
         return PromptBuilder(
             context="",
             view=(),
@@ -290,6 +225,23 @@ class TurnPreparer:
             if tokens * OWN_TOOLS_DIVISOR <= budget.usable:
                 return own_tools
         return ()
+
+    async def _list_external_tools(self, turn: RunningTurn, budget: PromptBudget) -> Sequence[ExternalTool]:
+        is_usable = self.tools and turn.options.offers_own_tools and isinstance(self.model, ToolModel)
+        if self.actions is None or not is_usable or turn.input.session_id is None:
+            return ()
+        taken = frozenset(tool.name for tool in turn.options.request_options.tools)
+        return await self.actions.select_tools(taken, max_tokens=budget.usable // EXTERNAL_TOOLS_DIVISOR)
+
+    def _open_actions(
+        self, turn: RunningTurn, external: Sequence[ExternalTool], context: SessionContext | None
+    ) -> ActionRunner | None:
+        """Return what calls the tools of servers that the frame of the input allows; None if there are none."""
+        frame = context.bundle.frame_choice.frame if context else turn.input.frame
+        session_id = turn.input.session_id
+        if self.actions is None or session_id is None:
+            return None
+        return self.actions.open(external, session_id=session_id, frame=frame, approve=turn.input.approve)
 
     async def _build_context(
         self, turn: RunningTurn, prompt: PromptBuilder, budget: PromptBudget, sent: SentMessages | None
@@ -332,6 +284,19 @@ class TurnPreparer:
             sent_messages=sent,
             is_private=turn.private is not None,
         )
+
+
+def _add_context(prompt: PromptBuilder, context: SessionContext | None, options: RequestOptions) -> PromptBuilder:
+    return replace(prompt, context=context.bundle.text if context else "", options=options)
+
+
+def _find_min_trust(quarantined: Collection[Trust], context: SessionContext | None) -> Trust | None:
+    """Return the lowest trust of the conversation and the context that the model reads."""
+    return lowest_known_trust((*quarantined, *(context.bundle.external_trusts if context else ())))
+
+
+def _estimate_model_tokens(request: ModelRequest, budget: PromptBudget) -> int:
+    return budget.calibration.to_model_tokens(request.tokens, len(request.messages))
 
 
 def _offers_expand(options: RequestOptions) -> bool:

@@ -79,8 +79,8 @@ class TurnRecorder:
         async with self._write() as (tx, ctx):
             return (await self._append_lines(tx, ctx, lines))[0]
 
-    async def record_failure(self, outcome: ToolOutcome) -> None:
-        """Store a failed tool call as an event of the session, so that later turns can take account of it."""
+    async def record_result(self, outcome: ToolOutcome) -> None:
+        """Store a tool call with its result as an event of the session, so that later turns can take account of it."""
         async with self._write() as (tx, ctx):
             event = to_event(outcome, occurred_at=ctx.now)
             new = NewEvent(ref=str(new_id()), event=event, session_id=self.session_id, is_tool_result=True)
@@ -195,7 +195,7 @@ class PrivateRecorder:
     async def append(self, lines: Sequence[Message]) -> Sequence[StoredMessage]:
         return ()
 
-    async def record_failure(self, outcome: ToolOutcome) -> None: ...
+    async def record_result(self, outcome: ToolOutcome) -> None: ...
 
     async def propose_identity_changes(self, recorded: RecordedInput) -> Sequence[TenetProposal]:
         return ()

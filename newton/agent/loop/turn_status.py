@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from newton.dialogue.compaction.progress_events import CompactionEvent
 
-TurnStage = Literal["retrieving", "waiting", "slow", "retrying"]
+TurnStage = Literal["retrieving", "waiting", "slow", "retrying", "tool"]
 SLOW_SECONDS = 10.0  # after which a model that has not begun its reply is reported, and again after each such time
 
 
@@ -17,7 +17,8 @@ class TurnStatus:
     """Event: the turn has reached a stage. `text` describes it in one line for a user.
 
     The stages are `retrieving` (memories are searched), `waiting` (the request is sent to the model), `slow` (the model
-    has not begun its reply for some time) and `retrying` (the request is sent to the model once more).
+    has not begun its reply for some time), `retrying` (the request is sent to the model once more) and `tool` (a tool
+    of a server runs).
     """
 
     stage: TurnStage

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from newton.agent.actions.approvals import ApprovalCallback
 from newton.agent.loop.prompt import MessageParts
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.bundle_store import AnsweredBy
@@ -65,7 +66,9 @@ class TurnInput:
     `earlier` are messages to store before the input, or after it if `already_stored`. `private` is set for a turn that
     is not stored and has no session: its conversation, which ends with the input or with tool results. `on_debug`
     receives debug lines before the reply: what the model is sent. `strategy` is
-    the compaction preset, or list of strategies, for this turn; None means the setting.
+    the compaction preset, or list of strategies, for this turn; None means the setting. `approve` asks a person whether
+    a tool of a server may be called; without it, only those are called that were permitted before.
+    `input_parts` is the content of the input if that is more than text, such as an image.
     """
 
     session_id: UUID | None
@@ -78,6 +81,8 @@ class TurnInput:
     strategy: str | None = None
     caller_options: CallerOptions | None = None
     on_debug: Callable[[Sequence[str]], None] | None = None
+    approve: ApprovalCallback | None = None
+    input_parts: MessageParts | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

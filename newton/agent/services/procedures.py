@@ -33,6 +33,28 @@ class ProcedureService:
         async with self.scope.transaction() as tx:
             return await procedures.get_latest(tx, name, agent_id=self.scope.agent_id)
 
+    async def put(self, skill: SkillFile) -> bool:
+        """Store a skill that a person gives; return False if it is unchanged. Raises ConflictError."""
+        async with self.scope.write() as (tx, ctx):
+            is_new = await procedures.put_procedure(tx, skill, ctx=ctx)
+            if is_new:
+                self.scope.publish("procedure.added", {})
+            return is_new
+
+    async def retire(self, name: str) -> None:
+        """Retire a procedure that is not from a file. Raises NotFoundError and ConflictError."""
+        async with self.scope.write() as (tx, ctx):
+            await procedures.retire_procedure(tx, name, ctx=ctx)
+            self.scope.publish("procedure.retired", {})
+
+    async def approve(self, name: str) -> bool:
+        """Put a proposed procedure in use. Return False if it was not waiting for approval. Raises NotFoundError."""
+        async with self.scope.write() as (tx, ctx):
+            is_approved = await procedures.approve_procedure(tx, name, ctx=ctx)
+            if is_approved:
+                self.scope.publish("procedure.approved", {})
+            return is_approved
+
     async def record_use(self, name: str, result: ActivationResult | None) -> None:
         """Record a use of a procedure, with its result if known. Raises NotFoundError for an unknown procedure."""
         async with self.scope.write() as (tx, ctx):

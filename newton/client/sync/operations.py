@@ -51,6 +51,10 @@ class SyncAgentOperations(SyncSessionOperations):
         """Return the goals, steps and details of a procedure."""
         return self.get(f"/v1/procedures/{encode_segment(name)}")
 
+    def approve_procedure(self, name: str) -> bool:
+        """Put a proposed procedure in use; return False if it was not waiting for approval."""
+        return (self.post(f"/v1/procedures/{encode_segment(name)}/approve"))["changed"]
+
     def procedure_outcome(self, name: str, result: str) -> None:
         """Record how the last use of a procedure ended: success, failure or neutral."""
         self.post(f"/v1/procedures/{encode_segment(name)}/outcomes", {"result": result})

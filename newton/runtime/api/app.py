@@ -50,6 +50,7 @@ from newton.runtime.api.routes.inventory import (
     entities,
     erasures,
     memory_list,
+    permissions,
     prompts,
     tokens,
 )
@@ -58,7 +59,7 @@ from newton.runtime.api.routes.openai import chat_completions, embeddings, model
 ROUTE_MODULES = (
     *(health, agents, tokens, context, bundles, prompts, memory_list, memories, recall, entities, documents, items),
     *(erasures, turns, sessions, session_contents, artifacts, identity, tasks),
-    *(conflicts, decisions, guardrails, censors, procedures, reports, transfer, jobs, events, dashboard),
+    *(conflicts, decisions, guardrails, censors, permissions, procedures, reports, transfer, jobs, events, dashboard),
     *(models, chat_completions, responses, embeddings),
 )
 

@@ -5,7 +5,9 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from uuid import UUID
 
+from newton.agent.actions.approvals import ApprovalCallback
 from newton.agent.loop.history_match import IncomingMessage, to_private_view
+from newton.agent.loop.prompt import MessageParts
 from newton.agent.loop.turn import TurnRunner
 from newton.agent.loop.turn_types import PrivateConversation, TurnInput, TurnResult
 from newton.agent.maintenance.service import BATCH_SIZE
@@ -19,7 +21,7 @@ from newton.errors import error_from_code
 from newton.heart.facts.conflicts import FactPair
 from newton.heart.identity.identity_store import find_conflicts
 from newton.memory.hygiene import clean_ref
-from newton.runtime.chat_backend.protocol import DebugLines, PrivateMessage, TaskCommands
+from newton.runtime.chat_backend.protocol import DebugLines, ImageInput, ImagePart, PrivateMessage, TaskCommands
 from newton.runtime.chat_backend.view_models import (
     ConflictFactView,
     ConflictView,
@@ -31,17 +33,22 @@ from newton.runtime.chat_backend.view_models import (
     to_proposal_view,
     to_turn_view,
 )
+from newton.runtime.tools.permission_views import PermissionInfo, to_permission_info
 from newton.runtime.tools.tool_registry import run_tool
 from newton.runtime.wiring import AgentServices
 
 
 @dataclass(slots=True, kw_only=True)
 class LocalAgent:
-    """A chat backend that calls the agent's services in this process. `origin` is recorded with all that it stores."""
+    """A chat backend that calls the agent's services in this process. `origin` is recorded with all that it stores.
+
+    `approve` asks the person at the terminal whether a tool of a server may be called.
+    """
 
     newton: AgentServices
     turn_runner: TurnRunner
     origin: str = "chat"
+    approve: ApprovalCallback | None = None
 
     @property
     def agent(self) -> str:
@@ -62,19 +69,22 @@ class LocalAgent:
     async def run_turn(
         self,
         session: str,
-        input: str,
+        input: str | ImageInput,
         *,
         frame: str | None = None,
         strategy: str | None = None,
         include_context: bool = False,
         private: Sequence[PrivateMessage] | None = None,
     ) -> AsyncGenerator[str | DebugLines | TurnView]:
+        text, images = input if isinstance(input, ImageInput) else (input, ())
         if private is None:
-            turn_input = TurnInput(session_id=await self._sessions.begin(session), text=input, frame=frame)
+            turn_input = TurnInput(session_id=await self._sessions.begin(session), text=text, frame=frame)
         else:
-            turn_input = await self._create_private_input(session, input, frame, private)
+            turn_input = await self._create_private_input(session, text, frame, private)
         debug: list[str] = []
-        turn_input = replace(turn_input, strategy=strategy, on_debug=debug.extend if include_context else None)
+        on_debug = debug.extend if include_context else None
+        turn_input = replace(turn_input, strategy=strategy, on_debug=on_debug, approve=self.approve)
+        turn_input = replace(turn_input, input_parts=to_message_parts(text, images))
         async with aclosing(self.turn_runner.run(turn_input)) as pieces:  # an abandoned turn is stored too
             async for piece in pieces:
                 if debug:
@@ -147,6 +157,22 @@ class LocalAgent:
     async def reject_proposal(self, line_id: UUID) -> None:
         await self.newton.identity(self.origin).reject(str(line_id))
 
+    async def list_frames(self) -> Sequence[str]:
+        return sorted(self.newton.frames)
+
+    async def attach_file(self, session: str, name: str, raw: bytes, *, ref: str) -> str:
+        ingest = self.newton.ingest(self.origin)
+        read = await ingest.read_upload(raw, name=name, ref=ref)
+        await ingest.store_upload(read, trust="user")
+        added = await self.newton.artifacts(self.origin).add(session, name, read.text)
+        return added.artifact.name
+
+    async def list_permissions(self) -> Sequence[PermissionInfo]:
+        return list(map(to_permission_info, await self.newton.permissions(self.origin).list_permissions()))
+
+    async def revoke_permission(self, permission_ref: str) -> PermissionInfo:
+        return to_permission_info(await self.newton.permissions(self.origin).revoke(permission_ref))
+
     async def call_tool(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, object]:
         result = await run_tool(self.newton, name, arguments, origin=self.origin, trust="user")
         if result.is_error:
@@ -157,6 +183,14 @@ class LocalAgent:
     @property
     def _sessions(self) -> SessionService:
         return self.newton.sessions(self.origin)
+
+
+def to_message_parts(text: str, images: Sequence[ImagePart]) -> MessageParts | None:
+    """Return an input with its images as content parts of OpenAI's format; None without images."""
+    if not images:
+        return None
+    urls = ({"type": "image_url", "image_url": {"url": one.url}} for one in images)
+    return MessageParts(text, ({"type": "text", "text": text}, *urls))
 
 
 def to_conflict_view(pair: FactPair) -> ConflictView:

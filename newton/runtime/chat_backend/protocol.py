@@ -8,6 +8,7 @@ from newton.agent.services.fact_intake import RememberReport
 from newton.dialogue.branches import SessionCheckpoint
 from newton.dialogue.task_tree import TaskTree
 from newton.runtime.chat_backend.view_models import ExplanationView, ProposalView, TurnView
+from newton.runtime.tools.permission_views import PermissionInfo
 
 
 class PrivateMessage(NamedTuple):
@@ -15,6 +16,20 @@ class PrivateMessage(NamedTuple):
 
     role: Literal["user", "assistant"]
     text: str
+
+
+class ImagePart(NamedTuple):
+    """An image that is sent to the model with an input: its file name, and its content as a data URL."""
+
+    name: str
+    url: str
+
+
+class ImageInput(NamedTuple):
+    """An input with images for the model."""
+
+    text: str
+    images: Sequence[ImagePart]
 
 
 class DebugLines(NamedTuple):
@@ -61,7 +76,7 @@ class ChatBackend(Protocol):
     def run_turn(
         self,
         session: str,
-        input: str,
+        input: str | ImageInput,
         *,
         frame: str | None = None,
         strategy: str | None = None,
@@ -73,7 +88,7 @@ class ChatBackend(Protocol):
         With `include_context`, debug lines come first, and the result contains the full context.
         `strategy` is the compaction preset, or list of strategies, for this turn; None means the setting.
         If the generator is closed early, the text so far is stored. If `private` is given, it has the earlier messages
-        of a private conversation, and nothing of the turn is stored.
+        of a private conversation, and nothing of the turn is stored. The images of an input are sent to the model.
         """
         ...
 
@@ -133,6 +148,25 @@ class ChatBackend(Protocol):
         ...
 
     async def reject_proposal(self, line_id: UUID) -> None: ...
+
+    async def list_frames(self) -> Sequence[str]:
+        """List the names of the frames."""
+        ...
+
+    async def attach_file(self, session: str, name: str, raw: bytes, *, ref: str) -> str:
+        """Store the text of a file as a document and as an artifact of the session; return the artifact's name.
+
+        `ref` identifies the document when the file is attached again. Raises InputError if the file has no text.
+        """
+        ...
+
+    async def list_permissions(self) -> Sequence[PermissionInfo]:
+        """List the permissions to call tools of servers."""
+        ...
+
+    async def revoke_permission(self, permission_ref: str) -> PermissionInfo:
+        """Revoke a permission, by its id, the end of its id, or `SERVER TOOL`, and return it."""
+        ...
 
     async def call_tool(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, object]:
         """Run a tool of `newton.runtime.tools` with the trust of a person, and return its result."""

@@ -22,9 +22,10 @@ from newton.dialogue.task_tree import Task, TaskTree
 from newton.errors import NotFoundError
 from newton.memory.hygiene import clean_ref, clean_text
 from newton.memory.lookup import MemoryMention
-from newton.runtime.chat_backend.protocol import DebugLines, PrivateMessage, TaskCommands
+from newton.runtime.chat_backend.protocol import DebugLines, ImageInput, PrivateMessage, TaskCommands
 from newton.runtime.chat_backend.view_models import ExplanationView, ProposalView, TurnView
 from newton.runtime.model_directory import ensure_offered
+from newton.runtime.tools.permission_views import PermissionInfo
 
 T = TypeVar("T")
 
@@ -71,16 +72,18 @@ class RemoteAgent:
     async def run_turn(
         self,
         session: str,
-        input: str,
+        input: str | ImageInput,
         *,
         frame: str | None = None,
         strategy: str | None = None,
         include_context: bool = False,
         private: Sequence[PrivateMessage] | None = None,
     ) -> AsyncGenerator[str | DebugLines | TurnView]:
+        input, images = input if isinstance(input, ImageInput) else (input, ())
         text = clean_text(input, what="message")
         messages = None if private is None else [one._asdict() for one in private]
         options = {"frame": frame, "strategy": strategy, "model": self.selected_model, "private": messages}
+        options["images"] = [one._asdict() for one in images] or None
         fields = {"include_context": include_context, **{name: one for name, one in options.items() if one is not None}}
         async with aclosing(self.client.run_turn(session, text, **fields)) as events:  # closing it stops the turn
             async for event in events:
@@ -164,6 +167,32 @@ class RemoteAgent:
 
     async def reject_proposal(self, line_id: UUID) -> None:
         await self.client.reject_proposal(line_id)
+
+    async def list_frames(self) -> Sequence[str]:
+        frames = await self.client.get("/v1/frames")
+        with expect_newton_response():
+            return sorted(one["name"] for one in frames["items"])
+
+    async def attach_file(self, session: str, name: str, raw: bytes, *, ref: str) -> str:
+        stored = await self.client.upload_document(name, raw, ref=ref, source="own")
+        document = await self.client.document(stored["document_id"])
+        with expect_newton_response():
+            text = "\n".join([document["title"], *(one["text"] for one in document["passages"])])
+            return (await self.client.add_artifact(session, name, text))["name"]
+
+    async def list_permissions(self) -> Sequence[PermissionInfo]:
+        found = await self.client.permissions()
+        with expect_newton_response():
+            return [PermissionInfo.model_validate(one) for one in found]
+
+    async def revoke_permission(self, permission_ref: str) -> PermissionInfo:
+        listed = await self.list_permissions()
+        names = tuple(permission_ref.split())
+        found = [one for one in listed if names == (one.server, one.tool) or one.permission_id.hex.endswith(names[-1])]
+        if len(found) != 1:
+            raise NotFoundError(f"{permission_ref!r} names {len(found)} permissions.", hint="Give the id of one.")
+        await self.client.revoke_permission(found[0].permission_id)
+        return found[0]
 
     async def call_tool(self, name: str, arguments: Mapping[str, object]) -> Mapping[str, object]:
         return await self.client.call_tool(name, arguments)

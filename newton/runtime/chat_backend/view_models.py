@@ -112,7 +112,8 @@ class TurnView(ViewModel):
     `degraded` is the reason why no model completed the reply, else null. `failed` is true if a configured model failed,
     `forbidden` if a censor blocked the input or the reply; `warning` tells the user of either. `remembered` is false if
     nothing of the turn is stored. `redacted` counts the secrets removed from the input by kind. `context_source` and
-    `context_reason` say how the context was built. `context` is filled on request.
+    `context_reason` say how the context was built. `input_tokens` and `output_tokens` are those of all calls of the
+    model in this turn. `context` is filled on request.
     """
 
     text: str
@@ -125,6 +126,8 @@ class TurnView(ViewModel):
     warning: str | None
     missing_model_note: str
     proposals: list[ProposalView]
+    input_tokens: int
+    output_tokens: int
     context_source: str
     context_reason: str
     context_summary: ContextView
@@ -172,6 +175,8 @@ def to_turn_view(result: TurnResult, *, include_context: bool = False) -> TurnVi
         missing_model_note=result.shortcoming,
         proposals=[to_proposal_view(one) for one in result.proposed],
         remembered=result.is_stored,
+        input_tokens=result.tokens[0],
+        output_tokens=result.tokens[1],
         context_source=context.method,
         context_reason=context.reason,
         context_summary=to_context_view(bundle),

@@ -9,7 +9,6 @@ TOP_LEVEL_COMMANDS = {
         "operations.dashboard:print_dashboard_link",
         "Print a link that opens the dashboard of the daemon.",
     ),
-    "mcp": ("operations.mcp:serve_mcp", "Serve MCP over standard input and output, for one client."),
     "context": (
         "talk.ask:show_context",
         "Show the context (the text from memory) that a model would get for an input.",
@@ -60,9 +59,28 @@ TOP_LEVEL_COMMANDS = {
     "verbs": ("operations.verbs:show_verbs", "List the operations of Newton and their names in each interface."),
     "doctor": ("operations.doctor:run_doctor", "Check the installation and print remedies."),
 }
+MCP_COMMANDS = {
+    "serve": ("operations.mcp:serve_mcp", "Serve MCP over standard input and output, for one client."),
+    "add": ("operations.mcp_servers:add_server", "Add an MCP server whose tools the model may call."),
+    "list": ("operations.mcp_servers:list_servers", "List the MCP servers whose tools the model may call."),
+    "remove": ("operations.mcp_servers:remove_server", "Remove an MCP server."),
+    "test": ("operations.mcp_servers:test_server", "Connect to an MCP server and list its tools."),
+}
+PERMISSION_COMMANDS = {
+    "list": ("operations.permissions:list_permissions", "List which tools of servers may be called."),
+    "allow": ("operations.permissions:allow_tool", "Allow a tool of a server."),
+    "deny": ("operations.permissions:deny_tool", "Forbid a tool of a server."),
+    "revoke": ("operations.permissions:revoke_permission", "Revoke a permission or a prohibition."),
+    "actions": ("operations.permissions:list_actions", "List the latest calls of tools of servers."),
+}
+SKILL_COMMANDS = {
+    "add": ("memory.skills:add_skills", "Store SKILL.md folders as procedures."),
+    "remove": ("memory.skills:remove_skill", "Retire the procedure of a skill."),
+}
 PROCEDURE_COMMANDS = {
     "list": ("memory.procedures:list_procedures", "List the procedures with their track records."),
     "show": ("memory.procedures:show_procedure", "Show the goals, steps and details of a procedure."),
+    "approve": ("memory.procedures:approve_procedure", "Approve a procedure that was proposed."),
     "record-use": ("memory.procedures:record_use", "Record that a procedure was used, and its outcome."),
     "record-outcome": ("memory.procedures:record_outcome", "Record the outcome of the last use of a procedure."),
 }
@@ -292,6 +310,8 @@ DEFAULT_COMMANDS = {
     "hook": "run",
     "identity": "show",
     "jobs": "list",
+    "mcp": "serve",
+    "permissions": "list",
     "procedures": "list",
     "profiles": "list",
     "sessions": "list",
@@ -323,6 +343,7 @@ COMMAND_GROUPS = (
     ("artifacts", "Long tool outputs, pasted texts and files of a session.", ARTIFACT_COMMANDS),
     ("items", "JSON values that programs store under a namespace and a key.", ITEM_COMMANDS),
     ("procedures", "Procedures (how something is done, in steps) and their track records.", PROCEDURE_COMMANDS),
+    ("skills", "Skills: procedures from SKILL.md folders.", SKILL_COMMANDS),
     ("censors", "Censors: prohibitions that warn of or block a text.", CENSOR_COMMANDS),
     ("decisions", "List, link, amend and erase decisions.", DECISION_COMMANDS),
     ("conflicts", "Facts that may contradict each other.", CONFLICT_COMMANDS),
@@ -334,6 +355,8 @@ COMMAND_GROUPS = (
     ("jobs", "Scheduled jobs that `newton serve` runs.", JOB_COMMANDS),
     ("agents", "List, show, create and delete agents, and set their models.", AGENT_COMMANDS),
     ("tokens", "Access tokens for the API of the daemon.", TOKEN_COMMANDS),
+    ("mcp", "MCP: serve an agent, and the servers whose tools its model may call.", MCP_COMMANDS),
+    ("permissions", "Permissions to call tools of MCP servers.", PERMISSION_COMMANDS),
     ("hook", "Memory for the coding agents Claude Code and Codex, by their hooks.", HOOK_COMMANDS),
     ("bench", "Benchmarks of Newton.", BENCH_COMMANDS),
 )
@@ -347,7 +370,18 @@ HELP_GROUPS = {
     "Talk": ("chat", "ask", "context"),
     "Memory": (
         *("remember", "recall", "list", "show", "history", "edit", "confirm", "supersede", "retract", "outcome"),
-        *("forget", "bulk", "entities", "conflicts", "attributes", "procedures", "identity", "documents", "items"),
+        *(
+            "forget",
+            "bulk",
+            "entities",
+            "conflicts",
+            "attributes",
+            "procedures",
+            "skills",
+            "identity",
+            "documents",
+            "items",
+        ),
         *("ingest", "import", "export", "erase"),
     ),
     "Decisions": ("decide", "think", "done", "review", "outcomes", "decisions", "guard", "calibration"),
@@ -357,6 +391,7 @@ HELP_GROUPS = {
         "serve",
         "dashboard",
         "mcp",
+        "permissions",
         "hook",
         "tokens",
         "agents",

@@ -33,10 +33,11 @@ POSTINGS_TABLE = "memory.postings"
 EMBEDDINGS_TABLE = "memory.embeddings"
 WINDOW_EMBEDDINGS_TABLE = "memory.window_embeddings"
 LAST_TABLES = (POSTINGS_TABLE, EMBEDDINGS_TABLE, WINDOW_EMBEDDINGS_TABLE)  # derived from the other tables
-# Access tokens, tables that belong to a database rather than to an agent, and vectors that a job computes again.
+# Access tokens and permissions of an installation, tables that belong to a database rather than to an agent, and
+# vectors that a job computes again.
 EXCLUDED_TABLES = {
     *("runtime.agents", "runtime.tokens", "runtime.jobs", "runtime.events", "runtime.idempotency_keys"),
-    *("dialogue.leases", "dialogue.artifact_vectors"),
+    *("runtime.tool_permissions", "runtime.tool_actions", "dialogue.leases", "dialogue.artifact_vectors"),
 }
 
 BATCH_ROWS, BATCH_BYTES = 500, 4_000_000

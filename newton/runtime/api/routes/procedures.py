@@ -7,7 +7,7 @@ from newton.agent.inputs import ProcedureResultInput
 from newton.content.frames import Frame
 from newton.runtime.api.auth import ReadAccess
 from newton.runtime.api.base_models import ORIGIN, ItemList, ResponseModel
-from newton.runtime.api.idempotency import WriteAction
+from newton.runtime.api.idempotency import AdminAction, WriteAction
 from newton.runtime.tools.views import ProcedureDetail, ProcedureInfo, to_procedure_detail, to_procedure_infos
 from newton.runtime.wiring import AgentServices
 
@@ -19,6 +19,13 @@ class ProcedureOutcomeResponse(ResponseModel):
 
     name: str
     result: str
+
+
+class ProcedureApprovalResponse(ResponseModel):
+    """The name of the procedure. `changed` is false if it was not waiting for approval."""
+
+    name: str
+    changed: bool
 
 
 @router.get("/frames", tags=["frames"])
@@ -37,6 +44,16 @@ async def list_procedures(caller: ReadAccess) -> ItemList[ProcedureInfo]:
 async def get_procedure(name: str, caller: ReadAccess) -> ProcedureDetail:
     """Return the goals, steps and details of a procedure."""
     return to_procedure_detail(await caller.newton.procedures(ORIGIN).get(name))
+
+
+@router.post("/procedures/{name}/approve", tags=["procedures"], response_model=ProcedureApprovalResponse)
+async def approve_procedure(name: str, act: AdminAction) -> Response:
+    """Put a proposed procedure in use."""
+
+    async def work(newton: AgentServices) -> ProcedureApprovalResponse:
+        return ProcedureApprovalResponse(name=name, changed=await newton.procedures(ORIGIN).approve(name))
+
+    return await act.run_once(work)
 
 
 @router.post(

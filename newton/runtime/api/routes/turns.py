@@ -20,7 +20,7 @@ from newton.runtime.api.auth import WriteAccess
 from newton.runtime.api.base_models import ORIGIN, RequestModel, describe_event_stream
 from newton.runtime.api.turn_stream import TurnStream
 from newton.runtime.chat_backend.local import LocalAgent
-from newton.runtime.chat_backend.protocol import DebugLines, PrivateMessage
+from newton.runtime.chat_backend.protocol import DebugLines, ImageInput, ImagePart, PrivateMessage
 from newton.runtime.chat_backend.view_models import TurnView
 
 TurnPiece: TypeAlias = str | DebugLines | TurnView | ProgressEvent
@@ -43,6 +43,13 @@ class PrivateMessageInput(RequestModel):
 
     role: Literal["user", "assistant"]
     text: str
+
+
+class TurnImage(RequestModel):
+    """An image that is sent to the model with the input. Only its name is stored, in the input."""
+
+    name: Name
+    url: str = Field(pattern=r"^data:image/[a-z]+;base64,", description="The content as a data URL.")
 
 
 class TurnRequest(RequestModel):
@@ -70,6 +77,9 @@ class TurnRequest(RequestModel):
         description="If given, nothing of this turn is stored. The list contains the earlier private messages of the"
         " conversation, oldest first; the caller must keep them.",
     )
+    images: list[TurnImage] | None = Field(
+        None, max_length=8, description="Images for a model that takes them. They are not stored."
+    )
 
 
 @router.post("/sessions/{session:path}/turns", response_class=StreamingResponse, responses=STREAM_RESPONSES)
@@ -87,8 +97,14 @@ async def run_turn(session: str, body: TurnRequest, request: Request, caller: Wr
     turn_runner = caller.newton.turn_runner(model, origin=ORIGIN, on_event=turn.put)
     agent = LocalAgent(newton=caller.newton, turn_runner=turn_runner, origin=ORIGIN)
     private = None if body.private is None else [PrivateMessage(one.role, one.text) for one in body.private]
+    images = [ImagePart(one.name, one.url) for one in body.images or ()]
     pieces = agent.run_turn(
-        name, text, frame=body.frame, strategy=body.strategy, include_context=body.include_context, private=private
+        name,
+        ImageInput(text, images) if images else text,
+        frame=body.frame,
+        strategy=body.strategy,
+        include_context=body.include_context,
+        private=private,
     )
     read = turn.read_pieces(pieces, caller, request, is_private=private is not None)
     return StreamingResponse(_stream(read), media_type="text/event-stream")

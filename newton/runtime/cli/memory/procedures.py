@@ -52,6 +52,16 @@ async def show_procedure(name: ProcedureName, *, agent: AgentOption = None) -> N
         say(f"\n{procedure.details.strip()}")
 
 
+async def approve_procedure(name: ProcedureName, *, agent: AgentOption = None) -> None:
+    """Approve a procedure that follows from what the agent did. It is in no context before.
+
+    Example: newton procedures approve calling-files-write-file
+    """
+    async with open_agent(load_settings(agent)) as newton:
+        is_approved = await newton.procedures("cli").approve(name)
+    say(f"Approved {name}." if is_approved else f"{name} was not waiting for approval.")
+
+
 async def record_use(
     name: ProcedureName,
     *,
@@ -83,7 +93,8 @@ def _format_procedure(procedure: ProcedureVersion) -> str:
     record, uses = "no record", procedure.successes + procedure.failures
     if uses:
         record = f"{procedure.effectiveness:.0%} of {uses} succeeded, lower bound {procedure.lower_bound:.0%}"
-    name = f"{procedure.name} v{procedure.version} ({procedure.domain})"
+    waiting = ", proposed" if procedure.quarantined else ""
+    name = f"{procedure.name} v{procedure.version} ({procedure.domain}{waiting})"
     return f"{short_id(procedure.memory_id)}  {procedure.state:<11} {name} · {record}\n{'':10}{procedure.description}"
 
 
@@ -93,6 +104,7 @@ def _procedure_to_json(procedure: ProcedureVersion) -> dict[str, object]:
         "name": procedure.name,
         "version": procedure.version,
         "state": procedure.state,
+        "proposed": procedure.quarantined,
         "domain": procedure.domain,
         "description": procedure.description,
         "activations": procedure.activations,

@@ -1,4 +1,4 @@
-"""Command `newton mcp`: the MCP server over standard input and output."""
+"""Command `newton mcp serve`: the MCP server over standard input and output."""
 
 import asyncio
 import json

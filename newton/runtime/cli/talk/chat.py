@@ -3,17 +3,26 @@
 import asyncio
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 from cyclopts import Parameter
 from prompt_toolkit import PromptSession
 from prompt_toolkit.history import FileHistory
+from prompt_toolkit.input.typeahead import clear_typeahead
+from prompt_toolkit.key_binding import KeyBindings
 
+from newton.agent.actions.approvals import ApprovalAnswer, ApprovalRequest
+from newton.client import ApiError
 from newton.environment import CHAT_HISTORY
+from newton.errors import NewtonError
 from newton.ids import new_id
 from newton.memory.hygiene import clean_model_text
+from newton.runtime.chat_backend.local import LocalAgent
+from newton.runtime.chat_backend.protocol import ChatBackend
 from newton.runtime.cli import formatting
 from newton.runtime.cli.connection import DaemonOption, TokenFileOption, open_chat_backend
 from newton.runtime.cli.options import (
@@ -26,8 +35,13 @@ from newton.runtime.cli.options import (
     check_strategy,
     load_settings,
 )
+from newton.runtime.cli.printing import visible
+from newton.runtime.cli.talk.approvals import ask_approval
 from newton.runtime.cli.talk.chat_conversation import ChatConversation, LineReader
-from newton.runtime.cli.talk.slash_commands import run_slash_command
+from newton.runtime.cli.talk.completion import ChatCompleter
+from newton.runtime.cli.talk.session_picker import pick_session
+from newton.runtime.cli.talk.slash_commands import BUILTIN_COMMANDS, run_slash_command
+from newton.runtime.cli.talk.tool_commands import TOOL_COMMANDS
 from newton.runtime.error_status import EXIT_INTERRUPTED, EXIT_OK
 from newton.settings import Settings
 
@@ -35,6 +49,7 @@ from newton.settings import Settings
 async def chat(
     *,
     session: Annotated[str | None, Parameter(help="Session to continue or create (default: a new one).")] = None,
+    resume: Annotated[bool, Parameter(negative=(), help="Choose the session to continue from a list.")] = False,
     frame: FrameOption = None,
     model: ModelOption = None,
     strategy: StrategyOption = None,
@@ -55,8 +70,13 @@ async def chat(
             await backend.resolve_frame(frame)
         if model:
             await backend.select_model(model)
+        if resume and session is None:
+            session = await pick_session(backend, _ask_line)
         name = session or str(new_id())
-        read_line = _create_reader(settings, lambda: conversation.private_messages is not None)
+        completer = ChatCompleter(sorted((*BUILTIN_COMMANDS, *TOOL_COMMANDS, "/quit")))
+        read_line = _create_reader(settings, lambda: conversation, completer)
+        if isinstance(backend, LocalAgent) and sys.stdin.isatty():
+            backend.approve = partial(_approve, lambda: conversation)
         conversation = ChatConversation(
             backend=backend,
             read_line=read_line,
@@ -69,7 +89,12 @@ async def chat(
         hint = "the daemon has no model" if daemon else "set OPENAI_API_KEY or ANTHROPIC_API_KEY to use a model"
         model = f"model {backend.model}" if backend.model else f"no model: answers quote memory ({hint})"
         formatting.print_notice(f"Newton, agent {backend.agent}, {model}. /help lists the commands.")
-        return await _run_until_interrupt(conversation)
+        loading = asyncio.ensure_future(_load_names(backend, completer))
+        try:
+            return await _run_until_interrupt(conversation)
+        finally:
+            loading.cancel()
+            await asyncio.wait({loading})
 
 
 async def _run_until_interrupt(conversation: ChatConversation) -> int:
@@ -118,12 +143,59 @@ class RedactingFileHistory(FileHistory):
         super().store_string(clean_model_text(string))
 
 
-def _create_reader(settings: Settings, is_private: Callable[[], bool]) -> LineReader:
-    """Return a function that reads one line of input; in a terminal, with editing and a history."""
+async def _approve(get_conversation: Callable[[], ChatConversation], request: ApprovalRequest) -> ApprovalAnswer:
+    """Ask for a permission in the terminal. Ctrl-C stops the answer."""
+    try:
+        return await ask_approval(request, _ask_line)
+    except KeyboardInterrupt:
+        get_conversation().interrupt(asyncio.get_running_loop().time())
+        await asyncio.sleep(0)  # the answer is cancelled here
+        return "refused"
+
+
+async def _ask_line(question: str) -> str:
+    if not sys.stdin.isatty():
+        return await _read_piped_line()
+    session: PromptSession[str] = PromptSession()
+    clear_typeahead(session.app.input)
+    return await session.prompt_async(question, handle_sigint=False)
+
+
+async def _load_names(backend: ChatBackend, completer: ChatCompleter) -> None:
+    """Load the names that the input is completed with, while the user types. Without a connection there are none."""
+    with suppress(NewtonError, ApiError):
+        completer.names["/frame"] = ["auto", *await backend.list_frames()]
+        listed = await backend.call_tool("sessions", {"limit": 100})
+        sessions = cast("Sequence[Mapping[str, object]]", listed["items"])
+        completer.names["/switch"] = [str(one["session"]) for one in sessions]
+
+
+def _create_key_bindings() -> KeyBindings:
+    """Return key bindings in which Alt-Enter begins a new line; pasted lines are one input anyway."""
+    bindings = KeyBindings()
+    bindings.add("escape", "enter")(lambda event: event.current_buffer.insert_text("\n"))
+    return bindings
+
+
+def _create_reader(
+    settings: Settings, get_conversation: Callable[[], ChatConversation], completer: ChatCompleter
+) -> LineReader:
+    """Return a function that reads one input; in a terminal, with editing, completion, a history and its search."""
+
+    def is_private() -> bool:
+        return get_conversation().private_messages is not None
+
     if not sys.stdin.isatty():
         return _read_piped_line
     history = RedactingFileHistory(str(settings.home / CHAT_HISTORY), is_private)
-    prompt: PromptSession[str] = PromptSession(history=history)
+    prompt: PromptSession[str] = PromptSession(
+        history=history,
+        completer=completer,
+        complete_while_typing=False,
+        enable_history_search=True,
+        key_bindings=_create_key_bindings(),
+        bottom_toolbar=lambda: visible(get_conversation().status),
+    )
     # handle_sigint would replace the handler of Ctrl-C and not restore it for the answer
     return lambda: prompt.prompt_async("private › " if is_private() else "› ", handle_sigint=False)
 

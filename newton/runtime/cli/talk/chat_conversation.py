@@ -5,18 +5,22 @@ import math
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from newton.client import ApiError
+from newton.clock import SystemClock
 from newton.errors import InputError, NewtonError
 from newton.memory.redaction.tally import redaction_tally
-from newton.runtime.chat_backend.protocol import ChatBackend, DebugLines, PrivateMessage
+from newton.runtime.chat_backend.protocol import ChatBackend, DebugLines, ImageInput, PrivateMessage
 from newton.runtime.chat_backend.view_models import IdentityView, ProposalView, TurnView
 from newton.runtime.cli import formatting
 from newton.runtime.cli.printing import say
 from newton.runtime.cli.status_line import clear_status
+from newton.runtime.cli.talk.attachments import AttachedInput, attach_files
 from newton.runtime.hint_names import rename_commands
 
+MAX_STATUS_LAYERS = 4
 DOUBLE_PRESS_SECONDS = 0.5  # a second Ctrl-C within this time stops only the answer
 
 LineReader = Callable[[], Awaitable[str]]
@@ -30,7 +34,8 @@ class ChatConversation:
     `strategy` is the compaction preset or list of strategies for its turns; None means the setting.
     `run_command` runs an input that begins with "/".
     `private_messages` are the messages since /private was entered; None if messages are stored. With `debug`, what the
-    model is sent is printed before each answer.
+    model is sent is printed before each answer. `tokens_used` counts the tokens of the model in this conversation, and
+    `turn_began_at` is the time at which the last turn began.
     """
 
     backend: ChatBackend
@@ -46,6 +51,8 @@ class ChatConversation:
     answer_task: "asyncio.Task[None] | None" = None
     is_leaving: bool = False
     stopped_at: float = -math.inf
+    tokens_used: int = 0
+    turn_began_at: datetime | None = None
 
     async def run(self) -> None:
         """Run the conversation until its end, then close the session, which stores it as an episode."""
@@ -95,7 +102,10 @@ class ChatConversation:
             if text.startswith("/"):
                 await self.run_command(self, text)
             else:
-                await self._run_interruptible(self._run_turn(text))
+                attached = await attach_files(self.backend, self.name, text)
+                for note in attached.notes:
+                    formatting.print_notice(f"({note})")
+                await self._run_interruptible(self._run_turn(text, attached))
                 await self.backend.process_pending()
         except NewtonError as error:
             formatting.print_notice(rename_commands(f"{error.what}\n  {error.hint}", "chat"))
@@ -125,10 +135,17 @@ class ChatConversation:
                 self.answer_task.cancel()
         return now - self.stopped_at < DOUBLE_PRESS_SECONDS
 
-    async def _run_turn(self, text: str) -> None:
+    async def _run_turn(self, text: str, attached: AttachedInput) -> None:
+        self.turn_began_at = SystemClock().now()
+        sent = ImageInput(attached.text, attached.images) if attached.images else attached.text
         private = None if self.private_messages is None else tuple(self.private_messages)
         turn = self.backend.run_turn(
-            self.name, text, frame=self.frame, strategy=self.strategy, include_context=self.debug, private=private
+            self.name,
+            sent,
+            frame=self.frame,
+            strategy=self.strategy,
+            include_context=self.debug,
+            private=private,
         )
         async with aclosing(clear_status(turn)) as pieces:  # closing it stores the reply so far
             async for piece in pieces:
@@ -137,6 +154,7 @@ class ChatConversation:
                 elif isinstance(piece, TurnView):
                     self._print_hidden_identity(piece.context_summary.identity)
                     self.last_turn, self.proposals = piece, piece.proposals or self.proposals
+                    self.tokens_used += piece.input_tokens + piece.output_tokens
                     if self.private_messages is not None:
                         self.private_messages += [PrivateMessage("user", text), PrivateMessage("assistant", piece.text)]
                     formatting.print_missing_sources(piece.context_summary.missing)
@@ -153,6 +171,19 @@ class ChatConversation:
         """Print how many identity lines did not fit into the context, unless the last turn had the same identity."""
         if self.last_turn is None or self.last_turn.context_summary.identity != identity:
             formatting.print_hidden_identity_lines(identity.omitted)
+
+    @property
+    def status(self) -> str:
+        """Return one line on the last turn: its frame, the tokens of its context by layer, and the tokens spent."""
+        if (turn := self.last_turn) is None:
+            return f"session {self.name}"
+        context = turn.context_summary
+        layers = sorted(
+            ((layer["used"], name) for name, layer in context.layers.items() if layer["used"]), reverse=True
+        )
+        parts = ", ".join(f"{name} {used:,}" for used, name in layers[:MAX_STATUS_LAYERS])
+        spent = f"{turn.input_tokens:,} + {turn.output_tokens:,} tokens, {self.tokens_used:,} in all"
+        return f"{context.frame['name']} | context {context.tokens:,} ({parts or 'empty'}) | {spent}"
 
     def require_last_turn(self) -> TurnView:
         """Return the last turn. Raises InputError before the first one."""

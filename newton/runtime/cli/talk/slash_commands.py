@@ -1,9 +1,11 @@
 """Slash commands of the chat: those that act on the conversation, and the dispatch of a line to its command."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import cast
 
 from newton.errors import InputError
 from newton.memory.hygiene import clean_ref
+from newton.memory.lookup import short_id
 from newton.runtime.chat_backend.view_models import ProposalView
 from newton.runtime.cli import formatting
 from newton.runtime.cli.conversations.prompts import format_turn_prompts
@@ -26,6 +28,8 @@ HELP_TEXT = """\
                   the next inputs, /strategy default the setting again
 /model            list the chat models; /model NAME uses this one for the next inputs
 /remember TEXT    store a fact
+/undo             take back what was learnt from the last input: retract its new facts
+/permissions      list which tools of servers may be called; /revoke SERVER TOOL revokes a permission
 /private          store nothing of the next inputs and answers; /private again ends it
 /checkpoint NAME  set a checkpoint here; /checkpoint alone lists the checkpoints
 /branch NAME [AT] continue in a new session from here, or from a checkpoint or a message position
@@ -125,6 +129,39 @@ def toggle_privacy(conversation: ChatConversation, _: str) -> None:
         say("Inputs and answers are stored again. The model is not sent what was private.")
 
 
+async def undo(conversation: ChatConversation, _: str) -> None:
+    """Retract the facts that were stored since the last input, and print them."""
+    if conversation.turn_began_at is None:
+        raise InputError("Nothing was learnt in this conversation yet.", hint="Send a message first.")
+    since = conversation.turn_began_at.isoformat()
+    filters = {"kinds": ["fact"], "states": ["current", "quarantined"], "created_since": since, "limit": 50}
+    listed = await conversation.backend.call_tool("list_memories", filters)
+    items = cast("Sequence[Mapping[str, object]]", listed["items"])
+    for one in items:
+        await conversation.backend.call_tool("retract", {"memory_id": str(one["memory_id"])})
+        say(f"Retracted: {one['text']}")
+    if not items:
+        say("Nothing was learnt from the last input.")
+
+
+async def list_permissions(conversation: ChatConversation, _: str) -> None:
+    """Print which tools of servers may be called, and which may not."""
+    permissions = await conversation.backend.list_permissions()
+    for one in permissions:
+        scope = f" in the session {one.session}" if one.session else ""
+        say(f"{short_id(one.permission_id)}  {one.server} {one.tool}: {one.verdict}{scope}")
+    if not permissions:
+        say("No permissions.")
+
+
+async def revoke_permission(conversation: ChatConversation, permission: str) -> None:
+    """Revoke a permission: the next call of the tool asks again."""
+    if not permission:
+        raise InputError("The command requires a permission.", hint="Write /revoke SERVER TOOL.")
+    revoked = await conversation.backend.revoke_permission(permission)
+    say(f"Revoked: {revoked.server} {revoked.tool}.")
+
+
 async def run_task(conversation: ChatConversation, text: str) -> None:
     """Run a command of the task stack in this session and print its result."""
     await conversation.backend.create_session(conversation.name)
@@ -210,6 +247,9 @@ BUILTIN_COMMANDS: Mapping[str, Callable[[ChatConversation, str], Awaitable[None]
     "/strategy": set_strategy,
     "/model": select_model,
     "/remember": remember,
+    "/undo": undo,
+    "/permissions": list_permissions,
+    "/revoke": revoke_permission,
     "/private": toggle_privacy,
     "/checkpoint": set_checkpoint,
     "/branch": create_branch,

@@ -1,0 +1,1 @@
+"""Calls of tools outside of Newton: who permits them, what checks them before, and what is recorded after."""

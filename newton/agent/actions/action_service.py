@@ -1,0 +1,90 @@
+"""The tools of servers for the turns of one agent."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from newton.agent.actions import action_store
+from newton.agent.actions.action_runner import ActionRunner, GuardrailCheck
+from newton.agent.actions.action_store import ToolAction
+from newton.agent.actions.approvals import ApprovalCallback
+from newton.agent.actions.external_tools import ExternalTool, ExternalToolSource
+from newton.agent.actions.permissions import PermissionService
+from newton.agent.loop.action_gate import ActionGate
+from newton.agent.loop.prompt import count_tool_tokens
+from newton.agent.loop.turn_status import ProgressCallback
+from newton.agent.scope import AgentScope
+from newton.dialogue.compaction.progress_events import ignore_progress
+from newton.providers.chat import RequestOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActionService:
+    """Lists the tools of servers for an agent, and opens runners that call them in one turn.
+
+    `is_user_memory` is True for an agent that is the memory of one user of another agent.
+    """
+
+    scope: AgentScope
+    agent: str
+    source: ExternalToolSource
+    gate: ActionGate
+    check_guardrails: GuardrailCheck
+    is_user_memory: bool = False
+    on_event: ProgressCallback = ignore_progress
+
+    @property
+    def permissions(self) -> PermissionService:
+        return PermissionService(scope=self.scope)
+
+    async def list_tools(self) -> Sequence[ExternalTool]:
+        return await self.source.list_tools(self.agent, is_user_memory=self.is_user_memory)
+
+    async def select_tools(self, taken: frozenset[str], *, max_tokens: int) -> Sequence[ExternalTool]:
+        """Return the tools whose definitions fit into `max_tokens`, in their order, without those with a taken name."""
+        found: list[ExternalTool] = []
+        for tool in await self.list_tools():
+            definition = RequestOptions(own_tools=(tool.definition,))
+            max_tokens -= count_tool_tokens(definition, count_tokens=self.scope.count_tokens)
+            if max_tokens < 0:
+                break
+            found += [] if tool.full_name in taken else [tool]
+        return found
+
+    async def list_actions(self, limit: int) -> Sequence[ToolAction]:
+        """Return the latest calls, at most `limit`, the latest first."""
+        async with self.scope.transaction() as tx:
+            return await action_store.list_actions(tx, agent_id=self.scope.agent_id, limit=limit)
+
+    def open(
+        self,
+        tools: Sequence[ExternalTool],
+        *,
+        session_id: UUID,
+        frame: str | None,
+        approve: ApprovalCallback | None,
+    ) -> ActionRunner | None:
+        """Return a runner for those of the tools that the frame allows; None if there are none."""
+        allowed = {tool.full_name: tool for tool in tools if self.source.is_offered(tool, frame)}
+        if not allowed:
+            return None
+        return ActionRunner(
+            scope=self.scope,
+            source=self.source,
+            gate=self.gate,
+            permissions=self.permissions,
+            check_guardrails=self.check_guardrails,
+            session_id=session_id,
+            frame=frame,
+            approve=approve,
+            on_event=self.on_event,
+            tools=allowed,
+        )
+
+
+def omit_tools(options: RequestOptions, tools: Sequence[ExternalTool], actions: ActionRunner | None) -> RequestOptions:
+    """Return the options without those of the tools of servers that `actions` does not call."""
+    omitted = {tool.full_name for tool in tools} - (actions.tools.keys() if actions else set[str]())
+    if not omitted:
+        return options
+    return replace(options, own_tools=tuple(one for one in options.own_tools if one.name not in omitted))

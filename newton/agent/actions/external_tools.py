@@ -1,0 +1,74 @@
+"""The interface between a turn and the tools of servers that the user lists, such as MCP servers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from newton.providers.chat import ToolDefinition
+
+EXPECTED_FIELD = "expected_result"  # an argument that Newton adds to tools that act, and removes before the call
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExternalTool:
+    """A tool of a server.
+
+    `name` is its name at the server, `full_name` the name under which a model calls it. It `is_read` if the server
+    says that it changes nothing, and `is_trusted` if the user trusts the server in this. `fingerprint` is a hash of the
+    server's address, and of the tool's description, schema and annotations.
+    """
+
+    server: str
+    name: str
+    description: str
+    definition: ToolDefinition
+    required: frozenset[str]
+    fingerprint: bytes
+    is_read: bool = False
+    is_trusted: bool = False
+    is_destructive: bool = True
+
+    @property
+    def full_name(self) -> str:
+        return self.definition.name
+
+    @property
+    def runs_freely(self) -> bool:
+        """Return whether the tool needs no permission: it only reads, according to a server that the user trusts."""
+        return self.is_read and self.is_trusted
+
+
+class ExternalResult(NamedTuple):
+    """The output of a call as text, and whether the tool or its server failed."""
+
+    text: str
+    is_error: bool = False
+
+
+class ServerProblem(NamedTuple):
+    """Why a server, or one of its tools, cannot be used."""
+
+    server: str
+    reason: str
+
+
+class ExternalToolSource(Protocol):
+    """Connects to servers and calls their tools. No method raises an error of a server: it is part of the result."""
+
+    async def list_tools(self, agent: str, *, is_user_memory: bool = False) -> Sequence[ExternalTool]:
+        """Return the tools that an agent may use. Servers that are not connected are connected first.
+
+        An agent that is the memory of one user of another agent has only the servers that name it.
+        """
+        ...
+
+    def is_offered(self, tool: ExternalTool, frame: str | None) -> bool:
+        """Return whether the settings of the tool's server allow the tool in a frame."""
+        ...
+
+    @property
+    def problems(self) -> Sequence[ServerProblem]:
+        """Return what was wrong with servers and tools when they were listed last."""
+        ...
+
+    async def call(self, tool: ExternalTool, arguments: Mapping[str, object]) -> ExternalResult: ...

@@ -1,0 +1,88 @@
+"""The state of a turn: what is known when it begins, and what is prepared for the call of the model."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from newton.agent.loop.call_limits import CallLimits
+from newton.agent.loop.completion import PromptBudget
+from newton.agent.loop.tool_loop import ToolLoop
+from newton.agent.loop.turn_recorder import PrivateRecorder, RecordedInput, TurnRecorder
+from newton.agent.loop.turn_types import CallerOptions, PrivateConversation, TurnInput
+from newton.cognition.session_context.service import SessionContext
+from newton.dialogue.view import ViewMessage
+from newton.memory.memory import Trust, lowest_known_trust
+from newton.providers.chat import ChatReply, FinishReason, ToolCall
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningTurn:
+    """A turn in progress. Its input is stored, unless the turn is private."""
+
+    input: TurnInput
+    recorder: TurnRecorder | PrivateRecorder
+    recorded: RecordedInput
+    call_limits: CallLimits
+
+    @property
+    def options(self) -> CallerOptions:
+        return self.input.caller_options or CallerOptions(input_parts=self.input.input_parts)
+
+    @property
+    def is_api_call(self) -> bool:
+        """Return whether the input comes from a client of OpenAI's API, which gets failures as errors."""
+        return self.input.caller_options is not None
+
+    @property
+    def private(self) -> PrivateConversation | None:
+        return self.input.private
+
+    @property
+    def question(self) -> str | None:
+        """Return the text for which memory is searched; None if memory is not used."""
+        return self.recorded.text if self.private is None else self.private.question
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedTurn:
+    """The context of a turn and the tool loop to run; `degraded` is the reason if there is no tool loop.
+
+    `view` are the messages of the conversation, and `budget` limits the prompt; it is None without a tool loop.
+    """
+
+    context: SessionContext | None
+    view: Sequence[ViewMessage] = ()
+    budget: PromptBudget | None = None
+    tool_loop: ToolLoop | None = None
+    degraded: str | None = None
+
+    @property
+    def replies(self) -> Sequence[ChatReply]:
+        return self.tool_loop.replies if self.tool_loop else ()
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        return self.tool_loop.calls if self.tool_loop else ()
+
+    @property
+    def min_trust(self) -> Trust | None:
+        loop_trust = self.tool_loop.min_trust if self.tool_loop else None
+        return lowest_known_trust((loop_trust, *self.external_trusts))
+
+    @property
+    def external_trusts(self) -> Collection[Trust]:
+        return self.context.bundle.external_trusts if self.context else ()
+
+    @property
+    def speech(self) -> str:
+        """Return what the model said outside of its reply text: a refusal, or the transcript of audio."""
+        return self.replies[-1].speech if self.replies else ""
+
+    @property
+    def is_filtered(self) -> bool:
+        """Return whether a content filter of the model's server has ended the reply."""
+        return bool(self.replies) and self.replies[-1].server_finish == "content_filter"
+
+    def finish_reason(self, degraded: str | None) -> FinishReason:
+        if not self.replies:
+            return "stop"
+        return "interrupted" if degraded else self.replies[-1].finish

@@ -1,0 +1,60 @@
+"""The question in the terminal whether the model may call a tool of a server."""
+
+import json
+import sys
+import termios
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+
+from newton.agent.actions.approvals import ApprovalAnswer, ApprovalRequest
+from newton.runtime.cli.formatting import print_notice
+from newton.runtime.cli.status_line import print_status
+
+LineAsker = Callable[[str], Awaitable[str]]
+
+ANSWER_WORDS: Mapping[ApprovalAnswer, Sequence[str]] = {
+    "once": ("o", "once", "y", "yes"),
+    "session": ("s", "session"),
+    "always": ("a", "always"),
+    "never": ("v", "never"),
+    "refused": ("", "n", "no"),
+}
+ANSWERS = {word: answer for answer, words in ANSWER_WORDS.items() for word in words}
+QUESTION = "Allow? [o]nce, for this [s]ession, [a]lways, ne[v]er, [n]o (Enter): "
+
+
+async def ask_approval(request: ApprovalRequest, ask: LineAsker) -> ApprovalAnswer:
+    """Show a call and ask whether it may be made. The end of the input is a refusal.
+
+    What was typed before the question is discarded, so that it cannot be the answer.
+    """
+    print_status("")
+    print_notice(format_request(request))
+    with suppress(termios.error, ValueError):
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
+    while True:
+        try:
+            answer = (await ask(QUESTION)).strip().lower()
+        except EOFError:
+            return "refused"
+        if answer in ANSWERS:
+            return ANSWERS[answer]
+        print_notice("Answer with o, s, a, v or n.")
+
+
+def format_request(request: ApprovalRequest) -> str:
+    """Return a call as text: the tool, all arguments, what the model expects, and the warnings."""
+    tool = request.tool
+    kind = (
+        "read with" if tool.is_read else "act with" if not tool.is_destructive else "act, perhaps destructively, with"
+    )
+    arguments = json.dumps(json.loads(request.arguments), ensure_ascii=False, indent=2)
+    return "\n".join(
+        [
+            f"The model wants to {kind} {tool.name} of the server {tool.server}:",
+            *(f"  {line}" for line in arguments.splitlines()),
+            *([f"  It expects: {request.expected}"] if request.expected else []),
+            *([f"  {request.reason}"] if request.reason else []),
+            *(f"  Warning: {warning}" for warning in request.warnings),
+        ]
+    )

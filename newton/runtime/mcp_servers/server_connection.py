@@ -1,0 +1,225 @@
+"""A connection to one MCP server, kept by a task of its own."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+import httpx2
+from mcp import Client
+from mcp.client.session import IncomingMessage
+from mcp.shared.exceptions import MCPError
+from mcp_types import Implementation, ToolListChangedNotification
+from pydantic import ValidationError
+
+from newton import __version__
+from newton.agent.actions.external_tools import ExternalResult, ExternalTool, ServerProblem
+from newton.clock import monotonic_ms
+from newton.errors import NewtonError
+from newton.memory.representations import one_line
+from newton.runtime.mcp_servers.limited_transports import ServerProcess, connect_over_http, start_server
+from newton.runtime.mcp_servers.server_list import expand_server
+from newton.runtime.mcp_servers.tool_checks import MAX_TOOLS, ListedTool, check_tool
+from newton.runtime.mcp_servers.tool_output import cut_output, to_text
+from newton.setting_types import McpServerSettings
+
+CONNECT_SECONDS, MIN_CONNECT_SECONDS = 15.0, 8.0
+CLOSE_SECONDS = 5.0
+MAX_PAGES = 20  # of a list of tools
+LIST_AGE_MS = 30_000.0  # after which the tools are listed again before a turn
+MAX_REASON_CHARS = 300
+# Errors of one call: an error response, an output that does not match its schema. Then those of a server.
+TOOL_ERRORS = (MCPError, RuntimeError, ValueError)
+SERVER_ERRORS = (
+    *(OSError, TimeoutError, EOFError, httpx2.HTTPError, NewtonError, ExceptionGroup),
+    *(anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream),
+)
+
+
+@dataclass(slots=True)
+class _StreamTransport:
+    """Streams that are open already, in the form in which the client of the SDK takes a transport."""
+
+    streams: Any
+
+    async def __aenter__(self) -> Any:
+        return self.streams
+
+    async def __aexit__(self, *_: object) -> None: ...
+
+
+@dataclass(slots=True, kw_only=True)
+class ServerConnection:
+    """A server that is connected, or has failed: then `failure` says why, in words that follow "because".
+
+    `tools` are its tools that can be used, by their name at the server; `problems` are the others.
+    """
+
+    name: str
+    server: McpServerSettings
+    tools: Mapping[str, ExternalTool] = field(default_factory=dict[str, ExternalTool])
+    problems: Sequence[ServerProblem] = ()
+    failure: str | None = None
+    _client: Client | None = None
+    _process: ServerProcess | None = None
+    _task: "asyncio.Task[None] | None" = None
+    _ready: asyncio.Event = field(default_factory=asyncio.Event)
+    _stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    _listed_at: float = 0.0
+
+    @property
+    def is_usable(self) -> bool:
+        return self._client is not None and self.failure is None and self._end_reason is None
+
+    @property
+    def _end_reason(self) -> str | None:
+        return self._process.end_reason if self._process else None
+
+    async def connect(self) -> None:
+        """Connect to the server and list its tools, once. After a failure, `failure` is set; nothing is raised."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._run())
+        await self._ready.wait()
+
+    async def close(self) -> None:
+        """Close the connection, and end the server if it was started."""
+        self._stopping.set()
+        if self._task is not None:
+            await asyncio.wait({self._task}, timeout=CLOSE_SECONDS)
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+    async def refresh(self) -> None:
+        """List the tools again if the list is old or the server says that it has changed."""
+        if not self.is_usable or monotonic_ms() - self._listed_at < LIST_AGE_MS:
+            return
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                await self._list_tools()
+        except (*TOOL_ERRORS, *SERVER_ERRORS) as error:
+            self.failure = self._describe(error, CONNECT_SECONDS)
+
+    async def call(self, tool: ExternalTool, arguments: Mapping[str, object]) -> ExternalResult:
+        """Call a tool as it was listed. The result says so if the server fails; then the connection cannot be used."""
+        known, seconds = self.tools.get(tool.name), self.server.timeout_seconds
+        if known is None or known.fingerprint != tool.fingerprint:
+            return ExternalResult(
+                f"{tool.full_name} has changed since it was offered. It was not called.", is_error=True
+            )
+        if self._client is None or not self.is_usable:
+            reason = self.failure or self._end_reason or "it is not connected"
+            return ExternalResult(self._to_message(reason), is_error=True)
+        try:
+            async with asyncio.timeout(seconds):
+                result = await self._client.call_tool(tool.name, dict(arguments))
+            return ExternalResult(to_text(result), result.is_error is True)
+        except TOOL_ERRORS as error:
+            if self._end_reason is None:  # the call failed, and the server goes on
+                return ExternalResult(cut_output(f"{tool.full_name} failed: {error}"), is_error=True)
+            self.failure = self._describe(error, seconds)
+        except SERVER_ERRORS as error:
+            self.failure = self._describe(error, seconds)
+        self._stopping.set()
+        return ExternalResult(self._to_message(self.failure), is_error=True)
+
+    def _to_message(self, reason: str) -> str:
+        return f"The call failed, because of the MCP server {self.name}: {reason}."
+
+    async def _run(self) -> None:
+        """Hold the connection in one task, as the client of the SDK requires, until it is closed."""
+        try:
+            async with AsyncExitStack() as stack:
+                async with asyncio.timeout(self._connect_seconds):
+                    transport = await stack.enter_async_context(self._open_transport())
+                    client = Client(
+                        transport,
+                        client_info=Implementation(name="newton", version=__version__),
+                        message_handler=self._handle_message,
+                        cache=None,
+                    )
+                    self._client = await stack.enter_async_context(client)
+                    await self._list_tools()
+                self._ready.set()
+                await self._stopping.wait()
+        except (*TOOL_ERRORS, *SERVER_ERRORS) as error:
+            self.failure = self.failure or self._describe(error, self._connect_seconds)
+        finally:
+            self._client = None
+            self._ready.set()
+
+    @asynccontextmanager
+    async def _open_transport(self) -> AsyncGenerator[_StreamTransport]:
+        server = expand_server(self.server)
+        if server.command is None:
+            async with connect_over_http(server) as streams:
+                yield _StreamTransport(streams)
+            return
+        async with start_server(server) as (streams, self._process):
+            yield _StreamTransport(streams)
+
+    async def _list_tools(self) -> None:
+        assert self._client, "the server is connected"
+        listed: list[ListedTool] = []
+        cursor: str | None = None
+        self._listed_at = monotonic_ms()
+        for _ in range(MAX_PAGES):
+            page = await self._client.list_tools(cursor=cursor)
+            listed += [_to_listed(tool) for tool in page.tools]
+            cursor = page.next_cursor
+            if cursor is None or len(listed) > MAX_TOOLS:
+                break
+        self._check_tools(listed)
+
+    def _check_tools(self, listed: Sequence[ListedTool]) -> None:
+        """Keep the tools that can be used, and the reasons for the others."""
+        tools: dict[str, ExternalTool] = {}
+        problems = [] if len(listed) <= MAX_TOOLS else [f"it has more than {MAX_TOOLS} tools; the rest is left out"]
+        full_names: set[str] = set()
+        for one in listed[:MAX_TOOLS]:
+            if self.server.tools is not None and one.name not in self.server.tools:
+                continue
+            checked = check_tool(one, server=self.name, address=self._address, is_trusted=self.server.trust)
+            if isinstance(checked, str):
+                problems.append(f"the tool {one.name[:80]!r} is left out: {checked}")
+            elif checked.full_name in full_names:
+                problems.append(f"the tool {one.name!r} is left out: another tool has its name")
+            else:
+                full_names.add(checked.full_name)
+                tools[one.name] = checked
+        self.tools, self.problems = tools, [ServerProblem(self.name, one_line(one)) for one in problems]
+
+    @property
+    def _connect_seconds(self) -> float:
+        return CONNECT_SECONDS if self.server.timeout_seconds >= CONNECT_SECONDS else MIN_CONNECT_SECONDS
+
+    @property
+    def _address(self) -> str:
+        """Return what identifies the server: its URL, or the command with its arguments, without secrets in `env`."""
+        return self.server.url or "\0".join((self.server.command or "", *self.server.args))
+
+    async def _handle_message(self, message: IncomingMessage) -> None:
+        if isinstance(message, ToolListChangedNotification):
+            self._listed_at = 0.0
+
+    def _describe(self, error: BaseException, seconds: float) -> str:
+        """Return why the server has failed, as one line."""
+        if self._end_reason:
+            return self._end_reason
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        if isinstance(error, TimeoutError):
+            return f"it did not answer within {seconds:g} s"
+        if isinstance(error, ValidationError):
+            first = error.errors()[0]
+            return f"it sent an invalid message: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+        if isinstance(error, FileNotFoundError):
+            return f"there is no command {self.server.command!r}"
+        return one_line(str(error))[:MAX_REASON_CHARS].rstrip(".") or type(error).__name__
+
+
+def _to_listed(tool: Any) -> ListedTool:
+    annotations = tool.annotations.model_dump(by_alias=True, exclude_none=True) if tool.annotations else {}
+    return ListedTool(tool.name, tool.description or "", tool.input_schema, annotations)

@@ -1,0 +1,124 @@
+"""The MCP servers that the user lists: in newton.toml, in the data folder, and in JSON files of other programs."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import TypeAdapter, ValidationError
+
+from newton.environment import expand_variables
+from newton.errors import ConfigError, InputError, NotFoundError
+from newton.setting_types import McpServerName, McpServerSettings
+from newton.settings import Settings
+
+SERVERS_FILE = "mcp.json"  # in the data folder; `newton mcp add` writes it
+SERVERS_KEY = "mcpServers"
+# What a file of another program may not set: a program's file is often part of a repository.
+PERSONAL_FIELDS = frozenset({"trust", "agents"})
+
+_NAME = TypeAdapter[str](McpServerName)
+
+
+def load_servers(settings: Settings) -> dict[str, McpServerSettings]:
+    """Return the servers by name. Fields of newton.toml take precedence over those of the data folder, then of files.
+
+    Raises ConfigError for a file that cannot be read, and for an invalid server.
+    """
+    merged: dict[str, dict[str, Any]] = {}
+    for path in reversed(settings.mcp.files):
+        for name, fields in read_server_file(path.expanduser()).items():
+            merged[name] = {key: value for key, value in fields.items() if key not in PERSONAL_FIELDS}
+    for name, fields in read_own_servers(settings.home).items():
+        merged[name] = {**merged.get(name, {}), **fields}
+    for name, server in settings.mcp.servers.items():
+        merged[name] = {**merged.get(name, {}), **server.model_dump(exclude_unset=True)}
+    return {name: validate_server(name, fields) for name, fields in merged.items()}
+
+
+def read_own_servers(home: Path) -> dict[str, dict[str, Any]]:
+    """Return the servers that `newton mcp add` stored in the data folder, by name."""
+    path = home / SERVERS_FILE
+    return read_server_file(path) if path.exists() else {}
+
+
+def read_server_file(path: Path) -> dict[str, dict[str, Any]]:
+    """Return the fields of each server in a JSON file of the form `{"mcpServers": {NAME: {...}}}`.
+
+    Fields that Newton does not have are ignored, as other programs write them. Raises ConfigError.
+    """
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.", hint="Correct mcp.files.") from None
+    except ValueError as error:
+        raise ConfigError(f"{path} is not valid JSON: {error}.", hint="Correct the file.") from None
+    servers = value.get(SERVERS_KEY) if isinstance(value, dict) else None
+    if not isinstance(servers, dict):
+        raise ConfigError(f"{path} has no object {SERVERS_KEY!r}.", hint=f'Write {{"{SERVERS_KEY}": {{...}}}}.')
+    entries = cast("dict[str, object]", servers)
+    return {name: _select_fields(name, entry, path) for name, entry in entries.items()}
+
+
+def _select_fields(name: str, entry: object, path: Path) -> dict[str, Any]:
+    if not isinstance(entry, dict):
+        raise ConfigError(f"The server {name!r} in {path} is not an object.", hint="Give it a command or a url.")
+    fields = cast("dict[str, Any]", entry)
+    known = {key: value for key, value in fields.items() if key in McpServerSettings.model_fields}
+    return {**known, **({"enabled": False} if fields.get("disabled") is True else {})}
+
+
+def validate_server(name: str, fields: Mapping[str, Any]) -> McpServerSettings:
+    """Return the settings of a server. Raises ConfigError for an invalid name or field."""
+    try:
+        _NAME.validate_python(name)
+        server = McpServerSettings.model_validate(dict(fields))
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "name"
+        hint = "A name has up to 30 lowercase letters, digits, - and _." if place == "name" else "Correct the field."
+        raise ConfigError(f"Invalid MCP server {name!r}: {place}: {first['msg']}.", hint=hint) from None
+    if (server.command is None) == (server.url is None):
+        hint = "Give `command`, to start it, or `url`, to connect to it."
+        raise ConfigError(f"The MCP server {name!r} needs a command or a url, and not both.", hint=hint)
+    if server.url is not None and not server.url.startswith(("http://", "https://", "${")):
+        raise ConfigError(f"The url of the MCP server {name!r} is not http or https.", hint="Correct the url.")
+    return server
+
+
+def expand_server(server: McpServerSettings) -> McpServerSettings:
+    """Return the settings with the values of environment variables. Raises ConfigError for one that is not set."""
+    return server.model_copy(
+        update={
+            "command": server.command and expand_variables(server.command),
+            "args": tuple(map(expand_variables, server.args)),
+            "env": {name: expand_variables(value) for name, value in server.env.items()},
+            "url": server.url and expand_variables(server.url),
+            "headers": {name: expand_variables(value) for name, value in server.headers.items()},
+        }
+    )
+
+
+def add_server(home: Path, name: str, fields: Mapping[str, Any]) -> None:
+    """Store a server in the data folder. Raises ConfigError if it is invalid, and InputError if it exists."""
+    validate_server(name, fields)
+    servers = read_own_servers(home)
+    if name in servers:
+        raise InputError(f"There is an MCP server {name!r} already.", hint=f"`newton mcp remove {name}` removes it.")
+    _write(home, {**servers, name: dict(fields)})
+
+
+def remove_server(home: Path, name: str) -> None:
+    """Remove a server from the data folder. Raises NotFoundError if it is not listed there."""
+    servers = read_own_servers(home)
+    if name not in servers:
+        hint = "`newton mcp list` lists the servers. One of newton.toml or of a file is removed there."
+        raise NotFoundError(f"No MCP server {name!r} was added by `newton mcp add`.", hint=hint)
+    _write(home, {key: value for key, value in servers.items() if key != name})
+
+
+def _write(home: Path, servers: Mapping[str, object]) -> None:
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path = home / SERVERS_FILE
+    path.touch(mode=0o600)  # it may hold secrets in `env` and `headers`
+    path.write_text(json.dumps({SERVERS_KEY: servers}, indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,111 @@
+"""Checks of the tools that a server lists, and their conversion to tools for the model. Pure."""
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
+
+from newton.agent.actions.external_tools import EXPECTED_FIELD, ExternalTool
+from newton.memory.hygiene import clean_model_text
+from newton.memory.memory import digest
+from newton.providers.chat import ToolDefinition
+
+NAME_PATTERN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,127}")
+ARGUMENT_PATTERN = re.compile(r"[A-Za-z0-9_.$-]{1,64}")
+MAX_FULL_NAME = 64  # characters, the limit of most model servers
+MAX_DESCRIPTION_CHARS, MAX_SCHEMA_CHARS, MAX_DEPTH = 2_000, 12_000, 12
+MAX_TOOLS = 64  # of one server
+EXPECTED_SCHEMA = {"type": "string", "description": "What you expect to happen, in one sentence."}
+
+
+class ListedTool(NamedTuple):
+    """A tool as its server lists it."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+    annotations: Mapping[str, Any]
+
+
+def check_tool(tool: ListedTool, *, server: str, address: str, is_trusted: bool) -> ExternalTool | str:
+    """Return a listed tool in the form for a model, or the reason why it cannot be used."""
+    if not NAME_PATTERN.fullmatch(tool.name):
+        return "its name has other characters than letters, digits, and . _ / -"
+    full_name = f"{server}__{re.sub(r'[./]', '_', tool.name)}"
+    if len(full_name) > MAX_FULL_NAME:
+        return f"its name, with that of the server, has more than {MAX_FULL_NAME} characters"
+    if problem := find_schema_problem(tool.schema):
+        return problem
+    is_read = tool.annotations.get("readOnlyHint") is True
+    schema_json = json.dumps(tool.schema, sort_keys=True)
+    parts = (server, address, tool.name, tool.description, schema_json, json.dumps(tool.annotations, sort_keys=True))
+    required = cast("list[str]", tool.schema.get("required", []))
+    return ExternalTool(
+        server=server,
+        name=tool.name,
+        description=clean_model_text(tool.description)[:MAX_DESCRIPTION_CHARS],
+        definition=ToolDefinition(full_name, _to_function(tool, full_name, server, is_read=is_read)),
+        required=frozenset(required),
+        fingerprint=digest(*parts),
+        is_read=is_read,
+        is_trusted=is_trusted,
+        is_destructive=not is_read and tool.annotations.get("destructiveHint") is not False,
+    )
+
+
+def find_schema_problem(schema: Mapping[str, Any]) -> str | None:
+    """Return why the JSON schema of a tool's arguments cannot be used; None if it can."""
+    if _measure(schema) > MAX_SCHEMA_CHARS:
+        return f"its schema has more than {MAX_SCHEMA_CHARS:,} characters, or is not JSON"
+    if schema.get("type") != "object":
+        return "its schema is not that of an object"
+    if not _is_local(schema, MAX_DEPTH):
+        return f"its schema refers to other documents, or is nested more than {MAX_DEPTH} times"
+    return _find_argument_problem(schema.get("properties", {}), schema.get("required", []))
+
+
+def _measure(schema: Mapping[str, Any]) -> float:
+    try:
+        return len(json.dumps(schema))
+    except (TypeError, ValueError, RecursionError):
+        return math.inf
+
+
+def _find_argument_problem(properties: object, required: object) -> str | None:
+    """Return what is wrong with the described and the required arguments of a schema; None if nothing is."""
+    described = cast("dict[str, object]", properties) if isinstance(properties, dict) else None
+    if described is None or not all(isinstance(one, dict | bool) for one in described.values()):
+        return "the properties of its schema are not an object of schemas"
+    if not all(ARGUMENT_PATTERN.fullmatch(name) for name in described):
+        return "its schema has an argument whose name has other characters than letters, digits, and . _ $ -"
+    if EXPECTED_FIELD in described:
+        return f"its schema has an argument {EXPECTED_FIELD!r}, which Newton adds itself"
+    if not isinstance(required, list) or any(one not in described for one in cast("list[object]", required)):
+        return "its schema requires arguments that it does not describe"
+    return None
+
+
+def _is_local(value: object, depth: int) -> bool:
+    """Return whether a schema is not too deep, and all its references stay within itself."""
+    if not isinstance(value, dict | list):
+        return True
+    if depth == 0:
+        return False
+    if isinstance(value, list):
+        return all(_is_local(one, depth - 1) for one in cast("list[object]", value))
+    fields = cast("dict[str, object]", value)
+    references = [fields.get(name) for name in ("$ref", "$dynamicRef")]
+    if any(isinstance(one, str) and not one.startswith("#") for one in references):
+        return False
+    return all(_is_local(one, depth - 1) for one in fields.values())
+
+
+def _to_function(tool: ListedTool, full_name: str, server: str, *, is_read: bool) -> dict[str, object]:
+    """Return the definition of a tool for a model. A tool that acts gets an argument for what the model expects."""
+    description = clean_model_text(tool.description)[:MAX_DESCRIPTION_CHARS]
+    parameters = {key: value for key, value in tool.schema.items() if key not in ("title", "$schema")}
+    if not is_read:
+        parameters["properties"] = {**parameters.get("properties", {}), EXPECTED_FIELD: EXPECTED_SCHEMA}
+    text = f"Tool of the server {server}. {description}".strip()
+    return {"name": full_name, "description": text, "parameters": parameters}

@@ -1,0 +1,44 @@
+"""The output of a tool of a server as one text of limited length. Pure."""
+
+import json
+from typing import Any
+
+from newton.memory.hygiene import clean_model_text
+
+MAX_OUTPUT_CHARS = 10_000  # of one result; of a longer one, the beginning and the end are kept
+
+
+def to_text(result: Any) -> str:
+    """Return the text of a result of the MCP client. Images and other data are replaced by a description."""
+    parts = [_describe_block(block) for block in result.content]
+    if not any(parts) and result.structured_content is not None:
+        parts = [json.dumps(result.structured_content, ensure_ascii=False)]
+    return cut_output("\n".join(part for part in parts if part))
+
+
+def cut_output(text: str, max_chars: int = MAX_OUTPUT_CHARS) -> str:
+    """Return a text without secrets, and with its middle left out if it is longer than `max_chars`.
+
+    >>> cut_output("a" * 30 + "b" * 30, 20)
+    'aaaaaaaaaa\\n[… 40 characters are left out …]\\nbbbbbbbbbb'
+    """
+    head, tail = text[: max_chars // 2], text[-(max_chars // 2) :]
+    if len(text) <= max_chars:
+        return clean_model_text(text) or "(no output)"
+    note = f"[… {len(text) - len(head) - len(tail):,} characters are left out …]"
+    return f"{clean_model_text(head)}\n{note}\n{clean_model_text(tail)}"
+
+
+def _describe_block(block: Any) -> str:
+    match block.type:
+        case "text":
+            return block.text
+        case "image" | "audio":
+            return f"[{block.type}, {block.mime_type}, {len(block.data) * 3 // 4:,} bytes]"
+        case "resource_link":
+            return f"[resource {block.name}: {block.uri}]"
+        case "resource":
+            text = getattr(block.resource, "text", None)
+            return text if text is not None else f"[resource {block.resource.uri}]"
+        case _:
+            return f"[{block.type}]"

@@ -1,0 +1,182 @@
+"""Tools of MCP servers in a turn: who is asked, what is checked and recorded, and what may go wrong."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from newton.agent.loop.turn import TurnInput
+from newton.brain import guardrail_store
+from newton.brain.guardrail_engine import GuardrailRule
+from newton.brain.guardrail_store import EditContext
+from newton.heart.censors import CensorRule
+from tests.scenarios.conftest import Mind
+from tests.scenarios.handy import Handy, call
+from tests.scenarios.serving_tools import acting, small_server
+from tests.scenarios.test_turn import take
+
+
+async def test_an_act_is_done_only_after_a_person_allowed_it_and_the_answer_is_remembered(
+    mind: Mind, tmp_path: Path
+) -> None:
+    async with acting(mind, tmp_path) as post:
+        assert "did not allow" in str((await post.sends("one"))["error"])
+        assert post.sent == []
+        post.answers = ["once", "session"]
+        assert (await post.sends("two"))["outcome"] == "success"
+        await post.sends("three")
+        await post.sends("four")  # nobody is asked again in this session
+        assert (len(post.asked), post.sent) == (3, ["two", "three", "four"])
+        post.session = "another"
+        await post.sends("five")
+        assert (len(post.asked), post.sent[-1]) == (4, "four")
+        post.answers = ["always"]
+        await post.sends("six")
+        post.session = "a third"
+        await post.sends("seven")
+        assert (len(post.asked), post.sent[-2:]) == (5, ["six", "seven"])
+        (permission,) = await post.permissions.list_permissions()
+        assert (permission.server, permission.tool, permission.session_id) == ("post", "send", None)
+        await post.permissions.revoke("post send")
+        await post.sends("eight")
+        assert len(post.asked) == 6
+        post.answers = ["never"]
+        await post.sends("nine")
+        assert "forbidden" in str((await post.sends("ten"))["error"])
+        assert (len(post.asked), post.sent[-1]) == (7, "seven")
+
+
+async def test_without_a_person_only_what_was_allowed_before_is_done_and_the_refusal_names_the_command(
+    mind: Mind, tmp_path: Path
+) -> None:
+    async with acting(mind, tmp_path) as post:
+        refused = await post.sends("one", nobody=True)
+        assert "`newton permissions allow post send`" in str(refused["hint"]) and post.sent == []
+        tool = next(one for one in await post.pool.list_tools("ana") if one.name == "send")
+        await post.permissions.allow(tool)
+        assert (await post.sends("two", nobody=True))["output"] == "sent two"
+
+
+async def test_a_read_runs_freely_only_if_its_server_is_trusted(mind: Mind, tmp_path: Path) -> None:
+    look = [call("post__look", text="tides")]
+    async with acting(mind, tmp_path) as post:
+        assert "did not allow" in str((await post.says("Look.", look, "Done.")).told["error"])
+        assert len(post.asked) == 1
+    async with acting(mind, tmp_path, trust=True) as post:
+        assert str((await post.says("Look.", look, "Done.")).told["output"]).startswith("found tides")
+        assert post.asked == []
+        (permission,) = await post.permissions.list_permissions()
+        assert permission.source == "trust"
+
+
+async def test_a_description_that_has_changed_asks_anew(mind: Mind, tmp_path: Path) -> None:
+    async with acting(mind, tmp_path, "change") as post:
+        post.answers = ["always"]
+        await post.sends("one")
+        await post.pool.close()  # as at the next start
+        await post.sends("two")
+        assert "has changed since it was allowed" in post.asked[-1].reason
+        assert (len(post.asked), post.sent) == (2, ["one"])
+
+
+async def test_censors_and_guardrails_come_before_the_question(mind: Mind, tmp_path: Path) -> None:
+    async with acting(mind, tmp_path) as post:
+        async with mind.scope.write() as (tx, ctx):
+            rule = GuardrailRule(
+                name="no-spam",
+                expression="category == 'action' && 'send' in tags && description.contains('offer')",
+                severity="block",
+                message="Send no offers.",
+            )
+            edit = EditContext(agent_id=ctx.agent_id, now=ctx.now, origin="cli")
+            await guardrail_store.add(tx, rule, {}, ctx=edit)
+        await mind.censors.add(CensorRule(trigger="launch codes", reason="Secret.", action="block"))
+        assert "censor" in str((await post.sends("the launch codes"))["error"])
+        assert "Send no offers" in str((await post.sends("an offer"))["error"])
+        assert (post.asked, post.sent) == ([], [])
+
+
+async def test_the_result_is_data_of_a_tool_with_an_event_and_what_was_expected(mind: Mind, tmp_path: Path) -> None:
+    async with acting(mind, tmp_path) as post:
+        post.answers = ["once"]
+        sending = [call("post__send", text="hello", expected_result="Everybody gets it.")]
+        model = await post.says(
+            "Send it.", sending, [call("remember", content="Ana likes tea.", subject="Ana")], "Done."
+        )
+        told = json.loads(next(one for one in model.received[1] if one.role == "tool").text)
+        assert (told["expected"], told["output"], post.asked[0].expected) == (
+            "Everybody gets it.", "sent hello", "Everybody gets it.",
+        )  # fmt: skip
+        async with mind.db.transaction(mind.agent_id) as tx:
+            stored = await tx.fetch(
+                "select kind, trust, quarantined from memory.memories where kind in ('fact', 'event')"
+            )
+            actions = await tx.fetch("select permission, outcome from runtime.tool_actions")
+        assert {(row["kind"], row["trust"], row["quarantined"]) for row in stored} == {
+            ("event", "tool", True), ("fact", "tool", True),
+        }  # fmt: skip
+        assert [tuple(row) for row in actions] == [("once", "success")]
+
+
+async def test_a_repeated_mistake_becomes_a_censor_that_waits_for_a_person(mind: Mind, tmp_path: Path) -> None:
+    async with acting(mind, tmp_path) as post:
+        post.answers = ["always"]
+        for _ in range(3):
+            told = (await post.says("Go.", [call("post__fail", text="the north tower")], "Done.")).told
+        assert told["outcome"] == "failure" and "censor is proposed" in str(told["note"])
+        listed = await mind.censors.list_censors()
+        assert [(one.trigger, one.quarantined, one.action) for one in listed] == [
+            ("post__fail the north tower", True, "warn"),
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("mode", "said"),
+    [
+        ("hang", "did not answer within 2 s"),
+        ("flood", "more than 4 MB"),
+        ("chatter", "more than 16 MB"),
+        ("die", "exited with status 3: out of memory"),
+    ],
+)
+async def test_a_server_that_fails_ends_the_turn_with_a_clear_message_and_the_session_lives(
+    mind: Mind, tmp_path: Path, mode: str, said: str
+) -> None:
+    async with acting(mind, tmp_path, mode, trust=True, timeout_seconds=2 if mode == "hang" else 60) as post:
+        model = await post.says("Look.", [call("post__look", text="tides")], "It failed.")
+        assert said in str(model.told["output"]) and model.told["outcome"] == "failure"
+        assert (await post.says("And now?", "All is well.")).offered[-1].count("post__look") == 1
+
+
+async def test_tools_that_a_server_lists_wrongly_are_left_out_with_the_reason(mind: Mind, tmp_path: Path) -> None:
+    async with acting(mind, tmp_path, "lie", trust=True) as post:
+        model = await post.says("Look.", [call("post__promise", text="x")], "Done.")
+        assert [name for name in model.offered[0] if name.startswith("post__")] == [
+            "post__look", "post__send", "post__fail", "post__promise",
+        ]  # fmt: skip
+        reasons = " ".join(one.reason for one in post.pool.problems)
+        assert all(text in reasons for text in ("bad name!", "other documents", "does not describe", "12,000"))
+        assert "did not allow" in str(model.told["error"])
+        post.answers = ["once"]
+        model = await post.says("Look.", [call("post__promise", text="x")], "Done.")
+        assert model.told["outcome"] == "failure" and "post__promise failed" in str(model.told["output"])
+
+
+async def test_a_server_that_cannot_be_used_costs_the_turn_nothing_but_its_tools(mind: Mind, tmp_path: Path) -> None:
+    async with acting(mind, tmp_path, "invalid") as post:
+        post.pool.servers = {**post.pool.servers, "missing": small_server("good", tmp_path, command="no-such-command")}
+        model = await post.says("Hello.", "Hello.")
+        assert not [name for name in model.offered[0] if "__" in name]
+        reasons = {one.server: one.reason for one in post.pool.problems}
+        assert "invalid message" in reasons["post"] and "no command 'no-such-command'" in reasons["missing"]
+
+
+async def test_a_frame_has_only_the_tools_that_its_list_allows(mind: Mind, tmp_path: Path) -> None:
+    settings = {"tools": ["look", "send"], "frames": {"debug": ["look"]}}
+    async with acting(mind, tmp_path, trust=True, **settings) as post:
+        for frame, names in (("debug", ["post__look"]), ("task", ["post__look", "post__send"])):
+            model = Handy([call("post__send", text="x")], "Done.")
+            turn = TurnInput(session_id=await mind.session("s1"), text="Send it.", frame=frame, approve=post.approve)
+            await take(post.turns(model), turn)
+            assert [name for name in model.offered[0] if name.startswith("post__")] == names
+        assert (len(post.asked), post.sent) == (1, [])
