@@ -363,7 +363,12 @@ create table memory.models (
 
 comment on column memory.models.dimensions is 'At most 1,300: a longer vector does not fit into the covering index.';
 
-grant select, insert on memory.models to newton_app;
+-- A distributed database has a copy of this table on each node, and asks for the right to update before it writes to all
+-- of them. No policy permits an update.
+alter table memory.models enable row level security;
+create policy models_select on memory.models for select using (true);
+create policy models_insert on memory.models for insert with check (true);
+grant select, insert, update on memory.models to newton_app;
 
 -- One vector per memory and model. The primary key includes the vector, so an exact scan of one agent never reads the
 -- heap.

@@ -45,6 +45,7 @@ posted as (
     from lexed as l
     join written as w on w.memory_id = l.memory_id
     join sized as s on s.memory_id = l.memory_id
+    returning agent_id
 ),
 timed as (
     insert into memory.mentioned_times (agent_id, memory_id, starts_at, ends_at)
@@ -60,6 +61,7 @@ marked as (
     from draft as d
     join written as w on w.memory_id = d.memory_id
     where d.standing is not null
+    returning agent_id
 ),
 cut as (
     insert into memory.windows (agent_id, memory_id, position, text, tokens, lexemes)
@@ -73,6 +75,7 @@ cut as (
     from draft as d
     join written as w on w.memory_id = d.memory_id
     cross join lateral jsonb_array_elements(d.windows) with ordinality as o (entry, ordinal)
+    returning agent_id
 ),
 queued as (
     insert into memory.outbox (agent_id, memory_id, text)
@@ -80,6 +83,7 @@ queued as (
     from draft as d
     join written as w on w.memory_id = d.memory_id
     where d.cue is not null
+    returning agent_id
 )
 select memory_id
 from written;
@@ -164,6 +168,7 @@ stored_versions as (
     select $1, memory_id, version_id, $3, micro, summary, micro_tokens, summary_tokens, outcome
     from previous
     where changes
+    returning agent_id
 )
 update memory.memories as m
 set
@@ -190,4 +195,5 @@ group by kind
 order by kind;
 
 -- name: lock_entities(agent_id)
-select pg_advisory_xact_lock(hashtextextended($1::uuid::text, 3));
+select pg_advisory_xact_lock(hashtextextended($1::uuid::text, 3))
+from (select count(*) from runtime.agents where agent_id = $1) as node;

@@ -112,8 +112,8 @@ async def test_every_kind_but_decisions_can_be_forgotten_and_another_agent_loses
 async def test_the_application_may_delete_only_what_it_wrote_down_of_its_own_agent(db: Database) -> None:
     ana, ben = await live(db, "ana"), await live(db, "ben")
     async with db.transaction(ana) as tx:
-        await tx.execute("call memory.forget($1)", ben)  # the scope counts
-        await tx.execute("call memory.forget($1)", ana)  # nothing was written down
+        await tx.execute("select memory.forget($1)", ben)  # the scope counts
+        await tx.execute("select memory.forget($1)", ana)  # nothing was written down
     for agent_id in (ana, ben):
         async with db.transaction(agent_id) as tx:
             assert await tx.fetchval("select count(*) from memory.memories") > 0

@@ -26,6 +26,7 @@ AGENTLESS = {
     "memory/reembedding.sql:insert_model",
     "db/health.sql:describe_server",
     "db/scrub.sql:list_text_tables",
+    "runtime/jobs/queue.sql:get_moment",
     "runtime/transfer/export_file.sql:list_tables",
     "runtime/transfer/export_file.sql:list_models",
     "runtime/transfer/export_file.sql:defer_constraints",
