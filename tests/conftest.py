@@ -13,7 +13,6 @@ import subprocess
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 import pytest
@@ -21,11 +20,10 @@ from hypothesis import settings as hypothesis_settings
 from pgvector.asyncpg import register_vector
 
 from newton import ids
-from newton.content.package_data import data_folder
-from newton.db.connection import prepare_database
 from newton.db.embedded_server import temporary_server
 from newton.db.pool import Database, Tx, begin
 from newton.memory import agents
+from tests.cluster import Servers, list_nodes, on
 from tests.emptied import Common, Lent, cancel, opened
 from tests.support import EXAMPLES, NOON
 
@@ -34,6 +32,7 @@ collect_ignore = ["system/agents_model.py", "system/client_usage.py", "fitting"]
 
 gc.disable()  # collecting tests makes a million objects that stay
 GIVEN = os.environ.pop("NEWTON_TEST_DATABASE_URL", None)
+CLUSTER = os.environ.pop("NEWTON_TEST_CITUS_DSN", None)
 for name in [n for n in os.environ if n.startswith(("NEWTON_", "OPENAI_")) or n == "DATABASE_URL"]:
     del os.environ[name]
 
@@ -68,13 +67,6 @@ async def _without_leftovers(request: pytest.FixtureRequest) -> AsyncGenerator[N
         await cancel(asyncio.all_tasks() - before)
 
 
-def on(server: str, database: str, user: str | None = None) -> str:
-    """The connection string of another database, or user, of the same server."""
-    url = urlsplit(server)
-    netloc = url.netloc if user is None else f"{user}@{url.netloc.rpartition('@')[2]}"
-    return urlunsplit((url.scheme, netloc, f"/{database}", url.query, ""))
-
-
 def _docker_answers() -> bool:
     if not shutil.which("docker"):
         return False
@@ -83,7 +75,9 @@ def _docker_answers() -> bool:
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[str]:
-    if GIVEN:
+    if CLUSTER:
+        yield CLUSTER
+    elif GIVEN:
         yield GIVEN
     elif _docker_answers():
         yield from _container()
@@ -116,26 +110,27 @@ def _container() -> Iterator[str]:
         subprocess.run(["docker", "rm", "-f", name], check=False, capture_output=True)
 
 
+async def find_servers(server: str) -> Servers:
+    return Servers(await list_nodes(server) if CLUSTER else (server,))
+
+
 @pytest.fixture(scope="session")
 async def template(server: str) -> AsyncIterator[str]:
     name = f"newton_template_{uuid.uuid4().hex[:8]}"
-    admin = await asyncpg.connect(server)
-    await admin.execute(f"create database {name}")
-    await prepare_database(on(server, name), schema=data_folder("schema"))
+    servers = await find_servers(server)
+    await servers.make_template(name)
     yield name
-    await admin.execute(f"drop database {name} with (force)")
-    await admin.close()
+    await servers.drop(name)
 
 
 @asynccontextmanager
 async def database(server: str, template: str) -> AsyncGenerator[str]:
     """A copy of the template, gone afterwards, as the role that owns it."""
     name = f"newton_{uuid.uuid4().hex[:8]}"
-    admin = await asyncpg.connect(server)
-    await admin.execute(f"create database {name} template {template}")
-    yield on(server, name)
-    await admin.execute(f"drop database {name} with (force)")
-    await admin.close()
+    servers = await find_servers(server)
+    await servers.copy(name, template)
+    yield on(servers.dsns[0], name)
+    await servers.drop(name)
 
 
 @pytest.fixture(scope="session")

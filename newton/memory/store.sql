@@ -145,6 +145,14 @@ select $1, l.memory_id, $3, l.other_id, $5
 from unnest($2::uuid[], $4::uuid[]) as l (memory_id, other_id)
 on conflict do nothing;
 
+-- name: lock_texts(agent_id, memory_ids)
+-- Apart from the statement that reads and replaces the texts, which a distributed database executes in steps.
+select memory_id
+from memory.memories
+where agent_id = $1 and memory_id = any($2::uuid[])
+order by memory_id
+for update;
+
 -- name: update_texts(agent_id, version_ids, now, memory_ids, micros, summaries, micro_tokens, summary_tokens, full_texts, outcomes)
 -- Keeps the previous texts as a version, because stored contexts still refer to them.
 with updates as materialized (
@@ -159,7 +167,6 @@ previous as materialized (
         (m.micro, m.summary, m.outcome) is distinct from (t.micro, t.summary, coalesce(t.outcome, m.outcome)) as changes
     from updates as t
     join memory.memories as m on m.agent_id = $1 and m.memory_id = t.memory_id
-    for update of m
 ),
 stored_versions as (
     insert into memory.memory_versions (

@@ -112,4 +112,6 @@ async def release_runs(db: Database, holder: str, *, moment: datetime | None = N
 async def list_agent_queues(db: Database) -> list[AgentQueue]:
     """Return each agent with the counts of its job runs, sorted by name."""
     async with db.worker_transaction() as tx:
-        return [AgentQueue(**row) for row in await SQL["list_agents"].fetch_all(tx)]
+        rows = [dict(row) for row in await SQL["list_agents"].fetch_all(tx)]
+    names = {row.pop("agent_id"): row["name"] for row in rows}  # a parent may be on another node of the database
+    return [AgentQueue(parent=names.get(row.pop("parent_agent_id")), **row) for row in rows]

@@ -52,7 +52,7 @@ from (
     where
         state in ('queued', 'running')
         and name = any($1::text[])
-        and case state when 'queued' then due_at else leased_until end <= runtime.get_moment($3)
+        and case when state = 'queued' then due_at else leased_until end <= runtime.get_moment($3)
 ) as due
 order by round, due_at, job_id
 limit $2;
@@ -78,7 +78,7 @@ where
             d.agent_id = $1
             and d.job_id = $2
             and d.state in ('queued', 'running')
-            and case d.state when 'queued' then d.due_at else d.leased_until end <= runtime.get_moment($5)
+            and case when d.state = 'queued' then d.due_at else d.leased_until end <= runtime.get_moment($5)
         for update skip locked
     )
 returning j.agent_id, a.name as agent, j.job_id, j.name, j.slot, j.attempts, j.holder, j.epoch;
@@ -124,16 +124,16 @@ where agent_id = $1 and state = 'running' and holder = $2;
 
 -- name: list_agents()
 select
+    a.agent_id,
     a.name,
     a.created_at,
-    parent.name as parent,
+    a.parent_agent_id,
     a.user_name as user,
     a.model,
     count(*) filter (where j.state in ('queued', 'running'))::integer as live,
     count(*) filter (where j.state = 'dead')::integer as dead,
     max(j.finished_at) as last_at
 from runtime.agents as a
-left join runtime.agents as parent on parent.agent_id = a.parent_agent_id
 left join runtime.jobs as j on j.agent_id = a.agent_id
-group by a.agent_id, parent.agent_id
+group by a.agent_id
 order by a.name;
