@@ -38,6 +38,12 @@ class Servers:
 
     async def make_template(self, name: str) -> None:
         """A migrated database, from which others are copied."""
+        async with connection(on(self.dsns[0], "postgres")) as lock:
+            if self.is_cluster:  # whose nodes cannot change a role for two databases at once
+                await lock.execute("select pg_advisory_lock(21)")
+            await self._make_template(name)
+
+    async def _make_template(self, name: str) -> None:
         await self._on_each(f"create database {name}")
         dsn = on(self.dsns[0], name)
         if self.is_cluster:
@@ -47,7 +53,9 @@ class Servers:
             async with connection(dsn) as owner:
                 await distribute(owner, await plan_distribution(owner, shards=SHARDS))
             await self._on_each(f"alter database {name} with allow_connections false")
-            await self._on_each(f"select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = '{name}'")
+            await self._on_each(
+                f"select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = '{name}'"
+            )
 
     async def copy(self, name: str, template: str) -> None:
         await self._on_each(f"create database {name} template {template}")

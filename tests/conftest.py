@@ -31,8 +31,18 @@ from tests.support import EXAMPLES, NOON
 collect_ignore = ["system/agents_model.py", "system/client_usage.py", "fitting"]
 
 gc.disable()  # collecting tests makes a million objects that stay
-GIVEN = os.environ.pop("NEWTON_TEST_DATABASE_URL", None)
-CLUSTER = os.environ.pop("NEWTON_TEST_CITUS_DSN", None)
+
+
+def _take(name: str) -> str | None:
+    """The value of a variable, which Newton shall not see. The processes of pytest-xdist find it under another name."""
+    value = os.environ.pop(name, None) or os.environ.get(f"PYTEST_{name}")
+    if value:
+        os.environ[f"PYTEST_{name}"] = value
+    return value
+
+
+GIVEN = _take("NEWTON_TEST_DATABASE_URL")
+CLUSTER = _take("NEWTON_TEST_CITUS_DSN")
 for name in [n for n in os.environ if n.startswith(("NEWTON_", "OPENAI_")) or n == "DATABASE_URL"]:
     del os.environ[name]
 

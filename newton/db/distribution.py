@@ -5,6 +5,7 @@ the rights of its owner runs on the node of the agent that is its first argument
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from newton.db.cluster import FIRST_TABLE, ClusterNode, change_nodes, list_nodes, run_on_nodes
 from newton.db.pool import APP_ROLE, WORKER_ROLE, Tx
@@ -30,6 +31,7 @@ REFERENCE_TABLE = "memory.models"
 IS_DISTRIBUTED_SQL = """
 select exists (select from pg_extension where extname = 'citus') and to_regclass('runtime.agents') is not null
 """
+COUNT_SHARDS_SQL = "select count(*) from pg_dist_shard where logicalrelid = to_regclass('runtime.agents')"
 LIST_DISTRIBUTED_SQL = "select logicalrelid::regclass::text as name from pg_dist_partition"
 # The first table first, because the others are placed with it.
 LIST_TABLES_SQL = """
@@ -49,6 +51,18 @@ where
     and not exists (
         select from pg_catalog.pg_dist_object as o
         where o.classid = 'pg_proc'::regclass and o.objid = p.oid and o.force_delegation
+    )
+order by 1
+"""
+# Functions that Citus does not copy by itself, because tables that were local then are part of their definition.
+LIST_LOCAL_FUNCTIONS_SQL = """
+select p.oid::regprocedure::text as name
+from pg_proc as p
+where
+    p.pronamespace::regnamespace::text = any('{memory,heart,brain,dialogue,cognition,runtime}')
+    and p.prokind in ('f', 'p')
+    and not exists (
+        select from pg_catalog.pg_dist_object as o where o.classid = 'pg_proc'::regclass and o.objid = p.oid
     )
 order by 1
 """
@@ -159,6 +173,8 @@ async def distribute_new(conn: Tx, plan: DistributionPlan) -> None:
         else:
             sql = "select create_distributed_table($1::text::regclass, 'agent_id', colocate_with => $2)"
             await conn.execute(sql, name, FIRST_TABLE)
+    for row in await conn.fetch(LIST_LOCAL_FUNCTIONS_SQL):
+        await conn.execute("select create_distributed_function($1::text::regprocedure)", row["name"])
     for name in plan.functions:
         sql = (
             "select create_distributed_function($1::text::regprocedure, 'target_agent', colocate_with => $2,"
@@ -230,6 +246,40 @@ async def _check_nodes(conn: Tx, nodes: tuple[ClusterNode, ...]) -> None:
                 hint=f"Run `select citus_activate_node('{node.host}', {node.port})`, or remove the node.",
             )
     await run_on_nodes(conn, VECTOR_SQL)
+
+
+class ClusterState(NamedTuple):
+    """What is distributed, as the application sees it.
+
+    `problems` are what `newton db distribute` would change or refuse.
+    """
+
+    version: str
+    nodes: tuple[ClusterNode, ...]
+    is_distributed: bool
+    tables: int
+    shards: int
+    problems: tuple[str, ...]
+
+
+async def read_cluster_state(tx: Tx) -> ClusterState | None:
+    """Return the state of the cluster; None on a server without Citus. Raises DatabaseError if it is a worker."""
+    await require_coordinator(tx)
+    version = await tx.fetchval("select extversion from pg_extension where extname = 'citus'")
+    if version is None:
+        return None
+    nodes = await list_nodes(tx)
+    plan = await _plan_rest(tx, nodes, DEFAULT_SHARDS)
+    distributed = await _list_distributed(tx)
+    problems = [f"the table {name} is on the coordinator only" for name in plan.tables]
+    problems += [f"the function {name} runs on the coordinator" for name in plan.functions]
+    for name, value in NODE_SETTINGS.items():
+        if name.startswith("citus.") and await tx.fetchval("select current_setting($1)", name) != value:
+            problems.append(f"the setting {name} is not {value}")
+    problems += [f"the node {node} is not active" for node in nodes if not node.is_active and not node.is_coordinator]
+    problems += ["the coordinator holds shards" for node in nodes if node.is_coordinator and node.has_shards]
+    shards = await tx.fetchval(COUNT_SHARDS_SQL)
+    return ClusterState(version, nodes, FIRST_TABLE in distributed, len(distributed), shards, tuple(problems))
 
 
 def describe_plan(plan: DistributionPlan) -> list[str]:

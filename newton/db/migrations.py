@@ -95,6 +95,11 @@ async def migrate(conn: Tx, wanted: Sequence[SchemaMigration]) -> list[str]:
     return [migration.name for migration in todo]
 
 
+async def find_new_migrations(conn: Tx, wanted: Sequence[SchemaMigration]) -> list[str]:
+    """Return the names of the migrations that are not applied. Raises SchemaVersionError as `migrate` does."""
+    return [migration.name for migration in await _load_pending(conn, wanted)]
+
+
 async def _load_pending(conn: Tx, wanted: Sequence[SchemaMigration]) -> list[SchemaMigration]:
     if await conn.fetchval("select to_regclass('runtime.schema_migrations')") is None:
         await require_coordinator(conn)

@@ -188,7 +188,7 @@ async def _policies(conn: Tx) -> list[str]:
         exact = row["using"] == EXPECTED_POLICY and row["checked"] in (None, EXPECTED_POLICY)
         if exact:
             closed.add(row["name"])
-        elif row["permissive"] and not (row["across"] and row["name"] in ACROSS):
+        elif row["permissive"] and not (row["across"] and row["name"] in ACROSS) and row["name"] not in AGENTLESS:
             found.append(f"{row['name']}: policy {row['policy']} lets others in")
     agents = await _agent_tables(conn)
     return found + [f"{name}: no policy reads newton.agent_id" for name in agents if name not in closed]
