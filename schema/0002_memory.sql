@@ -140,7 +140,13 @@ include (state, quarantined, origin, trust, occurred_at);
 -- Returns true if a memory matches the conditions of a list; null for `origins` or `trusts` permits all of them, and a range of
 -- times excludes its end. The planner inlines it, so that a range still limits what it reads of an index.
 create function memory.matches_filter(
-    m memory.memories,
+    kind text,
+    state text,
+    quarantined boolean,
+    origin text,
+    trust text,
+    occurred_at timestamptz,
+    created_at timestamptz,
     states text[],
     origins text[],
     trusts text[],
@@ -153,25 +159,37 @@ returns boolean
 language sql
 immutable
 parallel safe
-return memory.has_listed_state(m.kind, m.state, m.quarantined, states)
-and (origins is null or m.origin = any(origins))
-and (trusts is null or m.trust = any(trusts))
-and m.occurred_at >= since and m.occurred_at < until
-and m.created_at >= created_since and m.created_at < created_until;
+return memory.has_listed_state(kind, state, quarantined, states)
+and (origins is null or origin = any(origins))
+and (trusts is null or trust = any(trusts))
+and occurred_at >= since and occurred_at < until
+and created_at >= created_since and created_at < created_until;
 
 -- Returns the number by which a list sorts a memory; 0 for one without it, such as one that was never accessed.
-create function memory.sort_key(m memory.memories, sort text) returns numeric
+create function memory.sort_key(
+    kind text,
+    state text,
+    outcome text,
+    importance double precision,
+    uses integer,
+    created_at timestamptz,
+    occurred_at timestamptz,
+    accessed_at timestamptz,
+    confirmed_at timestamptz,
+    sort text
+)
+returns numeric
 language sql
 stable
 parallel safe
 return case sort
-    when 'created' then extract(epoch from m.created_at)
-    when 'occurred' then extract(epoch from m.occurred_at)
-    when 'accessed' then coalesce(extract(epoch from m.accessed_at), 0)
-    when 'confirmed' then coalesce(extract(epoch from m.confirmed_at), 0)
-    when 'uses' then m.uses
+    when 'created' then extract(epoch from created_at)
+    when 'occurred' then extract(epoch from occurred_at)
+    when 'accessed' then coalesce(extract(epoch from accessed_at), 0)
+    when 'confirmed' then coalesce(extract(epoch from confirmed_at), 0)
+    when 'uses' then uses
     when 'importance'
-        then round(memory.effective_importance(m.importance, m.kind, m.state, m.outcome, m.uses)::numeric, 6)
+        then round(memory.effective_importance(importance, kind, state, outcome, uses)::numeric, 6)
 end;
 
 -- The memories that a derived memory was made from. Its trust is never higher than theirs.

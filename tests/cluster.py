@@ -8,8 +8,9 @@ from urllib.parse import urlsplit, urlunsplit
 import asyncpg
 
 from newton.content.package_data import data_folder
+from newton.db.cluster import run_on_nodes
 from newton.db.connection import prepare_database
-from newton.db.distribution import distribute, plan_distribution
+from newton.db.distribution import distribute, is_distributed, plan_distribution
 from newton.db.pool import Tx
 
 SHARDS = 4  # few, so that a database is made quickly
@@ -86,6 +87,15 @@ class Servers:
                 await node.execute(sql)
 
 
+async def list_distributed(conn: Tx) -> set[str]:
+    """The tables whose rows are in shards, which are tables of their own."""
+    if not await conn.fetchval("select to_regclass('pg_dist_partition') is not null"):
+        return set()
+    return {
+        row["name"] for row in await conn.fetch("select logicalrelid::regclass::text as name from pg_dist_partition")
+    }
+
+
 @asynccontextmanager
 async def connection(dsn: str, **settings: str) -> AsyncGenerator[Tx]:
     opened = await asyncpg.connect(dsn, server_settings=settings)
@@ -93,6 +103,16 @@ async def connection(dsn: str, **settings: str) -> AsyncGenerator[Tx]:
         yield opened
     finally:
         await opened.close()
+
+
+LOCK_WAITS = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+
+
+async def count_lock_waits(conn: Tx) -> int:
+    """How many sessions of the database wait for a lock, on all its nodes."""
+    if not await is_distributed(conn):
+        return await conn.fetchval(LOCK_WAITS)
+    return sum(map(int, (await run_on_nodes(conn, LOCK_WAITS)).values()))
 
 
 async def list_nodes(dsn: str) -> tuple[str, ...]:

@@ -68,6 +68,12 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items if CLUSTER else ():
+        if (marker := item.get_closest_marker("one_server")) is not None:
+            item.add_marker(pytest.mark.skip(reason=f"not on a cluster: {marker.args[0]}"))
+
+
 @asynccontextmanager
 async def _without_leftovers(request: pytest.FixtureRequest) -> AsyncGenerator[None]:
     """Cancel what a test that failed or timed out has left running, so that it does not disturb the next one."""

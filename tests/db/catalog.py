@@ -85,7 +85,7 @@ select c.oid::regclass::text as name, c.relrowsecurity and c.relforcerowsecurity
     exists (select from pg_constraint where conrelid = c.oid and contype = 'p') as keyed
 from pg_class as c
 left join pg_attribute as a on a.attrelid = c.oid and a.attname = 'agent_id' and not a.attisdropped
-where c.relkind in ('r', 'p') and c.relnamespace::regnamespace::text = any($1)
+where c.relkind in ('r', 'p') and c.relname !~ '_[0-9]{6,}$' and c.relnamespace::regnamespace::text = any($1)
 order by 1
 """
 

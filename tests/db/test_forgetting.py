@@ -20,6 +20,7 @@ from newton.heart.facts.fact_store import NewFact
 from newton.ids import new_id
 from newton.memory.forgetting import forget
 from newton.memory.memory import WriteContext
+from tests.cluster import connection, list_distributed, list_nodes
 from tests.db.world import contexts, live
 from tests.support import NOON, ground, teller
 
@@ -39,13 +40,13 @@ async def told(tx: Tx, *statements: NewFact, ctx: WriteContext) -> list[UUID]:
 
 
 async def holding(dsn: str, word: str) -> list[str]:
-    """The tables in which some row still holds the word."""
-    conn = await asyncpg.connect(dsn)
-    try:
-        names = [row["name"] for row in await conn.fetch(TABLES)]
-        return [name for name in names if await conn.fetchval(HOLDS.format(name), f"%{word}%")]
-    finally:
-        await conn.close()
+    """The tables in which some row still holds the word, on all nodes of a cluster."""
+    found: list[str] = []
+    for node in await list_nodes(dsn):
+        async with connection(node) as conn:
+            names = {row["name"] for row in await conn.fetch(TABLES)} - await list_distributed(conn)
+            found += [name for name in sorted(names) if await conn.fetchval(HOLDS.format(name), f"%{word}%")]
+    return found
 
 
 async def test_no_word_of_a_forgotten_memory_is_left_in_any_table(db: Database, agent: UUID, dsn: str) -> None:

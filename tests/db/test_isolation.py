@@ -124,6 +124,7 @@ async def test_no_row_can_be_written_for_another_agent(world: World) -> None:
             )
             own = await owner.fetchval(WRITABLE, name)
             sql = f"insert into {name} ({own}) select {own} from json_populate_record(null::{name}, $1)"
+            sql += " returning agent_id"
             written = await refusal(world.db, world.ana, sql, row)
             assert written == "InsufficientPrivilegeError", name
     finally:

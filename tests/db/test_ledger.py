@@ -154,6 +154,7 @@ order by r.seq
 """
 
 
+@pytest.mark.one_server("the changes behind the back of the application are those of an owner on one server")
 @pytest.mark.parametrize("mutation", MUTATIONS)
 async def test_what_is_changed_behind_the_application_is_found(
     db: Database, agent: UUID, owner: Tx, mutation: str
@@ -169,6 +170,7 @@ async def test_what_is_changed_behind_the_application_is_found(
     assert await found(db, agent) == head
 
 
+@pytest.mark.one_server("the changes behind the back of the application are those of an owner on one server")
 async def test_places_that_are_swapped_and_a_tail_that_is_cut_are_found(db: Database, agent: UUID, owner: Tx) -> None:
     head = await lived(db, agent)
     dice = random.Random(7)
