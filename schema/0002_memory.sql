@@ -214,20 +214,22 @@ create function memory.is_stated_only_in(
 language sql
 stable
 parallel safe
-return exists (
-    select
-    from memory.sources as s
-    join memory.memories as x on x.agent_id = is_stated_only_in.agent_id and x.memory_id = s.source_id
-    where s.agent_id = is_stated_only_in.agent_id and s.memory_id = is_stated_only_in.memory_id
-    having
-        count(*) = 1
-        and bool_and(
-            x.kind = 'exchange'
-            and x.thread_id = is_stated_only_in.session_id
-            and x.position >= is_stated_only_in.first
-            and x.position <> all(is_stated_only_in.excluded)
-        )
-);
+begin atomic
+    select exists (
+        select
+        from memory.sources as s
+        join memory.memories as x on x.agent_id = is_stated_only_in.agent_id and x.memory_id = s.source_id
+        where s.agent_id = is_stated_only_in.agent_id and s.memory_id = is_stated_only_in.memory_id
+        having
+            count(*) = 1
+            and bool_and(
+                x.kind = 'exchange'
+                and x.thread_id = is_stated_only_in.session_id
+                and x.position >= is_stated_only_in.first
+                and x.position <> all(is_stated_only_in.excluded)
+            )
+    );
+end;
 grant select, insert on memory.sources to newton_app;
 
 -- Each repetition of a memory, with its author and ref, so that one statement never counts twice.
