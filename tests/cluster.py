@@ -44,11 +44,15 @@ class Servers:
                 await lock.execute("select pg_advisory_lock(21)")
             await self._make_template(name)
 
-    async def _make_template(self, name: str) -> None:
+    async def make_empty(self, name: str) -> None:
+        """A database without anything of Newton, on all nodes."""
         await self._on_each(f"create database {name}")
-        dsn = on(self.dsns[0], name)
         if self.is_cluster:
             await self._join(name)
+
+    async def _make_template(self, name: str) -> None:
+        await self.make_empty(name)
+        dsn = on(self.dsns[0], name)
         await prepare_database(dsn, schema=data_folder("schema"))
         if self.is_cluster:
             async with connection(dsn) as owner:
