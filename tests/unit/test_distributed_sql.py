@@ -30,7 +30,7 @@ CLOCKS = r"(now\(\)|statement_timestamp\(\)|clock_timestamp\(\)|runtime\.get_mom
 def _list_statements(text: str) -> list[str]:
     """A query, or the statements of the body of a routine."""
     body = re.search(r"\$\$(.*)\$\$", text, re.DOTALL) if ROUTINE.match(text) else None
-    return [part for part in body.group(1).split(";")] if body else [text]
+    return body.group(1).split(";") if body else [text]
 
 
 def _inserts(text: str) -> list[str]:
@@ -142,11 +142,11 @@ def _intersects(text: str) -> bool:
 RULES: dict[str, tuple[Callable[[str], bool], str]] = {
     "insert": (
         _copies_rows,
-        "insert into memory.outbox (agent_id, memory_id) select $1, x from unnest($2::uuid[]) as x",
+        "insert into memory.outbox (agent_id, text) select $1, x from unnest($2::text[]) as x",
     ),
     "lock": (
         _locks_and_inserts,
-        "with r as (select a from t where agent_id = $1 for update) insert into u (agent_id) select a from r returning a",
+        "with r as (select a from t where agent_id = $1 for update) insert into u (a) select a from r returning a",
     ),
     "clock": (_hides_clock, "update runtime.jobs set due_at = coalesce($2, now()) where agent_id = $1"),
     "clock in case": (_hides_clock, "update runtime.jobs set due_at = case when $2 then now() end where agent_id = $1"),
@@ -161,17 +161,17 @@ RULES: dict[str, tuple[Callable[[str], bool], str]] = {
     "row": (_takes_row, "create function memory.f(m memory.memories) returns text language sql return m.kind"),
     "return": (
         _returns_rows,
-        "create function memory.f() returns bool language sql\nreturn exists (select from memory.sources)",
+        "create function f() returns bool language sql\nreturn exists (select from memory.sources)",
     ),
     "intersect": (_intersects, "select 1 where array(select unnest($1) intersect select unnest($2)) <> '{}'"),
     "set null": (
         _sets_null,
-        "create table t (foreign key (agent_id, b) references u (agent_id, b) on delete set null (b))",
+        "create table t (foreign key (agent_id, b) references u on delete set null (b))",
     ),
     "scope": (_sets_scope_here, "select set_config('newton.agent_id', $1, true)"),
     "definer": (
         _is_undelegated_definer,
-        "create procedure memory.f(target_agent uuid) language sql security definer as $$ $$",
+        "create procedure f(target_agent uuid) language sql security definer as $$ $$",
     ),
 }
 

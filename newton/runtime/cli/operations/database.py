@@ -61,7 +61,6 @@ def _print_plan(plan: DistributionPlan, *, migrations: list[str], is_done: bool,
         say("\n".join(describe_plan(plan)))
         say("Nothing was changed.")
         return
-    number = formatting.pluralize(len(plan.tables), "table")
-    say(
-        f"Distributed {number} over {formatting.pluralize(len(plan.workers), 'node')}. `newton doctor` checks the result."
-    )
+    tables = formatting.pluralize(len(plan.tables), "table")
+    nodes = formatting.pluralize(len(plan.workers), "node")
+    say(f"Distributed {tables} over {nodes}. `newton doctor` checks the result.")
