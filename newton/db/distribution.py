@@ -31,6 +31,7 @@ REFERENCE_TABLE = "memory.models"
 IS_DISTRIBUTED_SQL = """
 select exists (select from pg_extension where extname = 'citus') and to_regclass('runtime.agents') is not null
 """
+HAS_SCHEMA_SQL = "select to_regprocedure('runtime.agent_tables()') is not null"
 COUNT_SHARDS_SQL = "select count(*) from pg_dist_shard where logicalrelid = to_regclass('runtime.agents')"
 LIST_DISTRIBUTED_SQL = "select logicalrelid::regclass::text as name from pg_dist_partition"
 # The first table first, because the others are placed with it.
@@ -123,6 +124,8 @@ async def plan_distribution(conn: Tx, *, shards: int = DEFAULT_SHARDS) -> Distri
 
 
 async def _plan_rest(conn: Tx, nodes: tuple[ClusterNode, ...], shards: int) -> DistributionPlan:
+    if not await conn.fetchval(HAS_SCHEMA_SQL):
+        return DistributionPlan(nodes, (), (), shards)  # the migrations come first
     distributed = await _list_distributed(conn)
     tables = [row["name"] for row in await conn.fetch(LIST_TABLES_SQL)]
     return DistributionPlan(

@@ -1,6 +1,7 @@
 """Connection pools and transactions. A caller begins and ends a transaction; the modules with SQL only use it."""
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
@@ -309,6 +310,8 @@ class NestedDatabase(Database):
         return await self._tx.fetchval(SNAPSHOT_SQL, agent)
 
 
+# A node of a distributed database failed during a transaction.
+NODE_FAILURE_PATTERN = re.compile(r"closed the connection|connection (marked as essential|to the remote node|not open)")
 SERVER_ERRORS = (
     asyncpg.PostgresConnectionError,
     asyncpg.OperatorInterventionError,  # the server was shut down, crashed, or cancelled the statement
@@ -357,7 +360,9 @@ def translate_errors(tx: Tx) -> Generator[None]:
             f"The disk of the database is full: {error}.",
             hint="Free disk space on the server of the database; nothing was stored.",
         ) from error
-    except (OSError, *SERVER_ERRORS) as error:
+    except (OSError, *SERVER_ERRORS, asyncpg.InternalServerError) as error:
+        if isinstance(error, asyncpg.InternalServerError) and not NODE_FAILURE_PATTERN.search(str(error)):
+            raise
         raise _failure_error(str(error)) from error
     except (asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
         if _is_closed(tx):

@@ -114,6 +114,7 @@ select polrelid::regclass::text as name, polname as policy, polpermissive as per
     polroles = array['newton_worker'::regrole::oid] as across,
     pg_get_expr(polqual, polrelid) as using, pg_get_expr(polwithcheck, polrelid) as checked
 from pg_policy
+where polrelid::regclass::text !~ '_[0-9]{6,}$'
 """
 
 COLUMNS = """

@@ -1,6 +1,7 @@
 """Forgetting: everything that holds the words goes, what was made of them too or nothing at all, and a note stays."""
 
 import asyncio
+import re
 from contextvars import Context
 from dataclasses import replace
 from uuid import UUID
@@ -45,7 +46,11 @@ async def holding(dsn: str, word: str) -> list[str]:
     for node in await list_nodes(dsn):
         async with connection(node) as conn:
             names = {row["name"] for row in await conn.fetch(TABLES)} - await list_distributed(conn)
-            found += [name for name in sorted(names) if await conn.fetchval(HOLDS.format(name), f"%{word}%")]
+            found += [
+                re.sub(r"_\d{6,}$", "", name)
+                for name in sorted(names)
+                if await conn.fetchval(HOLDS.format(name), f"%{word}%")
+            ]
     return found
 
 
