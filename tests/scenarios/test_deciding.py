@@ -183,6 +183,7 @@ async def test_the_end_of_the_chain_is_noted_outside_after_every_change(deciding
     )
 
 
+@pytest.mark.one_server("the changes behind the back of the application are those of an owner on one server")
 async def test_a_cut_tail_is_found_after_the_chain_has_grown_past_it(deciding: DecisionService, dsn: str) -> None:
     first = await deciding.decide(REDIS)
     await deciding.add_thought(first.decision_id.hex, "is it warm?")
