@@ -41,6 +41,7 @@ exception
 end
 $$
 """
+SHARD_PATTERN = "*.*_" + "[0-9]" * 6 + "*"
 HAS_CITUS_SQL = "select exists (select from pg_extension where extname = 'citus')"
 HAS_SCHEMA_SQL = "select to_regclass('runtime.schema_migrations') is not null"
 REVOKE_TOKENS_SQL = "update runtime.tokens set revoked_at = now() where revoked_at is null returning 1"
@@ -251,8 +252,8 @@ async def _dump_database(settings: Settings, target: Path) -> RowCounts:
     assert settings.database_url
     url = settings.database_url.get_secret_value()
     version, rows = await count_rows(url)
-    # without Citus, so that the dump can be restored into any database; a cluster distributes it again
-    flags = ("--format=custom", "--no-owner", "--exclude-extension=citus*")
+    # without Citus and its shards, so that the dump can be restored into any database; a cluster distributes it again
+    flags = ("--format=custom", "--no-owner", "--exclude-extension=citus*", f"--exclude-table={SHARD_PATTERN}")
     await _run_client(url, "pg_dump", *flags, f"--file={target / DUMP_FILE}")
     return RowCounts(version, rows)
 

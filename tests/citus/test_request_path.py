@@ -24,12 +24,28 @@ from tests.support import NOON
 # Statements of the queue of all agents, of names, and of what has no agent.
 OTHERS = (*ACROSS, *AGENTLESS, *MODELS, "bench/", "runtime/transfer/export_file.sql:export_rows")
 
+EMPTY_ARRAY = "'{}'"
+VALUES = {
+    **dict.fromkeys(("uuid",), "'00000000-0000-7000-8000-000000000000'"),
+    **dict.fromkeys(("text", "varchar"), "'x'"),
+    **dict.fromkeys(("bool", "int2", "int4", "int8", "float4", "float8", "numeric"), "'1'"),
+    **dict.fromkeys(("timestamptz",), "'2026-01-01 00:00:00+00'"),
+    **dict.fromkeys(("jsonb", "json"), "'[]'"),
+    **dict.fromkeys(("bytea", "halfvec", "vector", "regclass"), "null"),
+}
+# EXPLAIN cannot show these, which write in two steps; their tests run on the cluster.
+WITHOUT_PLAN = {
+    "dialogue/tasks.sql:transition_task",
+    "runtime/jobs/queue.sql:delete_old_runs",
+    "memory/outbox.sql:store_embeddings",
+}
+
 
 async def explain(tx: Tx, sql: str, agent: object) -> list[dict[str, Any]] | None:
-    """The plan of a statement for the agent, with nulls for the other parameters; None if it has no plan."""
+    """The plan of a statement for the agent, with a value for each other parameter; None if it has no plan."""
     prepared = await tx.prepare(sql)
     types = [parameter.name for parameter in prepared.get_parameters()]
-    literals = [f"'{agent}'::uuid", *(f"null::{kind}" for kind in types[1:])]
+    literals = [f"'{agent}'::uuid", *(f"{VALUES.get(kind, EMPTY_ARRAY)}::{kind}" for kind in types[1:])]
     for number in range(len(types), 0, -1):
         sql = sql.replace(f"${number}", literals[number - 1])
     try:
@@ -54,17 +70,17 @@ async def test_statements_of_an_agent_go_to_one_shard(world: ClusterWorld) -> No
     found: dict[str, list[int]] = {}
     refused: dict[str, str] = {}
     for name, query in QUERIES.items():
-        if name.startswith(OTHERS):
+        if name.startswith(OTHERS) or name in WITHOUT_PLAN:
             continue
         try:
             async with world.db.transaction(world.ana) as tx:
                 if (plan := await explain(tx, query.sql, world.ana)) is not None:
                     found[name] = list(count_tasks(plan))
-        except asyncpg.FeatureNotSupportedError as error:
+        except (asyncpg.FeatureNotSupportedError, asyncpg.InternalServerError) as error:
             refused[name] = str(error)
     assert refused == {}
     assert {name: tasks for name, tasks in found.items() if any(number > 1 for number in tasks)} == {}
-    assert sum(tasks != [] for tasks in found.values()) > 200
+    assert sum(tasks != [] for tasks in found.values()) > 300
 
 
 async def test_what_another_daemon_writes_is_seen(world: ClusterWorld) -> None:
