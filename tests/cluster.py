@@ -72,7 +72,22 @@ class Servers:
             )
 
     async def drop(self, name: str) -> None:
+        if self.is_cluster:
+            await self._end_prepared(name)
         await self._on_each(f"drop database if exists {name} with (force)")
+
+    async def _end_prepared(self, name: str) -> None:
+        """End the transactions that a killed node left half committed, and what an interrupted move left."""
+        for dsn in self.dsns:
+            async with connection(on(dsn, "postgres")) as node:
+                rows = await node.fetch("select gid from pg_prepared_xacts where database = $1", name)
+                await node.execute(
+                    "select pg_drop_replication_slot(slot_name) from pg_replication_slots"
+                    f" where database = '{name}' and not active"
+                )
+            for row in rows:
+                async with connection(on(dsn, name)) as node:
+                    await node.execute(f"rollback prepared '{row['gid']}'")
 
     async def _join(self, name: str) -> None:
         for dsn in self.dsns:

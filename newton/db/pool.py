@@ -316,6 +316,7 @@ SERVER_ERRORS = (
     asyncpg.PostgresConnectionError,
     asyncpg.OperatorInterventionError,  # the server was shut down, crashed, or cancelled the statement
     asyncpg.InsufficientResourcesError,
+    asyncpg.PostgresIOError,  # also of a node of a distributed database that rows were sent to
     asyncpg.ReadOnlySQLTransactionError,  # after a failover
 )
 

@@ -58,11 +58,11 @@ def count_tasks(plan: object) -> Iterator[int]:
     """The number of tasks of each distributed query of a plan."""
     if isinstance(plan, dict):
         if "Task Count" in plan:
-            yield plan["Task Count"]  # pyright: ignore[reportUnknownVariableType]
-        for value in plan.values():  # pyright: ignore[reportUnknownVariableType]
+            yield plan["Task Count"]  # pyright: ignore[reportUnknownVariableType]  # parsed JSON
+        for value in plan.values():  # pyright: ignore[reportUnknownVariableType]  # parsed JSON
             yield from count_tasks(value)
     elif isinstance(plan, list):
-        for value in plan:  # pyright: ignore[reportUnknownVariableType]
+        for value in plan:  # pyright: ignore[reportUnknownVariableType]  # parsed JSON
             yield from count_tasks(value)
 
 
