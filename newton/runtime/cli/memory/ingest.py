@@ -65,22 +65,26 @@ async def ingest_documents(
     options = IngestOptions(path=path, trust=trust, encoding=encoding, follow_links=follow_links, json=json)
     async with open_newton(load_settings(agent), on_new_agent=print_new_agent, on_notice=print_notice) as newton:
         with stop_on_signals() as stop, open_progress(silent=json) as progress:
-            status = await _run_once(newton, options, progress, stop)
-            if watch and not stop.is_set():
-                await _watch(newton, options, progress, stop)
-                status = EXIT_OK
-    return status
+            if watch:
+                return await _watch(newton, options, progress, stop)
+            return await _run_once(newton, options, progress, stop)
 
 
 async def _watch(
     newton: AgentServices, options: "IngestOptions", progress: ProgressReporter, stop: asyncio.Event
-) -> None:
-    """Ingest again after each change, until `stop` is set."""
+) -> int:
+    """Ingest, and ingest again after each change until `stop` is set. Return the exit status."""
     from watchfiles import awatch  # noqa: PLC0415 (its import takes a tenth of a second)
 
+    changes = awatch(options.path, stop_event=stop, debounce=WATCH_PAUSE_MS)
+    change = asyncio.ensure_future(anext(changes, None))
+    await asyncio.sleep(0)  # the watch begins here, so that no change during the first ingestion is missed
+    await _run_once(newton, options, progress, stop)
     print_notice(f"Watching {options.path}; Ctrl-C ends it.")
-    async for _ in awatch(options.path, stop_event=stop, debounce=WATCH_PAUSE_MS):
+    while await change is not None:
         await _run_once(newton, options, progress, stop)
+        change = asyncio.ensure_future(anext(changes, None))
+    return EXIT_OK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
