@@ -81,7 +81,7 @@ VECTOR_SQL = "select extversion from pg_extension where extname = 'vector'"
 
 @dataclass(frozen=True, slots=True)
 class DistributionPlan:
-    """What `distribute` will do: tables and functions that are not distributed yet, and settings."""
+    """The work of `distribute`: tables and functions that are not distributed yet, and settings."""
 
     nodes: tuple[ClusterNode, ...]
     tables: tuple[str, ...]
@@ -252,7 +252,7 @@ async def _check_nodes(conn: Tx, nodes: tuple[ClusterNode, ...]) -> None:
 
 
 class ClusterState(NamedTuple):
-    """What is distributed, as the application sees it.
+    """The distributed parts of the schema, as the application sees it.
 
     `problems` are what `newton db distribute` would change or refuse.
     """

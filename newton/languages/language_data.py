@@ -37,7 +37,7 @@ class LanguageData:
 
     @property
     def is_spaced(self) -> bool:
-        """Whether spaces separate the words."""
+        """Return whether spaces separate the words."""
         return self.name not in ("Chinese", "Japanese")
 
 

@@ -301,9 +301,9 @@ async def test_an_upload_about_a_person_is_erased_with_the_person(db: Database, 
     await artifacts.add("s1", "guests.txt", "Bo\nMira Quist\nAda\n")
     await artifacts.add("s1", "shopping.txt", "milk\n")
     erasing = ErasureService(scope=artifacts.scope)
-    plan = await erasing.plan("Mira")
+    plan = await erasing.plan("Mira Quist")
     assert [kind for _, kind in plan.related] == ["artifact"]
-    await erasing.erase("Mira", token=plan.token, reason="asked")
+    await erasing.erase("Mira Quist", token=plan.token, reason="asked")
     session_id = await artifacts.find_session("s1")
     assert [one.name for one in await artifacts.list_versions(session_id)] == ["shopping.txt"]
 

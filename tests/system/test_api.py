@@ -249,7 +249,13 @@ async def test_nobody_reaches_what_is_another_agents(api: Api, ana: httpx2.Async
     made["response_id"] = (await ana.post("/v1/responses", json={"input": "Where does Ana live?"})).json()["id"]
     made["injection_id"] = str(uuid4())
     made["turn"] = "latest"
-    made |= {"other_id": made["bundle_id"], "model": "ana", "token_id": "laptop", "document_id": await documented(api)}
+    made |= {
+        "other_id": made["bundle_id"],
+        "model": "ana",
+        "token_id": "laptop",
+        "permission_id": str(uuid4()),
+        "document_id": await documented(api),
+    }
     await ana.post("/v1/censors", json={"trigger": "sell the boat", "reason": "it is not ours"})
     made["censor_id"] = (await ana.get("/v1/censors")).json()["items"][0]["memory_id"]
     await ana.post("/v1/sessions/talk/messages", json={"messages": [{"role": "user", "content": "hi"}]})

@@ -41,7 +41,19 @@ def leaky(folder: Path) -> Path:
 
 
 def kept(home: Path, agent: str) -> set[str]:
-    asked = ("recall", "ferry quay door letter", "--kind", "passage", "--json", "--limit", "50", "--agent", agent)
+    asked = (
+        "recall",
+        "ferry quay door letter",
+        "--kind",
+        "passage",
+        "--json",
+        "--limit",
+        "50",
+        "--min-relevance",
+        "0",
+        "--agent",
+        agent,
+    )
     found: dict[str, Any] = json.loads(ok(typed(home, *asked)))
     return {
         words for one in found["items"] for words in ("Artemis", "granite", "door", "sealed") if words in one["text"]

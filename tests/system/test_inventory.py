@@ -252,7 +252,7 @@ async def test_an_agent_that_another_process_has_deleted_is_gone_from_the_daemon
     async with api.http(OPERATOR, **{"X-Newton-Agent": "ana"}) as http:
         assert (await http.get("/v1/memories")).status_code == 200
         async with api.db.transaction(derive_agent_id("ana")) as tx:
-            await tx.execute("call runtime.delete_agent($1)", derive_agent_id("ana"))
+            await tx.execute("select runtime.delete_agent($1)", derive_agent_id("ana"))
         for _ in range(2):
             gone = await http.get("/v1/memories")
             assert (gone.status_code, gone.json()["type"]) == (404, "urn:newton:not_found")

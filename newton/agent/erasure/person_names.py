@@ -72,7 +72,7 @@ class _Occurrence(NamedTuple):
 
 @dataclass(slots=True)
 class _KnownNames:
-    """What is known of the names so far: whole names and aliases, and the words of which they consist."""
+    """The names found so far: whole names and aliases, and the words of which they consist."""
 
     full: dict[str, str] = field(default_factory=dict[str, str])  # raw spelling by key
     parts: dict[str, str] = field(default_factory=dict[str, str])

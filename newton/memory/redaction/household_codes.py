@@ -1,4 +1,4 @@
-"""Whether this process stores the codes of a household: of doors, alarms and safes, and the password of a Wi-Fi.
+"""The choice whether this process stores the codes of a household: of doors, alarms, safes and the Wi-Fi.
 
 They are secrets, but people also store them to be reminded of them. The setting `keep_household_codes` decides, and is
 read once at start.

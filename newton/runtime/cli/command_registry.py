@@ -1,6 +1,9 @@
 """Registry of all commands: the function, one-line help, group and `newton --help` section of each."""
 
 # The function of each command, in a module of this package or in newton.bench, and its description.
+
+from newton.runtime.cli.benchmark_commands import BENCH_COMMANDS
+
 TOP_LEVEL_COMMANDS = {
     "chat": ("talk.chat:chat", "Chat with the agent; the conversation is remembered."),
     "ask": ("talk.ask:ask", "Ask one question and print the answer."),
@@ -248,50 +251,6 @@ HOOK_COMMANDS = {
     "uninstall": ("operations.hook:uninstall_hooks", "Remove the hooks from the settings of a coding agent."),
     "status": ("operations.hook:show_status", "Show where the hooks are installed."),
 }
-BENCH_COMMANDS = {
-    "recall": (
-        "newton.bench.recall:run_benchmark",
-        "Measure how often the memories that answer a question reach its context.",
-    ),
-    "unknown": (
-        "newton.bench.unknown:run_benchmark",
-        "Count the memories in contexts of questions that no memory answers.",
-    ),
-    "everyday": (
-        "newton.bench.everyday:run_benchmark",
-        "Measure whether everyday statements are found in other words, and superseded rightly.",
-    ),
-    "languages": (
-        "newton.bench.trials.languages:run_benchmark",
-        "Measure whether the same questions find their evidence in ten languages.",
-    ),
-    "detail": (
-        "newton.bench.detail:run_benchmark",
-        "Measure how often a context contains the sentence of a long text that answers.",
-    ),
-    "artifacts": (
-        "newton.bench.artifacts:run_benchmark",
-        "Measure how often a line of a long tool output or pasted text is found again.",
-    ),
-    "context": ("newton.bench.context:run_benchmark", "Measure the latency of contexts, compared with plain searches."),
-    "sessions": (
-        "newton.bench.conversations.sessions:run_benchmark",
-        "Measure how often the context of a session is rebuilt.",
-    ),
-    "lifecycle": ("newton.bench.lifecycle:run_benchmark", "Measure the duration of the daily job `lifecycle`."),
-    "turns": ("newton.bench.turns:run_benchmark", "Measure the time that a daemon adds to the first token of a reply."),
-    "http": ("newton.bench.http:run_benchmark", "Measure the overhead of HTTP and the load limit of a daemon."),
-    "decisions": (
-        "newton.bench.decisions:run_benchmark",
-        "Measure the latency of recording decisions, of guardrails and of calibration.",
-    ),
-    "prompts": (
-        "newton.bench.conversations.prompts:run_benchmark",
-        "Measure the size of the records of prompts, compared with the prompts.",
-    ),
-    "soak": ("newton.bench.soak:run_benchmark", "Run the scheduled jobs of a day within minutes."),
-}
-
 # Arguments that print help. No command runs.
 HELP_FLAGS = frozenset(("--help", "-h", "--version"))
 

@@ -65,8 +65,10 @@ class ImportResponse(ResponseModel):
 
 
 class ImportPreview(ResponseModel):
-    """What an import would read: the format, the counts, and the first and last time. `passed_over` counts by reason
-    what the export contains and an import leaves out."""
+    """The contents of a file to import: its format, the counts, and the first and last time.
+
+    `passed_over` counts by reason what the export contains and an import leaves out.
+    """
 
     format: str
     sessions: int

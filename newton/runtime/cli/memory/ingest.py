@@ -89,7 +89,7 @@ async def _watch(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestOptions:
-    """What to ingest, and how. `path` is as the user wrote it."""
+    """The documents to ingest, and how. `path` is as the user wrote it."""
 
     path: str
     trust: Trust

@@ -33,7 +33,7 @@ PAGE = 500  # memories or decisions of one query
 
 
 class MirrorManifest(BaseModel):
-    """What was written to a mirror: its files, and a hash of the line of each memory, by its id."""
+    """The contents of a mirror: its files, and a hash of the line of each memory, by its id."""
 
     agent: str
     exported_at: datetime

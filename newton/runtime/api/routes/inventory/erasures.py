@@ -56,7 +56,7 @@ class ErasureCandidate(ResponseModel):
 
 
 class ErasurePreviewResponse(ResponseModel):
-    """What an erasure would affect: `names` are all spellings of the person, `counts` the records by kind.
+    """The effects of an erasure: `names` are all spellings of the person, `counts` the records by kind.
 
     `memories` are the first 50. Memories derived from them are also erased. `token` confirms exactly this erasure.
     """
