@@ -8,6 +8,7 @@ from uuid import UUID
 
 from newton.agent.scope import AgentScope
 from newton.cognition.assembly.relevance_floor import select_answers
+from newton.cognition.questions.echo import demote_echoes
 from newton.cognition.scoring.answers import estimate_answers
 from newton.content.relevance_model import load_relevance_model
 from newton.dialogue.compaction import entry_store
@@ -25,7 +26,13 @@ from newton.memory.memory import ARCHIVED, KINDS, RECALLABLE_KINDS, Kind
 from newton.memory.ranking import PreferredMemories
 from newton.memory.recall import recall
 from newton.memory.redaction.tally import Redactions, count_redactions
-from newton.memory.search_types import MemorySearch, RecallResult, SearchLimits, shorten_query
+from newton.memory.search_types import (
+    MemorySearch,
+    RecallResult,
+    RetrievedMemory,
+    SearchLimits,
+    shorten_query,
+)
 
 MIN_CANDIDATES = 100
 MAX_RECALL_LIMIT = 10_000
@@ -155,9 +162,11 @@ class MemoryService:
             preferred=PreferredMemories(threads=frozenset([session_id] if session_id else [])),
         )
         recalled = await recall(query, embedder=self.scope.embedder, search=search)
-        ranked = demote_other_subjects(query, recalled.memories)
+        ranked = demote_echoes(query, demote_other_subjects(query, recalled.memories))
+        answers = estimate_answers(load_relevance_model(), replace(recalled, memories=ranked), query)
         others = [found for found in ranked if not found.repeats_query(query)]
-        answers = estimate_answers(load_relevance_model(), recalled, query)
+        if self.min_relevance != 0:
+            others = _drop_repeated_messages(others)
         others = select_answers(answers, others, self.min_relevance)
         memories = sorted(others, key=lambda found: found.is_only_question)[:limit]  # what tells comes before what asks
         if as_of is None:
@@ -179,6 +188,19 @@ class MemoryService:
         payload = {"memory_id": str(result.memory_id), "kind": kind, "status": result.status}
         self.scope.publish("memory.remembered", payload)
         return result
+
+
+def _drop_repeated_messages(memories: Sequence[RetrievedMemory]) -> Sequence[RetrievedMemory]:
+    """Return the memories without messages that repeat a better one."""
+    texts = set[str]()
+    kept = list[RetrievedMemory]()
+    for found in memories:
+        if found.kind == "exchange":
+            if found.dedup_text in texts:
+                continue
+            texts.add(found.dedup_text)
+        kept.append(found)
+    return kept
 
 
 def _with_timezone(value: datetime | None) -> datetime | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from operator import mul
 from uuid import UUID
 
+from newton.cognition.questions.echo import find_echoes
 from newton.cognition.scoring.answer_features import MEMORY_FEATURES, AnswerEvidence, Features, extract_features
 from newton.cognition.scoring.relevance import extract_best_evidence, find_known_share, list_telling
 from newton.content.relevance_model import AnswerRegression, BoostedTrees, RelevanceModel, TreeSplit
@@ -45,6 +46,7 @@ def estimate_answers(model: RelevanceModel, result: RecallResult, text: str) -> 
     """Return the probabilities that the memories of a search answer a question.
 
     The probability of a memory is the product of two: that memory answers the question at all, and that this one does.
+    An earlier question that says the same has none.
     """
     if (
         result.text_count < MIN_TEXTS
@@ -53,9 +55,9 @@ def estimate_answers(model: RelevanceModel, result: RecallResult, text: str) -> 
     ):
         return NO_ESTIMATE
     coefficients = model.answers
-    if not result.memories:
-        return AnswerEstimate(0.0)
     evidence = extract_evidence(result, text)
+    if not evidence.memories:
+        return AnswerEstimate(0.0)
     log_odds = _combine(coefficients.memory, evidence)
     question = estimate_question(coefficients.question, evidence, max(log_odds.values()))
     memories = {memory_id: question * _to_probability(value) for memory_id, value in log_odds.items()}
@@ -63,12 +65,14 @@ def estimate_answers(model: RelevanceModel, result: RecallResult, text: str) -> 
 
 
 def extract_evidence(result: RecallResult, text: str) -> AnswerEvidence:
-    """Return the features of the memories of a search."""
+    """Return the features of the memories of a search, without earlier questions that say the same as the text."""
     telling = list_telling(result)
     known = find_known_share(result, telling)
     best = extract_best_evidence(telling, known_share=known, text_count=result.text_count)
     shared: Features = {"best_lexical": best.lexical, "known_share": best.known_share, "size": best.size}
-    return extract_features(text, result.memories, telling, known=known, shared=shared)
+    echoes = find_echoes(text, result.memories)
+    memories = [found for found in result.memories if found.memory_id not in echoes]
+    return extract_features(text, memories, telling, known=known, shared=shared)
 
 
 def estimate_question(trees: BoostedTrees, evidence: AnswerEvidence, best_log_odds: float) -> float:
