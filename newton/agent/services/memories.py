@@ -7,9 +7,10 @@ from typing import NamedTuple
 from uuid import UUID
 
 from newton.agent.scope import AgentScope
+from newton.cognition.assembly.exclusion_rules import is_near_procedure
 from newton.cognition.assembly.relevance_floor import select_answers
 from newton.cognition.questions.echo import demote_echoes
-from newton.cognition.scoring.answers import estimate_answers
+from newton.cognition.scoring.answers import AnswerEstimate, estimate_answers
 from newton.content.relevance_model import load_relevance_model
 from newton.dialogue.compaction import entry_store
 from newton.errors import InputError
@@ -140,6 +141,7 @@ class MemoryService:
         if limit < 1:
             raise InputError(f"The limit of {limit} is too small.", hint="Give a limit of 1 or more.")
         shown: Sequence[Kind] = KINDS if include_quarantined else [kind for kind in kinds or () if kind == "event"]
+        is_asked = kinds is not None and "procedure" in kinds
         kinds = RECALLABLE_KINDS if kinds is None else kinds
         if "artifact" in kinds:
             raise InputError(
@@ -164,14 +166,21 @@ class MemoryService:
         recalled = await recall(query, embedder=self.scope.embedder, search=search)
         ranked = demote_echoes(query, demote_other_subjects(query, recalled.memories))
         answers = estimate_answers(load_relevance_model(), replace(recalled, memories=ranked), query)
-        others = [found for found in ranked if not found.repeats_query(query)]
-        if self.min_relevance != 0:
-            others = _drop_repeated_messages(others)
-        others = select_answers(answers, others, self.min_relevance)
+        others = self._select([f for f in ranked if not f.repeats_query(query)], answers, takes_procedures=is_asked)
         memories = sorted(others, key=lambda found: found.is_only_question)[:limit]  # what tells comes before what asks
         if as_of is None:
             await self.record_access([found.memory_id for found in memories])
         return replace(recalled, memories=memories, probabilities=answers.memories)
+
+    def _select(
+        self, memories: Sequence[RetrievedMemory], answers: AnswerEstimate, *, takes_procedures: bool
+    ) -> Sequence[RetrievedMemory]:
+        """Return the memories that are relevant enough. Without a minimum, these are all."""
+        if self.min_relevance == 0:
+            return memories
+        # the shipped procedures are about no subject, so each query has the words of some of them
+        near = [f for f in memories if f.kind != "procedure" or takes_procedures or is_near_procedure(f)]
+        return select_answers(answers, _drop_repeated_messages(near), self.min_relevance)
 
     async def record_access(self, memory_ids: Sequence[UUID]) -> None:
         """Record that memories were found by a search or shown."""

@@ -42,11 +42,13 @@ class AnswerEstimate:
 NO_ESTIMATE = AnswerEstimate()
 
 
-def estimate_answers(model: RelevanceModel, result: RecallResult, text: str) -> AnswerEstimate:
+def estimate_answers(
+    model: RelevanceModel, result: RecallResult, text: str, *, telling: Sequence[RetrievedMemory] | None = None
+) -> AnswerEstimate:
     """Return the probabilities that the memories of a search answer a question.
 
     The probability of a memory is the product of two: that memory answers the question at all, and that this one does.
-    An earlier question that says the same has none.
+    An earlier question that says the same has none. `telling` are the memories that can answer, if they are known.
     """
     if (
         result.text_count < MIN_TEXTS
@@ -55,7 +57,7 @@ def estimate_answers(model: RelevanceModel, result: RecallResult, text: str) -> 
     ):
         return NO_ESTIMATE
     coefficients = model.answers
-    evidence = extract_evidence(result, text)
+    evidence = extract_evidence(result, text, telling=telling)
     if not evidence.memories:
         return AnswerEstimate(0.0)
     log_odds = _combine(coefficients.memory, evidence)
@@ -64,9 +66,11 @@ def estimate_answers(model: RelevanceModel, result: RecallResult, text: str) -> 
     return AnswerEstimate(question, memories, knows_names=evidence.shared["best_name_share"] == 1)
 
 
-def extract_evidence(result: RecallResult, text: str) -> AnswerEvidence:
+def extract_evidence(
+    result: RecallResult, text: str, *, telling: Sequence[RetrievedMemory] | None = None
+) -> AnswerEvidence:
     """Return the features of the memories of a search, without earlier questions that say the same as the text."""
-    telling = list_telling(result)
+    telling = list_telling(result) if telling is None else telling
     known = find_known_share(result, telling)
     best = extract_best_evidence(telling, known_share=known, text_count=result.text_count)
     shared: Features = {"best_lexical": best.lexical, "known_share": best.known_share, "size": best.size}

@@ -147,6 +147,8 @@ async def recall(
         say(f"{short_id(m.memory_id)}  {m.evidence_score:.2f}  {m.kind:<9}  {format_list_line(m, m.summary)}{note}")
     if not result.memories:
         say(f"No matching {' or '.join(kind)}." if kind else "No matching memory.")
+        if result.text_count and min_relevance != 0:
+            say("Nothing known answers this. To see the nearest memories, add `--min-relevance 0`.")
     formatting.print_missing_sources(result.missing)
 
 
