@@ -35,6 +35,7 @@ from newton.memory.search_types import (
     shorten_query,
 )
 
+NOTHING_KNOWN = "Nothing known answers this. A `min_relevance` of 0 shows the nearest memories."
 MIN_CANDIDATES = 100
 MAX_RECALL_LIMIT = 10_000
 
@@ -181,6 +182,10 @@ class MemoryService:
         # the shipped procedures are about no subject, so each query has the words of some of them
         near = [f for f in memories if f.kind != "procedure" or takes_procedures or is_near_procedure(f)]
         return select_answers(answers, _drop_repeated_messages(near), self.min_relevance)
+
+    def describe_nothing(self, result: RecallResult) -> str | None:
+        """Return what to say and to try if a search has returned none of the memories that exist, else None."""
+        return NOTHING_KNOWN if not result.memories and result.text_count and self.min_relevance != 0 else None
 
     async def record_access(self, memory_ids: Sequence[UUID]) -> None:
         """Record that memories were found by a search or shown."""

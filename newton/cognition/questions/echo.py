@@ -9,7 +9,7 @@ from newton.memory.search_types import RetrievedMemory
 
 ECHO_FACTOR = 0.3  # of the relevance of an echo
 MAX_ADDED_WORDS = 1  # content words of an echo that the input lacks
-MIN_LEXICAL = 0.3  # less than any question with most words of the input has
+MIN_LEXICAL = 0.15  # less than a question with half of the words of the input has
 
 _INTERROGATIVE = re.compile(r"\b(?:where|when|who|whom|whose|which|what|why|how)\b")
 
