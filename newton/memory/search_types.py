@@ -28,12 +28,11 @@ _NO_QUOTES = str.maketrans("", "", "'’\"“”")
 
 MAX_REPEATED_REPLY = 600  # characters; longer replies are compared word by word, with all their words
 # Words by which two replies of an assistant with the same content differ, without quotation marks.
-_REPLY_FILLERS = frozenset(
-    """
-    a again ah alright am an and at but course for great hi hello i im just kindly me moment momentarily my now of oh ok
-    okay please really right so sorry still sure thanks thank that the there this unfortunately very well you your
-    """.split()
-)
+_REPLY_FILLER_TEXT = """
+a again ah alright am an and at but course for great hi hello i im just kindly me moment momentarily my now of oh ok
+okay please really right so sorry still sure thanks thank that the there this unfortunately very well you your
+"""
+_REPLY_FILLERS = frozenset(_REPLY_FILLER_TEXT.split())
 _FULL_FORMS = {"couldnt": "could not", "cant": "can not", "cannot": "can not", "didnt": "did not", "wont": "will not"}
 _SPOKEN_WORD = re.compile(r"[^\W_]+(?:[.,:][^\W_]+)*")
 
@@ -232,7 +231,8 @@ class RecallResult:
     `in_time_range` are the ids of those in the requested times. `missing` maps the name of each search that failed to
     the reason. `contradictions` are facts that were not found, but contradict one of the memories. `known_share` is the
     share of the query's words that occur in any memory, weighted by their rarity. `text_count` is the number of texts
-    searched, without procedures. `probabilities` are those that a memory answers the query, empty if they were not estimated.
+    searched, without procedures. `probabilities` are those that a memory answers the query, empty if they were not
+    estimated.
     """
 
     query: RecallQuery

@@ -159,9 +159,7 @@ async def remember(toolset: AgentToolset, args: inputs.RememberInput) -> ToolRes
 
 async def recall(toolset: AgentToolset, args: inputs.RecallInput) -> ToolResult:
     memories = toolset.memories.with_min_relevance(args.min_relevance)
-    recalled = await memories.recall(
-        args.query, kinds=args.kinds, limit=args.limit, session_id=toolset.session_id
-    )
+    recalled = await memories.recall(args.query, kinds=args.kinds, limit=args.limit, session_id=toolset.session_id)
     items = [
         {"memory_id": short_id(found.memory_id), "kind": found.kind, "trust": found.trust, "text": found.summary}
         | ({"probability": recalled.find_probability(found.memory_id)} if recalled.probabilities else {})
