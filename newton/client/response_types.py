@@ -71,10 +71,13 @@ class RecallItemDict(TypedDict):
 
 
 class RecallDict(TypedDict):
-    """Response to a search. `missing` names parts of the search that were not available, with the reason."""
+    """Response to a search. `missing` names parts of the search that were not available, with the reason. `note` says
+    that nothing known answers, and what to try.
+    """
 
     items: list[RecallItemDict]
     missing: dict[str, str]
+    note: str | None
 
 
 class DecisionDict(TypedDict):

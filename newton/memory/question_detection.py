@@ -3,6 +3,14 @@
 import re
 
 _QUESTION = re.compile(r"[^.!?…。！？]+[?？]\W*")
+# A question without a question mark: "where did I park my car". "What helps is tea" has a second verb.
+_BARE_QUESTION = re.compile(
+    r"\W*(?:(?:so|and|but|ok|okay|hey|hi|please)\W+)*"
+    r"(?:where|when|who|whose|how|(?:what|which)(?: (?:time|day|date|year|kind))?)"
+    r"(?:['’](?:s|re)|\s+(?:is|are|was|were|am|did|do|does|can|could|should|shall|will|would|has|have|had))\b"
+    r"(?!.*\b(?:is|are|was|were)\b)[^.!?…;:\n]{1,100}",
+    re.IGNORECASE,
+)
 _SESSION_SUMMARY = re.compile(r" talked, \d+ lines\. (.+)")  # the template of `session_close.to_episode`
 _SPLIT = re.compile(r"(?<=[.!?…])\s+|(?<=[。！？])|\n+")
 _POLITE = r"\W*(?:(?:please|ok|okay|hey|hi|so|and|but)\W+)*(?:(?:can|could|will|would) you\W+)?(?:please\W+)?"
@@ -43,10 +51,10 @@ def is_only_question(text: str) -> bool:
     """Return whether the text is a single question, or only questions and requests for an explanation.
 
     >>> texts = ("Where are the keys?", "Tell me where the keys are.", "Where are the keys? I lost them.")
-    >>> [is_only_question(text) for text in texts]
-    [True, True, False]
+    >>> [is_only_question(text) for text in (*texts, "where did I put the keys", "what is dear to me is tea")]
+    [True, True, False, True, False]
     """
-    return _QUESTION.fullmatch(text) is not None or not remove_questions(text)
+    return any(pattern.fullmatch(text) for pattern in (_QUESTION, _BARE_QUESTION)) or not remove_questions(text)
 
 
 def find_measures(text: str) -> str:

@@ -64,7 +64,7 @@ cross join lateral (
 -- name: search_bm25(agent_id, input, kinds, limits, k1, b, quarantined, past_states, excluded_ids, uncounted_ids, measures, superseded_ids, moment, max_superseded)
 -- Exact BM25 over the postings. `lexical` is the score divided by the maximum that any text could reach. `known_share` is
 -- the share of the input's words that any text has, weighted by their rarity; a word that no text has is the rarest. `texts` is
--- the number of texts that were searched; without a hit, one row has no memory. Words of `measures` ask for an amount, which an answer has instead of them, so they are not counted. The best superseded facts
+-- the number of texts that were searched, without procedures, which may ship with Newton; without a hit, one row has no memory. Words of `measures` ask for an amount, which an answer has instead of them, so they are not counted. The best superseded facts
 -- stand for the current facts that took their place, so a memory may be returned twice.
 with past as materialized (
     select
@@ -91,9 +91,13 @@ uncounted as (
 corpus as materialized (
     select
         (m.texts - u.texts)::float8 as texts,
+        m.texts - u.texts - m.procedures as told,
         greatest((m.word_count - u.word_count)::float8 / nullif(m.texts - u.texts, 0), 1) as mean
     from (
-        select count(*) as texts, sum(word_count) as word_count
+        select
+            count(*) as texts,
+            count(*) filter (where kind = 'procedure') as procedures,
+            sum(word_count) as word_count
         from memory.memories
         where agent_id = $1 and word_count > 0 and kind <> 'artifact'
     ) as m
@@ -127,7 +131,7 @@ best as (
         coalesce(
             sum(rarity) filter (where texts > 0 and not is_measure) / sum(rarity) filter (where not is_measure), 0
         ) as known_share,
-        (select c.texts from corpus as c) as texts
+        (select c.told from corpus as c) as texts
     from weight
 ),
 scored as materialized (

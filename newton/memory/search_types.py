@@ -1,5 +1,6 @@
 """The query, scope and result of a search for memories. Pure."""
 
+import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -24,6 +25,16 @@ WIDEN_FACTOR = 4  # of the limits of a search that is widened
 
 MAX_QUERY_CHARS = 8_000  # of a text that is searched for; in a long text, a question stands at one of the ends
 _NO_QUOTES = str.maketrans("", "", "'’\"“”")
+
+MAX_REPEATED_REPLY = 600  # characters; longer replies are compared word by word, with all their words
+# Words by which two replies of an assistant with the same content differ, without quotation marks.
+_REPLY_FILLER_TEXT = """
+a again ah alright am an and at but course for great hi hello i im just kindly me moment momentarily my now of oh ok
+okay please really right so sorry still sure thanks thank that the there this unfortunately very well you your
+"""
+_REPLY_FILLERS = frozenset(_REPLY_FILLER_TEXT.split())
+_FULL_FORMS = {"couldnt": "could not", "cant": "can not", "cannot": "can not", "didnt": "did not", "wont": "will not"}
+_SPOKEN_WORD = re.compile(r"[^\W_]+(?:[.,:][^\W_]+)*")
 
 CLOSE_COSINE = 0.25  # below it, texts of the bundled model are unrelated
 
@@ -146,11 +157,9 @@ class RetrievedMemory(NamedTuple):
     @property
     def dedup_text(self) -> str:
         """The text with the speaker, but without date, time, quotation marks and final punctuation. Memories for which
-        it is equal are duplicates.
+        it is equal are duplicates. Of a short reply of the assistant, without words that say nothing too.
         """
-        is_dated = self.kind in ("exchange", "event")
-        text = self.summary.partition("] ")[2] if is_dated else self.summary
-        return text.casefold().translate(_NO_QUOTES).rstrip(" .,;:!?…")
+        return _reduce_text(self.kind, self.summary)
 
     @property
     def is_only_question(self) -> bool:
@@ -159,17 +168,46 @@ class RetrievedMemory(NamedTuple):
             return has_only_questions(self.spoken_text)
         if self.kind != "exchange":
             return False
-        is_reply = self.summary.partition(": ")[0].endswith(ASSISTANT)
-        return _tells_nothing(self.spoken_text, is_reply)
+        return _tells_nothing(self.summary)
 
     def repeats_query(self, text: str) -> bool:
         """Return whether this is a message with the same text as the query, such as the same question asked before."""
-        return self.kind == "exchange" and self.spoken_text.casefold() == _fold_case(text)
+        return self.kind == "exchange" and _fold_spoken(self.summary) == _fold_case(text)
 
 
-@lru_cache(maxsize=4_096)  # of short forms: a turn judges the same memories as the turn before
-def _tells_nothing(text: str, is_reply: bool) -> bool:  # noqa: FBT001 (a private key of the cache)
-    return is_only_question(text) or (is_reply and lacks_answer(text))
+# The caches below are of short forms: a turn judges the same memories as the turn before, and each several times.
+
+
+@lru_cache(maxsize=4_096)
+def _tells_nothing(summary: str) -> bool:
+    speaker, _, text = summary.partition(": ")
+    return is_only_question(text) or (speaker.endswith(ASSISTANT) and lacks_answer(text))
+
+
+@lru_cache(maxsize=4_096)
+def _fold_spoken(summary: str) -> str:
+    return summary.partition(": ")[2].casefold()
+
+
+@lru_cache(maxsize=4_096)
+def _reduce_text(kind: Kind, summary: str) -> str:
+    """Return the text of a memory without what does not tell it from a duplicate."""
+    text = summary.partition("] ")[2] if kind in ("exchange", "event") else summary
+    if kind == "exchange" and len(text) <= MAX_REPEATED_REPLY and text.startswith(f"{ASSISTANT}: "):
+        return _reduce_reply(text)
+    return text.casefold().translate(_NO_QUOTES).rstrip(" .,;:!?…")
+
+
+def _reduce_reply(text: str) -> str:
+    """Return the words of a reply that say something, in their order. Numbers, names and negations are among them.
+
+    >>> replies = ("Sorry, I couldn't reach it. Please try again.", "I am sorry, I could not reach it - try again!")
+    >>> {_reduce_reply(reply) for reply in replies}
+    {'could not reach it try'}
+    """
+    words = _SPOKEN_WORD.findall(text.casefold().translate(_NO_QUOTES))
+    told = " ".join(_FULL_FORMS.get(word, word) for word in words if word not in _REPLY_FILLERS)
+    return told or text.casefold()
 
 
 @lru_cache(maxsize=8)  # hundreds of memories are compared with the same input
@@ -193,7 +231,8 @@ class RecallResult:
     `in_time_range` are the ids of those in the requested times. `missing` maps the name of each search that failed to
     the reason. `contradictions` are facts that were not found, but contradict one of the memories. `known_share` is the
     share of the query's words that occur in any memory, weighted by their rarity. `text_count` is the number of texts
-    searched. `probabilities` are those that a memory answers the query, empty if they were not estimated.
+    searched, without procedures. `probabilities` are those that a memory answers the query, empty if they were not
+    estimated.
     """
 
     query: RecallQuery

@@ -94,7 +94,7 @@ def fit_answers(cases: Sequence[AnswerCase]) -> AnswerCoefficients:
 
 def _extract(case: AnswerCase) -> _Rows:
     evidence = extract_evidence(case.result, case.text)
-    found = case.result.memories
+    found = [one for one in case.result.memories if one.memory_id in evidence.memories]  # without earlier questions
     shared = [evidence.shared[name] for name in FITTED_FEATURES if name in evidence.shared]
     table = [[*map(float, evidence.memories[one.memory_id]), *shared] for one in found]
     question = [evidence.shared[name] for name in QUESTION_FEATURES if name != "best_logit"]

@@ -158,16 +158,16 @@ async def remember(toolset: AgentToolset, args: inputs.RememberInput) -> ToolRes
 
 
 async def recall(toolset: AgentToolset, args: inputs.RecallInput) -> ToolResult:
-    recalled = await toolset.memories.with_min_relevance(args.min_relevance).recall(
-        args.query, kinds=args.kinds, limit=args.limit, session_id=toolset.session_id
-    )
+    memories = toolset.memories.with_min_relevance(args.min_relevance)
+    recalled = await memories.recall(args.query, kinds=args.kinds, limit=args.limit, session_id=toolset.session_id)
     items = [
         {"memory_id": short_id(found.memory_id), "kind": found.kind, "trust": found.trust, "text": found.summary}
         | ({"probability": recalled.find_probability(found.memory_id)} if recalled.probabilities else {})
         for found in recalled.memories
     ]
     await toolset.session_use.record([found.memory_id for found in recalled.memories])
-    missing = {"missing": dict(recalled.missing)} if recalled.missing else {}
+    missing: dict[str, object] = {"missing": dict(recalled.missing)} if recalled.missing else {}
+    missing |= {"note": note} if (note := memories.describe_nothing(recalled)) else {}
     trust = lowest_known_trust(found.trust for found in recalled.memories if found.quarantined)
     return ToolResult({"items": items, **missing}, trust)
 

@@ -7,8 +7,10 @@ from typing import NamedTuple
 from uuid import UUID
 
 from newton.agent.scope import AgentScope
+from newton.cognition.assembly.exclusion_rules import is_near_procedure
 from newton.cognition.assembly.relevance_floor import select_answers
-from newton.cognition.scoring.answers import estimate_answers
+from newton.cognition.questions.echo import demote_echoes
+from newton.cognition.scoring.answers import AnswerEstimate, estimate_answers
 from newton.content.relevance_model import load_relevance_model
 from newton.dialogue.compaction import entry_store
 from newton.errors import InputError
@@ -25,8 +27,15 @@ from newton.memory.memory import ARCHIVED, KINDS, RECALLABLE_KINDS, Kind
 from newton.memory.ranking import PreferredMemories
 from newton.memory.recall import recall
 from newton.memory.redaction.tally import Redactions, count_redactions
-from newton.memory.search_types import MemorySearch, RecallResult, SearchLimits, shorten_query
+from newton.memory.search_types import (
+    MemorySearch,
+    RecallResult,
+    RetrievedMemory,
+    SearchLimits,
+    shorten_query,
+)
 
+NOTHING_KNOWN = "Nothing known answers this. A `min_relevance` of 0 shows the nearest memories."
 MIN_CANDIDATES = 100
 MAX_RECALL_LIMIT = 10_000
 
@@ -133,6 +142,7 @@ class MemoryService:
         if limit < 1:
             raise InputError(f"The limit of {limit} is too small.", hint="Give a limit of 1 or more.")
         shown: Sequence[Kind] = KINDS if include_quarantined else [kind for kind in kinds or () if kind == "event"]
+        is_asked = kinds is not None and "procedure" in kinds
         kinds = RECALLABLE_KINDS if kinds is None else kinds
         if "artifact" in kinds:
             raise InputError(
@@ -155,14 +165,27 @@ class MemoryService:
             preferred=PreferredMemories(threads=frozenset([session_id] if session_id else [])),
         )
         recalled = await recall(query, embedder=self.scope.embedder, search=search)
-        ranked = demote_other_subjects(query, recalled.memories)
-        others = [found for found in ranked if not found.repeats_query(query)]
-        answers = estimate_answers(load_relevance_model(), recalled, query)
-        others = select_answers(answers, others, self.min_relevance)
+        ranked = demote_echoes(query, demote_other_subjects(query, recalled.memories))
+        answers = estimate_answers(load_relevance_model(), replace(recalled, memories=ranked), query)
+        others = self._select([f for f in ranked if not f.repeats_query(query)], answers, takes_procedures=is_asked)
         memories = sorted(others, key=lambda found: found.is_only_question)[:limit]  # what tells comes before what asks
         if as_of is None:
             await self.record_access([found.memory_id for found in memories])
         return replace(recalled, memories=memories, probabilities=answers.memories)
+
+    def _select(
+        self, memories: Sequence[RetrievedMemory], answers: AnswerEstimate, *, takes_procedures: bool
+    ) -> Sequence[RetrievedMemory]:
+        """Return the memories that are relevant enough. Without a minimum, these are all."""
+        if self.min_relevance == 0:
+            return memories
+        # the shipped procedures are about no subject, so each query has the words of some of them
+        near = [f for f in memories if f.kind != "procedure" or takes_procedures or is_near_procedure(f)]
+        return select_answers(answers, _drop_repeated_messages(near), self.min_relevance)
+
+    def describe_nothing(self, result: RecallResult) -> str | None:
+        """Return what to say and to try if a search has returned none of the memories that exist, else None."""
+        return NOTHING_KNOWN if not result.memories and result.text_count and self.min_relevance != 0 else None
 
     async def record_access(self, memory_ids: Sequence[UUID]) -> None:
         """Record that memories were found by a search or shown."""
@@ -179,6 +202,19 @@ class MemoryService:
         payload = {"memory_id": str(result.memory_id), "kind": kind, "status": result.status}
         self.scope.publish("memory.remembered", payload)
         return result
+
+
+def _drop_repeated_messages(memories: Sequence[RetrievedMemory]) -> Sequence[RetrievedMemory]:
+    """Return the memories without messages that repeat a better one."""
+    texts = set[str]()
+    kept = list[RetrievedMemory]()
+    for found in memories:
+        if found.kind == "exchange":
+            if found.dedup_text in texts:
+                continue
+            texts.add(found.dedup_text)
+        kept.append(found)
+    return kept
 
 
 def _with_timezone(value: datetime | None) -> datetime | None:

@@ -15,6 +15,8 @@ from newton.memory.search_types import RetrievedMemory
 
 # Minimum cosine or lexical evidence of a procedure; without it, procedures would be in every context.
 MIN_PROCEDURE_EVIDENCE = 0.35
+# A procedure found by words needs this cosine too, if it is known: a long one has the words of many inputs.
+MIN_PROCEDURE_COSINE = 0.3
 
 LIKE_QUESTION_MIN_COSINE = 0.6
 MAX_LIKE_QUESTION_WORDS = 14  # a longer message that ends with a question mostly says something too
@@ -60,7 +62,8 @@ def _find_unwanted_reason(found: RetrievedMemory, assembly_input: AssemblyInput)
         return "only a question"
     if found.kind == "exchange" and not fills and is_empty_remark(found.spoken_text):
         return "only greets, thanks or agrees"
-    if found.kind == "procedure" and not _is_procedure_match(found, assembly_input):
+    is_triggered = found.memory_id in assembly_input.triggered
+    if found.kind == "procedure" and not is_triggered and not is_near_procedure(found):
         return "neither triggered by the input nor similar to it"
     return None
 
@@ -97,5 +100,9 @@ def find_floor_reason(scored: ScoredMemory, assembly_input: AssemblyInput, best_
     return assembly_input.relevance_floor.find_reason(scored, best_fact=best_fact)
 
 
-def _is_procedure_match(found: RetrievedMemory, assembly_input: AssemblyInput) -> bool:
-    return found.memory_id in assembly_input.triggered or max(found.similarity, found.lexical) >= MIN_PROCEDURE_EVIDENCE
+def is_near_procedure(found: RetrievedMemory) -> bool:
+    """Return whether a procedure is similar to the input, or has its words and is not far from its meaning."""
+    if found.similarity >= MIN_PROCEDURE_EVIDENCE:
+        return True
+    has_words = found.lexical >= MIN_PROCEDURE_EVIDENCE
+    return has_words and (not found.similarity or found.similarity >= MIN_PROCEDURE_COSINE)

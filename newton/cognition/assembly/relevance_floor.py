@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from newton.cognition.scoring.answers import AnswerEstimate, estimate_sufficiency
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
@@ -124,6 +125,7 @@ def select_answers(
     return [found for found in memories if is_selected(found)]
 
 
+@lru_cache(maxsize=4_096)  # hundreds of candidates have the same reason
 def format_probability(probability: float) -> str:
     """Format a probability with two decimals, as `.08`, or with four if it is below .01.
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from operator import mul
 from uuid import UUID
 
+from newton.cognition.questions.echo import find_echoes
 from newton.cognition.scoring.answer_features import MEMORY_FEATURES, AnswerEvidence, Features, extract_features
 from newton.cognition.scoring.relevance import extract_best_evidence, find_known_share, list_telling
 from newton.content.relevance_model import AnswerRegression, BoostedTrees, RelevanceModel, TreeSplit
@@ -41,10 +42,13 @@ class AnswerEstimate:
 NO_ESTIMATE = AnswerEstimate()
 
 
-def estimate_answers(model: RelevanceModel, result: RecallResult, text: str) -> AnswerEstimate:
+def estimate_answers(
+    model: RelevanceModel, result: RecallResult, text: str, *, telling: Sequence[RetrievedMemory] | None = None
+) -> AnswerEstimate:
     """Return the probabilities that the memories of a search answer a question.
 
     The probability of a memory is the product of two: that memory answers the question at all, and that this one does.
+    An earlier question that says the same has none. `telling` are the memories that can answer, if they are known.
     """
     if (
         result.text_count < MIN_TEXTS
@@ -53,22 +57,26 @@ def estimate_answers(model: RelevanceModel, result: RecallResult, text: str) -> 
     ):
         return NO_ESTIMATE
     coefficients = model.answers
-    if not result.memories:
+    evidence = extract_evidence(result, text, telling=telling)
+    if not evidence.memories:
         return AnswerEstimate(0.0)
-    evidence = extract_evidence(result, text)
     log_odds = _combine(coefficients.memory, evidence)
     question = estimate_question(coefficients.question, evidence, max(log_odds.values()))
     memories = {memory_id: question * _to_probability(value) for memory_id, value in log_odds.items()}
     return AnswerEstimate(question, memories, knows_names=evidence.shared["best_name_share"] == 1)
 
 
-def extract_evidence(result: RecallResult, text: str) -> AnswerEvidence:
-    """Return the features of the memories of a search."""
-    telling = list_telling(result)
+def extract_evidence(
+    result: RecallResult, text: str, *, telling: Sequence[RetrievedMemory] | None = None
+) -> AnswerEvidence:
+    """Return the features of the memories of a search, without earlier questions that say the same as the text."""
+    telling = list_telling(result) if telling is None else telling
     known = find_known_share(result, telling)
     best = extract_best_evidence(telling, known_share=known, text_count=result.text_count)
     shared: Features = {"best_lexical": best.lexical, "known_share": best.known_share, "size": best.size}
-    return extract_features(text, result.memories, telling, known=known, shared=shared)
+    echoes = find_echoes(text, result.memories)
+    memories = [found for found in result.memories if found.memory_id not in echoes]
+    return extract_features(text, memories, telling, known=known, shared=shared)
 
 
 def estimate_question(trees: BoostedTrees, evidence: AnswerEvidence, best_log_odds: float) -> float:

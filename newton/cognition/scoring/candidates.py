@@ -8,7 +8,7 @@ from uuid import UUID
 from newton.cognition.request import ContextBuildRequest
 from newton.cognition.scoring.answers import AnswerEstimate, estimate_answers
 from newton.cognition.scoring.observation_choice import ObservationVerdict, choose_observations
-from newton.cognition.scoring.relevance import create_estimator
+from newton.cognition.scoring.relevance import create_estimator, list_telling
 from newton.cognition.scoring.reply_usage import extract_keywords
 from newton.cognition.scoring.score import QuerySignals, TrialCounts
 from newton.cognition.sources.gathered_data import GatheredSources
@@ -72,7 +72,8 @@ def collect_candidates(
     triggered = {p.memory_id for p in match_triggers(triggers, text, types=entities.entity_types, frame=frame)}
     timely = _find_timely(gathered, memories.values())
     asked_by_time = timely if asks_only_about_time(text, gathered.time_ranges) else ()
-    answers = estimate_answers(relevance_model, gathered.recall_result, text)
+    telling = list_telling(gathered.recall_result)
+    answers = estimate_answers(relevance_model, gathered.recall_result, text, telling=telling)
     unranked = {*unsearched, *gathered.injected_ids, *triggered, *asked_by_time, *gathered.gathering.standing}
     return CandidateSet(
         memories=[f for f in memories.values() if gathered.filters.allows_kind(f.kind)],
@@ -93,7 +94,7 @@ def collect_candidates(
             trials={p.memory_id: TrialCounts(p.successes, p.successes + p.failures) for p in triggers},
             timely_ids=timely,
             task_ids=frozenset(f.memory_id for f in memories.values() if gathered.task.contains(f)),
-            estimate_relevance=create_estimator(relevance_model, gathered.recall_result),
+            estimate_relevance=create_estimator(relevance_model, gathered.recall_result, telling=telling),
             estimate_answer=answers.find,
         ),
     )

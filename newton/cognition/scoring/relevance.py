@@ -44,13 +44,15 @@ def extract_best_evidence(
     return best._replace(known_share=1 - (1 - known_share) * size, size=size)
 
 
-def create_estimator(model: RelevanceModel, result: RecallResult) -> Callable[[RetrievedMemory], float]:
+def create_estimator(
+    model: RelevanceModel, result: RecallResult, *, telling: Sequence[RetrievedMemory] | None = None
+) -> Callable[[RetrievedMemory], float]:
     """Return a function from a memory to the probability that it is relevant to the query of the search.
 
     Two probabilities are multiplied: that the agent's memories contain anything on the query, and that the given memory
-    is part of it.
+    is part of it. `telling` are the memories that can answer, if they are known.
     """
-    chosen, telling = select_coefficients(model, result), list_telling(result)
+    chosen, telling = select_coefficients(model, result), list_telling(result) if telling is None else telling
     known_share = find_known_share(result, telling)
     best = extract_best_evidence(telling, known_share=known_share, text_count=result.text_count)
     query_probability = _compute_probability(chosen.query, best) if chosen.query else 1.0

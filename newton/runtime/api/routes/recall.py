@@ -57,6 +57,7 @@ class RecallResponse(ResponseModel):
 
     items: list[RecallItem]
     missing: dict[str, str]
+    note: str | None = Field(description="That nothing known answers, and what to try; null if anything was found.")
 
 
 @router.post("/recall")
@@ -64,17 +65,14 @@ async def recall_memories(body: RecallRequest, caller: ReadAccess) -> RecallResp
     """Search the memory by meaning and by words."""
     newton = caller.newton
     session_id = await newton.sessions(ORIGIN).find(body.session) if body.session else None
-    recalled = (
-        await newton.memories(ORIGIN)
-        .with_min_relevance(body.min_relevance)
-        .recall(
-            body.query,
-            kinds=body.kinds,
-            limit=body.limit,
-            include_quarantined=body.include_quarantined,
-            as_of=body.as_of,
-            session_id=session_id,
-        )
+    memories = newton.memories(ORIGIN).with_min_relevance(body.min_relevance)
+    recalled = await memories.recall(
+        body.query,
+        kinds=body.kinds,
+        limit=body.limit,
+        include_quarantined=body.include_quarantined,
+        as_of=body.as_of,
+        session_id=session_id,
     )
     if body.as_of is None:
         used = newton.session_use(ORIGIN).for_session(session_id)
@@ -91,4 +89,5 @@ async def recall_memories(body: RecallRequest, caller: ReadAccess) -> RecallResp
         )
         for memory in recalled.memories
     ]
-    return RecallResponse(items=items, missing=dict(recalled.missing))
+    note = memories.describe_nothing(recalled)
+    return RecallResponse(items=items, missing=dict(recalled.missing), note=note)

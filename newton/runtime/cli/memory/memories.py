@@ -125,16 +125,9 @@ async def recall(
     Example: newton recall "database decision" --kind fact --limit 5
     """
     async with open_agent(load_settings(agent)) as newton:
-        result = (
-            await newton.memories("cli")
-            .with_min_relevance(min_relevance)
-            .recall(
-                query,
-                kinds=kind or None,
-                limit=limit,
-                include_quarantined=include_quarantined,
-                as_of=as_of,
-            )
+        memories = newton.memories("cli").with_min_relevance(min_relevance)
+        result = await memories.recall(
+            query, kinds=kind or None, limit=limit, include_quarantined=include_quarantined, as_of=as_of
         )
     if json:
         items = [{**_memory_to_json(m), "probability": result.find_probability(m.memory_id)} for m in result.memories]
@@ -147,6 +140,8 @@ async def recall(
         say(f"{short_id(m.memory_id)}  {m.evidence_score:.2f}  {m.kind:<9}  {format_list_line(m, m.summary)}{note}")
     if not result.memories:
         say(f"No matching {' or '.join(kind)}." if kind else "No matching memory.")
+        if memories.describe_nothing(result):
+            say("Nothing known answers this. To see the nearest memories, add `--min-relevance 0`.")
     formatting.print_missing_sources(result.missing)
 
 
