@@ -153,11 +153,11 @@ class Frame(NamedModel):
 
 
 class FrameLanguage(NamedModel):
-    """A language in which frames are chosen: cues (phrases that show the form of an input), and examples for each frame.
+    """A language of frames: its cues (phrases that show the form of an input), and its examples for each frame.
 
-    `name` is the ISO 639-1 code, one of `newton.languages.language_data.LANGUAGES`, where its words are. A phrase of a cue is matched as whole words, without regard to case and punctuation:
-    `*` at the end of a word stands for any ending, `*` alone for one word, `~` for up to four words; `^` at the start
-    requires the start of a sentence.
+    `name` is the ISO 639-1 code, one of LANGUAGES in `newton.languages.language_data`, which has its words. A phrase
+    of a cue is matched as whole words, without regard to case and punctuation: `*` at the end of a word stands for any
+    ending, `*` alone for one word, `~` for up to four words; `^` at the start requires the start of a sentence.
     """
 
     cues: dict[str, Phrases] = Field(description="The phrases of each cue, separated by commas.")

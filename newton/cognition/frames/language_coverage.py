@@ -21,12 +21,8 @@ class LanguageCoverage:
 def measure_coverage(frames: Mapping[str, Frame], languages: Iterable[str]) -> LanguageCoverage:
     """Return in which of the languages, given by their codes, the frames are chosen."""
     codes = tuple(languages)
-    counts = Counter(
-        (frame.name, code)
-        for frame in frames.values()
-        for text in frame.examples
-        for code in detect_languages(text)[:1]
-    )
+    examples = [(frame.name, text) for frame in frames.values() for text in frame.examples]
+    counts = Counter((name, code) for name, text in examples for code in detect_languages(text)[:1])
     missing = {name: tuple(code for code in codes if counts[name, code] < MIN_EXAMPLES) for name in frames}
     return LanguageCoverage(
         languages=tuple(code for code in codes if not any(code in lacking for lacking in missing.values())),
