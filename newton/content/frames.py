@@ -167,7 +167,7 @@ class FrameLanguage(NamedModel):
 
     @property
     def is_spaced(self) -> bool:
-        """Whether spaces separate the words."""
+        """Return True if spaces separate the words."""
         return load_language(self.name).is_spaced
 
     def list_phrases(self, cue: str) -> list[str]:

@@ -42,7 +42,7 @@ class LanguageData:
 
     @property
     def is_spaced(self) -> bool:
-        """Whether spaces separate the words."""
+        """Return True if spaces separate the words."""
         return self.name not in ("Chinese", "Japanese")
 
 
