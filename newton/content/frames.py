@@ -13,6 +13,7 @@ from newton.content.default_layer_shares import LayerShares
 from newton.content.package_data import data_folder
 from newton.content.yaml_models import NamedModel, StrictModel, build_model, get_by_name, list_files, read_folder
 from newton.content.yaml_source import YamlDocument, load_yaml
+from newton.languages.language_data import load_language
 
 Stakes = Literal["low", "medium", "high", "critical"]
 
@@ -152,21 +153,22 @@ class Frame(NamedModel):
 
 
 class FrameLanguage(NamedModel):
-    """A language: words that identify it, cues (phrases that show the form of an input), and examples for each frame.
+    """A language of frames: its cues (phrases that show the form of an input), and its examples for each frame.
 
-    `name` is the ISO 639-1 code. A phrase of a cue is matched as whole words, without regard to case and punctuation:
-    `*` at the end of a word stands for any ending, `*` alone for one word, `~` for up to four words; `^` at the start
-    requires the start of a sentence.
+    `name` is the ISO 639-1 code, one of LANGUAGES in `newton.languages.language_data`, which has its words. A phrase
+    of a cue is matched as whole words, without regard to case and punctuation: `*` at the end of a word stands for any
+    ending, `*` alone for one word, `~` for up to four words; `^` at the start requires the start of a sentence.
     """
 
-    title: Text = Field(description="The name of the language in English.")
-    spaced: bool = Field(default=True, description="Whether white space separates the words.")
-    function_words: str = Field(default="", description="Frequent words that identify the language.")
-    letters: str = Field(default="", description="Letters that English does not have.")
     cues: dict[str, Phrases] = Field(description="The phrases of each cue, separated by commas.")
     examples: dict[str, tuple[Text, ...]] = Field(
         default={}, description="Inputs typical of each frame; those in English are in the files of the frames."
     )
+
+    @property
+    def is_spaced(self) -> bool:
+        """Return True if spaces separate the words."""
+        return load_language(self.name).is_spaced
 
     def list_phrases(self, cue: str) -> list[str]:
         return [phrase for part in self.cues[cue].split(",") if (phrase := part.strip())]

@@ -1,70 +1,159 @@
-"""Detection of the language of a text by its script, its function words and its letters. Pure.
+"""Detection of the languages of a text by its script, its words and its letters. Pure.
 
-A text is English unless there is evidence of another language, because short texts, names and code have none.
+Inputs are read in all languages that they may be in (`detect_languages`), memories in one (`detect_language`), which is
+English unless there is evidence of another language, because short texts, names and code have none.
 """
 
 import re
-from collections import Counter
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache, lru_cache
+from types import MappingProxyType
 
-from newton.languages.language_data import ENGLISH, LANGUAGES, LanguageData, load_language
+from newton.languages.language_data import (
+    ENGLISH,
+    LANGUAGES,
+    SCRIPT_LANGUAGES,
+    LanguageData,
+    load_known_words,
+    load_language,
+)
 
 MAX_CHARACTERS = 1_000  # of a text that are read
-MIN_EVIDENCE = 0.75  # the weight of about one function word that no other language has
-MIN_ADVANTAGE = 1.25  # over the evidence of English
+WORD_WEIGHT = 1.0  # of a function word, and of the name of a day, a month or a number
+KNOWN_WORD_WEIGHT = 0.4  # of another known word of a language
+LETTER_WEIGHT = 0.7  # of each letter that English does not have; the same against a letter of no language
 NAME_FACTOR = 0.6  # of a word with a capital behind the first word, which may be a name
-LETTER_WEIGHT = 0.6  # of a word with a letter that only one language has
 MIN_NAME = 3  # letters of a month or day that counts as a word of its language
-MIN_CJK_SHARE = 0.2  # of the letters; a Chinese character stands for several letters
+
+CANDIDATE_SHARE = 0.6  # of the best score, for a second language
+MAX_CANDIDATES = 3
+MIN_SCORE = 0.15  # per word; below it, the language is unknown
+MIN_WORDS = 4  # a shorter text without known words is taken for English: a name, a command
+MIN_EVIDENCE = 0.75  # of the one language of a text, if it is not English: less than one word of no other language
+MIN_ADVANTAGE = 1.25  # over the score of English
 
 _WORD = re.compile(r"[^\W\d_]+")
 _KANA = re.compile(r"[\u3040-\u30ff\uff66-\uff9d]")
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _CYRILLIC = re.compile(r"[\u0400-\u04ff]")
+_NOT_RUSSIAN = re.compile(r"[\u0402-\u040f\u0452-\u045f\u0404\u0406\u0407\u0490\u0491]")
+_LATIN = re.compile(r"[a-z\u00c0-\u024f]", re.IGNORECASE)
+_OTHER_SCRIPT = re.compile(r"[\u0370-\u03ff\u0530-\u1fff\uac00-\ud7af]")
+
+WeightTable = Mapping[str, Mapping[str, float]]  # by word or letter, the weight for each language that has it
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageEvidence:
+    """The score of each language for a text in Latin script; `unknown_letters` are letters of none of them."""
+
+    scores: Mapping[str, float]
+    word_count: int
+    unknown_letters: int
+
+    def rank(self, *, is_ascii: bool) -> tuple[str, ...]:
+        """Return the languages with the best scores, the best first; none if the language is unknown."""
+        best = max(self.scores.values(), default=0.0)
+        if best <= 0 and self.word_count < MIN_WORDS and is_ascii:
+            return (ENGLISH,)
+        min_score = MIN_SCORE * self.word_count if self.word_count >= MIN_WORDS else 0.0
+        if best - LETTER_WEIGHT * self.unknown_letters <= min_score:
+            return ()
+        ranked = sorted(self.scores, key=lambda code: (-self.scores[code], code != ENGLISH, code))
+        return tuple(code for code in ranked if self.scores[code] >= CANDIDATE_SHARE * best)[:MAX_CANDIDATES]
+
+    def pick(self) -> str:
+        """Return the language with the best score if it is clearly above that of English, else English."""
+        code = min(self.scores, key=lambda code: (-self.scores[code], code), default=ENGLISH)
+        minimum = max(MIN_EVIDENCE, MIN_ADVANTAGE * self.scores.get(ENGLISH, 0.0))
+        return code if self.scores.get(code, 0.0) >= minimum else ENGLISH
+
+
+def detect_languages(text: str) -> tuple[str, ...]:
+    """Return the codes of the languages that a text may be in, the most probable first; none if it is unknown.
+
+    >>> [detect_languages(text) for text in ("Wo wohnt Clara?", "Ciao, come stai?", "Jak działa pompa ciepła?")]
+    [('de',), ('it',), ()]
+    """
+    text = text[:MAX_CHARACTERS]
+    by_script = None if text.isascii() else _detect_script(text)
+    return _weigh(text).rank(is_ascii=text.isascii()) if by_script is None else by_script
 
 
 @lru_cache(maxsize=4_096)
 def detect_language(text: str) -> str:
-    """Return the code of the language of a text, one of LANGUAGES.
+    """Return the code of the one language of a text, one of LANGUAGES. Any text in Cyrillic script is Russian.
 
     >>> [detect_language(text) for text in ("Wo wohnt Clara?", "¿Dónde vive?", "Clara, Leipzig", "克拉拉住在哪里")]
     ['de', 'es', 'en', 'zh']
     """
     text = text[:MAX_CHARACTERS]
-    if not text.isascii() and (code := _detect_script(text)):
-        return code
-    evidence = Counter[str]()
-    weights, letters = _word_weights(), _letter_weights()
-    for n, written in enumerate(dict.fromkeys(_WORD.findall(text))):
-        factor, word = NAME_FACTOR if n and not written.islower() else 1.0, written.lower()
-        evidence.update({code: factor * weight for code, weight in weights.get(word, {}).items()})
-        if not word.isascii():
-            for letter in set(word):
-                evidence.update(letters.get(letter, {}))
-    english = evidence.pop(ENGLISH, 0.0)
-    code, most = max(evidence.items(), key=lambda pair: pair[1], default=(ENGLISH, 0.0))
-    return code if most >= MIN_EVIDENCE and most > MIN_ADVANTAGE * english else ENGLISH
+    by_script = None if text.isascii() else _detect_script(text)
+    if by_script is None:
+        return _weigh(text).pick()
+    return by_script[0] if by_script else "ru" if _CYRILLIC.search(text) else ENGLISH
 
 
-def _detect_script(text: str) -> str | None:
-    """Return the language that a script shows; None for a text mainly in Latin script."""
-    letters = sum(map(str.isalpha, text))
-    han, kana, cyrillic = (len(pattern.findall(text)) for pattern in (_HAN, _KANA, _CYRILLIC))
-    if letters and (han + kana) / letters >= MIN_CJK_SHARE:
-        return "ja" if kana else "zh"
-    return "ru" if letters and cyrillic / letters > 1 / 2 else None
+def list_detection_weights() -> list[str]:
+    """Return a line for each word and letter with its weights: all that detection depends on, for a hash."""
+    tables = (_word_weights(), _letter_weights())
+    return [f"{key} {sorted(weights.items())}" for table in tables for key, weights in sorted(table.items())]
+
+
+def _detect_script(text: str) -> tuple[str, ...] | None:
+    """Return the languages of a text that is not in Latin script; None if it is."""
+    han, kana, cyrillic, latin, other = (
+        len(pattern.findall(text)) for pattern in (_HAN, _KANA, _CYRILLIC, _LATIN, _OTHER_SCRIPT)
+    )
+    if kana and 4 * (han + kana) > latin:  # a character stands for several letters
+        return ("ja",)
+    if han and 4 * han > latin:
+        return ("zh",)
+    if 2 * cyrillic > latin and cyrillic:
+        return () if _NOT_RUSSIAN.search(text) else ("ru",)
+    return () if other > latin else None
+
+
+def _weigh(text: str) -> LanguageEvidence:
+    """Add the weights of the words and letters of a text, each of them once."""
+    words, letters, scores = _word_weights(), _letter_weights(), defaultdict[str, float](float)
+    found = dict.fromkeys(_WORD.findall(text))
+    for n, written in enumerate(found):
+        factor = NAME_FACTOR if n and not written.islower() else 1.0
+        for code, weight in words.get(written.lower(), {}).items():
+            scores[code] += factor * weight
+    unknown = 0
+    for letter in set() if text.isascii() else set(text.lower()):
+        for code, weight in letters.get(letter, {}).items():
+            scores[code] += weight
+        unknown += letter.isalpha() and not letter.isascii() and letter not in letters
+    return LanguageEvidence(scores, len(found), unknown)
 
 
 @cache
-def _word_weights() -> Mapping[str, Mapping[str, float]]:
-    """Return the weight of each function word for each language: 1 if no other language has it."""
-    owners: dict[str, list[str]] = {}
-    for code in LANGUAGES:
-        data = load_language(code)
-        for word in data.words | _date_words(data) if data.is_spaced else ():
-            owners.setdefault(word, []).append(code)
-    return {word: {code: 1 / len(codes) for code in codes} for word, codes in owners.items()}
+def _word_weights() -> WeightTable:
+    known = ((word, code, KNOWN_WORD_WEIGHT) for code, words in load_known_words().items() for word in words)
+    spaced = ((code, load_language(code)) for code in LANGUAGES if code not in SCRIPT_LANGUAGES)
+    frequent = ((word, code, WORD_WEIGHT) for code, data in spaced for word in data.words | _date_words(data))
+    return _share_weights([*known, *frequent])
+
+
+@cache
+def _letter_weights() -> WeightTable:
+    latin = (code for code in LANGUAGES if code not in SCRIPT_LANGUAGES)
+    return _share_weights((letter, code, LETTER_WEIGHT) for code in latin for letter in load_language(code).letters)
+
+
+def _share_weights(entries: Iterable[tuple[str, str, float]]) -> WeightTable:
+    """Divide the weight of a word or letter by the number of languages that have it."""
+    table = defaultdict[str, dict[str, float]](dict)
+    for key, code, weight in entries:
+        table[key][code] = weight
+    return MappingProxyType(
+        {key: {code: weight / len(codes) for code, weight in codes.items()} for key, codes in table.items()}
+    )
 
 
 def _date_words(data: LanguageData) -> frozenset[str]:
@@ -72,12 +161,3 @@ def _date_words(data: LanguageData) -> frozenset[str]:
     names = (entry.partition("|")[0] for group in ("months", "weekdays") for entry in data.dates.get(group, ()))
     others = (*data.dates.get("days", ()), *data.dates.get("numbers", ()))
     return frozenset(name for name in (*names, *others) if name.isalpha() and len(name) >= MIN_NAME)
-
-
-@cache
-def _letter_weights() -> Mapping[str, Mapping[str, float]]:
-    owners: dict[str, list[str]] = {}
-    for code in LANGUAGES:
-        for letter in load_language(code).letters:
-            owners.setdefault(letter, []).append(code)
-    return {letter: {code: LETTER_WEIGHT / len(codes) for code in codes} for letter, codes in owners.items()}

@@ -1,4 +1,7 @@
-"""The data of each served language, from YAML files: function words, letters, search configuration and patterns."""
+"""The data of each served language, from YAML files: function words, letters, search configuration and patterns.
+
+`data/known_words.yaml` has words that only show the language of a text; `scripts/fit-frames` generates it.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +13,8 @@ import yaml
 
 ENGLISH = "en"
 LANGUAGES = ("en", "de", "es", "fr", "it", "pt", "nl", "ru", "zh", "ja")
+SCRIPT_LANGUAGES = frozenset({"ru", "zh", "ja"})  # whose script identifies them
+KNOWN_WORDS = "known_words.yaml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +42,7 @@ class LanguageData:
 
     @property
     def is_spaced(self) -> bool:
-        """Return whether spaces separate the words."""
+        """Return True if spaces separate the words."""
         return self.name not in ("Chinese", "Japanese")
 
 
@@ -48,6 +53,13 @@ def load_language(code: str) -> LanguageData:
     content: dict[str, Any] = yaml.load(text, Loader=_LOADER)
     words = frozenset(content.pop("words").split())
     return LanguageData(words=words, **content)
+
+
+@cache
+def load_known_words() -> Mapping[str, Sequence[str]]:
+    """Return other words of the languages in Latin script, by code, in lower case: those of the examples of frames."""
+    text = files("newton.languages.data").joinpath(KNOWN_WORDS).read_text(encoding="utf-8")
+    return {code: words.split() for code, words in yaml.load(text, Loader=_LOADER).items()}
 
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where libyaml is installed

@@ -1,7 +1,8 @@
 """Fit the frame classifier; with --validate, print cross-validated figures instead.
 
-Reads the examples in frames/*.yaml (English) and frames/languages/*.yaml and nothing else, and writes
-frames/learnt-*.npz: one file for the embedding model that ships with Newton, one for no embedding model.
+Reads the examples in frames/*.yaml (English) and frames/languages/*.yaml and the words of newton/languages/data, and
+writes frames/learnt-*.npz: one file for the embedding model that ships with Newton, one for no embedding model. First
+it writes newton/languages/data/known_words.yaml, the words of the examples by which languages are detected.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ from newton.cognition.frames.training import load_extractor, load_or_train
 from newton.content.frames import load_english_examples, load_frame_languages, load_frames
 from newton.heart.statements.greetings import strip_greeting
 from newton.providers.minilm import MiniLM
+from tests.fitting.known_words import write_known_words
 
 FOLDER = Path(__file__).parents[2] / "frames"
 FOLDS = 4
@@ -34,7 +36,8 @@ class FoldExample(NamedTuple):
 
 
 def fit() -> None:
-    """Write the classifiers of the shipped frames, in place of older ones."""
+    """Write the known words and the classifiers of the shipped frames, in place of older ones."""
+    write_known_words()
     for stale in FOLDER.glob("learnt-*.npz"):
         stale.unlink()
     for embedder in (MiniLM(), None):

@@ -10,11 +10,14 @@ import pytest
 from newton.cognition.frames.classifier import FrameClassifier
 from newton.cognition.frames.cues import build_cue_index, normalize_text
 from newton.cognition.frames.selection import DEFAULT_FRAME, choose_frame
-from newton.cognition.frames.training import load_extractor, load_or_train
+from newton.cognition.frames.training import load_or_train
 from newton.content.frames import FramePattern, load_frame_languages, load_frames
+from newton.languages import language_data
+from newton.languages.detection import detect_languages
 from newton.providers.minilm import MiniLM
 from newton.runtime.cli.frame_text import format_frame_features
-from newton.runtime.cli.operations.doctor_frames import describe_frame_languages
+from newton.runtime.cli.operations.language_checks import check_frame_languages
+from tests.fitting import known_words
 from tests.fitting.frame_accuracy import (
     FrameOutcome,
     choose_all,
@@ -50,7 +53,7 @@ def learned() -> FrameClassifier:
 
 
 def test_every_language_has_the_same_cues_and_examples_of_every_frame() -> None:
-    assert sorted(LANGUAGES) == sorted(["de", "en", "es", "fr", "it", "ja", "nl", "pt", "ru", "zh"])
+    assert sorted(LANGUAGES) == sorted(language_data.LANGUAGES)
     assert {tuple(sorted(language.cues)) for language in LANGUAGES.values()} == {tuple(sorted(LANGUAGES["en"].cues))}
     for code in OTHERS:
         assert set(LANGUAGES[code].examples) == set(FRAMES)
@@ -69,15 +72,19 @@ def _fold(text: str) -> str:
 
 
 def test_the_language_of_an_input_is_found() -> None:
-    detector, wrong = load_extractor().detector, 0
+    wrong = 0
     for language in list_languages("development"):
         inputs = read_inputs("development", language)
-        wrong += sum(detector.detect(each.text)[:1] != (language,) for each in inputs)
+        wrong += sum(detect_languages(each.text)[:1] != (language,) for each in inputs)
     assert wrong <= 10
 
 
+def test_the_known_words_are_those_of_the_examples() -> None:
+    assert known_words.FILE.read_text(encoding="utf-8") == known_words.format_known_words(), "run scripts/fit-frames"
+
+
 def test_a_language_that_is_not_shipped_is_unknown() -> None:
-    assert [load_extractor().detector.detect(text) for text in UNKNOWN] == [()] * len(UNKNOWN)
+    assert [detect_languages(text) for text in UNKNOWN] == [()] * len(UNKNOWN)
 
 
 def test_an_input_in_an_unknown_language_gets_the_neutral_frame(model: MiniLM, learned: FrameClassifier) -> None:
@@ -142,12 +149,14 @@ def test_doctor_says_which_languages_a_frame_lacks() -> None:
             "patterns": (FramePattern(match="a", weight=1),),
         }
     )
-    shipped = list(describe_frame_languages(FRAMES, MiniLM.identity))
-    assert "German" in shipped[0].detail and not shipped[0].hint
-    assert "knows only English" in shipped[1].detail and shipped[1].hint
-    assert len(list(describe_frame_languages(FRAMES, "text-embedding-3-small/1536"))) == 1
-    remarks = list(describe_frame_languages({**FRAMES, "sailing": own}, MiniLM.identity))
-    assert any(r.hint and "the frame sailing has too few examples in German" in r.detail for r in remarks)
+    shipped = check_frame_languages(FRAMES, MiniLM.identity)
+    assert (shipped.state, shipped.hint) == ("ok", "")
+    assert "chosen in English, German" in shipped.detail
+    assert "in English and by words and form in the others" in shipped.detail
+    assert "by words and form" not in check_frame_languages(FRAMES, "text-embedding-3-small/1536").detail
+    lacking = check_frame_languages({**FRAMES, "sailing": own}, MiniLM.identity)
+    assert lacking.state == "note" and lacking.hint
+    assert "the frame sailing has too few examples in German" in lacking.detail
 
 
 def test_a_choice_costs_less_than_the_embedding(model: MiniLM, learned: FrameClassifier) -> None:

@@ -62,7 +62,7 @@ def build_cue_index(language: FrameLanguage) -> CueIndex:
     plain = [(cue, _to_needle(phrase, language)) for cue, phrase in worded if _is_plain(phrase)]
     gapped = [(cue, _to_pattern(phrase, language)) for cue, phrase in worded if _has_gap(phrase)]
     symbols = [(cue, phrase) for cue, phrase in worded if not re.search(r"\w", phrase)]
-    return CueIndex(language.spaced, plain, symbols, gapped)
+    return CueIndex(language.is_spaced, plain, symbols, gapped)
 
 
 def normalize_text(text: str, *, spaced: bool) -> str:
@@ -94,9 +94,9 @@ def _is_plain(phrase: str) -> bool:
 def _to_needle(phrase: str, language: FrameLanguage) -> str:
     """Return the text that the phrase has in a normalized text. An ending `*` leaves its last word open."""
     body = phrase.lstrip(START).rstrip("*")
-    words = " ".join(re.findall(r"[^\W_]+", body)) if language.spaced else "".join(re.findall(r"[^\W_]+", body))
+    words = " ".join(re.findall(r"[^\W_]+", body)) if language.is_spaced else "".join(re.findall(r"[^\W_]+", body))
     start = START if phrase.startswith(START) else ""
-    if not language.spaced:
+    if not language.is_spaced:
         return start + words
     return f" {start} {words}".replace("  ", " ") + ("" if phrase.endswith("*") else " ")
 
@@ -106,6 +106,6 @@ def _to_pattern(phrase: str, language: FrameLanguage) -> re.Pattern[str]:
         "*" if part == "*" else r" ".join(re.escape(word) for word in re.findall(r"[^\W_]+|\*", part))
         for part in re.split(r"~| (?=\* )", phrase.replace(" ~ ", "~"))
     ]
-    gap = rf"(?: [^ ^]+){{0,{MAX_GAP_WORDS}}} " if language.spaced else rf"[^^]{{0,{MAX_GAP_CHARS}}}"
+    gap = rf"(?: [^ ^]+){{0,{MAX_GAP_WORDS}}} " if language.is_spaced else rf"[^^]{{0,{MAX_GAP_CHARS}}}"
     body = gap.join(part.removeprefix(r"\* ").removeprefix(r"\*") for part in parts)
-    return re.compile(f" {body} " if language.spaced else body)
+    return re.compile(f" {body} " if language.is_spaced else body)

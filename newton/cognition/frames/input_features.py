@@ -1,13 +1,14 @@
 """Everything that the frame classifier reads from an input besides its embedding: language, n-grams, form. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from newton.cognition.frames.cues import CueIndex, build_cue_index, find_cues
 from newton.cognition.frames.form import extract_form
-from newton.cognition.frames.language_detection import ENGLISH, LanguageDetector, build_detector
 from newton.cognition.frames.ngrams import extract_character_ngrams, extract_english_ngrams, extract_word_ngrams
 from newton.content.frames import FrameLanguage
+from newton.languages.detection import detect_languages
+from newton.languages.language_data import ENGLISH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +32,11 @@ class InputFeatures:
 class FeatureExtractor:
     """Extracts features of form in the languages that it knows."""
 
-    detector: LanguageDetector
     cue_indexes: Mapping[str, CueIndex]
 
     def extract(self, text: str) -> InputFeatures:
         """Return the features of a text. In an unknown language they are only punctuation, length and error texts."""
-        languages = self.detector.detect(text)
+        languages = detect_languages(text)
         cues = find_cues(self.cue_indexes, languages, text)
         return InputFeatures(
             languages=languages,
@@ -55,10 +55,5 @@ class FeatureExtractor:
         return extract_word_ngrams(text)
 
 
-def build_extractor(languages: Mapping[str, FrameLanguage], english_examples: Sequence[str]) -> FeatureExtractor:
-    """Build an extractor from the languages. `english_examples` are texts whose words count as known in English."""
-    others = [
-        (code, text) for code, language in languages.items() for texts in language.examples.values() for text in texts
-    ]
-    detector = build_detector(languages, [*((ENGLISH, text) for text in english_examples), *others])
-    return FeatureExtractor(detector, {code: build_cue_index(language) for code, language in languages.items()})
+def build_extractor(languages: Mapping[str, FrameLanguage]) -> FeatureExtractor:
+    return FeatureExtractor({code: build_cue_index(language) for code, language in languages.items()})

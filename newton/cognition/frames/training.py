@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from newton.cognition.frames import regression
 from newton.cognition.frames.classifier import FrameClassifier, FrameExample, Vector
 from newton.cognition.frames.input_features import FeatureExtractor, build_extractor
-from newton.content.frames import Frame, load_english_examples, load_frame_languages
+from newton.content.frames import Frame, load_frame_languages
 from newton.content.package_data import data_folder
 from newton.errors import ProviderError
 from newton.heart.statements.greetings import strip_greeting
 from newton.ids import new_id
+from newton.languages.detection import list_detection_weights
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder
@@ -78,7 +79,7 @@ def knows_languages(identity: str) -> bool:
 @functools.cache
 def load_extractor() -> FeatureExtractor:
     """Return the extractor of features for the languages that ship with Newton."""
-    return build_extractor(load_frame_languages(), load_english_examples())
+    return build_extractor(load_frame_languages())
 
 
 def list_examples(frames: Mapping[str, Frame]) -> list[FrameExample]:
@@ -89,7 +90,7 @@ def list_examples(frames: Mapping[str, Frame]) -> list[FrameExample]:
 def build_file_name(examples: Sequence[FrameExample], identity: str) -> str:
     languages = (language.version_hash for language in load_frame_languages().values())
     told = (f"{example.frame}\1{example.text}" for example in examples)
-    key = "\0".join([TRAINING_VERSION, identity, *languages, *told])
+    key = "\0".join([TRAINING_VERSION, identity, *list_detection_weights(), *languages, *told])
     return f"learnt-{hashlib.sha256(key.encode()).hexdigest()[:16]}.npz"
 
 

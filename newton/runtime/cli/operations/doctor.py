@@ -32,9 +32,8 @@ from newton.runtime import daemon_address
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
 from newton.runtime.cli.daemon_client import encode_sources, open_connection
-from newton.runtime.cli.operations.doctor_frames import describe_frame_languages
 from newton.runtime.cli.operations.health_check import HealthFinding
-from newton.runtime.cli.operations.language_check import check_languages
+from newton.runtime.cli.operations.language_checks import check_frame_languages, check_memory_languages
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.command_socket import Message
@@ -86,8 +85,7 @@ async def _run_checks(settings: Settings, *, verify: bool) -> AsyncGenerator[Hea
     try:
         async with open_newton(settings) as newton:
             yield HealthFinding("ok", f"{len(newton.frames)} frames and {len(newton.profiles)} profiles are valid")
-            for remark in await asyncio.to_thread(_check_frame_languages, newton):
-                yield remark
+            yield await _check_frame_languages(newton)
             server = await _read_server_info(newton)
             yield _check_database(server, newton.settings)
             yield _check_encoding(server)
@@ -97,7 +95,7 @@ async def _run_checks(settings: Settings, *, verify: bool) -> AsyncGenerator[Hea
             yield await _count_memories(newton)
             yield await _check_embedder(newton)
             yield await _check_backlog(newton)
-            yield await check_languages(newton)
+            yield await check_memory_languages(newton)
             yield _check_compaction_limit(newton.settings)
             yield await _check_compaction_model(newton)
             if verify:
@@ -131,10 +129,10 @@ async def _read_server_info(newton: AgentServices) -> ServerInfo:
         return await health.read_server_info(tx)
 
 
-def _check_frame_languages(newton: AgentServices) -> list[HealthFinding]:
+async def _check_frame_languages(newton: AgentServices) -> HealthFinding:
     embedder = newton.scope.embedder
-    remarks = describe_frame_languages(newton.frames, embedder.identity if embedder else None)
-    return [HealthFinding("note" if hint else "ok", detail, hint) for detail, hint in remarks]
+    identity = embedder.identity if embedder else None
+    return await asyncio.to_thread(check_frame_languages, newton.frames, identity)  # reads thousands of examples
 
 
 def _check_database(server: ServerInfo, settings: Settings) -> HealthFinding:
