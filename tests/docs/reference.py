@@ -1,4 +1,4 @@
-"""Generate docs/openapi.json, docs/decisions/index.md and docs/reference. `scripts/make-reference` runs it; a test compares.
+"""Generate docs/openapi.json, docs/decisions/index.md and docs/reference (`scripts/make-reference`).
 
 Sources: the command line application, the settings model, the API, the error classes, the event types, the verbs and
 the input models.

@@ -50,7 +50,7 @@ def anchors(page: Path) -> frozenset[str]:
     """Return the anchors of a page; a repeated heading has a number after it."""
     tokens = parse_page(page)
     found: set[str] = set()
-    for opening, content in zip(tokens, tokens[1:], strict=False):
+    for opening, content in itertools.pairwise(tokens):
         if opening.type == "heading_open":
             words = "".join(child.content for child in content.children or () if child.type in ("text", "code_inline"))
             name = slug(words)
@@ -93,7 +93,7 @@ def _arguments(words: list[str]) -> list[str] | None:
 
 
 def commands(page: Path) -> list[tuple[list[str], bool]]:
-    """Return the arguments of each `newton` command of a page, and whether it is complete: a line of a block of a shell."""
+    """Return the arguments of each `newton` command of a page, and whether it is a line of a shell and so complete."""
     found = [
         (_arguments(words), complete) for line, complete in _lines(page) if "newton " in line for words in _words(line)
     ]
