@@ -1,4 +1,4 @@
-"""Generate docs/openapi.json and the pages of docs/reference. `scripts/make-reference` runs it; a test compares them.
+"""Generate docs/openapi.json, docs/decisions/index.md and docs/reference (`scripts/make-reference`).
 
 Sources: the command line application, the settings model, the API, the error classes, the event types, the verbs and
 the input models.
@@ -177,10 +177,22 @@ def describe_api() -> dict[str, Any]:
     return build_openapi(create_app(cast("AgentRegistry", None), operator_token=""))
 
 
+def decision_records() -> str:
+    """Return the list of the decision records with their titles."""
+    titles = [
+        (path.name, path.read_text(encoding="utf-8").partition("\n")[0].partition(". ")[2])
+        for path in sorted((FOLDER.parent / "decisions").glob("[0-9]*.md"))
+    ]
+    intro = "Each record names a choice and its reasons, where a reader of the code would otherwise undo the choice."
+    lines = "\n".join(f"- [{name[:4]}]({name}): {title}" for name, title in titles)
+    return f"# Design decisions\n\n{NOTE}\n{intro}\n\n{lines}\n"
+
+
 def pages() -> dict[str, str]:
     """Return each page by its path from docs/reference."""
     return {
         "../../newton/runtime/operation_routes.json": json.dumps(routes(), indent=1, sort_keys=True) + "\n",
+        "../decisions/index.md": decision_records(),
         "../openapi.json": json.dumps(describe_api(), indent=1, ensure_ascii=False) + "\n",
         "commands.md": commands(),
         "settings.md": settings(),

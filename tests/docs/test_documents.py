@@ -20,6 +20,7 @@ PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
     [
         *("../openapi.json", "commands.md", "settings.md", "http.md", "errors.md", "events.md", "verbs.md"),
         "parameters.md",
+        "../decisions/index.md",
         "../../newton/runtime/operation_routes.json",
     ],
 )
