@@ -1,5 +1,6 @@
 """The dashboard over HTTP: who may see it, that stored text stays text, and that its acts are those of the API."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -209,3 +210,20 @@ async def test_the_overview_counts_what_is_stored_by_kind_state_and_day(api: Api
         overview = (await one.get("/")).text
     assert "new 1" in overview
     assert "No model was called" in overview
+
+
+async def test_a_file_is_received_only_from_a_session_that_may_import_it(api: Api) -> None:
+    # S9: a session of a lesser token cannot fill the disk with an upload that is refused afterwards
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            yield b"x" * 1_000
+            await asyncio.sleep(0.01)
+
+    form = {"Content-Type": "multipart/form-data; boundary=b"}
+    async with api.http() as client:
+        made = await client.post("/v1/agents/default/tokens", json={"scope": "write"})
+    async with browser(api, made.json()["token"]) as one, browser(api) as operator:
+        refused = await one.http.post("/dashboard/agents/import", content=endless(), headers=form)
+        assert refused.status_code == 403
+        unsized = await operator.http.post("/dashboard/agents/import", content=endless(), headers=form)
+        assert unsized.status_code == 413
