@@ -221,7 +221,7 @@ async def test_a_file_is_received_only_from_a_session_that_may_import_it(api: Ap
 
     form = {"Content-Type": "multipart/form-data; boundary=b"}
     async with api.http() as client:
-        made = await client.post("/v1/agents/default/tokens", json={"scope": "write"})
+        made = await client.post("/v1/agents/default/tokens", json={"scope": "write", "name": "w"})
     async with browser(api, made.json()["token"]) as one, browser(api) as operator:
         refused = await one.http.post("/dashboard/agents/import", content=endless(), headers=form)
         assert refused.status_code == 403
