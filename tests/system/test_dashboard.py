@@ -220,7 +220,7 @@ async def test_a_file_is_received_only_from_a_session_that_may_import_it(api: Ap
         address = httpx2.URL(api.url)
         reader, writer = await asyncio.open_connection(address.host, address.port)
         cookies = "; ".join(f"{name}={value}" for name, value in one.http.cookies.items())
-        fields = f"Host: {address.host}\r\nCookie: {cookies}\r\nContent-Length: {size}\r\n"
+        fields = f"Host: {address.host}:{address.port}\r\nCookie: {cookies}\r\nContent-Length: {size}\r\n"
         kind = "Content-Type: multipart/form-data; boundary=b\r\n\r\n"
         writer.write(f"POST /dashboard/agents/import HTTP/1.1\r\n{fields}{kind}".encode())
         status = await asyncio.wait_for(reader.readline(), 20)

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from newton.errors import InputError
 from newton.runtime.transfer.exports.export_lines import JsonObject, build_message_line, find_time
@@ -65,7 +66,7 @@ def _require_plain_table(path: Path, table: str) -> None:
         raise InputError(f"The table {table!r} has computed columns: {', '.join(map(str, names))[:200]}.", hint=hint)
 
 
-def _query(path: Path, query: str) -> Iterator[tuple[object, ...]]:
+def _query(path: Path, query: str) -> Iterator[tuple[Any, ...]]:
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_ROW_BYTES)
