@@ -1,8 +1,10 @@
 """The dashboard over HTTP: who may see it, that stored text stays text, and that its acts are those of the API."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from newton.clock import SystemClock
@@ -11,7 +13,7 @@ from newton.ids import derive_agent_id
 from newton.runtime.access import browser_sessions, tokens
 from newton.runtime.access.browser_sessions import BrowserSessions, SignInGrant
 from newton.runtime.dashboard.routes import PAGES
-from tests.system.browsing import browser
+from tests.system.browsing import Browser, browser
 from tests.system.served import Api, served
 
 SCRIPT = "<script>alert('x')</script>"
@@ -209,3 +211,24 @@ async def test_the_overview_counts_what_is_stored_by_kind_state_and_day(api: Api
         overview = (await one.get("/")).text
     assert "new 1" in overview
     assert "No model was called" in overview
+
+
+async def test_a_file_is_received_only_from_a_session_that_may_import_it(api: Api) -> None:
+    # S9: a session of a lesser token cannot fill the disk with an upload that is refused afterwards
+    async def send_headers(one: Browser, size: int) -> bytes:
+        """Send the headers of an upload without its body, and return the status line of the answer."""
+        address = httpx2.URL(api.url)
+        reader, writer = await asyncio.open_connection(address.host, address.port)
+        cookies = "; ".join(f"{name}={value}" for name, value in one.http.cookies.items())
+        fields = f"Host: {address.host}:{address.port}\r\nCookie: {cookies}\r\nContent-Length: {size}\r\n"
+        kind = "Content-Type: multipart/form-data; boundary=b\r\n\r\n"
+        writer.write(f"POST /dashboard/agents/import HTTP/1.1\r\n{fields}{kind}".encode())
+        status = await asyncio.wait_for(reader.readline(), 20)
+        writer.close()
+        return status
+
+    async with api.http() as client:
+        made = await client.post("/v1/agents/default/tokens", json={"scope": "write", "name": "w"})
+    async with browser(api, made.json()["token"]) as one, browser(api) as operator:
+        assert b" 403 " in await send_headers(one, 1_000)
+        assert b" 413 " in await send_headers(operator, 5 * 1024**3)

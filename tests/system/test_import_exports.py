@@ -1,5 +1,6 @@
 """Import of what other programs export: each format is recognized and counted, and importing again changes nothing."""
 
+import contextlib
 import json
 import sqlite3
 import zipfile
@@ -12,6 +13,8 @@ import pytest
 
 from newton.db.pool import Database
 from newton.errors import InputError
+from newton.runtime.transfer.export_file import is_archive
+from newton.runtime.transfer.exports import archive_files
 from newton.runtime.transfer.exports.export_detection import find_source, is_documents
 from newton.runtime.transfer.exports.note_links import read_links
 from newton.runtime.transfer.import_lines import MessageItem
@@ -250,3 +253,77 @@ def _pairs(lines: Iterable[object]) -> set[tuple[str, str]]:
     pairs = {(line["source"], line["target"]) for line in relations}
     assert len(pairs) == len(relations)
     return pairs
+
+
+def make_database(folder: Path, *statements: str) -> Path:
+    path = folder / "hostile.db"
+    path.unlink(missing_ok=True)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+    return path
+
+
+def test_a_database_cannot_compute_its_texts(tmp_path: Path) -> None:
+    # a file of 8 KB whose column is an expression took 5 GB of memory
+    columns = "id, conversation_id, response, datetime_utc, prompt as (hex(zeroblob(90000000)))"
+    row = "insert into responses values (1, 2, 'x', '2024-01-01')"
+    path = make_database(tmp_path, f"create table responses ({columns})", row)
+    with pytest.raises(InputError, match="computed columns: prompt"):
+        summarize_source(find_source(path))
+
+
+def test_rows_of_a_database_that_are_no_text_are_passed_over(tmp_path: Path) -> None:
+    path = make_database(
+        tmp_path,
+        "create table responses (id, conversation_id, prompt, response, datetime_utc)",
+        "insert into responses values (1, 2, x'ff00', 7, 4), (2, 2, 'The piano is sold.', null, '2024-01-01')",
+    )
+    source = find_source(path)
+    assert summarize_source(source).messages == 1
+    assert source.passed_over["messages without text"] == 3
+    deep = "[" * 50_000
+    path = make_database(
+        tmp_path,
+        "create table store (prefix, key, value, created_at, updated_at)",
+        f"insert into store values ('a', 'b', 12, 'x', 'y'), ('a', 'c', '{deep}', 1, 2), ('a', 'd', x'ff', 1, 2)",
+    )
+    with pytest.raises(InputError, match="nothing to import"):
+        summarize_source(find_source(path))
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_damaged_archive_is_refused_with_its_reason(tmp_path: Path, method: int) -> None:
+    path = tmp_path / "damaged.zip"
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.writestr("conversations.json", json.dumps([chatgpt_conversation()] * 20))
+    raw = bytearray(path.read_bytes())
+    raw[60:80] = b"\xff" * 20
+    path.write_bytes(raw)
+    with pytest.raises(InputError, match="cannot be unpacked"):
+        find_source(path)
+
+
+def test_an_archive_that_unpacks_to_too_much_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = make_archive(tmp_path, "many.zip", **{f"conversations-{n}": [chatgpt_conversation()] for n in range(4)})
+    monkeypatch.setattr(archive_files, "MAX_FILE_BYTES", 3_000)
+    monkeypatch.setattr(archive_files, "_parse", lambda name, raw: pytest.fail("the archive was unpacked"))
+    with pytest.raises(InputError, match=r"more than 1 GiB|too large"):
+        find_source(path)
+    monkeypatch.undo()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("conversations.json", "[" + " " * 2_000_000 + "]")
+    with pytest.raises(InputError, match="too large to unpack"):
+        find_source(path)
+
+
+@pytest.mark.parametrize("text", ["[" * 60_000, '{"a":' * 12_000])
+def test_deep_nesting_is_refused_with_its_reason(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "deep"
+    path.write_text(text, encoding="utf-8")
+    assert is_archive(text.encode()) is False
+    with pytest.raises(InputError, match="not JSON"):
+        find_source(path)

@@ -34,6 +34,7 @@ _KNOWN_NAMES = re.compile(
 _HOUSEHOLD = re.compile(r"\bwi-?fi\b|\bwlan\b|\bguest network\b|\bhotspot\b")
 _HOUSEHOLD_CHARS = 60
 _HEX = re.compile(r"[0-9A-Fa-f-]+$")
+_VARIABLE = re.compile(r"\s{0,20}(?:export |set |ENV )?[A-Z][A-Z0-9_]{2,60}=$")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
 
 
@@ -174,6 +175,13 @@ def _is_bare_token(match: re.Match[str]) -> bool:
     return len(match["value"]) >= _MIN_BARE_CHARS and _is_token(match) and not _HEX.match(match["value"])
 
 
+def _is_of_environment(match: re.Match[str]) -> bool:
+    """Return whether an assignment of an environment file gives the value: the name is in capitals, and starts the line."""
+    line_start = match.string.rfind("\n", 0, match.start()) + 1
+    name = _VARIABLE.match(match.string, line_start, match.start())
+    return bool(name) and is_literal(match["value"])
+
+
 def _is_login(match: re.Match[str]) -> bool:
     value = match["value"]
     return not value.startswith(("$", "<", "{", "[", "%")) and not value.isdigit()
@@ -211,7 +219,7 @@ _WORD_VALUE = (
     r"(?P<quote>[\"'`«“„]?)(?P<value>[^\s\"'`<>«»“”„,;]{3,120}?)(?=[\"'`«»“”„,;<>)\]]|[.!?…]?(?:\s|$)|です|だ)"
 )
 _QUOTE = r"\\{0,3}[\"'`]?"
-_TOKEN_VALUE = r"\\{0,3}[\"'`]?(?:s%3A)?(?P<value>[A-Za-z0-9+/=_.~%-]{12,400}+)(?![(\[])"
+_TOKEN_VALUE = r"\\{0,3}[\"'`]?(?:s%3A|base64:)?(?P<value>[A-Za-z0-9+/=_.~%-]{12,400}+)(?![(\[])"
 
 _PASSWORD_NOUNS = (
     "password|passwd|passphrase|passwort|kennwort|mot de passe|contraseña|senha|wachtwoord|hasło|пароль"
@@ -245,7 +253,7 @@ LABELLED_VALUES: tuple[LabelledValue, ...] = (
     _rule(
         "password",
         "creds|credentials|login|zugangsdaten|identifiants",
-        rf"[^\n:=]{{0,40}}[:=]\s{{0,2}}[A-Za-z][\w.@-]{{0,60}}(?::|\s{{0,2}}[/|]\s{{0,2}}){_WORD_VALUE}",
+        rf"(?:[^\n:=]{{0,40}}[:=]\s{{0,2}}|\s(?:are|is|sind|sont|son)\s)[A-Za-z][\w.@-]{{0,60}}(?::|\s{{0,2}}[/|]\s{{0,2}}){_WORD_VALUE}",
         _is_mixed_value,
     ),
     _rule("password", "pass|pw", rf"\s{{0,2}}[:=]\s{{0,2}}{_WORD_VALUE}", _is_mixed_value),
@@ -264,6 +272,18 @@ LABELLED_VALUES: tuple[LabelledValue, ...] = (
         "password", "htpasswd ", r"[^\n|;]{0,20}?-\w{0,4}b\w{0,4}\s\S{1,80}\s\S{1,60}\s(?P<value>\S{4,80})", _is_login
     ),
     _rule("password", "echo ", r"\s{0,3}['\"]?(?P<value>[^\s'\"|]{4,80})['\"]?\s{0,3}\|\s{0,3}sudo\b", _is_login),
+    _rule(
+        "password",
+        "echo ",
+        r"\s{0,3}['\"]?[\w.-]{1,40}:(?P<value>[^\s'\"|]{4,80})['\"]?\s{0,3}\|\s{0,3}(?:sudo )?chpasswd\b",
+        _is_login,
+    ),
+    _rule(
+        "secret",
+        "_secret=|_password=|_passphrase=",
+        r"[\"']?(?P<value>[^\s\"'][^\n\"']{6,200}(?<!\s))",
+        _is_of_environment,
+    ),
     _rule("password", "net use ", r"[^\n]{0,120}?/user:\S{1,60}\s(?P<value>\S{4,80})", _is_login),
     _rule(
         "password",
@@ -274,6 +294,7 @@ LABELLED_VALUES: tuple[LabelledValue, ...] = (
     _rule(
         "api-key",
         "api_key|api-key|apikey|api key|access_key|access-key|accesskey|access key|auth_key|auth key|private_key"
+        "|privatekey|private key|presharedkey"
         "|encryption_key|signing_key|account_key|account key|storage_key|secret_key|secret-key|secretkey|secret key"
         "|schlüssel|clé api|app_key|license_key",
         rf"{_REST}(?:[A-Za-z]{{0,3}}{_OF}(?:{_OPERATOR}|{_IS})|\s){_STILL}{_TOKEN_VALUE}",
@@ -288,6 +309,19 @@ LABELLED_VALUES: tuple[LabelledValue, ...] = (
     ),
     _rule("token", "--token |--api-token |--access-token |--auth-token |--secret ", _TOKEN_VALUE, _is_token),
     _rule("token", "token ", _TOKEN_VALUE, _is_bare_token),
+    _rule(
+        "aws-secret",
+        "aws|akia",
+        r"[^\n]{0,80}?(?<![\w/+.=-])(?P<value>(?=[^\n]{0,39}[a-z])(?=[^\n]{0,39}[A-Z])[A-Za-z0-9/+]{40})(?![\w/+=-])",
+        _is_bare_token,
+    ),
+    _rule(
+        "recovery-code",
+        "backup codes|recovery codes|rescue codes|backup-codes|wiederherstellungscodes|codes de secours",
+        r"[^\n:]{0,40}:\s{0,3}(?P<value>\d{4}[ -]?\d{4}(?:[,;]?\s{1,2}\d{4}[ -]?\d{4}){0,15})(?![\w-])",
+        _always,
+    ),
+    _rule("private-key", "bitcoin|btc|wif", r"\b[^\n]{0,30}?\b(?P<value>[5KL][1-9A-HJ-NP-Za-km-z]{50,51})\b", _always),
     _rule("secret", "secret|mnemonic", rf"{_REST}(?:{_OF}(?:{_OPERATOR}|{_IS})){_STILL}{_TOKEN_VALUE}", _is_token),
     _rule(
         "token",

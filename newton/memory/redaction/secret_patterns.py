@@ -54,7 +54,7 @@ SECRET_PATTERNS: tuple[SecretPattern, ...] = (
     _secret("slack-token", "xapp-", r"\bxapp-\d-[A-Za-z0-9-]{20,}+"),
     _secret("slack-webhook", "hooks.slack.com/", r"\bhooks\.slack\.com/(?:services|workflows)/[A-Za-z0-9+/_-]{20,}+"),
     _secret("discord-webhook", "/api/webhooks/", r"\bdiscord(?:app)?\.com/api/webhooks/\d{15,25}+/[A-Za-z0-9_-]{40,}+"),
-    _secret("telegram-token", ":aa", r"(?<!\d)\d{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])"),
+    _secret("telegram-token", ":aa", r"(?<!\d)\d{8,10}:AA[A-Za-z0-9_-]{30,36}(?![A-Za-z0-9_-])"),
     _secret("google-key", "aiza", r"\bAIza[0-9A-Za-z_-]{35}(?![0-9A-Za-z_-])"),
     _secret("google-secret", "gocspx-", r"\bGOCSPX-[0-9A-Za-z_-]{24,}+"),
     _secret("google-token", "ya29.", r"\bya29\.[0-9A-Za-z._-]{30,}+"),
@@ -99,6 +99,11 @@ SECRET_PATTERNS: tuple[SecretPattern, ...] = (
     _secret("one-time-code", " your", r"\b\d{4,8} is your (?:[\w-]{1,20} ){0,3}(?:code|otp)\b"),
     _secret("notion-token", "ntn_ secret_", r"\b(?:ntn_[A-Za-z0-9]{40,}+|secret_[A-Za-z0-9]{43}\b)"),
     _secret("atlassian-token", "atatt3", r"\bATATT3[A-Za-z0-9_=-]{100,}+"),
+    _secret("tailscale-key", "tskey-", r"\btskey-[a-z]{2,10}-[A-Za-z0-9]{8,}+(?:-[A-Za-z0-9]{8,}+)?"),
+    _secret("url-token", "://", r"(?<=://)[0-9a-f]{32}(?=@)"),  # the DSN of a reporting service
+    _secret(
+        "database-password", "jdbc:oracle:", r"(?i:\bjdbc:oracle:[a-z]{2,6}:\w{1,60}/)(?![$<{])[^\s@/\"']{3,100}+(?=@)"
+    ),
     _secret("jwt", "eyj", r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,}+\.eyJ[A-Za-z0-9_-]{10,}+\.[A-Za-z0-9_-]{10,}+"),
     _secret("bearer-token", "bearer", r"(?i:\bbearer\s{1,9}+)[A-Za-z0-9._~+/-]{20,}+=*+", random=True),
     _secret(

@@ -90,7 +90,7 @@ _WORD = (
     r"[\"'`«“„]?(?P<value>[^\s\"'`«»“”„,;()<>\[\]]{5,60}?)(?=[.!?…:]{0,3}(?:[\"'`»”,;)\s]|$)|です|\s?だよ|\s?입니다)"
 )
 _ADDRESS = re.compile(
-    r"\w[\w.+-]*@[\w-]+\.\w|\w+://|^[/~]|^\d+/|\\|^\w+\.(?:py|js|ts|txt|md|html?|ya?ml|json|toml|exe|com|org|net|sql|sh)\b",
+    r"^AAAA[A-Z]3Nza|\w[\w.+-]*@[\w-]+\.\w|\w+://|^[/~]|^\d+/|\\|^\w+\.(?:py|js|ts|txt|md|html?|ya?ml|json|toml|exe|com|org|net|sql|sh)\b",
     re.IGNORECASE,
 )
 _CODE_PATH = re.compile(r"[a-z_]\w*(?:\.[A-Za-z_]\w*)+$")  # settings.db_password
@@ -119,7 +119,7 @@ def _is_strong_password(candidate: ToldValue) -> bool:
     return (any(map(str.isdigit, value)) and is_varied) or bool(_STRONG_SYMBOL.search(value))
 
 
-_KEY_WORD = re.compile(r"\b(?:key|schlüssel|clé|chiave|chave|clave|klucz|ключ|pass)\b|[-]schlüssel")
+_KEY_WORD = re.compile(r"\b(?:key|schlüssel|clé|chiave|chave|clave|klucz|ключ|pass|code|kod)\b|[-]schlüssel")
 
 
 def _is_wifi_password(candidate: ToldValue) -> bool:
@@ -173,7 +173,7 @@ _LOCK = re.compile(
     r"door|\bgate|alarm|garage|keypad|\bsafe\b|locker|lock\b|entry|entrance|unlock|vault|airbnb|luggage|suitcase|\bsim\b|\bsms\b|text(?:ed|ing)"
     r"|verif|confirm|security|\bcard|tür|\btor\b|garten|schloss|karte|sperr|bestätig|porte|portail|immeuble|entrée|carte|sécurité|reçu"
     r"|puerta|portal|alarma|tarjeta|seguridad|cancello|porta\b|portone|carta\b|sicurezza|portão|cartão|cofre|deur|kluis|bankpas|bram|drzwi"
-    r"|\bkart|домофон|подъезд|двер|карт|сейф|ворот|allarme|cassaforte|kort|port\\w*|bank|disarm|transfer|cajero|cartão|家|门"
+    r"|fach\b|spind|taquilla|casier|coffre|\bkart|домофон|подъезд|двер|карт|сейф|ворот|allarme|cassaforte|kort|port\\w*|bank|disarm|transfer|cajero|cartão|家|门"
 )
 
 
@@ -201,6 +201,12 @@ def _is_id(candidate: ToldValue) -> bool:
     return (digits >= 5 or (digits > 1 and letters > 0 and digits + letters > 6)) and not _NO_LINK.search(
         candidate.between
     )
+
+
+def _is_grouped_seed(candidate: ToldValue) -> bool:
+    """Return whether groups of four are base 32, and no words: several groups mix letters and digits."""
+    groups = candidate.value.split()
+    return sum(any(map(str.isdigit, group)) and any(map(str.isalpha, group)) for group in groups) > 1
 
 
 def _always(candidate: ToldValue) -> bool:
@@ -342,6 +348,26 @@ TOLD_SECRETS: tuple[ToldSecret, ...] = (
         "recovery-code",
         "backup code|recovery code|rescue code|wiederherstellungscode|code de secours",
         r"(?<![\w-])(?P<value>(?=[\w-]*\d)[A-Za-z0-9]{3,6}(?:-[A-Za-z0-9]{3,6}){1,5})(?![\w-])",
+        _always,
+    ),
+    _rule(
+        "passphrase",
+        "as the passphrase|as the password|as my password|as my passphrase|as a password|as password|as passphrase"
+        "|als passwort|als kennwort|como contraseña|comme mot de passe",
+        r"[\"“„«'](?P<value>[^\"“”„«»'\n]{6,80})[\"”“»']\s(?=(?:as|als|como|comme)\s)",
+        _always,
+    )._replace(looks_back=True),
+    _rule(
+        "one-time-secret",
+        "key|secret|schlüssel|clé|clave",
+        r"\s?[:=]\s{0,2}(?P<value>(?:[a-z2-7]{4} ){3,15}[a-z2-7]{4})\b",
+        _is_grouped_seed,
+        distance=6,
+    ),
+    _rule(
+        "wifi-key",
+        "wifi|wi-fi|wlan|fritz!box",
+        r"\b(?:key|schlüssel|clé|clave)\W{1,3}(?P<value>\d{8,63})\b",
         _always,
     ),
     _rule("social-security-number", "social|ssn", r"\D{1,12}(?P<value>\d{3}[ -]\d{2}[ -]\d{4})(?![\w-])", _always),

@@ -11,9 +11,10 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Match, Route
 from starlette.types import Scope
 
-from newton.errors import NewtonError
+from newton.errors import ForbiddenError, NewtonError, TooLargeError
 from newton.runtime.access import operator_token
 from newton.runtime.access.browser_sessions import IDLE_SECONDS, BrowserSessions
+from newton.runtime.api.middleware.request_limits import MAX_FILE_BYTES, STREAMED_PATHS
 from newton.runtime.api.problems import to_problem
 from newton.runtime.api.routes.dashboard import SIGN_IN_PATH
 from newton.runtime.dashboard.api_client import ApiClient, ApiProblemError
@@ -76,22 +77,34 @@ async def _serve_page(request: Request, page: Page) -> Response:
     if session is None:
         return _ask_to_sign_in(request)
     wanted = PageRequest(request=request, session=session, api=ApiClient(app=request.app, session=session))
-    async with request.form(max_fields=MAX_FORM_FIELDS) as form:
-        try:
-            await _read_token_info(wanted)
+    try:
+        await _read_token_info(wanted)
+        _check_upload(wanted)
+        async with request.form(max_fields=MAX_FORM_FIELDS) as form:
             if request.method == "POST":
                 wanted.form = form
                 if not wanted.has_csrf_token():
                     return _render_error(wanted, 403, "The form has expired.", "Reload the page and send it again.")
             return await page(wanted)
-        except ApiProblemError as error:
-            if error.status == HTTPStatus.UNAUTHORIZED:
-                sessions.sign_out(request.cookies[_cookie_name(request)])
-                return _ask_to_sign_in(request)
-            return _render_error(wanted, error.status, error.detail, error.hint)
-        except NewtonError as error:
-            problem = to_problem(error)
-            return _render_error(wanted, problem.status, problem.detail, problem.hint)
+    except ApiProblemError as error:
+        if error.status == HTTPStatus.UNAUTHORIZED:
+            sessions.sign_out(request.cookies[_cookie_name(request)])
+            return _ask_to_sign_in(request)
+        return _render_error(wanted, error.status, error.detail, error.hint)
+    except NewtonError as error:
+        problem = to_problem(error)
+        return _render_error(wanted, problem.status, problem.detail, problem.hint)
+
+
+def _check_upload(page: PageRequest) -> None:
+    """Raise an error for a file that the session may not import, or that is too large, before it is received."""
+    if page.request.method != "POST" or page.request.url.path not in STREAMED_PATHS:
+        return
+    if not page.is_operator and page.token_info["scope"] != "admin":
+        raise ForbiddenError("The token of this session has no scope `admin`.", hint="Sign in with another token.")
+    length = page.request.headers.get("content-length", "")
+    if not length.isdecimal() or int(length) > MAX_FILE_BYTES:
+        raise TooLargeError(f"The file exceeds {MAX_FILE_BYTES:,} bytes, or has no size.", hint="Send it in parts.")
 
 
 async def _read_token_info(page: PageRequest) -> None:

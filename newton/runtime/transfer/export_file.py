@@ -305,7 +305,7 @@ def is_archive(first_line: bytes) -> bool:
     """Return True if a first line belongs to an export, even a damaged one; False for a file to import."""
     try:
         header = json.loads(first_line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return b'"export"' in first_line
     return isinstance(header, dict) and "counts" in header and "format" in header
 

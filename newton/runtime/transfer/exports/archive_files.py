@@ -1,7 +1,9 @@
 """Access to the JSON files of an export: one file, a folder, or a ZIP archive."""
 
 import json
+import lzma
 import zipfile
+import zlib
 from collections.abc import Sequence
 from fnmatch import fnmatch
 from pathlib import Path
@@ -10,8 +12,19 @@ from pydantic import JsonValue
 
 from newton.errors import InputError
 
-MAX_FILE_BYTES = 1024**3  # of one file, unpacked
-MAX_RATIO = 200  # of the unpacked to the packed size; text reaches about 20
+MAX_FILE_BYTES = 1024**3  # of one file, and of all that are read from an archive, unpacked
+MAX_RATIO = 50  # of the unpacked to the packed size; text reaches about 20
+# RuntimeError: the archive has a password. The others are of damaged data.
+_ARCHIVE_ERRORS = (
+    OSError,
+    EOFError,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+)
 _AGAIN = "Ask for the export again, or unpack it and give the path of its folder."
 
 
@@ -37,7 +50,7 @@ def list_names(path: Path) -> Sequence[str]:
         try:
             with zipfile.ZipFile(path) as archive:
                 return [Path(name).name for name in archive.namelist()]
-        except (OSError, zipfile.BadZipFile) as error:
+        except _ARCHIVE_ERRORS as error:
             raise _build_archive_error(path, error) from None
     return [path.name]
 
@@ -46,8 +59,10 @@ def _read_archive(path: Path, pattern: str) -> dict[str, JsonValue]:
     try:
         with zipfile.ZipFile(path) as archive:
             members = [one for one in archive.infolist() if fnmatch(Path(one.filename).name, pattern)]
+            if sum(one.file_size for one in members) > MAX_FILE_BYTES:
+                raise InputError(f"{path} unpacks to more than 1 GiB.", hint="Import its parts one after the other.")
             return {one.filename: _parse(one.filename, _unpack(archive, one)) for one in members}
-    except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:  # RuntimeError: with a password
+    except _ARCHIVE_ERRORS as error:
         raise _build_archive_error(path, error) from None
 
 

@@ -109,7 +109,7 @@ def _is_json_document(path: Path) -> bool:
         return False
     try:
         return "type" not in json.loads(first) and "newton" not in first.decode("utf-8", "replace")
-    except ValueError:  # an object over several lines, or a line longer than what was read
+    except (ValueError, RecursionError):  # an object over several lines, too deep, or longer than what was read
         return not first.startswith((b'{"type"', b'{"ref"')) and path.suffix != ".ndjson"
 
 

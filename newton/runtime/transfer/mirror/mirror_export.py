@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -162,6 +162,8 @@ def _has_content(folder: Path) -> bool:
 def _write_files(
     folder: Path, files: Mapping[str, str], known: MirrorManifest | None, manifest: MirrorManifest
 ) -> None:
+    earlier = [name for name in (known.files if known else ()) if name not in files and _is_below(folder, name)]
+    refuse_links(folder, (*files, *earlier, MANIFEST))
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name, text in files.items():
@@ -169,13 +171,26 @@ def _write_files(
             path.parent.mkdir(parents=True, exist_ok=True)
             if not path.is_file() or path.read_text(encoding="utf-8") != text:
                 path.write_text(text, encoding="utf-8")
-        for name in known.files if known else ():
-            if name not in files and (folder / name).resolve().is_relative_to(folder.resolve()):
-                (folder / name).unlink(missing_ok=True)
+        for name in earlier:
+            (folder / name).unlink(missing_ok=True)
         text = json.dumps(manifest.model_dump(mode="json"), ensure_ascii=False, indent=1, sort_keys=True)
         (folder / MANIFEST).write_text(f"{text}\n", encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise _build_write_error(folder, error) from None
+
+
+def _is_below(folder: Path, name: str) -> bool:
+    """Return whether a name of a manifest, which anyone may have written, is that of a Markdown file in the folder."""
+    return name.endswith(".md") and ".." not in Path(name).parts and not Path(name).is_absolute()
+
+
+def refuse_links(folder: Path, names: Iterable[str]) -> None:
+    """Raise ConflictError if a file, or a folder on the way to it, is a symbolic link that may lead elsewhere."""
+    for name in names:
+        for path in (Path(name), *Path(name).parents[:-1]):
+            if (folder / path).is_symlink():
+                hint = "Replace the link by what it points to, or export to a new folder."
+                raise ConflictError(f"{folder / path} is a symbolic link.", hint=hint)
 
 
 def _build_write_error(folder: Path, error: Exception) -> InputError:

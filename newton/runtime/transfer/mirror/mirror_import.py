@@ -21,6 +21,7 @@ from newton.runtime.transfer.mirror.mirror_export import (
     MirrorExporter,
     MirrorManifest,
     read_manifest,
+    refuse_links,
 )
 from newton.runtime.transfer.mirror.mirror_text import MirrorLine, digest_line, has_only_lines, parse_list, to_line
 
@@ -60,7 +61,8 @@ class MirrorImporter:
     async def plan(self, folder: Path) -> MirrorPlan:
         """Compare the files with the manifest and with the memories of now, and return the edits.
 
-        Raises InputError for a folder that is no mirror, or the mirror of another agent.
+        Raises InputError for a folder that is no mirror, or the mirror of another agent, and ConflictError for one with
+        symbolic links.
         """
         manifest = await asyncio.to_thread(read_manifest, folder)
         if manifest is None:
@@ -68,6 +70,7 @@ class MirrorImporter:
         if manifest.agent != self.exporter.agent:
             hint = f"Import it with --agent {manifest.agent!r}, or export this agent to another folder."
             raise InputError(f"{folder} is a mirror of the agent {manifest.agent!r}.", hint=hint)
+        await asyncio.to_thread(_refuse_links, folder)
         sections = await self.exporter.collect_facts()
         known = {line.ref: to_line(line.text) for _, lines in sections for line in lines if line.ref}
         tenets = {short_id(one.tenet_id): to_line(one.text) for one in (await self.identity.get()).tenets}
@@ -130,6 +133,11 @@ def _compare(
     present = {line.ref for line in lines}
     gone = [ref for ref in known if ref in manifest.lines and ref not in present]
     plan.removed += [MirrorEdit(target, MirrorLine(ref, "", known[ref])) for ref in gone]
+
+
+def _refuse_links(folder: Path) -> None:
+    refuse_links(folder, (IDENTITY_FILE, FACTS_FOLDER))
+    refuse_links(folder, (f"{FACTS_FOLDER}/{path.name}" for path in (folder / FACTS_FOLDER).glob("*.md")))
 
 
 def _delete_imported_files(folder: Path, manifest: MirrorManifest) -> None:
