@@ -22,7 +22,7 @@ from newton.memory.representations import one_line
 from newton.runtime.mcp_servers.limited_transports import ServerProcess, connect_over_http, start_server
 from newton.runtime.mcp_servers.server_list import expand_server
 from newton.runtime.mcp_servers.tool_checks import MAX_TOOLS, ListedTool, check_tool
-from newton.runtime.mcp_servers.tool_output import cut_output, to_text
+from newton.runtime.mcp_servers.tool_output import cut_output, to_result
 from newton.setting_types import McpServerSettings
 
 CONNECT_SECONDS, MIN_CONNECT_SECONDS = 15.0, 8.0
@@ -115,7 +115,7 @@ class ServerConnection:
         try:
             async with asyncio.timeout(seconds):
                 result = await self._client.call_tool(tool.name, dict(arguments))
-            return ExternalResult(to_text(result), result.is_error is True)
+            return to_result(result)
         except TOOL_ERRORS as error:
             if self._end_reason is None:  # the call failed, and the server goes on
                 return ExternalResult(cut_output(f"{tool.full_name} failed: {error}"), is_error=True)
