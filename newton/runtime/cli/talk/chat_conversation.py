@@ -121,7 +121,8 @@ class ChatConversation:
         except asyncio.CancelledError:
             if self.is_leaving:
                 raise
-            say(" …\n")
+            say(" …", flush=True)
+            formatting.print_notice("(Stopped.)")
         finally:
             self.answer_task = None
 
