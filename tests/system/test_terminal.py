@@ -1,4 +1,4 @@
-"""A conversation in a real terminal: Ctrl-C, a terminal that is closed or resized, and the permission to call a tool."""
+"""A conversation in a real terminal: Ctrl-C, pastes, a terminal that is closed or resized, and permissions of tools."""
 
 import asyncio
 import fcntl
@@ -160,6 +160,16 @@ def slow_words(count: int = 20) -> Respond:
     return respond
 
 
+def turns_get(*responses: Respond) -> Respond:
+    """The next response for a turn, which offers tools; an empty one for what is learnt from sessions meanwhile."""
+    left = list(responses)
+
+    async def respond(wire: Wire) -> None:
+        await (left.pop(0) if wire.body.get("tools") else says(["{}"]))(wire)
+
+    return respond
+
+
 @asynccontextmanager
 async def chatting(home: Path, session: str, url: str, *flags: str) -> AsyncGenerator[CommandTerminal]:
     """A chat in a terminal, which must be alive at the end and leave when it is told to."""
@@ -191,47 +201,45 @@ async def test_ctrl_c_at_ten_moments_stops_what_runs_and_the_conversation_goes_o
     hang = calls_tools(("c1", "hangs__look", {"text": "hello"}))
     words = slow_words(200)
     # what Ctrl-C stops, and what is shown by then; an empty text is not sent to the model
-    async with endpoint(words, words, words, ask, ask, hang, says(["Alive."])) as server:
-        async with chatting(home, "ten", server.url) as terminal:
-            for typed_text, shown, keys in [
-                ("", "", "\x03"),
-                ("half a line", "half a line", "\x03"),
-                ("", "", "\x03\x03"),
-                ("One.\r", "word3", "\x03"),
-                ("Two.\r", "word3", "\x03\x03"),
-                ("Three.\r", "word0", "\x03"),
-                ("Four.\r", "Allow?", "\x03"),
-                ("Five.\r", "Allow?", "\x03\x03"),
-                ("Six.\r", "Running hangs__look", "\x03"),
-                ("/recall ferry\r", "/recall ferry", "\x03"),
-            ]:
-                await follow(terminal, [(typed_text, shown)])
-                await terminal.types(keys)
-                await asyncio.sleep(0.6)  # a Ctrl-C of the next moment is no second one of this
-            await follow(terminal, [("Are you there?\r", "Alive."), ("", "›")])
+    replies = turns_get(words, words, words, ask, ask, hang, says(["Alive."]))
+    async with endpoint(replies) as server, chatting(home, "ten", server.url) as terminal:
+        for typed_text, shown, keys in [
+            ("", "", "\x03"),
+            ("half a line", "half a line", "\x03"),
+            ("", "", "\x03\x03"),
+            ("One.\r", "word3", "\x03"),
+            ("Two.\r", "word3", "\x03\x03"),
+            ("Three.\r", "word0", "\x03"),
+            ("Four.\r", "Allow?", "\x03"),
+            ("Five.\r", "Allow?", "\x03\x03"),
+            ("Six.\r", "Running hangs__look", "\x03"),
+            ("/recall ferry\r", "/recall ferry", "\x03"),
+        ]:
+            await follow(terminal, [(typed_text, shown)] if shown else [])
+            await terminal.types(keys)
+            await asyncio.sleep(0.6)  # a Ctrl-C of the next moment is no second one of this
+        await follow(terminal, [("Are you there?\r", "Alive."), ("", "›")])
     assert not sent.exists()
 
 
 async def test_a_paste_of_two_thousand_lines_is_one_input_and_a_resize_does_not_disturb_an_answer(home: Path) -> None:
-    async with endpoint(slow_words()) as server:
-        async with chatting(home, "paste", server.url) as terminal:
-            pasted = "\n".join(f"pasted line {number}" for number in range(2_000))
-            for start in range(0, len(pasted), 4_000):  # the terminal is read meanwhile
-                mark = "\x1b[200~" if start == 0 else ""
-                await terminal.types(mark + pasted[start : start + 4_000])
-            await follow(terminal, [("\x1b[201~", "line 1999"), ("\r", "word2")])
-            for columns in (60, 20, 120):
-                fcntl.ioctl(terminal.screen, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-                await asyncio.sleep(0.1)
-            await follow(terminal, [("", "word19"), ("", "›")])
-        assert len(server.asked) == 1
+    async with endpoint(turns_get(slow_words())) as server, chatting(home, "paste", server.url) as terminal:
+        pasted = "\n".join(f"pasted line {number}" for number in range(2_000))
+        for start in range(0, len(pasted), 4_000):  # the terminal is read meanwhile
+            mark = "\x1b[200~" if start == 0 else ""
+            await terminal.types(mark + pasted[start : start + 4_000])
+        await follow(terminal, [("\x1b[201~", "line 1999"), ("\r", "word2")])
+        for columns in (60, 20, 120):
+            fcntl.ioctl(terminal.screen, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+            await asyncio.sleep(0.1)
+        await follow(terminal, [("", "word19"), ("", "›")])
     lines = await logged(home, "paste")
     assert lines == [("user", pasted), ("assistant", " ".join(f"word{number}" for number in range(20)))]
 
 
 async def test_a_session_is_resumed_from_the_list_and_undo_retracts_what_the_last_input_taught(home: Path) -> None:
     learn = calls_tools(("c1", "remember", {"content": "The ferry to Hydra leaves at nine.", "source": "user"}))
-    async with endpoint(learn, says(["Noted."]), says(["Again."])) as server:
+    async with endpoint(turns_get(learn, says(["Noted."]), says(["Again."]))) as server:
         async with chatting(home, "resumed", server.url) as terminal:
             await follow(terminal, [("The ferry to Hydra leaves at nine.\r", "Noted."), ("", "›")])
             await follow(terminal, [("/undo\r", "Retracted: The ferry to Hydra"), ("", "›")])

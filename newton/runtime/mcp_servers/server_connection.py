@@ -11,7 +11,7 @@ import httpx2
 from mcp import Client
 from mcp.client.session import IncomingMessage
 from mcp.shared.exceptions import MCPError
-from mcp_types import Implementation, ToolListChangedNotification
+from mcp_types import CONNECTION_CLOSED, INVALID_REQUEST, Implementation, ToolListChangedNotification
 from pydantic import ValidationError
 
 from newton import __version__
@@ -117,7 +117,7 @@ class ServerConnection:
                 result = await self._client.call_tool(tool.name, dict(arguments))
             return to_result(result)
         except TOOL_ERRORS as error:
-            if self._end_reason is None:  # the call failed, and the server goes on
+            if self._end_reason is None and not _is_lost(error):  # the call failed, and the server goes on
                 return ExternalResult(cut_output(f"{tool.full_name} failed: {error}"), is_error=True)
             self.failure = self._describe(error, seconds)
         except SERVER_ERRORS as error:
@@ -218,6 +218,12 @@ class ServerConnection:
         if isinstance(error, FileNotFoundError):
             return f"there is no command {self.server.command!r}"
         return one_line(str(error))[:MAX_REASON_CHARS].rstrip(".") or type(error).__name__
+
+
+def _is_lost(error: BaseException) -> bool:
+    """Return whether an error of a call says that the connection has ended: a new one is opened in a later turn."""
+    is_ended = isinstance(error, MCPError) and error.code == INVALID_REQUEST and "terminated" in str(error)
+    return is_ended or (isinstance(error, MCPError) and error.code == CONNECTION_CLOSED)
 
 
 def _to_listed(tool: Any) -> ListedTool:
