@@ -68,6 +68,28 @@ begin
 end
 $$;
 
+-- Sets the agent in scope until the transaction ends. SET LOCAL, unlike set_config, also applies on the other nodes of a
+-- distributed database, where the rows are and row level security is checked. EXECUTE sends it as a message of its own.
+create function runtime.set_agent_scope(scoped_agent uuid) returns void
+language plpgsql
+as $$
+begin
+    execute format('set local newton.agent_id = %L', scoped_agent);
+end
+$$;
+
+-- Returns the given time, or that of the database if it is null. A distributed database evaluates it before it sends a
+-- statement to the node of an agent; it refuses the same inside of COALESCE.
+create function runtime.get_moment(moment timestamptz) returns timestamptz
+language plpgsql
+stable
+parallel safe
+as $$
+begin
+    return coalesce(moment, statement_timestamp());
+end
+$$;
+
 create table runtime.agents (
     agent_id uuid primary key,
     name text not null check (name <> ''),

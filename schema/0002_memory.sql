@@ -168,7 +168,13 @@ include (state, quarantined, origin, trust, occurred_at);
 -- Returns true if a memory matches the conditions of a list; null for `origins` or `trusts` permits all of them, and a range of
 -- times excludes its end. The planner inlines it, so that a range still limits what it reads of an index.
 create function memory.matches_filter(
-    m memory.memories,
+    kind text,
+    state text,
+    quarantined boolean,
+    origin text,
+    trust text,
+    occurred_at timestamptz,
+    created_at timestamptz,
     states text[],
     origins text[],
     trusts text[],
@@ -181,25 +187,37 @@ returns boolean
 language sql
 immutable
 parallel safe
-return memory.has_listed_state(m.kind, m.state, m.quarantined, states)
-and (origins is null or m.origin = any(origins))
-and (trusts is null or m.trust = any(trusts))
-and m.occurred_at >= since and m.occurred_at < until
-and m.created_at >= created_since and m.created_at < created_until;
+return memory.has_listed_state(kind, state, quarantined, states)
+and (origins is null or origin = any(origins))
+and (trusts is null or trust = any(trusts))
+and occurred_at >= since and occurred_at < until
+and created_at >= created_since and created_at < created_until;
 
 -- Returns the number by which a list sorts a memory; 0 for one without it, such as one that was never accessed.
-create function memory.sort_key(m memory.memories, sort text) returns numeric
+create function memory.sort_key(
+    kind text,
+    state text,
+    outcome text,
+    importance double precision,
+    uses integer,
+    created_at timestamptz,
+    occurred_at timestamptz,
+    accessed_at timestamptz,
+    confirmed_at timestamptz,
+    sort text
+)
+returns numeric
 language sql
 stable
 parallel safe
 return case sort
-    when 'created' then extract(epoch from m.created_at)
-    when 'occurred' then extract(epoch from m.occurred_at)
-    when 'accessed' then coalesce(extract(epoch from m.accessed_at), 0)
-    when 'confirmed' then coalesce(extract(epoch from m.confirmed_at), 0)
-    when 'uses' then m.uses
+    when 'created' then extract(epoch from created_at)
+    when 'occurred' then extract(epoch from occurred_at)
+    when 'accessed' then coalesce(extract(epoch from accessed_at), 0)
+    when 'confirmed' then coalesce(extract(epoch from confirmed_at), 0)
+    when 'uses' then uses
     when 'importance'
-        then round(memory.effective_importance(m.importance, m.kind, m.state, m.outcome, m.uses)::numeric, 6)
+        then round(memory.effective_importance(importance, kind, state, outcome, uses)::numeric, 6)
 end;
 
 -- The memories that a derived memory was made from. Its trust is never higher than theirs.
@@ -224,20 +242,22 @@ create function memory.is_stated_only_in(
 language sql
 stable
 parallel safe
-return exists (
-    select
-    from memory.sources as s
-    join memory.memories as x on x.agent_id = is_stated_only_in.agent_id and x.memory_id = s.source_id
-    where s.agent_id = is_stated_only_in.agent_id and s.memory_id = is_stated_only_in.memory_id
-    having
-        count(*) = 1
-        and bool_and(
-            x.kind = 'exchange'
-            and x.thread_id = is_stated_only_in.session_id
-            and x.position >= is_stated_only_in.first
-            and x.position <> all(is_stated_only_in.excluded)
-        )
-);
+begin atomic
+    select exists (
+        select
+        from memory.sources as s
+        join memory.memories as x on x.agent_id = is_stated_only_in.agent_id and x.memory_id = s.source_id
+        where s.agent_id = is_stated_only_in.agent_id and s.memory_id = is_stated_only_in.memory_id
+        having
+            count(*) = 1
+            and bool_and(
+                x.kind = 'exchange'
+                and x.thread_id = is_stated_only_in.session_id
+                and x.position >= is_stated_only_in.first
+                and x.position <> all(is_stated_only_in.excluded)
+            )
+    );
+end;
 grant select, insert on memory.sources to newton_app;
 
 -- Each repetition of a memory, with its author and ref, so that one statement never counts twice.
@@ -391,7 +411,12 @@ create table memory.models (
 
 comment on column memory.models.dimensions is 'At most 1,300: a longer vector does not fit into the covering index.';
 
-grant select, insert on memory.models to newton_app;
+-- A distributed database has a copy of this table on each node, and asks for the right to update before it writes to all
+-- of them. No policy permits an update.
+alter table memory.models enable row level security;
+create policy models_select on memory.models for select using (true);
+create policy models_insert on memory.models for insert with check (true);
+grant select, insert, update on memory.models to newton_app;
 
 -- One vector per memory and model. The primary key includes the vector, so an exact scan of one agent never reads the
 -- heap.

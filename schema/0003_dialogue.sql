@@ -354,13 +354,14 @@ create table dialogue.leases (
     session_id uuid not null,
     purpose text not null check (purpose in ('turn', 'compaction')),
     holder uuid not null,
+    acquired_at timestamptz not null,
     expires_at timestamptz not null,
     primary key (agent_id, session_id, purpose),
     foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id)
 );
 
 call runtime.isolate('dialogue.leases');
-grant select, insert, update (holder, expires_at) on dialogue.leases to newton_app;
+grant select, insert, update (holder, acquired_at, expires_at) on dialogue.leases to newton_app;
 
 -- Readings in full of a message that an entry replaces: signs that the entry left out too much.
 create table dialogue.entry_rereads (

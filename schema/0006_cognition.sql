@@ -89,7 +89,7 @@ create table cognition.turns (
     input_position integer not null,
     reply_position integer not null check (reply_position > input_position),
     primary key (agent_id, turn_id),
-    foreign key (agent_id, bundle_id) references cognition.bundles (agent_id, bundle_id) on delete set null (bundle_id),
+    foreign key (agent_id, bundle_id) references cognition.bundles (agent_id, bundle_id),
     foreign key (agent_id, session_id, input_position) references dialogue.messages (agent_id, session_id, position),
     foreign key (agent_id, session_id, reply_position) references dialogue.messages (agent_id, session_id, position)
 );

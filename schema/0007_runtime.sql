@@ -126,12 +126,13 @@ where state in ('queued', 'running');
 
 call runtime.isolate('runtime.jobs');
 grant select, delete on runtime.jobs to newton_app;
-grant insert (agent_id, job_id, name, slot, due_at) on runtime.jobs to newton_app;
+-- A distributed database writes out the defaults of columns, so these need the right too.
+grant insert (agent_id, job_id, name, slot, due_at, state, attempts, epoch) on runtime.jobs to newton_app;
 grant update (state, attempts, due_at, leased_until, finished_at, result, reason, error) on runtime.jobs to newton_app;
 
 create policy worker on runtime.jobs to newton_worker using (true);
 grant select on runtime.jobs to newton_worker;
-grant insert (agent_id, job_id, name, slot, due_at) on runtime.jobs to newton_worker;
+grant insert (agent_id, job_id, name, slot, due_at, state, attempts, epoch) on runtime.jobs to newton_worker;
 grant update (state, attempts, due_at, epoch, holder, leased_until, started_at, finished_at, error)
 on runtime.jobs to newton_worker;
 
@@ -158,14 +159,16 @@ create procedure runtime.publish_event(target_agent uuid, type text, occurred_at
 language plpgsql
 set search_path = pg_catalog
 as $$
+declare
+    last_number bigint;
 begin
-    perform pg_advisory_xact_lock(hashtextextended('newton.events ' || target_agent::text, 0));
+    perform pg_advisory_xact_lock(hashtextextended('newton.events ' || target_agent::text, 0))
+    from (select count(*) from runtime.agents as a where a.agent_id = target_agent) as node;
+    select max(e.number) into last_number from runtime.events as e where e.agent_id = target_agent;
     insert into runtime.events (agent_id, number, type, occurred_at, payload)
-    select
-        target_agent, coalesce(max(e.number), 0) + 1, publish_event.type, publish_event.occurred_at,
-        publish_event.payload
-    from runtime.events as e
-    where e.agent_id = target_agent;
+    values (
+        target_agent, coalesce(last_number, 0) + 1, publish_event.type, publish_event.occurred_at, publish_event.payload
+    );
     -- never delete the last event, or the numbering would restart
     delete from runtime.events as e
     where
@@ -187,7 +190,8 @@ as $$
 declare
     last_number bigint;
 begin
-    perform pg_advisory_xact_lock(hashtextextended('newton.events ' || target_agent::text, 0));
+    perform pg_advisory_xact_lock(hashtextextended('newton.events ' || target_agent::text, 0))
+    from (select count(*) from runtime.agents as a where a.agent_id = target_agent) as node;
     select max(e.number) into last_number from runtime.events as e where e.agent_id = target_agent;
     if last_number is not null then
         delete from runtime.events as e where e.agent_id = target_agent;

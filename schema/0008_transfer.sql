@@ -12,6 +12,7 @@ as $$
         where
             c.relkind in ('r', 'p')
             and not c.relispartition
+            and c.relname !~ '_[0-9]{6,}$' -- a shard, which the catalog of a node of a distributed database also lists
             and c.relnamespace::regnamespace::text in ('memory', 'heart', 'brain', 'dialogue', 'cognition', 'runtime')
     ),
     depth as (
@@ -120,7 +121,7 @@ begin
     end if;
     select string_agg(format('%I', name), ', ') into columns from unnest(column_names) as name;
     execute format(
-        'insert into %s (agent_id, %s) select $1, %s from jsonb_populate_recordset(null::%s, $2)',
+        'insert into %s (agent_id, %s) select $1, %s from jsonb_populate_recordset(null::%s, $2) returning agent_id',
         target_table, columns, columns, target_table
     ) using target_agent, new_rows;
 end

@@ -1,3 +1,28 @@
+-- Each erasing procedure that the application may call is a function whose first argument is the agent, because a
+-- distributed database runs such a function on the node of the agent: there the rights of the owner apply in the same
+-- transaction. An expression of a column in an UPDATE is immutable for the same reason.
+create function dialogue.redact_tool_calls(tool_calls jsonb, call_id text) returns jsonb
+language sql
+immutable
+parallel safe
+return (
+    select
+        jsonb_agg(
+            case
+                when call_id is null or c.value ->> 'id' = call_id
+                    then jsonb_build_object('id', c.value -> 'id', 'name', 'forgotten', 'arguments', '{}')
+                else c.value
+            end
+        )
+    from jsonb_array_elements(tool_calls) as c
+);
+
+create function dialogue.has_tool_call(tool_calls jsonb, call_id text) returns boolean
+language sql
+immutable
+parallel safe
+return tool_calls @> jsonb_build_array(jsonb_build_object('id', call_id));
+
 -- Deletes texts of prompts, and the salts with which the hashes of the prompts that contained them could be checked.
 -- Only the erasing procedures may call it. Row level security applies.
 create procedure cognition.delete_prompt_texts(target_agent uuid, removed_ids uuid[])
@@ -26,6 +51,9 @@ begin
 
     call cognition.delete_prompt_texts(target_agent, repeated_ids);
     update cognition.prompts set salt = null where agent_id = target_agent and bundle_id = any(removed_ids);
+    -- wait for turns that are being stored with one of them
+    perform from cognition.bundles where agent_id = target_agent and bundle_id = any(removed_ids) for update;
+    update cognition.turns set bundle_id = null where agent_id = target_agent and bundle_id = any(removed_ids);
     delete from cognition.bundles where agent_id = target_agent and bundle_id = any(removed_ids);
 end
 $$;
@@ -81,20 +109,25 @@ set search_path = pg_catalog
 as $$
 declare
     scoped_agent uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the session's scope decides, not the argument
-    deleted bigint;
+    removed_ids uuid[];
 begin
-    delete from cognition.bundles
-    where
-        scoped_agent = target_agent
-        and agent_id = scoped_agent
-        and created_at < before
-        and bundle_id not in (
-            select p.bundle_id
-            from cognition.prompts as p
-            where p.agent_id = scoped_agent and p.bundle_id is not null
-        );
-    get diagnostics deleted = row_count;
-    return deleted;
+    removed_ids := array(
+        select b.bundle_id
+        from cognition.bundles as b
+        where
+            scoped_agent = target_agent
+            and b.agent_id = scoped_agent
+            and b.created_at < before
+            and b.bundle_id not in (
+                select p.bundle_id
+                from cognition.prompts as p
+                where p.agent_id = scoped_agent and p.bundle_id is not null
+            )
+        for update
+    );
+    update cognition.turns set bundle_id = null where agent_id = scoped_agent and bundle_id = any(removed_ids);
+    delete from cognition.bundles where agent_id = scoped_agent and bundle_id = any(removed_ids);
+    return cardinality(removed_ids);
 end
 $$;
 
@@ -103,7 +136,7 @@ grant execute on function cognition.delete_expired_bundles(uuid, timestamptz) to
 
 -- Deletes the memories listed in memory.forgotten, of the agent in scope. The application has no right to delete
 -- memories itself; it must record a tombstone first.
-create procedure memory.forget(target_agent uuid)
+create function memory.forget(target_agent uuid) returns void
 language plpgsql
 security definer
 set search_path = pg_catalog
@@ -335,10 +368,7 @@ begin
     set
         content = '[forgotten]',
         name = null,
-        tool_calls = (
-            select jsonb_agg(jsonb_build_object('id', c.value -> 'id', 'name', 'forgotten', 'arguments', '{}'))
-            from jsonb_array_elements(d.tool_calls) as c
-        ),
+        tool_calls = dialogue.redact_tool_calls(d.tool_calls, null),
         tokens = 1
     from memory.memories as m
     where
@@ -352,17 +382,7 @@ begin
     -- a tool result may repeat the arguments of its call, and a call has no memory of its own
     update dialogue.messages as d
     set
-        tool_calls = (
-            select
-                jsonb_agg(
-                    case
-                        when c.value ->> 'id' = tool_message.tool_call_id
-                            then jsonb_build_object('id', c.value -> 'id', 'name', 'forgotten', 'arguments', '{}')
-                        else c.value
-                    end
-                )
-            from jsonb_array_elements(d.tool_calls) as c
-        )
+        tool_calls = dialogue.redact_tool_calls(d.tool_calls, tool_message.tool_call_id)
     from memory.memories as m
     join dialogue.messages as tool_message on tool_message.agent_id = scoped_agent and tool_message.session_id = m.thread_id and tool_message.position = m.position
     where
@@ -372,7 +392,7 @@ begin
         and d.agent_id = scoped_agent
         and d.session_id = tool_message.session_id
         and d.position < tool_message.position
-        and d.tool_calls @> jsonb_build_array(jsonb_build_object('id', tool_message.tool_call_id));
+        and dialogue.has_tool_call(d.tool_calls, tool_message.tool_call_id);
 
     -- notices that quote a forgotten memory: found by the bundle they quote from, or by their text if that bundle is
     -- gone
@@ -436,12 +456,12 @@ begin
 end
 $$;
 
-revoke execute on procedure memory.forget(uuid) from public;
-grant execute on procedure memory.forget(uuid) to newton_app;
+revoke execute on function memory.forget(uuid) from public;
+grant execute on function memory.forget(uuid) to newton_app;
 
 -- Erases the texts of decisions with an erasure record, of the agent in scope. The application has no right to delete
 -- them itself. Records and hashes stay, so the chain still verifies.
-create procedure brain.erase_decisions(target_agent uuid)
+create function brain.erase_decisions(target_agent uuid) returns void
 language plpgsql
 security definer
 set search_path = pg_catalog
@@ -496,8 +516,8 @@ begin
 end
 $$;
 
-revoke execute on procedure brain.erase_decisions(uuid) from public;
-grant execute on procedure brain.erase_decisions(uuid) to newton_app;
+revoke execute on function brain.erase_decisions(uuid) from public;
+grant execute on function brain.erase_decisions(uuid) to newton_app;
 
 -- Removes the text of these tenets and the reasons for changing them. Only the erasing procedures may call it. Row level
 -- security applies.
@@ -516,7 +536,7 @@ revoke execute on procedure heart.redact_tenets(uuid, uuid[]) from public;
 
 -- Erases the tenets that an identity version marks as erased, of the agent in scope. The application has no right to do
 -- so itself.
-create procedure heart.erase_tenets(target_agent uuid)
+create function heart.erase_tenets(target_agent uuid) returns void
 language plpgsql
 security definer
 set search_path = pg_catalog
@@ -536,12 +556,12 @@ begin
 end
 $$;
 
-revoke execute on procedure heart.erase_tenets(uuid) from public;
-grant execute on procedure heart.erase_tenets(uuid) to newton_app;
+revoke execute on function heart.erase_tenets(uuid) from public;
+grant execute on function heart.erase_tenets(uuid) to newton_app;
 
 -- Deletes everything of the agent in scope except its events, which `runtime.clear_events` deletes at the end. The
 -- caller logs the deletion elsewhere first.
-create procedure runtime.erase_agent(target_agent uuid)
+create function runtime.erase_agent(target_agent uuid) returns void
 language plpgsql
 security definer
 set search_path = pg_catalog
@@ -560,11 +580,11 @@ begin
 end
 $$;
 
-revoke execute on procedure runtime.erase_agent(uuid) from public;
-grant execute on procedure runtime.erase_agent(uuid) to newton_app;
+revoke execute on function runtime.erase_agent(uuid) from public;
+grant execute on function runtime.erase_agent(uuid) to newton_app;
 
 -- Deletes the agent in scope: everything that `runtime.erase_agent` deletes, its tokens, its events and its name.
-create procedure runtime.delete_agent(target_agent uuid)
+create function runtime.delete_agent(target_agent uuid) returns void
 language plpgsql
 security definer
 set search_path = pg_catalog
@@ -575,18 +595,18 @@ begin
     if scoped_agent is distinct from target_agent then
         return;
     end if;
-    call runtime.erase_agent(scoped_agent);
+    perform runtime.erase_agent(scoped_agent);
     delete from runtime.tokens where agent_id = scoped_agent;
     delete from runtime.events where agent_id = scoped_agent;
     delete from runtime.agents where agent_id = scoped_agent;
 end
 $$;
 
-revoke execute on procedure runtime.delete_agent(uuid) from public;
-grant execute on procedure runtime.delete_agent(uuid) to newton_app;
+revoke execute on function runtime.delete_agent(uuid) from public;
+grant execute on function runtime.delete_agent(uuid) to newton_app;
 
 -- Deletes a document of the agent in scope of which no passage is left. The passages are forgotten first.
-create procedure heart.delete_document(target_agent uuid, target_document uuid)
+create function heart.delete_document(target_agent uuid, target_document uuid) returns void
 language sql
 security definer
 set search_path = pg_catalog
@@ -603,11 +623,11 @@ as $$
         );
 $$;
 
-revoke execute on procedure heart.delete_document(uuid, uuid) from public;
-grant execute on procedure heart.delete_document(uuid, uuid) to newton_app;
+revoke execute on function heart.delete_document(uuid, uuid) from public;
+grant execute on function heart.delete_document(uuid, uuid) to newton_app;
 
 -- Deletes the vectors of inactive models, of the agent in scope.
-create procedure memory.delete_inactive_embeddings(target_agent uuid)
+create function memory.delete_inactive_embeddings(target_agent uuid) returns void
 language sql
 security definer
 set search_path = pg_catalog
@@ -635,14 +655,14 @@ as $$
         and e.model_id <> a.model_id;
 $$;
 
-revoke execute on procedure memory.delete_inactive_embeddings(uuid) from public;
-grant execute on procedure memory.delete_inactive_embeddings(uuid) to newton_app;
+revoke execute on function memory.delete_inactive_embeddings(uuid) from public;
+grant execute on function memory.delete_inactive_embeddings(uuid) to newton_app;
 
 -- Redacts texts about somebody outside of memories: task goals, document titles, items, artifacts, texts in the contexts of
 -- sessions, bundles (which contain their input), texts of prompts and, where they match the pattern, names of sessions and
 -- checkpoints, labels of responses and the reasons in memory.forgotten. Of the agent in scope; only ids listed in
 -- memory.forgotten.
-create procedure memory.redact_references(target_agent uuid, ids uuid[], pattern text)
+create function memory.redact_references(target_agent uuid, ids uuid[], pattern text) returns void
 language plpgsql
 security definer
 set search_path = pg_catalog
@@ -650,6 +670,7 @@ as $$
 declare
     scoped_agent uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the session's scope decides, not the argument
     redacted_ids uuid[];
+    affected record;
 begin
     select array_agg(f.memory_id) into redacted_ids
     from memory.forgotten as f
@@ -662,13 +683,19 @@ begin
     update dialogue.tasks set goal = '[forgotten]' where agent_id = scoped_agent and task_id = any(redacted_ids);
     update dialogue.task_transitions set text = '[forgotten]'
     where agent_id = scoped_agent and task_id = any(redacted_ids) and text is not null;
-    update heart.documents set title = '[forgotten]', ref = '[forgotten] ' || document_id
+    update heart.documents set title = '[forgotten]', ref = '[forgotten] ' || document_id::text
     where agent_id = scoped_agent and document_id = any(redacted_ids);
     delete from heart.items where agent_id = scoped_agent and item_id = any(redacted_ids);
-    update dialogue.sessions set ref = '[forgotten] ' || session_id
+    update dialogue.sessions set ref = '[forgotten] ' || session_id::text
     where agent_id = scoped_agent and session_id = any(redacted_ids) and ref ~ pattern;
-    update dialogue.checkpoints set name = '[forgotten] ' || gen_random_uuid()
-    where agent_id = scoped_agent and session_id = any(redacted_ids) and name ~ pattern;
+    for affected in
+        select c.session_id, c.name, '[forgotten] ' || gen_random_uuid() as redacted_name
+        from dialogue.checkpoints as c
+        where c.agent_id = scoped_agent and c.session_id = any(redacted_ids) and c.name ~ pattern
+    loop
+        update dialogue.checkpoints set name = affected.redacted_name
+        where agent_id = scoped_agent and session_id = affected.session_id and name = affected.name;
+    end loop;
     update dialogue.responses set metadata = '{}'
     where agent_id = scoped_agent and response_id = any(redacted_ids) and metadata::text ~ pattern;
     update memory.forgotten set reason = '[forgotten]'
@@ -676,6 +703,6 @@ begin
 end
 $$;
 
-revoke execute on procedure memory.redact_references(uuid, uuid[], text) from public;
-grant execute on procedure memory.redact_references(uuid, uuid[], text) to newton_app;
+revoke execute on function memory.redact_references(uuid, uuid[], text) from public;
+grant execute on function memory.redact_references(uuid, uuid[], text) to newton_app;
 

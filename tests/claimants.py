@@ -34,7 +34,7 @@ grant insert on public.effects to newton_app;
 # Ends a run whoever has it by now.
 UNFENCED = """
 update runtime.jobs
-set state = 'done', leased_until = null, finished_at = coalesce($7::timestamptz, statement_timestamp()), result = $5,
+set state = 'done', leased_until = null, finished_at = runtime.get_moment($7), result = $5,
     reason = $6
 where agent_id = $1 and job_id = $2 and ($3::text is null or $4::bigint >= 0)
 returning name, slot

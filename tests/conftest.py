@@ -11,7 +11,6 @@ import os
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 import pytest
@@ -19,10 +18,9 @@ from hypothesis import settings as hypothesis_settings
 from pgvector.asyncpg import register_vector
 
 from newton import ids
-from newton.content.package_data import data_folder
-from newton.db.connection import prepare_database
 from newton.db.pool import Database, Tx, begin
 from newton.memory import agents
+from tests.cluster import Servers, list_nodes, on
 from tests.emptied import Common, Lent, cancel, opened
 from tests.postgres_server import open_server
 from tests.support import EXAMPLES, NOON
@@ -34,13 +32,15 @@ gc.disable()  # collecting tests makes a million objects that stay
 
 
 def _take(name: str) -> str | None:
-    """Take a variable out of the environment of the tested programs; the workers of a run find it by another name."""
-    if value := os.environ.pop(name, None):
+    """The value of a variable, which Newton shall not see. The processes of pytest-xdist find it under another name."""
+    value = os.environ.pop(name, None) or os.environ.get(f"PYTEST_{name}")
+    if value:
         os.environ[f"PYTEST_{name}"] = value
-    return os.environ.get(f"PYTEST_{name}")
+    return value
 
 
 GIVEN_URL, GIVEN_KIND = _take("NEWTON_TEST_DATABASE_URL"), _take("NEWTON_TEST_SERVER")
+CLUSTER = _take("NEWTON_TEST_CITUS_DSN")
 for name in [n for n in os.environ if n.startswith(("NEWTON_", "OPENAI_")) or n == "DATABASE_URL"]:
     del os.environ[name]
 
@@ -66,6 +66,12 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items if CLUSTER else ():
+        if (marker := item.get_closest_marker("one_server")) is not None:
+            item.add_marker(pytest.mark.skip(reason=f"not on a cluster: {marker.args[0]}"))
+
+
 @asynccontextmanager
 async def _without_leftovers(request: pytest.FixtureRequest) -> AsyncGenerator[None]:
     """Cancel what a test that failed or timed out has left running, so that it does not disturb the next one."""
@@ -75,39 +81,33 @@ async def _without_leftovers(request: pytest.FixtureRequest) -> AsyncGenerator[N
         await cancel(asyncio.all_tasks() - before)
 
 
-def on(server: str, database: str, user: str | None = None) -> str:
-    """The connection string of another database, or user, of the same server."""
-    url = urlsplit(server)
-    netloc = url.netloc if user is None else f"{user}@{url.netloc.rpartition('@')[2]}"
-    return urlunsplit((url.scheme, netloc, f"/{database}", url.query, ""))
-
-
 @pytest.fixture(scope="session")
 def server() -> Iterator[str]:
-    with open_server(GIVEN_URL, GIVEN_KIND) as dsn:
+    with open_server(CLUSTER or GIVEN_URL, GIVEN_KIND) as dsn:
         yield dsn
+
+
+async def find_servers(server: str) -> Servers:
+    return Servers(await list_nodes(server) if CLUSTER else (server,))
 
 
 @pytest.fixture(scope="session")
 async def template(server: str) -> AsyncIterator[str]:
     name = f"newton_template_{uuid.uuid4().hex[:8]}"
-    admin = await asyncpg.connect(server)
-    await admin.execute(f"create database {name}")
-    await prepare_database(on(server, name), schema=data_folder("schema"))
+    servers = await find_servers(server)
+    await servers.make_template(name)
     yield name
-    await admin.execute(f"drop database {name} with (force)")
-    await admin.close()
+    await servers.drop(name)
 
 
 @asynccontextmanager
 async def database(server: str, template: str) -> AsyncGenerator[str]:
     """A copy of the template, gone afterwards, as the role that owns it."""
     name = f"newton_{uuid.uuid4().hex[:8]}"
-    admin = await asyncpg.connect(server)
-    await admin.execute(f"create database {name} template {template}")
-    yield on(server, name)
-    await admin.execute(f"drop database {name} with (force)")
-    await admin.close()
+    servers = await find_servers(server)
+    await servers.copy(name, template)
+    yield on(servers.dsns[0], name)
+    await servers.drop(name)
 
 
 @pytest.fixture(scope="session")

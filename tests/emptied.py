@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import asyncpg
 
 from newton.db.pool import Database, Tx
+from tests.cluster import connection, list_nodes
 from tests.support import until
 
 # To make a database of its own for each test takes fifty times as long as to empty one.
@@ -15,7 +16,7 @@ FILLED = """
 select c.oid::regclass::text as name, pg_total_relation_size(c.oid) > 1_000_000 as large
 from pg_class as c
 where c.relkind = 'r' and pg_relation_size(c.oid) > 0
-    and c.relnamespace::regnamespace::text not in ('pg_catalog', 'information_schema')
+    and c.relnamespace::regnamespace::text not in ('pg_catalog', 'information_schema', 'citus', 'columnar_internal')
 """
 # VACUUM notes down that there is nothing in a table. The plans that come of this take minutes where there is much.
 UNKNOWN = """
@@ -57,7 +58,7 @@ class Common:
         is_idle = await self._becomes_idle()
         if not is_idle:
             await self.disconnect()
-        await delete_rows(self.owner)
+        await delete_rows(self.owner, self.dsn)
         assert is_idle, "a unit of work is still open"
 
     async def disconnect(self) -> None:
@@ -76,7 +77,15 @@ class Common:
         return self.is_idle
 
 
-async def delete_rows(owner: Tx) -> None:
+async def delete_rows(owner: Tx, dsn: str) -> None:
+    """Delete the rows on each server; on a cluster they are in the shards of its nodes."""
+    await delete_local_rows(owner)
+    for node in (await list_nodes(dsn))[1:]:
+        async with connection(node, **FREE, **{"citus.enable_manual_changes_to_shards": "on"}) as worker:
+            await delete_local_rows(worker)
+
+
+async def delete_local_rows(owner: Tx) -> None:
     filled = [row for row in await owner.fetch(FILLED) if row["name"] != "runtime.schema_migrations"]
     if filled:
         await owner.execute("".join(f"delete from {row['name']};" for row in filled))
@@ -99,7 +108,7 @@ class Lent:
         yield dsn
         owner = await asyncpg.connect(dsn, server_settings=FREE)
         await owner.execute(CUT)
-        await delete_rows(owner)
+        await delete_rows(owner, dsn)
         await owner.close()
         self.free.append(dsn)
 

@@ -23,7 +23,7 @@ delete from memory.outbox
 where agent_id = $1 and memory_id = $2;
 
 -- name: erase_decisions(agent_id)
-call brain.erase_decisions($1);
+select brain.erase_decisions($1);
 
 -- name: find_sharing_tag(agent_id, memory_id, memory_ids)
 -- Decisions that share a tag with this one.

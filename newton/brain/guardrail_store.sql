@@ -1,5 +1,6 @@
 -- name: lock_guardrails(agent_id)
-select pg_advisory_xact_lock(hashtextextended($1::uuid::text, 4));
+select pg_advisory_xact_lock(hashtextextended($1::uuid::text, 4))
+from (select count(*) from runtime.agents where agent_id = $1) as node;
 
 -- name: list_last_changes(agent_id)
 -- The last change of each name.

@@ -27,11 +27,13 @@ kept as (
         $1, r.seq, r.record_id, r.kind, r.decision_id, r.recorded_at, r.origin, r.body,
         decode(r.words_hash, 'hex'), decode(r.hash, 'hex')
     from record as r
+    returning agent_id
 )
 insert into brain.decision_texts (agent_id, record_id, salt, texts)
 select $1, r.record_id, decode(r.salt, 'hex'), r.words
 from record as r
-where r.words is not null;
+where r.words is not null
+returning agent_id;
 
 -- name: advance_head(agent_id, seq, hash)
 update brain.chain_heads

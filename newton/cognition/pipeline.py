@@ -133,7 +133,7 @@ class ContextBuilder:
         request = validate_request(request)
         if request.session_id or request.is_private:
             return (await self.build_for_session(request, records_access=records_access)).bundle
-        snapshot = await self.db.current_snapshot()
+        snapshot = await self.db.current_snapshot(request.agent_id)
         if repeat := self.cache.find_repeat(request, snapshot=snapshot, now=self.clock.now()):
             return repeat
         bundle = (await self._build_in_span(request, self.create_sources())).bundle

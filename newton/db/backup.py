@@ -21,6 +21,7 @@ from newton import __version__
 from newton.db import backup_manifest as manifest
 from newton.db.backup_manifest import BackupManifest
 from newton.db.connection import prepare_database
+from newton.db.distribution import distribute, is_distributed, plan_distribution
 from newton.db.embedded_server import CONFIG, ENVIRONMENT, EmbeddedServer, exclusive_access
 from newton.db.migrations import find_pending, load_applied, read_migrations
 from newton.db.pool import APP_ROLE, WORKER_ROLE, connect
@@ -42,6 +43,8 @@ exception
 end
 $$
 """
+SHARD_PATTERN = "*.*_" + "[0-9]" * 6 + "*"
+HAS_CITUS_SQL = "select exists (select from pg_extension where extname = 'citus')"
 HAS_SCHEMA_SQL = "select to_regclass('runtime.schema_migrations') is not null"
 REVOKE_TOKENS_SQL = "update runtime.tokens set revoked_at = now() where revoked_at is null returning 1"
 
@@ -124,6 +127,7 @@ async def restore(
     if settings.database_url:
         url = settings.database_url.get_secret_value()
         await _restore_dump(url, folder, replace=replace)
+        await _distribute_restored(url)
         return RestoreResult(found, *await _prepare_and_count(url, schema, keep_tokens=keep_tokens), None)
     return await _restore_base(settings.home, folder, found, schema=schema, replace=replace, keep_tokens=keep_tokens)
 
@@ -254,21 +258,37 @@ async def _dump_database(settings: Settings, target: Path) -> RowCounts:
     assert settings.database_url
     url = settings.database_url.get_secret_value()
     found = await count_rows(url)
-    await _run_client(url, "pg_dump", "--format=custom", "--no-owner", f"--file={target / DUMP_FILE}")
+    # without Citus and its shards, so that the dump can be restored into any database; a cluster distributes it again
+    flags = ("--format=custom", "--no-owner", "--exclude-extension=citus*", f"--exclude-table={SHARD_PATTERN}")
+    await _run_client(url, "pg_dump", *flags, f"--file={target / DUMP_FILE}")
     return found
 
 
 async def _restore_dump(url: str, folder: Path, *, replace: bool) -> None:
     """Restore a dump in one transaction, so that the old data remain after a failure."""
     async with connect(url) as connection:
-        if await connection.fetchval(HAS_SCHEMA_SQL) and not replace:
+        exists = await connection.fetchval(HAS_SCHEMA_SQL)
+        if exists and not replace:
             raise ConflictError(
                 "The database already contains data.", hint="Pass --replace to delete the data of the database."
             )
+        if exists and await is_distributed(connection):
+            raise ConflictError(
+                "The data of a distributed database cannot be replaced in one transaction.",
+                hint="Create a database on the nodes of the cluster, restore into it, and set DATABASE_URL to it.",
+            )
         for role in (APP_ROLE, WORKER_ROLE):
             await connection.execute(CREATE_ROLE_SQL % role)
-    flags = ("--clean", "--if-exists", "--single-transaction", "--exit-on-error", "--no-owner")
+    clean = ("--clean", "--if-exists") if exists else ()
+    flags = (*clean, "--single-transaction", "--exit-on-error", "--no-owner")
     await _run_client(url, "pg_restore", *flags, str(folder / DUMP_FILE))
+
+
+async def _distribute_restored(url: str) -> None:
+    """Distribute the tables of a restored dump if the database is one of a cluster."""
+    async with connect(url) as connection:
+        if await connection.fetchval(HAS_CITUS_SQL):
+            await distribute(connection, await plan_distribution(connection))
 
 
 async def _run_client(url: str, program: str, *flags: str) -> None:

@@ -11,4 +11,7 @@ select
     count(*) filter (where relrowsecurity and relforcerowsecurity) as isolated
 from pg_class
 join pg_attribute on attrelid = pg_class.oid and attname = 'agent_id'
-where relkind = 'r' and relnamespace::regnamespace::text = any('{memory,heart,brain,dialogue,cognition,runtime}');
+where
+    relkind = 'r'
+    and relname !~ '_[0-9]{6,}$' -- a shard
+    and relnamespace::regnamespace::text = any('{memory,heart,brain,dialogue,cognition,runtime}');

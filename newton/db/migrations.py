@@ -1,6 +1,7 @@
 """Migrations: the files schema/NNNN_*.sql are applied in order, each once, and never undone.
 
-Pending migrations are applied in one transaction under an advisory lock.
+Pending migrations are applied in one transaction under an advisory lock. In a distributed database, the tables and
+functions that they add are distributed in the same transaction.
 """
 
 import hashlib
@@ -11,7 +12,15 @@ from typing import Literal
 
 import asyncpg
 
+from newton.db.distribution import (
+    distribute_added,
+    grant_views,
+    is_distributed,
+    require_coordinator,
+    set_transaction_settings,
+)
 from newton.db.pool import Tx
+from newton.db.sql_statements import split_statements
 from newton.errors import SchemaVersionError
 
 LOCK_KEY = 7_243_004_512_377_101
@@ -74,12 +83,24 @@ async def migrate(conn: Tx, wanted: Sequence[SchemaMigration]) -> list[str]:
             await conn.execute("select pg_advisory_xact_lock($1)", LOCK_KEY)
             await conn.execute(CREATE_LEDGER_SQL)
             todo = await _load_pending(conn, wanted)
+            distributed = await is_distributed(conn)
+            if distributed:
+                await set_transaction_settings(conn)
             for migration in todo:
                 await _apply(conn, migration)
+            if distributed:
+                await distribute_added(conn)
+        if distributed:
+            await grant_views(conn)
     except asyncpg.InsufficientPrivilegeError as error:
         what = f"The database user may not create the schema: {error}."
         raise SchemaVersionError(what, hint=PRIVILEGES_HINT) from error
     return [migration.name for migration in todo]
+
+
+async def find_new_migrations(conn: Tx, wanted: Sequence[SchemaMigration]) -> list[str]:
+    """Return the names of the migrations that are not applied. Raises SchemaVersionError as `migrate` does."""
+    return [migration.name for migration in await _load_pending(conn, wanted)]
 
 
 async def _load_pending(conn: Tx, wanted: Sequence[SchemaMigration]) -> list[SchemaMigration]:
@@ -89,6 +110,7 @@ async def _load_pending(conn: Tx, wanted: Sequence[SchemaMigration]) -> list[Sch
 async def load_applied(conn: Tx) -> dict[str, str]:
     """Return the hash of each applied migration by name; nothing for a database without Newton's schema."""
     if await conn.fetchval("select to_regclass('runtime.schema_migrations')") is None:
+        await require_coordinator(conn)
         return {}
     rows = await conn.fetch("select name, sha256 from runtime.schema_migrations order by name")
     return {str(row["name"]): str(row["sha256"]) for row in rows}
@@ -96,7 +118,8 @@ async def load_applied(conn: Tx) -> dict[str, str]:
 
 async def _apply(conn: Tx, migration: SchemaMigration) -> None:
     try:
-        await conn.execute(migration.sql)
+        for statement in split_statements(migration.sql):
+            await conn.execute(statement)
     except asyncpg.PostgresError as error:
         raise SchemaVersionError(f"The migration {migration.name} failed: {error}.", hint=PRIVILEGES_HINT) from error
     statement = "insert into runtime.schema_migrations (name, sha256) values ($1, $2)"

@@ -1,6 +1,7 @@
 """Connection pools and transactions. A caller begins and ends a transaction; the modules with SQL only use it."""
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
@@ -27,12 +28,16 @@ APP_ROLE, WORKER_ROLE = "newton_app", "newton_worker"
 AGENT_SCOPE_SQL = """
 select
     set_config('role', '{role}', true),
-    set_config('newton.agent_id', '{agent}', true),
+    runtime.set_agent_scope('{agent}'),
     set_config('random_page_cost', '1.1', true),
     set_config('enable_mergejoin', 'off', true)
 """
 WORKER_SCOPE_SQL = "select set_config('role', '{role}', true)"
-SNAPSHOT_SQL = "select pg_current_snapshot()::text"
+# A distributed database evaluates it on the node of the agent, where the agent's writes get their transaction ids.
+SNAPSHOT_SQL = """
+select pg_current_snapshot()::text || ' ' || coalesce(host(inet_server_addr()) || ':' || inet_server_port(), '')
+from (select count(*) from runtime.agents where agent_id = $1) as node
+"""
 CONNECT_SECONDS, STATEMENT_SECONDS, CLOSE_SECONDS = 10, 60, 1
 WORKER_CONNECTIONS = 3  # connections of the queue's pool: one claims runs, one renews leases, one is spare
 DISK_FULL_SECONDS = 120  # after a failure on a full disk, during which the database counts as full
@@ -241,10 +246,13 @@ class Database:
             finally:
                 await listener.remove_listener(channel, forward)
 
-    async def current_snapshot(self) -> str:
-        """Return the server's transaction snapshot. If two values are equal, no agent wrote anything in between."""
+    async def current_snapshot(self, agent: UUID) -> str:
+        """Return the transaction snapshot of the server with the agent's rows, and the address of that server.
+
+        If two values are equal, no agent on that server wrote anything in between.
+        """
         async with self.single_statement() as tx:
-            return await tx.fetchval(SNAPSHOT_SQL)
+            return await tx.fetchval(SNAPSHOT_SQL, agent)
 
     @asynccontextmanager
     async def single_statement(self) -> AsyncGenerator[Tx]:
@@ -298,14 +306,17 @@ class NestedDatabase(Database):
         assert not snapshot, "the open transaction may have written already"
         yield self._tx
 
-    async def current_snapshot(self) -> str:
-        return await self._tx.fetchval(SNAPSHOT_SQL)
+    async def current_snapshot(self, agent: UUID) -> str:
+        return await self._tx.fetchval(SNAPSHOT_SQL, agent)
 
 
+# A node of a distributed database failed during a transaction.
+NODE_FAILURE_PATTERN = re.compile(r"closed the connection|connection (marked as essential|to the remote node|not open)")
 SERVER_ERRORS = (
     asyncpg.PostgresConnectionError,
     asyncpg.OperatorInterventionError,  # the server was shut down, crashed, or cancelled the statement
     asyncpg.InsufficientResourcesError,
+    asyncpg.PostgresIOError,  # also of a node of a distributed database that rows were sent to
     asyncpg.ReadOnlySQLTransactionError,  # after a failover
 )
 
@@ -350,7 +361,9 @@ def translate_errors(tx: Tx) -> Generator[None]:
             f"The disk of the database is full: {error}.",
             hint="Free disk space on the server of the database; nothing was stored.",
         ) from error
-    except (OSError, *SERVER_ERRORS) as error:
+    except (OSError, *SERVER_ERRORS, asyncpg.InternalServerError) as error:
+        if isinstance(error, asyncpg.InternalServerError) and not NODE_FAILURE_PATTERN.search(str(error)):
+            raise
         raise _failure_error(str(error)) from error
     except (asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
         if _is_closed(tx):

@@ -4,7 +4,9 @@ import contextlib
 
 import asyncpg
 
+from newton.db.cluster import run_on_nodes
 from newton.db.connection import open_owner_connection
+from newton.db.distribution import is_distributed
 from newton.db.queries import load
 from newton.settings import Settings
 
@@ -23,6 +25,9 @@ async def scrub(settings: Settings) -> int:
         for table in tables:
             await connection.execute(f"vacuum (full, analyze) {table}", timeout=None)  # quoted by the server
         with contextlib.suppress(asyncpg.InsufficientPrivilegeError):  # only for a superuser
-            await connection.execute("checkpoint")
-            await connection.execute("select pg_switch_wal()")
+            for command in ("checkpoint", "select pg_switch_wal()"):
+                if await is_distributed(connection):
+                    await run_on_nodes(connection, command)
+                else:
+                    await connection.execute(command)
     return len(tables)

@@ -4,5 +4,6 @@ select oid::regclass::text as name
 from pg_class
 where
     relkind = 'r'
+    and relname !~ '_[0-9]{6,}$'
     and relnamespace::regnamespace::text = any('{memory,heart,brain,dialogue,cognition,runtime}')
 order by oid::regclass::text;

@@ -10,7 +10,8 @@ insert into dialogue.artifacts (
 select $1, d.memory_id, $2, d.type, d.chunk_index, d.first_position, d.last_position, d.source, $4
 from jsonb_to_recordset($3::jsonb) as d (
     memory_id uuid, type text, chunk_index integer, first_position integer, last_position integer, source text
-);
+)
+returning agent_id;
 
 -- name: read_progress(agent_id, session_id)
 -- The last message that was read for facts, and the newest summary; in a branch it may be one of an ancestor. The

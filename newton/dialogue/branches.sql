@@ -13,7 +13,8 @@ where l.agent_id = $1 and l.session_id = $3 and l.first_position <= $4
 union all
 select $1, $2::uuid, $3::uuid, coalesce(s.parent_position + 1, 0), $4::integer
 from dialogue.sessions as s
-where s.agent_id = $1 and s.session_id = $3 and coalesce(s.parent_position + 1, 0) <= $4;
+where s.agent_id = $1 and s.session_id = $3 and coalesce(s.parent_position + 1, 0) <= $4
+returning agent_id;
 
 -- name: insert_checkpoint(agent_id, session_id, name, position, now)
 insert into dialogue.checkpoints (agent_id, session_id, name, position, created_at)
@@ -48,7 +49,8 @@ where
         select
         from dialogue.injection_removals as e
         where e.agent_id = $1 and e.session_id = $3 and e.injection_id = i.injection_id
-    );
+    )
+returning agent_id;
 
 -- name: remove_injection(agent_id, session_id, injection_id, now, origin)
 insert into dialogue.injection_removals (agent_id, session_id, injection_id, removed_at, origin)
@@ -91,11 +93,13 @@ select
     e.prompt,
     e.model, e.created_at
 from dialogue.compaction_entries as e
-where e.agent_id = $1 and e.session_id = $3 and e.last_position <= $4;
+where e.agent_id = $1 and e.session_id = $3 and e.last_position <= $4
+returning agent_id;
 
 -- name: inherit_restorations(agent_id, session_id, parent_id, position)
 insert into dialogue.entry_restorations (agent_id, session_id, entry_id, pinned, restored_at, origin)
 select $1, $2, r.entry_id, r.pinned, r.restored_at, r.origin
 from dialogue.entry_restorations as r
 join dialogue.compaction_entries as e on e.agent_id = $1 and e.session_id = $3 and e.entry_id = r.entry_id
-where r.agent_id = $1 and r.session_id = $3 and e.last_position <= $4;
+where r.agent_id = $1 and r.session_id = $3 and e.last_position <= $4
+returning agent_id;

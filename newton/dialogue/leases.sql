@@ -1,10 +1,10 @@
 -- name: acquire(agent_id, session_id, purpose, holder, seconds)
 -- Acquires or renews a lease unless another holder has an unexpired one.
-insert into dialogue.leases (agent_id, session_id, purpose, holder, expires_at)
-values ($1, $2, $3, $4, now() + make_interval(secs => $5))
+insert into dialogue.leases (agent_id, session_id, purpose, holder, acquired_at, expires_at)
+values ($1, $2, $3, $4, now(), now() + make_interval(secs => $5))
 on conflict (agent_id, session_id, purpose) do update
-set holder = excluded.holder, expires_at = excluded.expires_at
-where leases.expires_at < now() or leases.holder = excluded.holder
+set holder = excluded.holder, acquired_at = excluded.acquired_at, expires_at = excluded.expires_at
+where leases.expires_at < excluded.acquired_at or leases.holder = excluded.holder
 returning holder;
 
 -- name: renew(agent_id, session_id, purpose, holder, seconds)

@@ -161,4 +161,5 @@ where coalesce(x.quarantined, m.role = 'tool');
 
 -- name: lock_session(agent_id, session_id)
 -- Serializes writers of a session. An advisory lock ends with the transaction and needs no update right on the session.
-select pg_advisory_xact_lock(hashtextextended($1::uuid::text || $2::uuid::text, 0));
+select pg_advisory_xact_lock(hashtextextended($1::uuid::text || $2::uuid::text, 0))
+from (select count(*) from runtime.agents where agent_id = $1) as node;

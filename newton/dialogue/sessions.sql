@@ -91,4 +91,5 @@ select
 from jsonb_to_recordset($3::jsonb) as d (
     position integer, ref text, role text, name text, content text, is_notice boolean, calls jsonb, tool_call_id text,
     tokens integer, said_at timestamptz, recorded_at timestamptz
-);
+)
+returning agent_id;

@@ -39,7 +39,8 @@ select
     $1, $2, m.task_id,
     1 + (select count(*) from dialogue.task_transitions as s where s.agent_id = $1 and s.session_id = $2 and s.task_id = $3),
     $4, $5, $6, $7, $8, $9, $10
-from moved as m;
+from moved as m
+returning agent_id;
 
 -- name: get_latest_session(agent_id)
 -- The session of the last pushed task; if there is none, the newest session.

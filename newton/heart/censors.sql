@@ -3,7 +3,8 @@ insert into heart.censors (agent_id, memory_id, match_mode, trigger, action, rea
 select $1, d.memory_id, d.match_mode, d.trigger, d.action, d.reason, d.domain, d.threshold, false
 from jsonb_to_recordset($2::jsonb) as d (
     memory_id uuid, match_mode text, trigger text, action text, reason text, domain text, threshold integer
-);
+)
+returning agent_id;
 
 -- name: list_active(agent_id, model_id)
 -- Active censors, strictest first. The vector is only needed by those that match by meaning.

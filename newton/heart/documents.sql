@@ -1,6 +1,7 @@
 -- name: lock_document(agent_id, ref)
 -- Serializes concurrent ingestion of the same document.
-select pg_advisory_xact_lock(hashtextextended($1::uuid::text || $2, 1));
+select pg_advisory_xact_lock(hashtextextended($1::uuid::text || $2, 1))
+from (select count(*) from runtime.agents where agent_id = $1) as node;
 
 -- name: find_document(agent_id, ref)
 select document_id, content_hash
@@ -46,7 +47,8 @@ where p.agent_id = $1 and p.document_id = $2;
 -- name: insert_passages(agent_id, document_id, memory_ids, positions, headings, locations)
 insert into heart.passages (agent_id, memory_id, document_id, position, heading, location)
 select $1, p.memory_id, $2, p.position, p.heading, p.location
-from unnest($3::uuid[], $4::integer[], $5::text[], $6::text[]) as p (memory_id, position, heading, location);
+from unnest($3::uuid[], $4::integer[], $5::text[], $6::text[]) as p (memory_id, position, heading, location)
+returning agent_id;
 
 -- name: reorder_passages(agent_id, memory_ids, positions, locations)
 update heart.passages as p
@@ -87,4 +89,4 @@ where p.agent_id = $1 and p.document_id = $2
 order by p.position, p.memory_id;
 
 -- name: delete_document(agent_id, document_id)
-call heart.delete_document($1, $2);
+select heart.delete_document($1, $2);

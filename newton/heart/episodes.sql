@@ -8,7 +8,8 @@ select
 from jsonb_to_recordset($2::jsonb) as d (
     memory_id uuid, session_id uuid, first_position integer, last_position integer, title text,
     started_at timestamptz, ended_at timestamptz, participants text[]
-);
+)
+returning agent_id;
 
 -- name: set_title(agent_id, memory_id, title)
 update heart.episodes as e

@@ -1,5 +1,6 @@
 -- name: lock_procedures(agent_id)
-select pg_advisory_xact_lock(hashtextextended($1::uuid::text, 2));
+select pg_advisory_xact_lock(hashtextextended($1::uuid::text, 2))
+from (select count(*) from runtime.agents where agent_id = $1) as node;
 
 -- name: list_latest_versions(agent_id)
 -- The last version of each procedure.
@@ -20,7 +21,8 @@ select
 from jsonb_to_recordset($2::jsonb) as d (
     memory_id uuid, name text, version integer, description text, domain text, triggers text[], frames text[],
     tools text[], goals text[], core text[], details text
-);
+)
+returning agent_id;
 
 -- name: retire_procedures(agent_id, memory_ids, retired)
 update heart.procedures

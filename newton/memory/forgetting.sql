@@ -96,7 +96,8 @@ where
 insert into memory.forgotten (agent_id, memory_id, kind, forgotten_at, reason, origin)
 select $1, memory_id, kind, $3, $4, $5
 from memory.memories
-where agent_id = $1 and memory_id = any($2::uuid[]);
+where agent_id = $1 and memory_id = any($2::uuid[])
+returning agent_id;
 
 -- name: forget_recorded(agent_id)
-call memory.forget($1);
+select memory.forget($1);

@@ -168,6 +168,7 @@ class EmbeddingOutbox:
         own, windows = split_vectors(vectors, [len(item.windows) for item in batch])
         async with self._db.transaction(self._agent) as tx:
             await self._register_model(tx)
+            await SQL["hold_active_model"].execute(tx, agent_id=self._agent)
             await SQL["store_embeddings"].execute(
                 tx,
                 agent_id=self._agent,

@@ -15,18 +15,22 @@ where o.agent_id = $1 and o.memory_id > $2 and o.attempts < $4 and m.kind <> all
 order by o.memory_id
 limit $3;
 
+-- name: hold_active_model(agent_id)
+-- Another model can only become active after the transaction.
+select model_id
+from memory.active_models
+where agent_id = $1
+for share;
+
 -- name: store_embeddings(agent_id, model_id, memory_ids, vectors, window_ids, window_positions, window_vectors)
 -- Only memories still in the outbox get a vector, so that text erased meanwhile leaves none. If another model is active
 -- by now, the memory stays in the outbox.
-with active as materialized (
-    select model_id
-    from memory.active_models
-    where agent_id = $1
-    for share
-),
-delivered as (
+with delivered as (
     delete from memory.outbox
-    where agent_id = $1 and memory_id = any($3::uuid[]) and $2 in (select model_id from active)
+    where
+        agent_id = $1
+        and memory_id = any($3::uuid[])
+        and $2 in (select model_id from memory.active_models where agent_id = $1)
     returning memory_id
 ),
 windows as (

@@ -203,7 +203,7 @@ from (
     select
         w.memory_id, w.position, w.text, w.tokens,
         coalesce(-(e.embedding <#> $3), 0) as similarity,
-        cardinality(array(select unnest(w.lexemes) intersect select unnest(q.lexemes)))::float8
+        (select count(*) from unnest(w.lexemes) as l (lexeme) where l.lexeme = any(q.lexemes))::float8
         / greatest(cardinality(q.lexemes), 1) as word_share
     from query as q
     cross join memory.windows as w

@@ -73,4 +73,4 @@ values ($1, $2, $3)
 on conflict (agent_id) do update set model_id = excluded.model_id, activated_at = excluded.activated_at;
 
 -- name: delete_inactive_embeddings(agent_id)
-call memory.delete_inactive_embeddings($1);
+select memory.delete_inactive_embeddings($1);

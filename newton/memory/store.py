@@ -128,12 +128,14 @@ async def update_memories(tx: Tx, updates: Sequence[MemoryUpdate], *, ctx: Write
 
     The search index is not changed.
     """
+    memory_ids = [item.memory_id for item in updates]
+    await SQL["lock_texts"].execute(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
     await SQL["update_texts"].execute(
         tx,
         agent_id=ctx.agent_id,
         version_ids=[new_id() for _ in updates],
         now=ctx.now,
-        memory_ids=[item.memory_id for item in updates],
+        memory_ids=memory_ids,
         micros=[item.forms.micro for item in updates],
         summaries=[item.forms.summary for item in updates],
         micro_tokens=[item.forms.micro_tokens for item in updates],

@@ -44,6 +44,7 @@ posted as (
     from lexed as l
     join written as w on w.memory_id = l.memory_id
     join sized as s on s.memory_id = l.memory_id
+    returning agent_id
 ),
 timed as (
     insert into memory.mentioned_times (agent_id, memory_id, starts_at, ends_at)
@@ -59,6 +60,7 @@ marked as (
     from draft as d
     join written as w on w.memory_id = d.memory_id
     where d.standing is not null
+    returning agent_id
 ),
 cut as (
     insert into memory.windows (agent_id, memory_id, position, text, tokens, lexemes)
@@ -72,6 +74,7 @@ cut as (
     from draft as d
     join written as w on w.memory_id = d.memory_id
     cross join lateral jsonb_array_elements(d.windows) with ordinality as o (entry, ordinal)
+    returning agent_id
 ),
 queued as (
     insert into memory.outbox (agent_id, memory_id, text)
@@ -79,6 +82,7 @@ queued as (
     from draft as d
     join written as w on w.memory_id = d.memory_id
     where d.cue is not null
+    returning agent_id
 )
 select memory_id
 from written;
@@ -140,6 +144,14 @@ select $1, l.memory_id, $3, l.other_id, $5
 from unnest($2::uuid[], $4::uuid[]) as l (memory_id, other_id)
 on conflict do nothing;
 
+-- name: lock_texts(agent_id, memory_ids)
+-- Apart from the statement that reads and replaces the texts, which a distributed database executes in steps.
+select memory_id
+from memory.memories
+where agent_id = $1 and memory_id = any($2::uuid[])
+order by memory_id
+for update;
+
 -- name: update_texts(agent_id, version_ids, now, memory_ids, micros, summaries, micro_tokens, summary_tokens, full_texts, outcomes)
 -- Keeps the previous texts as a version, because stored contexts still refer to them.
 with updates as materialized (
@@ -154,7 +166,6 @@ previous as materialized (
         (m.micro, m.summary, m.outcome) is distinct from (t.micro, t.summary, coalesce(t.outcome, m.outcome)) as changes
     from updates as t
     join memory.memories as m on m.agent_id = $1 and m.memory_id = t.memory_id
-    for update of m
 ),
 stored_versions as (
     insert into memory.memory_versions (
@@ -163,6 +174,7 @@ stored_versions as (
     select $1, memory_id, version_id, $3, micro, summary, micro_tokens, summary_tokens, outcome
     from previous
     where changes
+    returning agent_id
 )
 update memory.memories as m
 set
@@ -196,4 +208,5 @@ group by language
 order by memories desc, language;
 
 -- name: lock_entities(agent_id)
-select pg_advisory_xact_lock(hashtextextended($1::uuid::text, 3));
+select pg_advisory_xact_lock(hashtextextended($1::uuid::text, 3))
+from (select count(*) from runtime.agents where agent_id = $1) as node;

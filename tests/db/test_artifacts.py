@@ -60,7 +60,9 @@ async def test_what_a_tool_put_out_is_kept_in_pieces_with_its_line(tx: Tx) -> No
     assert all(p["summary"].startswith("[2026-11-21] output of a tool (pytest): ") for p in pieces)
     assert all(p["summary_tokens"] == count(to_bullet(p["summary"])) <= 300 for p in pieces)
     assert {(p["trust"], p["quarantined"], p["thread_id"]) for p in pieces} == {("tool", True, session_id)}
-    waiting = await tx.fetchval("select count(*) from memory.outbox as o join dialogue.artifacts using (memory_id)")
+    waiting = await tx.fetchval(
+        "select count(*) from memory.outbox as o join dialogue.artifacts using (agent_id, memory_id)"
+    )
     assert waiting == len(pieces), "they are embedded as all else is"
 
 

@@ -123,6 +123,7 @@ async def test_every_table_of_the_design_is_looked_at(shared: str) -> None:
     assert len(known) >= 15
 
 
+@pytest.mark.one_server("the flaws are statements that Citus refuses or does not copy")
 @pytest.mark.parametrize("flaw", BAD)
 async def test_a_flawed_table_is_reported(shared: str, flaw: str) -> None:
     made, expected = BAD[flaw]

@@ -22,6 +22,7 @@ from newton.ids import new_id
 from newton.memory.recall import recall
 from newton.memory.search_types import MemorySearch, SearchLimits
 from newton.memory.transitions import list_transitions
+from tests.cluster import count_lock_waits
 from tests.db.deciding import REDIS, choice, recorded, reviewed
 from tests.support import ANA, NOON, teller, until
 
@@ -40,8 +41,7 @@ async def spine(tx: Tx, decision_id: UUID) -> tuple[str, str, str, str]:
 async def waiting(onlooker: Tx) -> bool:
     """Whether a transaction of this database waits for another."""
     await onlooker.execute("select pg_stat_clear_snapshot()")
-    waits = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
-    return await onlooker.fetchval(waits) == 1
+    return await count_lock_waits(onlooker) == 1
 
 
 async def whole_chain(tx: Tx) -> bool:

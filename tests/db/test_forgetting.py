@@ -1,6 +1,7 @@
 """Forgetting: everything that holds the words goes, what was made of them too or nothing at all, and a note stays."""
 
 import asyncio
+import re
 from contextvars import Context
 from dataclasses import replace
 from uuid import UUID
@@ -20,6 +21,7 @@ from newton.heart.facts.fact_store import NewFact
 from newton.ids import new_id
 from newton.memory.forgetting import forget
 from newton.memory.memory import WriteContext
+from tests.cluster import connection, list_distributed, list_nodes
 from tests.db.world import contexts, live
 from tests.support import NOON, ground, teller
 
@@ -39,13 +41,17 @@ async def told(tx: Tx, *statements: NewFact, ctx: WriteContext) -> list[UUID]:
 
 
 async def holding(dsn: str, word: str) -> list[str]:
-    """The tables in which some row still holds the word."""
-    conn = await asyncpg.connect(dsn)
-    try:
-        names = [row["name"] for row in await conn.fetch(TABLES)]
-        return [name for name in names if await conn.fetchval(HOLDS.format(name), f"%{word}%")]
-    finally:
-        await conn.close()
+    """The tables in which some row still holds the word, on all nodes of a cluster."""
+    found: list[str] = []
+    for node in await list_nodes(dsn):
+        async with connection(node) as conn:
+            names = {row["name"] for row in await conn.fetch(TABLES)} - await list_distributed(conn)
+            found += [
+                re.sub(r"_\d{6,}$", "", name)
+                for name in sorted(names)
+                if await conn.fetchval(HOLDS.format(name), f"%{word}%")
+            ]
+    return found
 
 
 async def test_no_word_of_a_forgotten_memory_is_left_in_any_table(db: Database, agent: UUID, dsn: str) -> None:
@@ -112,8 +118,8 @@ async def test_every_kind_but_decisions_can_be_forgotten_and_another_agent_loses
 async def test_the_application_may_delete_only_what_it_wrote_down_of_its_own_agent(db: Database) -> None:
     ana, ben = await live(db, "ana"), await live(db, "ben")
     async with db.transaction(ana) as tx:
-        await tx.execute("call memory.forget($1)", ben)  # the scope counts
-        await tx.execute("call memory.forget($1)", ana)  # nothing was written down
+        await tx.execute("select memory.forget($1)", ben)  # the scope counts
+        await tx.execute("select memory.forget($1)", ana)  # nothing was written down
     for agent_id in (ana, ben):
         async with db.transaction(agent_id) as tx:
             assert await tx.fetchval("select count(*) from memory.memories") > 0

@@ -221,6 +221,7 @@ CHANGES = (
 )
 
 
+@pytest.mark.one_server("Citus refuses one of the statements before it asks for the right")
 async def test_a_version_once_written_is_never_changed(db: Database, agent: UUID) -> None:
     own = bearing(db, agent)
     await own.add("value", "Honest")

@@ -2,7 +2,8 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from uuid import UUID, uuid4
+from urllib.parse import urlsplit
+from uuid import UUID
 
 import asyncpg
 import pytest
@@ -25,7 +26,8 @@ from newton.memory import store
 from newton.memory.outbox import read_backlog
 from newton.memory.recall import fetch_preceding
 from newton.providers.fakes import HashEmbedder
-from tests.conftest import on
+from tests.cluster import on
+from tests.conftest import database
 from tests.db.catalog import AGENTLESS, tables
 from tests.db.world import SESSION, contexts, live, statement, told
 from tests.support import DEFAULT_THRESHOLDS, NOON, agent_scope, count, ground, teller
@@ -34,7 +36,6 @@ WRITABLE = """
 select string_agg(quote_ident(attname), ', ') from pg_attribute
 where attrelid = $1::text::regclass and attnum > 0 and not attisdropped and attgenerated = ''
 """
-DATABASE = f"newton_isolation_{uuid4().hex[:8]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +51,13 @@ class World:
 
 @pytest.fixture(scope="module")
 async def world(server: str, template: str) -> AsyncIterator[World]:
-    admin = await asyncpg.connect(server)
-    await admin.execute(f"create database {DATABASE} template {template}")
-    dsn = on(server, DATABASE)
-    db = await Database.open(dsn, size=4)
-    owner = await asyncpg.connect(dsn)
-    names = tuple(sorted(await tables(owner) - AGENTLESS))
-    await owner.close()
-    yield World(dsn, db, await live(db, "ana"), await live(db, "ben"), names)
-    await db.close()
-    await admin.execute(f"drop database {DATABASE} with (force)")
-    await admin.close()
+    async with database(server, template) as dsn:
+        db = await Database.open(dsn, size=4)
+        owner = await asyncpg.connect(dsn)
+        names = tuple(sorted(await tables(owner) - AGENTLESS))
+        await owner.close()
+        yield World(dsn, db, await live(db, "ana"), await live(db, "ben"), names)
+        await db.close()
 
 
 async def leaks(tx: Tx, names: tuple[str, ...], agent_id: UUID) -> list[str]:
@@ -127,6 +124,7 @@ async def test_no_row_can_be_written_for_another_agent(world: World) -> None:
             )
             own = await owner.fetchval(WRITABLE, name)
             sql = f"insert into {name} ({own}) select {own} from json_populate_record(null::{name}, $1)"
+            sql += " returning agent_id"
             written = await refusal(world.db, world.ana, sql, row)
             assert written == "InsufficientPrivilegeError", name
     finally:
@@ -235,7 +233,7 @@ async def as_application(dsn: str) -> Tx:
     """A connection that logs in as the application's role, with a password where the server asks for one."""
     async with connect(dsn) as owner:
         await owner.execute("alter role newton_app password 'newton'")
-    return await asyncpg.connect(on(dsn, DATABASE, user="newton_app:newton"))
+    return await asyncpg.connect(on(dsn, urlsplit(dsn).path[1:], user="newton_app:newton"))
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,7 @@ async def test_lines_are_read_again_by_their_numbers_page_by_page(db: Database, 
     assert read == lines
 
 
+@pytest.mark.one_server("the plan of the statement is on another node")
 async def test_fifty_lines_of_a_hundred_thousand_read_two_chunks(db: Database, agent: UUID) -> None:
     # S004-7: in chunks
     lines = [f"row {n}" for n in range(100_000)]

@@ -154,6 +154,7 @@ order by r.seq
 """
 
 
+@pytest.mark.one_server("the changes behind the back of the application are those of an owner on one server")
 @pytest.mark.parametrize("mutation", MUTATIONS)
 async def test_what_is_changed_behind_the_application_is_found(
     db: Database, agent: UUID, owner: Tx, mutation: str
@@ -169,6 +170,7 @@ async def test_what_is_changed_behind_the_application_is_found(
     assert await found(db, agent) == head
 
 
+@pytest.mark.one_server("the changes behind the back of the application are those of an owner on one server")
 async def test_places_that_are_swapped_and_a_tail_that_is_cut_are_found(db: Database, agent: UUID, owner: Tx) -> None:
     head = await lived(db, agent)
     dice = random.Random(7)
@@ -221,8 +223,8 @@ async def test_the_application_may_not_change_or_delete_a_record(db: Database, a
 
 async def test_the_application_erases_only_what_the_chain_says_and_only_of_its_own_agent(tx: Tx) -> None:
     await recorded(tx, REDIS)
-    await tx.execute("call brain.erase_decisions($1)", ANA)
-    await tx.execute("call brain.erase_decisions($1)", BEN)
+    await tx.execute("select brain.erase_decisions($1)", ANA)
+    await tx.execute("select brain.erase_decisions($1)", BEN)
     assert await tx.fetchval("select count(*) from brain.decision_texts") == 1
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
+import pytest
+
 from newton.db.pool import Tx
 from newton.memory.memory import ARCHIVED, KINDS, PAST_STATES, past_reason
 from newton.memory.transitions import ALLOWED_TRANSITIONS
@@ -135,6 +137,7 @@ async def test_code_and_database_agree_on_what_is_past(tx: Tx) -> None:
     }
 
 
+@pytest.mark.one_server("the plan of the statement is on another node")
 async def test_the_searches_find_what_is_past_by_its_index(tx: Tx) -> None:
     await tx.execute("set local enable_seqscan = off")
     await tx.execute("reset role")

@@ -153,6 +153,7 @@ from generate_series(1, $3::integer) as n
 """
 
 
+@pytest.mark.one_server("the plan of the statement is on another node")
 async def test_a_page_of_many_memories_reads_only_as_many_entries_of_an_index(
     db: Database, dsn: str, agent: UUID
 ) -> None:

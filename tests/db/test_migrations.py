@@ -13,7 +13,7 @@ from newton.db.connection import prepare_database
 from newton.db.migrations import LOCK_KEY, SchemaMigration, find_pending, migrate, read_migrations
 from newton.db.pool import Tx
 from newton.errors import SchemaVersionError
-from tests.conftest import on
+from tests.cluster import on
 from tests.support import until
 
 WANTED = read_migrations(data_folder("schema"))

@@ -27,6 +27,7 @@ AGENTLESS = {
     "db/health.sql:describe_server",
     "db/scrub.sql:list_text_tables",
     "agent/erasure/text_scan.sql:list_tables",
+    "runtime/jobs/queue.sql:get_moment",
     "runtime/transfer/export_file.sql:list_tables",
     "runtime/transfer/export_file.sql:list_models",
     "runtime/transfer/export_file.sql:defer_constraints",

@@ -109,7 +109,7 @@ async def test_missed_slots_are_one(db: Database, agent: UUID) -> None:
 async def test_a_job_waits_or_runs_once_however_long_it_takes(db: Database, agent: UUID) -> None:
     await enqueue_due(db, TEN, moment=NOON)
     (one,) = await claimed(db, "one", NOON)
-    await renew_leases(db, "one", {one.job_id}, lease=LEASE, moment=after(seconds=600))
+    await renew_leases(db, "one", [one], lease=LEASE, moment=after(seconds=600))
     await enqueue_due(db, TEN, moment=after(seconds=601))
     assert await claimed(db, "two", after(seconds=602)) == []
     assert await asked(db, agent) == one.job_id, "who asks for it gets the run that is at work"
@@ -169,11 +169,11 @@ async def test_who_was_taken_over_writes_nothing(db: Database, agent: UUID) -> N
 async def test_a_lease_that_is_over_is_still_good_as_long_as_nobody_has_taken_it(db: Database, agent: UUID) -> None:
     await asked(db, agent)
     (one,) = await claimed(db, "one", NOON)
-    assert await renew_leases(db, "one", {one.job_id}, lease=LEASE, moment=after(seconds=60)) == {one.job_id: 1}
+    assert await renew_leases(db, "one", [one], lease=LEASE, moment=after(seconds=60)) == {one.job_id: 1}
     assert await claimed(db, "two", after(seconds=69)) == []
-    assert await renew_leases(db, "two", {one.job_id}, lease=LEASE) == {}
+    assert await renew_leases(db, "two", [one], lease=LEASE) == {}
     await queue.finish(db, one, DONE)
-    assert await renew_leases(db, "one", {one.job_id}, lease=LEASE) == {}
+    assert await renew_leases(db, "one", [one], lease=LEASE) == {}
 
 
 async def test_what_is_given_back_is_due_at_once_and_was_not_tried(db: Database, agent: UUID) -> None:

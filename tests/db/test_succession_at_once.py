@@ -24,6 +24,7 @@ from newton.heart.lifecycle import engine
 from newton.memory import agents, store
 from newton.memory.memory import Trust
 from newton.memory.store import MemoryConfirmation
+from tests.cluster import count_lock_waits
 from tests.db.telling import holding, known, on, says, states, tell
 from tests.support import NOON, until
 
@@ -50,9 +51,8 @@ async def onlooker(dsn: str) -> AsyncIterator[Tx]:
 
 async def waiting(onlooker: Tx, *, many: int = 1) -> bool:
     """Whether so many transactions of this database wait for another."""
-    waits = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
     await onlooker.execute("select pg_stat_clear_snapshot()")
-    return await onlooker.fetchval(waits) == many
+    return await count_lock_waits(onlooker) == many
 
 
 async def refused(asked: Awaitable[None]) -> str:

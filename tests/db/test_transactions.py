@@ -14,11 +14,9 @@ from newton.db import health
 from newton.db.connection import prepare_database
 from newton.db.pool import Database, Tx
 from newton.errors import DatabaseError, SchemaVersionError
-from tests.conftest import on
+from tests.cluster import count_lock_waits, on
 from tests.emptied import FREE
 from tests.support import ANA, until
-
-WAITING = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
 
 
 @pytest.fixture
@@ -141,7 +139,7 @@ async def test_a_unit_that_is_not_begun_again_says_that_nothing_was_kept(db: Dat
     work = asyncio.create_task(crossed())
 
     async def waits() -> bool:
-        return await owner.fetchval(WAITING) == 1
+        return await count_lock_waits(owner) == 1
 
     await until(waits)
     await take(owner, 1)

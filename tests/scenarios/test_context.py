@@ -299,6 +299,7 @@ async def test_a_context_is_a_few_turns_of_the_database_and_comes_over_a_single_
     assert len(asked) <= MOST_TURNS, "\n".join(asked)
 
 
+@pytest.mark.one_server("the statements are counted as one server logs them")
 async def test_the_windows_of_all_long_texts_are_one_turn_of_the_database(mind: Mind, dsn: str) -> None:
     # S002-22
     await mind.know(*(f"Harbour {n}: " + f"The ships of pier {n} carry green paint. " * 20 for n in range(5)))

@@ -183,6 +183,7 @@ async def test_the_end_of_the_chain_is_noted_outside_after_every_change(deciding
     )
 
 
+@pytest.mark.one_server("the changes behind the back of the application are those of an owner on one server")
 async def test_a_cut_tail_is_found_after_the_chain_has_grown_past_it(deciding: DecisionService, dsn: str) -> None:
     first = await deciding.decide(REDIS)
     await deciding.add_thought(first.decision_id.hex, "is it warm?")
@@ -190,8 +191,8 @@ async def test_a_cut_tail_is_found_after_the_chain_has_grown_past_it(deciding: D
     owner = await asyncpg.connect(dsn)
     await owner.execute("set session_replication_role = replica")
     await owner.execute(
-        "delete from brain.decision_texts using brain.decision_records as r where r.record_id ="
-        " decision_texts.record_id and seq = 3"
+        "delete from brain.decision_texts using brain.decision_records as r"
+        " where r.agent_id = decision_texts.agent_id and r.record_id = decision_texts.record_id and seq = 3"
     )
     await owner.execute("delete from brain.decision_records where seq = 3")
     await owner.execute(

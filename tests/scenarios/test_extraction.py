@@ -80,7 +80,8 @@ async def test_facts_point_to_their_conversation_and_censors_wait_for_a_person(m
     assert await learnt(mind) == {"Ana lives in Bergen.": ("agent", False), "Liv is Ana's sister.": ("agent", False)}
     async with mind.db.transaction(mind.agent_id) as tx:
         links = await tx.fetch(
-            "select l.link, m.kind from memory.links as l join memory.memories as m on m.memory_id = l.other_id"
+            "select l.link, m.kind from memory.links as l join memory.memories as m"
+            " on m.agent_id = l.agent_id and m.memory_id = l.other_id"
         )
         assert [tuple(row) for row in links] == [("part_of", "episode")] * 3, "two facts and a procedure"
         episode = await tx.fetchrow("select summary, outcome, trust from memory.memories where kind = 'episode'")
@@ -89,7 +90,10 @@ async def test_facts_point_to_their_conversation_and_censors_wait_for_a_person(m
         assert (episode["outcome"], episode["trust"]) == ("success", "agent")
         steps = await tx.fetchval("select steps from heart.procedures where name = 'move-house'")
         assert steps == ["Tell the post", "Pack"]
-        assert await tx.fetchval("select count(*) from memory.sources as s join heart.facts using (memory_id)") == 4
+        assert (
+            await tx.fetchval("select count(*) from memory.sources as s join heart.facts using (agent_id, memory_id)")
+            == 4
+        )
         assert await tx.fetchval("select quarantined from memory.memories where kind = 'censor'")
         assert await tx.fetchval("select sum(input_tokens) from runtime.usage where purpose = 'extract'") > 0
 

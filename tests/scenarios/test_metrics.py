@@ -70,8 +70,10 @@ async def test_a_turn_is_linked_with_its_own_lines_and_context(mind: Mind) -> No
             "select t.session_id, q.content as input_position, r.content as reply_position,"
             " b.input, t.method, t.answered_by"
             " from cognition.turns as t join cognition.bundles as b using (agent_id, bundle_id)"
-            " join dialogue.messages as q on q.session_id = t.session_id and q.position = t.input_position"
-            " join dialogue.messages as r on r.session_id = t.session_id and r.position = t.reply_position"
+            " join dialogue.messages as q on q.agent_id = t.agent_id and q.session_id = t.session_id"
+            " and q.position = t.input_position"
+            " join dialogue.messages as r on r.agent_id = t.agent_id and r.session_id = t.session_id"
+            " and r.position = t.reply_position"
         )
     assert tuple(row) == (session_id, ASKED, "It is Artemis.", ASKED, "built", "model")
 

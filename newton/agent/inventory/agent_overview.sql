@@ -40,4 +40,4 @@ select
 from memory, message, vector, bundle, session;
 
 -- name: delete_agent(agent_id)
-call runtime.delete_agent($1);
+select runtime.delete_agent($1);

@@ -5,4 +5,4 @@ from unnest($2::uuid[]) as g (id)
 on conflict do nothing;
 
 -- name: delete_recorded(agent_id, ids)
-call memory.redact_references($1, $2, '');
+select memory.redact_references($1, $2, '');

@@ -48,7 +48,8 @@ select
         join stored as s on s.hash = h.hash
         order by h.place
     ),
-    $8, $9, $10, $11, $12, $13, $14, $15, $16;
+    $8, $9, $10, $11, $12, $13, $14, $15, $16
+returning agent_id;
 
 -- name: list_prompts(agent_id, session_id, input_position)
 -- The prompts of one turn, oldest first, with the tokens that the model reported.

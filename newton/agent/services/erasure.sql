@@ -162,7 +162,7 @@ from unnest($2::uuid[], $3::text[]) as g (id, kind)
 on conflict do nothing;
 
 -- name: redact_references(agent_id, ids, pattern)
-call memory.redact_references($1, $2, $3);
+select memory.redact_references($1, $2, $3);
 
 -- name: erase_agent(agent_id)
-call runtime.erase_agent($1);
+select runtime.erase_agent($1);

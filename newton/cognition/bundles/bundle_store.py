@@ -111,7 +111,9 @@ async def read_latest_usage(tx: Tx, *, agent_id: UUID, session_id: UUID) -> Cont
 
 
 async def insert_bundle(tx: Tx, bundle: Bundle, *, records_access: bool = False) -> int:
-    """Store the bundle and, with `records_access`, the use of its memories. Return the number of the transaction."""
+    """Store the bundle and, with `records_access`, the use of its memories. Return the low 32 bits of
+    the transaction id.
+    """
     if records_access:
         used = [item.memory_id for item in bundle.items]
         await record_access(tx, used, agent_id=bundle.agent_id, now=bundle.created_at)

@@ -1,18 +1,19 @@
 -- name: insert_bundle(agent_id, bundle_id, session_id, created_at, as_of, input, frame, profile, budget, tokens, text, memory_ids, candidates, trace)
--- Also returns the transaction id, which orders it among other writers.
+-- Also returns the low 32 bits of the transaction id, which orders it among other writers.
 insert into cognition.bundles (
     agent_id, bundle_id, session_id, created_at, as_of, input, frame, profile, budget, tokens, text, memory_ids,
     candidates, trace
 )
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14::jsonb)
-returning pg_current_xact_id()::text::bigint as writer;
+returning xmin::text::bigint as writer;
 
 -- name: insert_turn(agent_id, turn_id, session_id, bundle_id, created_at, method, reason, answered_by, input_position, reply_position)
 -- bundle_id becomes null if the bundle was deleted while the model was answering.
 insert into cognition.turns (agent_id, turn_id, session_id, bundle_id, created_at, method, reason, answered_by, input_position, reply_position)
 select
     $1, $2, $3, (select b.bundle_id from cognition.bundles as b where b.agent_id = $1 and b.bundle_id = $4),
-    $5, $6, $7, $8, $9, $10;
+    $5, $6, $7, $8, $9, $10
+returning agent_id;
 
 -- name: get_bundle(agent_id, bundle_id)
 select

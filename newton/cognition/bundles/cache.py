@@ -34,6 +34,7 @@ class CoverageThresholds(NamedTuple):
 DEFAULT_COVERAGE_THRESHOLDS = CoverageThresholds()
 MAX_ENTRIES = 32  # per cache; each takes about half a megabyte
 REPEAT_LIFETIME = timedelta(seconds=30)  # a repeated request gets the same context for this long
+TRANSACTION_ID_MASK = 0xFFFF_FFFF
 MAX_TOPIC_INPUTS = 4  # of a session that are compared with the next input
 
 K = TypeVar("K")
@@ -117,18 +118,19 @@ class ContextCache:
         return bundle if bundle and now <= bundle.created_at + REPEAT_LIFETIME else None
 
     def store_repeat(self, request: ContextBuildRequest, bundle: Bundle, *, snapshot: str, transaction_id: int) -> None:
-        """Cache the bundle, if nothing but the transaction that stored it has been written since `snapshot`."""
-        if snapshot != format_quiet_snapshot(transaction_id):
+        """Cache the bundle, if nothing but the transaction that stored it has been written since `snapshot`.
+
+        `transaction_id` are its low 32 bits.
+        """
+        text, _, server = snapshot.partition(" ")
+        next_id = int(text.partition(":")[0])
+        if text != f"{next_id}:{next_id}:" or next_id & TRANSACTION_ID_MASK != transaction_id:
             return
         if snapshot != self._quiet_snapshot:
             self._repeats.clear()
         _put_latest(self._repeats, request, bundle)
-        self._quiet_snapshot = format_quiet_snapshot(transaction_id + 1)
-
-
-def format_quiet_snapshot(next_transaction_id: int) -> str:
-    """Return the text of the PostgreSQL snapshot in which all transactions before this id have ended."""
-    return f"{next_transaction_id}:{next_transaction_id}:"
+        # the snapshot of the same server in which all transactions until this one have ended
+        self._quiet_snapshot = f"{next_id + 1}:{next_id + 1}: {server}"
 
 
 def _put_latest(entries: OrderedDict[K, V], key: K, value: V) -> None:

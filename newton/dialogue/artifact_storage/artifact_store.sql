@@ -28,13 +28,15 @@ select
 from jsonb_to_recordset($3::jsonb) as v (
     artifact_id uuid, name text, version integer, kind text, media_type text, line_count integer, byte_count bigint,
     sha256 text, source text, position integer, trust text
-);
+)
+returning agent_id;
 
 -- name: insert_chunks(agent_id, artifact_ids, first_lines, line_counts, texts, endings)
 insert into dialogue.artifact_chunks (agent_id, artifact_id, first_line, line_count, text, ending)
 select $1, c.artifact_id, c.first_line, c.line_count, c.text, c.ending
 from unnest($2::uuid[], $3::integer[], $4::integer[], $5::text[], $6::text[])
-    as c (artifact_id, first_line, line_count, text, ending);
+    as c (artifact_id, first_line, line_count, text, ending)
+returning agent_id;
 
 -- name: list_versions(agent_id, session_id, name)
 -- The versions that the session sees, of one name or of all, the newest first.

@@ -57,7 +57,8 @@ select $1, $2, i.item_id, i.kind, i.text, i.tokens, i.position, i.source, i.memo
 from jsonb_to_recordset($3::jsonb) as i (
     item_id uuid, kind text, text text, tokens integer, position integer, source text, memory_id uuid,
     said_at timestamptz
-);
+)
+returning agent_id;
 
 -- name: insert_closings(agent_id, session_id, closings, now, origin)
 insert into dialogue.brief_closings (

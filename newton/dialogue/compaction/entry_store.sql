@@ -9,7 +9,8 @@ select
 from jsonb_to_recordset($3::jsonb) as e (
     entry_id uuid, kind text, first integer, last integer, text text, tokens integer, before integer,
     strategy text, prompt text, model text, made_at timestamptz
-);
+)
+returning agent_id;
 
 -- name: list_entries(agent_id, session_id)
 select

@@ -34,7 +34,8 @@ insert into heart.entities (
 select $1, d.memory_id, d.name, d.key, d.type, d.aliases, d.properties, 0, d.mentioned_at
 from jsonb_to_recordset($2::jsonb) as d (
     memory_id uuid, name text, key text, type text, aliases text[], properties jsonb, mentioned_at timestamptz
-);
+)
+returning agent_id;
 
 -- name: insert_names(agent_id, spellings, entity_ids)
 insert into heart.entity_names (agent_id, spelling, entity_id)
@@ -76,7 +77,8 @@ where r.agent_id = $1;
 -- name: insert_relations(agent_id, memory_ids, source_ids, types, target_ids)
 insert into heart.relations (agent_id, memory_id, source_id, type, target_id, weight)
 select $1, r.memory_id, r.source_id, r.type, r.target_id, 0
-from unnest($2::uuid[], $3::uuid[], $4::text[], $5::uuid[]) as r (memory_id, source_id, type, target_id);
+from unnest($2::uuid[], $3::uuid[], $4::text[], $5::uuid[]) as r (memory_id, source_id, type, target_id)
+returning agent_id;
 
 -- name: update_weights(agent_id, memory_ids, doubt)
 -- The weight approaches 1 with the number of pieces of evidence.

@@ -3,7 +3,8 @@ insert into heart.events (agent_id, memory_id, session_id, type, payload, positi
 select $1, d.memory_id, d.session_id, d.type, d.payload, d.position
 from jsonb_to_recordset($2::jsonb) as d (
     memory_id uuid, session_id uuid, type text, payload jsonb, position integer
-);
+)
+returning agent_id;
 
 -- name: list_recent_events(agent_id, session_id, moment, excluded_ids, max_rows, max_sessions, max_per_session, types, preferred_sessions)
 -- The latest events of a session, preferred types first, and highlights of the latest other sessions, preferred ones

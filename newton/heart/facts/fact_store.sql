@@ -10,7 +10,8 @@ select
 from jsonb_to_recordset($2::jsonb) as d (
     memory_id uuid, subject text, subject_key text, attribute text, single boolean, valid_from timestamptz,
     valid_to timestamptz, source text, marked boolean, generalizes boolean
-);
+)
+returning agent_id;
 
 -- name: find_by_hash(agent_id, hashes)
 -- The facts with these hashes; a duplicate is replaced by its original.

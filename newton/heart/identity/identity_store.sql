@@ -1,5 +1,6 @@
 -- name: lock_identity(agent_id)
-select pg_advisory_xact_lock(hashtextextended($1::uuid::text, 11));
+select pg_advisory_xact_lock(hashtextextended($1::uuid::text, 11))
+from (select count(*) from runtime.agents where agent_id = $1) as node;
 
 -- name: get_version(agent_id, version, moment)
 -- The tenets of a version, of the last one, or of the last one by a moment, in order; one row with nulls if it has none.
@@ -72,7 +73,8 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
 insert into heart.identity_versions (agent_id, version, created_at, origin, trust, change, tenet_id, restored_version, reason, active_tenets)
 select $1, coalesce(max(version), 0) + 1, $2, $3, $4, $5, $6, $7, $8, $9
 from heart.identity_versions
-where agent_id = $1;
+where agent_id = $1
+returning agent_id;
 
 -- name: insert_proposal(agent_id, tenet_id, normalized_hash)
 insert into heart.proposals (agent_id, tenet_id, state, normalized_hash)
@@ -84,4 +86,4 @@ set state = $3, normalized_hash = null
 where agent_id = $1 and normalized_hash = $2;
 
 -- name: erase_tenets(agent_id)
-call heart.erase_tenets($1);
+select heart.erase_tenets($1);

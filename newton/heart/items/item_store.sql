@@ -1,6 +1,7 @@
 -- name: lock_item(agent_id, address)
 -- Serializes concurrent writes of the same item.
-select pg_advisory_xact_lock(hashtextextended($1::uuid::text || $2::text, 12));
+select pg_advisory_xact_lock(hashtextextended($1::uuid::text || $2::text, 12))
+from (select count(*) from runtime.agents where agent_id = $1) as node;
 
 -- name: get_item(agent_id, namespace, key)
 select item_id, namespace, key, value, memory_id, created_at, updated_at

@@ -10,7 +10,8 @@ order by f.subject_key, f.attribute, f.single_valued, m.memory_id;
 -- Serializes writers of the same single-valued attribute. Locks are taken in order to avoid deadlocks, and mapped to 256
 -- keys, because the server's lock table is small; two attributes may share one.
 select pg_advisory_xact_lock(k.key)
-from (
+from (select count(*) from runtime.agents where agent_id = $1) as node
+cross join (
     select distinct (hashtextextended($1::uuid::text, 0) << 8) | (hashtextextended(e.key, 0) & 255) as key
     from unnest($2::text[]) as e (key)
     order by 1

@@ -8,7 +8,8 @@ insert into memory.edits (
     agent_id, memory_id, edit_id, edited_at, field, old_value, new_value, origin, author
 )
 select $1, e.memory_id, e.edit_id, $7, $4, e.old_value, $6, $8, $9
-from unnest($2::uuid[], $3::uuid[], $5::text[]) as e (memory_id, edit_id, old_value);
+from unnest($2::uuid[], $3::uuid[], $5::text[]) as e (memory_id, edit_id, old_value)
+returning agent_id;
 
 -- name: list_edits(agent_id, memory_id)
 select edited_at, field, old_value, new_value, origin, author

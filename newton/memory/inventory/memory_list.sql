@@ -8,7 +8,9 @@ cross join lateral (
     where
         m.agent_id = $1
         and m.kind = k.kind
-        and memory.matches_filter(m, $3, $4, $5, $6, $7, $8, $9)
+        and memory.matches_filter(
+            m.kind, m.state, m.quarantined, m.origin, m.trust, m.occurred_at, m.created_at, $3, $4, $5, $6, $7, $8, $9
+        )
         and (m.created_at, m.memory_id) < ($10, $11)
     order by m.created_at desc, m.memory_id desc
     limit $12
@@ -25,7 +27,9 @@ cross join lateral (
     where
         m.agent_id = $1
         and m.kind = k.kind
-        and memory.matches_filter(m, $3, $4, $5, $6, $7, $8, $9)
+        and memory.matches_filter(
+            m.kind, m.state, m.quarantined, m.origin, m.trust, m.occurred_at, m.created_at, $3, $4, $5, $6, $7, $8, $9
+        )
         and (m.created_at, m.memory_id) > ($10, $11)
     order by m.created_at, m.memory_id
     limit $12
@@ -42,7 +46,9 @@ cross join lateral (
     where
         m.agent_id = $1
         and m.kind = k.kind
-        and memory.matches_filter(m, $3, $4, $5, $6, $7, $8, $9)
+        and memory.matches_filter(
+            m.kind, m.state, m.quarantined, m.origin, m.trust, m.occurred_at, m.created_at, $3, $4, $5, $6, $7, $8, $9
+        )
         and (m.occurred_at, m.memory_id) < ($10, $11)
     order by m.occurred_at desc, m.memory_id desc
     limit $12
@@ -59,7 +65,9 @@ cross join lateral (
     where
         m.agent_id = $1
         and m.kind = k.kind
-        and memory.matches_filter(m, $3, $4, $5, $6, $7, $8, $9)
+        and memory.matches_filter(
+            m.kind, m.state, m.quarantined, m.origin, m.trust, m.occurred_at, m.created_at, $3, $4, $5, $6, $7, $8, $9
+        )
         and (m.occurred_at, m.memory_id) > ($10, $11)
     order by m.occurred_at, m.memory_id
     limit $12
@@ -72,11 +80,15 @@ limit $12;
 -- these kinds.
 select m.memory_id, s.key as position
 from memory.memories as m
-cross join lateral (select $11::integer * memory.sort_key(m, $10) as key) as s
+cross join lateral (select $11::integer * memory.sort_key(
+        m.kind, m.state, m.outcome, m.importance, m.uses, m.created_at, m.occurred_at, m.accessed_at, m.confirmed_at, $10
+    ) as key) as s
 where
     m.agent_id = $1
     and m.kind = any($2::text[])
-    and memory.matches_filter(m, $3, $4, $5, $6, $7, $8, $9)
+    and memory.matches_filter(
+        m.kind, m.state, m.quarantined, m.origin, m.trust, m.occurred_at, m.created_at, $3, $4, $5, $6, $7, $8, $9
+    )
     and ($12::numeric is null or (s.key, m.memory_id) > ($12, $13::uuid))
 order by s.key, m.memory_id
 limit $14;
@@ -85,12 +97,16 @@ limit $14;
 -- The same for the memories of a narrower filter, which are found first.
 select m.memory_id, s.key as position
 from memory.memories as m
-cross join lateral (select $12::integer * memory.sort_key(m, $11) as key) as s
+cross join lateral (select $12::integer * memory.sort_key(
+        m.kind, m.state, m.outcome, m.importance, m.uses, m.created_at, m.occurred_at, m.accessed_at, m.confirmed_at, $11
+    ) as key) as s
 where
     m.agent_id = $1
     and m.memory_id = any($2::uuid[])
     and m.kind = any($3::text[])
-    and memory.matches_filter(m, $4, $5, $6, $7, $8, $9, $10)
+    and memory.matches_filter(
+        m.kind, m.state, m.quarantined, m.origin, m.trust, m.occurred_at, m.created_at, $4, $5, $6, $7, $8, $9, $10
+    )
     and ($13::numeric is null or (s.key, m.memory_id) > ($13, $14::uuid))
 order by s.key, m.memory_id
 limit $15;
@@ -101,7 +117,9 @@ from memory.memories as m
 where
     m.agent_id = $1
     and m.kind = any($2::text[])
-    and memory.matches_filter(m, $3, $4, $5, $6, $7, $8, $9);
+    and memory.matches_filter(
+        m.kind, m.state, m.quarantined, m.origin, m.trust, m.occurred_at, m.created_at, $3, $4, $5, $6, $7, $8, $9
+    );
 
 -- name: count_selected(agent_id, memory_ids, kinds, states, origins, trusts, since, until, created_since, created_until)
 select count(*) as memories
@@ -110,7 +128,9 @@ where
     m.agent_id = $1
     and m.memory_id = any($2::uuid[])
     and m.kind = any($3::text[])
-    and memory.matches_filter(m, $4, $5, $6, $7, $8, $9, $10);
+    and memory.matches_filter(
+        m.kind, m.state, m.quarantined, m.origin, m.trust, m.occurred_at, m.created_at, $4, $5, $6, $7, $8, $9, $10
+    );
 
 -- name: find_by_subject(agent_id, subject_key)
 select memory_id

@@ -228,6 +228,14 @@ AGENT_COMMANDS = {
     "create": ("operations.agents:create_agent", "Create an agent."),
     "set-model": ("operations.agents:set_agent_model", "Set the default model of an agent."),
     "delete": ("operations.agents:delete_agent", "Delete an agent with all its data and tokens permanently."),
+    "move": ("operations.agent_places:move_agent", "Move an agent to another node of a Citus cluster."),
+    "isolate": ("operations.agent_places:isolate_agent", "Give an agent a shard of its own in a Citus cluster."),
+}
+DATABASE_COMMANDS = {
+    "distribute": (
+        "operations.database:distribute_database",
+        "Distribute all agents over the nodes of a Citus cluster.",
+    ),
 }
 TOKEN_COMMANDS = {
     "create": ("operations.tokens:create_token", "Create a token and print it once."),
@@ -353,7 +361,8 @@ COMMAND_GROUPS = (
     ("sessions", "Conversations: messages, summaries for a model, branches.", SESSION_COMMANDS),
     ("tasks", "The tasks and subtasks of a session.", TASK_COMMANDS),
     ("jobs", "Scheduled jobs that `newton serve` runs.", JOB_COMMANDS),
-    ("agents", "List, show, create and delete agents, and set their models.", AGENT_COMMANDS),
+    ("agents", "List, show, create, move and delete agents, and set their models.", AGENT_COMMANDS),
+    ("db", "The database on several nodes.", DATABASE_COMMANDS),
     ("tokens", "Access tokens for the API of the daemon.", TOKEN_COMMANDS),
     ("mcp", "MCP: serve an agent, and the servers whose tools its model may call.", MCP_COMMANDS),
     ("permissions", "Permissions to call tools of MCP servers.", PERMISSION_COMMANDS),
@@ -400,6 +409,7 @@ HELP_GROUPS = {
         "doctor",
         "backup",
         "restore",
+        "db",
         "reembed",
         "bench",
     ),

@@ -1,6 +1,7 @@
 -- name: try_lock(agent_id, key)
 -- Takes the lock of this key if nobody else holds it, until the transaction ends.
-select pg_try_advisory_xact_lock(hashtextextended('newton.answers ' || $1::uuid::text || ' ' || $2::text, 0)) as alone;
+select pg_try_advisory_xact_lock(hashtextextended('newton.answers ' || $1::uuid::text || ' ' || $2::text, 0)) as alone
+from (select count(*) from runtime.agents where agent_id = $1) as node;
 
 -- name: find_response(agent_id, key, since)
 select request_hash, status_code, response_body

@@ -1,6 +1,7 @@
 """The job queue of all agents: add due runs, claim runs under a lease, and renew and release the leases."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
@@ -12,6 +13,7 @@ from newton.runtime.jobs.triggers import JobSchedule
 
 SQL = load("newton.runtime.jobs", "claims.sql")
 
+SPARE_RUNS = 32  # due runs that are read beyond the limit, because other workers may claim the first ones
 LEASE_SECONDS = 10.0  # after this time without renewal, another worker takes over a run
 
 
@@ -45,21 +47,31 @@ async def enqueue_due(db: Database, schedules: Mapping[str, JobSchedule], *, mom
 
 async def mark_dead(db: Database, *, moment: datetime | None = None) -> None:
     """Mark a run as dead if its lease has expired in the last of `MAX_ATTEMPTS` attempts."""
+    limits = {"max_attempts": MAX_ATTEMPTS, "moment": moment}
     async with db.worker_transaction() as tx:
-        await SQL["fail_exhausted"].execute(tx, max_attempts=MAX_ATTEMPTS, moment=moment)
+        for row in await SQL["list_exhausted"].fetch_all(tx, **limits):
+            await SQL["fail_exhausted"].execute(tx, agent_id=row["agent_id"], job_id=row["job_id"], **limits)
 
 
 async def claim_runs(
     db: Database, holder: str, names: Sequence[str], *, limit: int, lease: timedelta, moment: datetime | None = None
 ) -> list[ClaimedRun]:
-    """Claim up to `limit` due runs of the named jobs for the holder, those due longest first.
+    """Claim up to `limit` due runs of the named jobs for the holder: one of each agent, then another of each.
 
-    Each claim has a lease that expires after the time `lease`.
+    Those due longest come first. Each claim is one statement for one agent, and has a lease that expires after the time
+    `lease`. Runs that other workers claim meanwhile are skipped.
     """
+    claimed: list[ClaimedRun] = []
+    if limit <= 0:
+        return claimed
     claim = {"holder": holder, "seconds": lease.total_seconds(), "moment": moment}
     async with db.worker_transaction() as tx:
-        rows = await SQL["claim_due"].fetch_all(tx, names=list(names), max_rows=limit, **claim)
-    return [ClaimedRun(**row) for row in rows]
+        for due in await SQL["list_due"].fetch_all(tx, names=list(names), max_rows=limit + SPARE_RUNS, moment=moment):
+            row = await SQL["claim_due"].fetch_one(tx, agent_id=due["agent_id"], job_id=due["job_id"], **claim)
+            claimed += [ClaimedRun(**row)] if row else []
+            if len(claimed) == limit:
+                break
+    return claimed
 
 
 async def claim_run(
@@ -73,23 +85,34 @@ async def claim_run(
 
 
 async def renew_leases(
-    db: Database, holder: str, job_ids: Collection[UUID], *, lease: timedelta, moment: datetime | None = None
+    db: Database, holder: str, runs: Iterable[ClaimedRun], *, lease: timedelta, moment: datetime | None = None
 ) -> dict[UUID, int]:
-    """Renew the leases that the holder still has. Return the epoch (fencing token) of each renewed run by job id."""
+    """Renew the leases of those runs that the holder still has.
+
+    Return the epoch (fencing token) of each renewed run by job id.
+    """
+    job_ids: defaultdict[UUID, list[UUID]] = defaultdict(list)
+    for run in runs:
+        job_ids[run.agent_id].append(run.job_id)
+    epochs: dict[UUID, int] = {}
+    renewal = {"holder": holder, "seconds": lease.total_seconds(), "moment": moment}
     async with db.worker_transaction() as tx:
-        rows = await SQL["renew_leases"].fetch_all(
-            tx, holder=holder, seconds=lease.total_seconds(), job_ids=list(job_ids), moment=moment
-        )
-    return {row["job_id"]: row["epoch"] for row in rows}
+        for agent_id in sorted(job_ids):  # the same order in all workers, so that they do not wait in a circle
+            for row in await SQL["renew_leases"].fetch_all(tx, agent_id=agent_id, job_ids=job_ids[agent_id], **renewal):
+                epochs[row["job_id"]] = row["epoch"]
+    return epochs
 
 
 async def release_runs(db: Database, holder: str, *, moment: datetime | None = None) -> None:
     """Return all runs of the holder to the queue, due now, without counting the attempt."""
     async with db.worker_transaction() as tx:
-        await SQL["release_runs"].execute(tx, holder=holder, moment=moment)
+        for row in await SQL["list_holders_agents"].fetch_all(tx, holder=holder):
+            await SQL["release_runs"].execute(tx, agent_id=row["agent_id"], holder=holder, moment=moment)
 
 
 async def list_agent_queues(db: Database) -> list[AgentQueue]:
     """Return each agent with the counts of its job runs, sorted by name."""
     async with db.worker_transaction() as tx:
-        return [AgentQueue(**row) for row in await SQL["list_agents"].fetch_all(tx)]
+        rows = [dict(row) for row in await SQL["list_agents"].fetch_all(tx)]
+    names = {row.pop("agent_id"): row["name"] for row in rows}  # a parent may be on another node of the database
+    return [AgentQueue(parent=names.get(row.pop("parent_agent_id")), **row) for row in rows]

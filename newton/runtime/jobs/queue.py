@@ -138,13 +138,15 @@ async def fail(
     Return the new state, or None if another worker has claimed the run.
     """
     async with db.transaction(claimed.agent_id) as tx:
+        now = await SQL["get_moment"].fetch_one(tx, moment=moment)
+        assert now is not None
         row = await SQL["fail_run"].fetch_one(
             tx,
             **_fencing_args(claimed),
             error=failure.error,
             seconds=failure.retry_after.total_seconds(),
             max_attempts=MAX_ATTEMPTS,
-            moment=moment,
+            moment=now["moment"],
             counted_attempts=int(failure.is_attempt),
         )
     return row["state"] if row else None

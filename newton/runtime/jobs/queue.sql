@@ -1,21 +1,21 @@
 -- name: enqueue(agent_id, job_id, name, moment)
 -- Does nothing if the job is queued or running.
 insert into runtime.jobs (agent_id, job_id, name, slot, due_at)
-values ($1, $2, $3, coalesce($4::timestamptz, statement_timestamp()), coalesce($4::timestamptz, statement_timestamp()))
+values ($1, $2, $3, runtime.get_moment($4), runtime.get_moment($4))
 on conflict do nothing
 returning job_id;
 
 -- name: run_sooner(agent_id, name, moment)
 -- Makes a waiting run due immediately.
 update runtime.jobs
-set due_at = least(due_at, coalesce($3::timestamptz, statement_timestamp()))
+set due_at = least(due_at, runtime.get_moment($3))
 where agent_id = $1 and name = $2 and state in ('queued', 'running')
 returning job_id;
 
 -- name: finish_run(agent_id, job_id, holder, epoch, result, reason, moment)
 update runtime.jobs
 set
-    state = 'done', leased_until = null, finished_at = coalesce($7::timestamptz, statement_timestamp()), result = $5,
+    state = 'done', leased_until = null, finished_at = runtime.get_moment($7), result = $5,
     reason = $6, error = null
 where agent_id = $1 and job_id = $2 and state = 'running' and holder = $3 and epoch = $4
 returning finished_at;
@@ -25,14 +25,17 @@ returning finished_at;
 delete from runtime.jobs
 where agent_id = $1 and name = $2 and slot < $3 and state = 'done' and result is null;
 
+-- name: get_moment(moment)
+select runtime.get_moment($1) as moment;
+
 -- name: fail_run(agent_id, job_id, holder, epoch, error, seconds, max_attempts, moment, counted_attempts)
 update runtime.jobs
 set
     attempts = attempts - 1 + $9,
     state = case when attempts - 1 + $9 >= $7 then 'dead' else 'queued' end,
     leased_until = null,
-    due_at = coalesce($8::timestamptz, statement_timestamp()) + make_interval(secs => $6),
-    finished_at = case when attempts - 1 + $9 >= $7 then coalesce($8::timestamptz, statement_timestamp()) end,
+    due_at = $8::timestamptz + make_interval(secs => $6),
+    finished_at = case when attempts - 1 + $9 >= $7 then $8::timestamptz end,
     error = $5
 where agent_id = $1 and job_id = $2 and state = 'running' and holder = $3 and epoch = $4
 returning state;
@@ -65,7 +68,7 @@ order by j.slot desc, j.job_id;
 -- Requeues the last dead run of each job, or of one job, unless the job is queued, running, or has succeeded since.
 update runtime.jobs as d
 set
-    state = 'queued', attempts = 0, finished_at = null, due_at = coalesce($3::timestamptz, statement_timestamp())
+    state = 'queued', attempts = 0, finished_at = null, due_at = runtime.get_moment($3)
 from (
     select distinct on (j.name) j.job_id
     from runtime.jobs as j

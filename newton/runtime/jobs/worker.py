@@ -174,7 +174,8 @@ class JobWorker:
             if not current:
                 continue
             async with self._pause_on_database_error():
-                epochs = await claims.renew_leases(self.db, self.holder, current, lease=lease)
+                held = [claimed for claimed, _ in current.values()]
+                epochs = await claims.renew_leases(self.db, self.holder, held, lease=lease)
                 for job_id, (claimed, task) in current.items():
                     if epochs.get(job_id) != claimed.epoch:
                         task.cancel()

@@ -50,7 +50,7 @@ select exists (select from dialogue.sessions where agent_id = $1)
     or exists (select from runtime.usage where agent_id = $1) as begun;
 
 -- name: erase_agent(agent_id)
-call runtime.erase_agent($1);
+select runtime.erase_agent($1);
 
 -- name: defer_constraints()
 set constraints all deferred;
@@ -63,7 +63,8 @@ insert into memory.postings (agent_id, lexeme, memory_id, kind, tf, word_count)
 select $1, l.key, m.memory_id, m.kind, l.value::integer, m.word_count
 from jsonb_to_recordset($2::jsonb) as g (memory_id uuid, lexemes jsonb)
 join memory.memories as m on m.agent_id = $1 and m.memory_id = g.memory_id
-cross join lateral jsonb_each_text(g.lexemes) as l;
+cross join lateral jsonb_each_text(g.lexemes) as l
+returning agent_id;
 
 -- name: import_models(model_ids, identities, dimensions)
 insert into memory.models (model_id, identity, dimensions)
@@ -75,9 +76,11 @@ on conflict do nothing;
 insert into memory.embeddings (agent_id, model_id, kind, memory_id, embedding)
 select $1, g.model_id, m.kind, m.memory_id, g.embedding
 from unnest($2::uuid[], $3::uuid[], $4::halfvec[]) as g (model_id, memory_id, embedding)
-join memory.memories as m on m.agent_id = $1 and m.memory_id = g.memory_id;
+join memory.memories as m on m.agent_id = $1 and m.memory_id = g.memory_id
+returning agent_id;
 
 -- name: import_window_embeddings(agent_id, model_ids, memory_ids, vectors, positions)
 insert into memory.window_embeddings (agent_id, model_id, memory_id, position, embedding)
 select $1, g.model_id, g.memory_id, g.position, g.embedding
-from unnest($2::uuid[], $3::uuid[], $4::halfvec[], $5::integer[]) as g (model_id, memory_id, embedding, position);
+from unnest($2::uuid[], $3::uuid[], $4::halfvec[], $5::integer[]) as g (model_id, memory_id, embedding, position)
+returning agent_id;

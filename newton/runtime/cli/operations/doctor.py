@@ -18,6 +18,7 @@ from newton.agent.compaction.block_summarizer import BlockSummarizer, create_bre
 from newton.brain.hash_chain import BrokenLink
 from newton.clock import monotonic_ms
 from newton.db import health
+from newton.db.distribution import read_cluster_state
 from newton.db.health import ServerInfo
 from newton.db.pool import Tx
 from newton.db.server_paths import find_database_folder, find_orphans
@@ -37,6 +38,7 @@ from newton.runtime.cli.operations.language_check import check_languages
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.command_socket import Message
+from newton.runtime.jobs.claims import list_agent_queues
 from newton.runtime.model_directory import ModelDirectory
 from newton.runtime.settings_mapping import build_turn_limits, conversation_budget
 from newton.runtime.wiring import AgentServices
@@ -90,6 +92,8 @@ async def _run_checks(settings: Settings, *, verify: bool) -> AsyncGenerator[Hea
             yield _check_database(server, newton.settings)
             yield _check_encoding(server)
             yield _check_isolation(server)
+            async for finding in _check_cluster(newton):
+                yield finding
             yield await _count_memories(newton)
             yield await _check_embedder(newton)
             yield await _check_backlog(newton)
@@ -155,6 +159,27 @@ def _check_isolation(server: ServerInfo) -> HealthFinding:
         return HealthFinding("ok", f"row-level security is forced on all {server.tables} tables")
     problem = f"{server.tables - server.isolated} of {server.tables} tables are not isolated by agent."
     return HealthFinding("wrong", problem, "Restore the schema; do not grant newton_app more than the migrations do.")
+
+
+async def _check_cluster(newton: AgentServices) -> AsyncGenerator[HealthFinding]:
+    """Yield findings on the nodes of a distributed database; none on a server without Citus."""
+    async with newton.scope.transaction() as tx:
+        state = await read_cluster_state(tx)
+    if state is None:
+        return
+    if not state.is_distributed:
+        hint = "`newton db distribute` distributes the agents over the nodes of the cluster."
+        yield HealthFinding("note", f"Citus {state.version} is installed, and all agents are on this server", hint)
+        return
+    for problem in state.problems:
+        yield HealthFinding("wrong", f"{problem}.", "Run `newton db distribute`, then restart the daemons.")
+    names = ", ".join(str(node) for node in state.nodes if node.has_shards)
+    agents = await list_agent_queues(newton.scope.db)  # from all nodes
+    yield HealthFinding(
+        "ok",
+        f"Citus {state.version}: {state.tables} tables in {state.shards} shards on {names};"
+        f" all nodes answer, with {formatting.pluralize(len(agents), 'agent')}",
+    )
 
 
 async def _count_memories(newton: AgentServices) -> HealthFinding:

@@ -6,6 +6,7 @@ from typing import Any
 from markupsafe import Markup
 from starlette.responses import Response
 
+from newton.cognition.assembly.render import SECTION_TITLES
 from newton.runtime.dashboard.api_client import gather_json
 from newton.runtime.dashboard.page_request import PageRequest, PageTable
 from newton.runtime.reports import activity_charts
@@ -81,8 +82,12 @@ def _is_shown(candidate: Mapping[str, Any], shown: str) -> bool:
 
 
 def _describe_layers(layers: Mapping[str, Mapping[str, int]]) -> list[dict[str, Any]]:
-    """Return the layers that have a share or tokens, each with a bar on one scale; the mark is the own share."""
-    used = {name: one for name, one in layers.items() if one["used"] or one["share"]}
+    """Return the layers that have a share or tokens, each with a bar on one scale; the mark is the own share.
+
+    They are in the order of the context's sections.
+    """
+    ordered = sorted(layers, key=list(SECTION_TITLES).index)
+    used = {name: layers[name] for name in ordered if layers[name]["used"] or layers[name]["share"]}
     scale = max((max(one["used"], one["share"]) for one in used.values()), default=1)
     return [
         {**one, "name": name, "bar": _draw_bar(one["used"], scale, mark=one["share"])} for name, one in used.items()
