@@ -1,22 +1,17 @@
-"""A conversation in a real terminal: Ctrl-C, pastes, a terminal that is closed or resized, and permissions of tools."""
+"""A conversation in a real terminal: Ctrl-C, a terminal that is closed, and the permission to call a tool."""
 
 import asyncio
-import fcntl
 import json
 import os
 import pty
-import struct
 import sys
-import termios
 from asyncio.subprocess import DEVNULL, Process
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.endpoint import Respond, Wire, calls_tools, chunk, endpoint, says
+from tests.endpoint import Wire, calls_tools, chunk, endpoint, says
 from tests.system.typed import ok, typed
 
 pytestmark = pytest.mark.fault
@@ -144,106 +139,3 @@ async def test_a_tool_is_called_after_the_answer_of_the_person_and_ctrl_c_at_the
     assert sent.read_text() == "hello\nhello\n"
     listed = json.loads(ok(await asyncio.to_thread(typed, home, "permissions", "--json")))
     assert [(one["tool"], one["session"]) for one in listed] == [("send", "tools")]
-
-
-def slow_words(count: int = 20) -> Respond:
-    """A reply whose words come one after the other."""
-
-    async def respond(wire: Wire) -> None:
-        await wire.begin_stream()
-        for number in range(count):
-            delta = {"content": f"word{number} "}
-            await wire.event(chunk({"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}))
-            await asyncio.sleep(0.05)
-        await wire.event("[DONE]")
-
-    return respond
-
-
-def turns_get(*responses: Respond) -> Respond:
-    """The next response for a turn, which offers tools; an empty one for what is learnt from sessions meanwhile."""
-    left = list(responses)
-
-    async def respond(wire: Wire) -> None:
-        await (left.pop(0) if wire.body.get("tools") else says(["{}"]))(wire)
-
-    return respond
-
-
-@asynccontextmanager
-async def chatting(home: Path, session: str, url: str, *flags: str) -> AsyncGenerator[CommandTerminal]:
-    """A chat in a terminal, which must be alive at the end and leave when it is told to."""
-    screen, line = pty.openpty()
-    terminal = CommandTerminal(screen)
-    named = flags or ("--session", session)
-    child = await chat(home, os.ttyname(line), *named, OPENAI_BASE_URL=url, OPENAI_MODEL="scripted")
-    try:
-        if not flags:
-            await terminal.shows("›")
-        os.close(line)
-        yield terminal
-        await terminal.types("/quit\r")
-        async with asyncio.timeout(60):
-            assert await child.wait() == 0
-    finally:
-        if child.returncode is None:
-            child.kill()
-            await child.wait()
-        os.close(screen)
-
-
-async def test_ctrl_c_at_ten_moments_stops_what_runs_and_the_conversation_goes_on(home: Path) -> None:
-    sent = home / "ten.txt"
-    for name, mode in (("ten", "good"), ("hangs", "hang")):
-        command = (sys.executable, str(SERVER), mode, str(sent))
-        ok(await asyncio.to_thread(typed, home, "mcp", "add", name, "--trust", "--", *command))
-    ask = calls_tools(("c1", "ten__send", {"text": "hello"}))
-    hang = calls_tools(("c1", "hangs__look", {"text": "hello"}))
-    words = slow_words(200)
-    # what Ctrl-C stops, and what is shown by then; an empty text is not sent to the model
-    replies = turns_get(words, words, words, ask, ask, hang, says(["Alive."]))
-    async with endpoint(replies) as server, chatting(home, "ten", server.url) as terminal:
-        for typed_text, shown, keys in [
-            ("", "", "\x03"),
-            ("half a line", "half a line", "\x03"),
-            ("", "", "\x03\x03"),
-            ("One.\r", "word3", "\x03"),
-            ("Two.\r", "word3", "\x03\x03"),
-            ("Three.\r", "word0", "\x03"),
-            ("Four.\r", "Allow?", "\x03"),
-            ("Five.\r", "Allow?", "\x03\x03"),
-            ("Six.\r", "Running hangs__look", "\x03"),
-            ("/recall ferry\r", "/recall ferry", "\x03"),
-        ]:
-            await follow(terminal, [(typed_text, shown)] if shown else [])
-            await terminal.types(keys)
-            await asyncio.sleep(0.6)  # a Ctrl-C of the next moment is no second one of this
-        await follow(terminal, [("Are you there?\r", "Alive."), ("", "›")])
-    assert not sent.exists()
-
-
-async def test_a_paste_of_two_thousand_lines_is_one_input_and_a_resize_does_not_disturb_an_answer(home: Path) -> None:
-    async with endpoint(turns_get(slow_words())) as server, chatting(home, "paste", server.url) as terminal:
-        pasted = "\n".join(f"pasted line {number}" for number in range(2_000))
-        for start in range(0, len(pasted), 4_000):  # the terminal is read meanwhile
-            mark = "\x1b[200~" if start == 0 else ""
-            await terminal.types(mark + pasted[start : start + 4_000])
-        await follow(terminal, [("\x1b[201~", "line 1999"), ("\r", "word2")])
-        for columns in (60, 20, 120):
-            fcntl.ioctl(terminal.screen, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-            await asyncio.sleep(0.1)
-        await follow(terminal, [("", "word19"), ("", "›")])
-    lines = await logged(home, "paste")
-    assert lines == [("user", pasted), ("assistant", " ".join(f"word{number}" for number in range(20)))]
-
-
-async def test_a_session_is_resumed_from_the_list_and_undo_retracts_what_the_last_input_taught(home: Path) -> None:
-    learn = calls_tools(("c1", "remember", {"content": "The ferry to Hydra leaves at nine.", "source": "user"}))
-    async with endpoint(turns_get(learn, says(["Noted."]), says(["Again."]))) as server:
-        async with chatting(home, "resumed", server.url) as terminal:
-            await follow(terminal, [("The ferry to Hydra leaves at nine.\r", "Noted."), ("", "›")])
-            await follow(terminal, [("/undo\r", "Retracted: The ferry to Hydra"), ("", "›")])
-            await follow(terminal, [("/undo\r", "Nothing was learnt"), ("", "›")])
-        async with chatting(home, "resumed", server.url, "--resume") as terminal:
-            await follow(terminal, [("", "resumed"), ("", ":"), ("1\r", "›"), ("Hello.\r", "Again."), ("", "›")])
-    assert [text for role, text in await logged(home, "resumed") if role == "user"][-1] == "Hello."

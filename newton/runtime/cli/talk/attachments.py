@@ -36,8 +36,8 @@ def find_files(text: str) -> list[Path]:
 def find_missing_files(text: str) -> list[Path]:
     """Return what a text names as `@path` and is no file, if it has a slash: `@ana` may be a person.
 
-    >>> find_missing_files("Ask @ana about @/no/such/file.txt, please")
-    [PosixPath('/no/such/file.txt')]
+    >>> [str(path) for path in find_missing_files("Ask @ana about @/no/such/file.txt, please")]
+    ['/no/such/file.txt']
     """
     return [path for path in _find_paths(text) if len(path.parts) > 1 and not path.is_file()]
 
