@@ -180,3 +180,17 @@ async def test_a_frame_has_only_the_tools_that_its_list_allows(mind: Mind, tmp_p
             await take(post.turns(model), turn)
             assert [name for name in model.offered[0] if name.startswith("post__")] == names
         assert (len(post.asked), post.sent) == (1, [])
+
+
+async def test_an_output_that_is_too_long_for_the_model_is_kept_whole_as_an_artifact(
+    mind: Mind, tmp_path: Path
+) -> None:
+    long = tmp_path / "log.txt"
+    long.write_text("\n".join(f"line {number}: the ferry leaves" for number in range(1_000)))
+    reading = [call("read_artifact", search="line 500")]
+    async with acting(mind, tmp_path, trust=True) as post:
+        model = await post.says("Look.", [call("post__look", text=str(long))], reading, "Done.")
+        first, second = (json.loads(one.text) for one in model.received[-1] if one.role == "tool")
+        assert "line 500:" not in first["output"] and "left out" in first["output"]
+        assert "read_artifact reads it" in first["artifact"]
+        assert "line 500: the ferry leaves" in json.dumps(second)

@@ -131,7 +131,7 @@ async def test_a_tool_is_called_after_the_answer_of_the_person_and_ctrl_c_at_the
             terminal, [("Send hello.\r", '"text": "hello"'), ("", "Allow?"), ("s\r", "It is sent."), ("", "›")]
         )
         await follow(terminal, [("Again.\r", "Fine."), ("", "›")])
-        await follow(terminal, [("/permissions\r", "post send: allow in the session tools"), ("", "›")])
+        await follow(terminal, [("/permissions\r", "allowed in the session tools"), ("", "›")])
         await terminal.types("/quit\r")
         async with asyncio.timeout(60):
             assert await child.wait() == 0

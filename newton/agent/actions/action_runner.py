@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 from uuid import UUID
 
@@ -10,6 +10,7 @@ from newton.agent.actions import action_lessons, action_store
 from newton.agent.actions.action_store import PermissionBasis, ToolAction
 from newton.agent.actions.approvals import ApprovalCallback, ApprovalRequest
 from newton.agent.actions.external_tools import EXPECTED_FIELD, ExternalResult, ExternalTool, ExternalToolSource
+from newton.agent.actions.kept_outputs import keep_output
 from newton.agent.actions.permissions import PermissionService
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.turn_status import ProgressCallback, TurnStatus
@@ -93,7 +94,11 @@ class ActionRunner:
             finished_at=max(self.scope.now(), started_at),
         )
         lesson = await self._record(action, tool, text, result)
-        return _to_report(tool, result, expected=expected, warnings=warnings, lesson=lesson)
+        report = _to_report(tool, result, expected=expected, warnings=warnings, lesson=lesson)
+        if result.whole_text is None or not self.gate.is_recording:
+            return report
+        artifact = await keep_output(self.scope, self.session_id, text, result.whole_text)
+        return replace(report, fields={"artifact": artifact, **report.fields})
 
     async def _check_rules(
         self, tool: ExternalTool, text: str, values: Mapping[str, object], expected: str

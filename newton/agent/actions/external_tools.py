@@ -39,10 +39,14 @@ class ExternalTool:
 
 
 class ExternalResult(NamedTuple):
-    """The output of a call as text, and whether the tool or its server failed."""
+    """The output of a call as text, and whether the tool or its server failed.
+
+    `whole_text` is the output before its middle was left out, with secrets; None if `text` has all of it.
+    """
 
     text: str
     is_error: bool = False
+    whole_text: str | None = None
 
 
 class ServerProblem(NamedTuple):

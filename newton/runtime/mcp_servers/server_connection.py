@@ -11,7 +11,7 @@ import httpx2
 from mcp import Client
 from mcp.client.session import IncomingMessage
 from mcp.shared.exceptions import MCPError
-from mcp_types import Implementation, ToolListChangedNotification
+from mcp_types import CONNECTION_CLOSED, INVALID_REQUEST, Implementation, ToolListChangedNotification
 from pydantic import ValidationError
 
 from newton import __version__
@@ -22,7 +22,7 @@ from newton.memory.representations import one_line
 from newton.runtime.mcp_servers.limited_transports import ServerProcess, connect_over_http, start_server
 from newton.runtime.mcp_servers.server_list import expand_server
 from newton.runtime.mcp_servers.tool_checks import MAX_TOOLS, ListedTool, check_tool
-from newton.runtime.mcp_servers.tool_output import cut_output, to_text
+from newton.runtime.mcp_servers.tool_output import cut_output, to_result
 from newton.setting_types import McpServerSettings
 
 CONNECT_SECONDS, MIN_CONNECT_SECONDS = 15.0, 8.0
@@ -115,9 +115,9 @@ class ServerConnection:
         try:
             async with asyncio.timeout(seconds):
                 result = await self._client.call_tool(tool.name, dict(arguments))
-            return ExternalResult(to_text(result), result.is_error is True)
+            return to_result(result)
         except TOOL_ERRORS as error:
-            if self._end_reason is None:  # the call failed, and the server goes on
+            if self._end_reason is None and not _is_lost(error):  # the call failed, and the server goes on
                 return ExternalResult(cut_output(f"{tool.full_name} failed: {error}"), is_error=True)
             self.failure = self._describe(error, seconds)
         except SERVER_ERRORS as error:
@@ -218,6 +218,12 @@ class ServerConnection:
         if isinstance(error, FileNotFoundError):
             return f"there is no command {self.server.command!r}"
         return one_line(str(error))[:MAX_REASON_CHARS].rstrip(".") or type(error).__name__
+
+
+def _is_lost(error: BaseException) -> bool:
+    """Return whether an error of a call says that the connection has ended: a new one is opened in a later turn."""
+    is_ended = isinstance(error, MCPError) and error.code == INVALID_REQUEST and "terminated" in str(error)
+    return is_ended or (isinstance(error, MCPError) and error.code == CONNECTION_CLOSED)
 
 
 def _to_listed(tool: Any) -> ListedTool:

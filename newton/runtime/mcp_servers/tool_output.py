@@ -3,17 +3,20 @@
 import json
 from typing import Any
 
+from newton.agent.actions.external_tools import ExternalResult
 from newton.memory.hygiene import clean_model_text
 
-MAX_OUTPUT_CHARS = 10_000  # of one result; of a longer one, the beginning and the end are kept
+MAX_OUTPUT_CHARS = 10_000  # of one result; of a longer one, the model gets the beginning and the end
 
 
-def to_text(result: Any) -> str:
-    """Return the text of a result of the MCP client. Images and other data are replaced by a description."""
+def to_result(result: Any) -> ExternalResult:
+    """Return a result of the MCP client as text. Images and other data are replaced by a description."""
     parts = [_describe_block(block) for block in result.content]
     if not any(parts) and result.structured_content is not None:
         parts = [json.dumps(result.structured_content, ensure_ascii=False)]
-    return cut_output("\n".join(part for part in parts if part))
+    text = "\n".join(part for part in parts if part)
+    whole_text = text if len(text) > MAX_OUTPUT_CHARS else None
+    return ExternalResult(cut_output(text), result.is_error is True, whole_text)
 
 
 def cut_output(text: str, max_chars: int = MAX_OUTPUT_CHARS) -> str:

@@ -6,14 +6,13 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from newton.agent.actions.external_tools import ExternalTool
-from newton.agent.actions.permission_store import ToolPermission
 from newton.errors import NotFoundError, ProviderError
 from newton.memory.lookup import short_id
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
-from newton.runtime.tools.permission_views import to_action_info, to_permission_info
+from newton.runtime.tools.permission_views import PermissionInfo, to_action_info, to_permission_info
 from newton.runtime.wiring import AgentServices
 
 ServerName = Annotated[str, Parameter(help="Name of the server.")]
@@ -27,9 +26,9 @@ async def list_permissions(*, agent: AgentOption = None, json: JsonOption = Fals
     Example: newton permissions
     """
     async with open_agent(load_settings(agent)) as newton:
-        permissions = await newton.permissions("cli").list_permissions()
+        permissions = [to_permission_info(one) for one in await newton.permissions("cli").list_permissions()]
     if json:
-        formatting.print_json([to_permission_info(one).model_dump(mode="json") for one in permissions])
+        formatting.print_json([one.model_dump(mode="json") for one in permissions])
         return
     if not permissions:
         say(
@@ -74,7 +73,7 @@ async def revoke_permission(
     """
     async with open_agent(load_settings(agent)) as newton:
         revoked = await newton.permissions("cli").revoke(permission)
-    say(f"Revoked: {revoked.server} {revoked.tool} is no longer {VERDICTS[revoked.verdict]}.")
+    say(format_revocation(to_permission_info(revoked)))
 
 
 async def list_actions(
@@ -98,12 +97,16 @@ async def list_actions(
         say(f"{one.finished_at:%Y-%m-%d %H:%M}  {one.server} {one.tool:<24} {one.permission:<8} {one.outcome}")
 
 
-def format_permission(permission: ToolPermission) -> str:
+def format_permission(permission: PermissionInfo) -> str:
     """Return a permission as one line: its short id, the tool, the verdict, for which sessions, and since when."""
-    scope = "" if permission.session_id is None else f" in the session {permission.session or permission.session_id}"
+    scope = "" if permission.session is None else f" in the session {permission.session}"
     basis = " (a read of a trusted server)" if permission.source == "trust" else ""
     verdict = f"{VERDICTS[permission.verdict]}{scope}{basis} since {permission.created_at:%Y-%m-%d}"
     return f"{short_id(permission.permission_id)}  {permission.server} {permission.tool:<24} {verdict}"
+
+
+def format_revocation(revoked: PermissionInfo) -> str:
+    return f"Revoked: {revoked.server} {revoked.tool} is no longer {VERDICTS[revoked.verdict]}."
 
 
 async def _find_tool(newton: AgentServices, server: str, tool: str) -> ExternalTool:

@@ -27,16 +27,29 @@ class AttachedInput:
 
 def find_files(text: str) -> list[Path]:
     """Return the files that a text names as `@path` or `@"path with spaces"`. Other words with @ are left alone."""
-    found = [Path(match["quoted"] or match["plain"].rstrip(".,;:!?)")) for match in _REFERENCE.finditer(text)]
-    existing = [path.expanduser() for path in dict.fromkeys(found) if path.expanduser().is_file()]
+    existing = [path for path in _find_paths(text) if path.is_file()]
     if len(existing) > MAX_FILES:
         raise InputError(f"The input names {len(existing)} files.", hint=f"Name at most {MAX_FILES} files at once.")
     return existing
 
 
+def find_missing_files(text: str) -> list[Path]:
+    """Return what a text names as `@path` and is no file, if it has a slash: `@ana` may be a person.
+
+    >>> [str(path) for path in find_missing_files("Ask @ana about @/no/such/file.txt, please")]
+    ['/no/such/file.txt']
+    """
+    return [path for path in _find_paths(text) if len(path.parts) > 1 and not path.is_file()]
+
+
+def _find_paths(text: str) -> list[Path]:
+    found = [Path(match["quoted"] or match["plain"].rstrip(".,;:!?)")) for match in _REFERENCE.finditer(text)]
+    return [path.expanduser() for path in dict.fromkeys(found)]
+
+
 async def attach_files(backend: ChatBackend, session: str, text: str) -> AttachedInput:
     """Store the documents that an input names, and read its images. Raises InputError for a file that is too large."""
-    notes: list[str] = []
+    notes = [f"@{path} is not a file; the model gets only these words." for path in find_missing_files(text)]
     images: list[ImagePart] = []
     lines: list[str] = []
     for path in find_files(text):

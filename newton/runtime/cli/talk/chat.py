@@ -100,9 +100,9 @@ async def chat(
 async def _run_until_interrupt(conversation: ChatConversation) -> int:
     """Run the conversation and return the exit status.
 
-    Ctrl-C stops the running answer or, if none is running, the conversation. SIGTERM and SIGHUP stop both. The part of
-    an answer that was received is stored. The event loop handles the signals: an exception raised by a signal could
-    interrupt the use of a database connection and corrupt its state.
+    Ctrl-C stops the running answer or command or, if none is running, the conversation. SIGTERM and SIGHUP stop both.
+    The part of an answer that was received is stored. The event loop handles the signals: an exception raised by a
+    signal could interrupt the use of a database connection and corrupt its state.
     """
     task = asyncio.ensure_future(conversation.run())
 

@@ -87,12 +87,13 @@ class ChatConversation:
             except EOFError:
                 return
             except KeyboardInterrupt:
+                formatting.print_notice("(/quit or Ctrl-D leaves.)")
                 continue
             if text in ("/quit", "/exit"):
                 return
             if text:
                 with redaction_tally() as redacted:
-                    await self._handle_input(text)
+                    await self._run_interruptible(self._handle_input(text))
                 if (removed := redacted.count()) and text.startswith("/") and not text.startswith("/remember "):
                     formatting.print_notice(f"({formatting.format_redactions(removed)})")
 
@@ -105,27 +106,28 @@ class ChatConversation:
                 attached = await attach_files(self.backend, self.name, text)
                 for note in attached.notes:
                     formatting.print_notice(f"({note})")
-                await self._run_interruptible(self._run_turn(text, attached))
+                await self._run_turn(text, attached)
                 await self.backend.process_pending()
         except NewtonError as error:
             formatting.print_notice(rename_commands(f"{error.what}\n  {error.hint}", "chat"))
         except ApiError as error:
             formatting.print_notice(rename_commands(f"{error.detail}\n  {error.hint}", "chat"))
 
-    async def _run_interruptible(self, turn: Coroutine[Any, Any, None]) -> None:
-        """Run a turn. Ctrl-C stops the turn, which stores the partial reply; the conversation continues."""
-        self.answer_task = asyncio.ensure_future(turn)
+    async def _run_interruptible(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a turn or a command. Ctrl-C stops it; a turn stores the partial reply. The conversation continues."""
+        self.answer_task = asyncio.ensure_future(work)
         try:
             await self.answer_task
         except asyncio.CancelledError:
             if self.is_leaving:
                 raise
-            say(" …\n")
+            say(" …", flush=True)
+            formatting.print_notice("(Stopped.)")
         finally:
             self.answer_task = None
 
     def interrupt(self, now: float) -> bool:
-        """Stop the running answer on Ctrl-C at the time `now`, in seconds of the event loop.
+        """Stop the running answer or command on Ctrl-C at the time `now`, in seconds of the event loop.
 
         Return False if none is running and none was stopped in the last half second: the conversation then ends.
         """
@@ -152,6 +154,7 @@ class ChatConversation:
                 if isinstance(piece, DebugLines):
                     formatting.print_debug_lines(piece.lines)
                 elif isinstance(piece, TurnView):
+                    say(flush=True)  # ends the line of the reply
                     self._print_hidden_identity(piece.context_summary.identity)
                     self.last_turn, self.proposals = piece, piece.proposals or self.proposals
                     self.tokens_used += piece.input_tokens + piece.output_tokens
@@ -159,13 +162,13 @@ class ChatConversation:
                         self.private_messages += [PrivateMessage("user", text), PrivateMessage("assistant", piece.text)]
                     formatting.print_missing_sources(piece.context_summary.missing)
                     if piece.redacted:
-                        formatting.print_notice(f"\n({formatting.format_redactions(piece.redacted)})")
+                        formatting.print_notice(f"({formatting.format_redactions(piece.redacted)})")
                     if piece.warning and self.backend.model:
-                        formatting.print_notice(f"\n({piece.warning})")
+                        formatting.print_notice(f"({piece.warning})")
                     formatting.print_proposals(piece.proposals)
                 else:
                     say(piece, end="", flush=True)
-        say("\n", flush=True)
+        say(flush=True)
 
     def _print_hidden_identity(self, identity: IdentityView) -> None:
         """Print how many identity lines did not fit into the context, unless the last turn had the same identity."""

@@ -5,13 +5,13 @@ from typing import cast
 
 from newton.errors import InputError
 from newton.memory.hygiene import clean_ref
-from newton.memory.lookup import short_id
 from newton.runtime.chat_backend.view_models import ProposalView
 from newton.runtime.cli import formatting
 from newton.runtime.cli.conversations.prompts import format_turn_prompts
 from newton.runtime.cli.conversations.sessions import format_checkpoints
 from newton.runtime.cli.conversations.tasks import run_task_command
 from newton.runtime.cli.frame_text import format_frame, format_frame_features
+from newton.runtime.cli.operations.permissions import format_permission, format_revocation
 from newton.runtime.cli.options import check_strategy
 from newton.runtime.cli.printing import say
 from newton.runtime.cli.talk.chat_conversation import ChatConversation
@@ -148,8 +148,7 @@ async def list_permissions(conversation: ChatConversation, _: str) -> None:
     """Print which tools of servers may be called, and which may not."""
     permissions = await conversation.backend.list_permissions()
     for one in permissions:
-        scope = f" in the session {one.session}" if one.session else ""
-        say(f"{short_id(one.permission_id)}  {one.server} {one.tool}: {one.verdict}{scope}")
+        say(format_permission(one))
     if not permissions:
         say("No permissions.")
 
@@ -159,7 +158,7 @@ async def revoke_permission(conversation: ChatConversation, permission: str) -> 
     if not permission:
         raise InputError("The command requires a permission.", hint="Write /revoke SERVER TOOL.")
     revoked = await conversation.backend.revoke_permission(permission)
-    say(f"Revoked: {revoked.server} {revoked.tool}.")
+    say(format_revocation(revoked))
 
 
 async def run_task(conversation: ChatConversation, text: str) -> None:
