@@ -176,7 +176,7 @@ def _is_bare_token(match: re.Match[str]) -> bool:
 
 
 def _is_of_environment(match: re.Match[str]) -> bool:
-    """Return whether an assignment of an environment file gives the value: the name is in capitals, and starts the line."""
+    """Return whether the value is assigned as in an environment file: to a name in capitals that starts the line."""
     line_start = match.string.rfind("\n", 0, match.start()) + 1
     name = _VARIABLE.match(match.string, line_start, match.start())
     return bool(name) and is_literal(match["value"])

@@ -26,7 +26,7 @@ TOP_LEVEL_COMMANDS = {
     "import": ("memory.import_:import_file", "Import memories, conversations of other programs, or an exported agent."),
     "export": (
         "memory.export:export_agent",
-        "Export an agent with all its data to a file, or its memories as Markdown.",
+        "Export an agent as a file, or its memories as Markdown.",
     ),
     "ingest": ("memory.ingest:ingest_documents", "Store documents (any text, Office, HTML, PDF, e-mail) as passages."),
     "list": ("memory.memory_lists:list_memories", "List the stored memories, with filters."),
