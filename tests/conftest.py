@@ -26,7 +26,7 @@ from tests.postgres_server import open_server
 from tests.support import EXAMPLES, NOON
 
 # programs that need other packages, or packages that take seconds to import
-collect_ignore = ["system/agents_model.py", "system/client_usage.py", "fitting"]
+collect_ignore = ["mcp_stdio_server.py", "system/agents_model.py", "system/client_usage.py", "fitting"]
 
 gc.disable()  # collecting tests makes a million objects that stay
 

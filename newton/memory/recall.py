@@ -117,7 +117,7 @@ async def _build_result(
         in_time_range=ranked.in_range,
         contradictions=ranked.contradictions,
         known_share=by_words.known_share,
-        text_count=by_words.text_count,
+        text_count=max(by_words.text_count, 0),  # the past may have fewer texts than the present has procedures
     )
 
 
