@@ -56,7 +56,10 @@ def kept(home: Path, agent: str) -> set[str]:
     )
     found: dict[str, Any] = json.loads(ok(typed(home, *asked)))
     return {
-        words for one in found["items"] for words in ("Artemis", "granite", "door", "sealed") if words in one["text"]
+        words
+        for one in found["items"]
+        for words in ("Artemis", "granite", "door", "sealed")
+        if words in one["text"] and one["state"] == "ACTIVE"
     }
 
 
