@@ -125,9 +125,13 @@ def _order_turns(
             header_tokens=header_tokens.get(layer, 0),
         )
     ]
-    return sorted(
-        turns, key=lambda turn: (not turn.candidate.is_first, turn.shares, turn.grows, _sort_key(turn.candidate))
-    )
+    return sorted(turns, key=_turn_key)
+
+
+def _turn_key(turn: _LayerTurn) -> tuple[bool, bool, float, bool, tuple[float, UUID]]:
+    """Sort what is placed first before all else; of it, each text enters before any of them grows."""
+    is_first = turn.candidate.is_first
+    return not is_first, is_first and turn.grows, turn.shares, turn.grows, _sort_key(turn.candidate)
 
 
 def _queue_layer(
@@ -165,7 +169,8 @@ class _FillState:
     def __init__(self, max_tokens: int, policy: FillPolicy, sealed_layers: Set[str]) -> None:
         self._free_tokens, self._policy, self._sealed_layers = max_tokens, policy, sealed_layers
         self._started_headings: set[tuple[str, str | None]] = set()
-        self._is_full = False
+        self._is_full = False  # a candidate did not fit
+        self._has_gap = False  # a candidate or its whole text did not fit; later ones fill what it left
 
     def place(self, turn: _LayerTurn) -> FillPlacement:
         candidate = turn.candidate
@@ -173,10 +178,11 @@ class _FillState:
         if (is_over_layer and candidate.layer in self._sealed_layers) or (self._is_full and self._policy == "stop"):
             return FillPlacement(candidate.memory_id, None, 0, NO_ROOM)
         if self._try_reserve(turn, candidate.entry_tokens):
-            reason = FITS_GAP if self._is_full else FITS_LEFTOVER if is_over_layer else FITS_LAYER
-            reason = INJECTED if candidate.is_first else reason
+            own = INJECTED if candidate.is_first else FITS_LEFTOVER if is_over_layer else FITS_LAYER
+            reason = FITS_GAP if self._has_gap else own
             return FillPlacement(candidate.memory_id, candidate.entry_detail, candidate.entry_tokens, reason)
-        reason, self._is_full = f"{FITS_GAP}, in short" if self._is_full else FITS_SHORT, True
+        reason = f"{FITS_GAP}, in short" if self._has_gap else FITS_SHORT
+        self._is_full = self._has_gap = True
         if self._policy == "downgrade" and self._try_reserve(turn, candidate.micro_tokens):
             return FillPlacement(candidate.memory_id, "micro", candidate.micro_tokens, reason)
         return FillPlacement(candidate.memory_id, None, 0, NO_ROOM)
@@ -189,9 +195,11 @@ class _FillState:
         if placed.detail != candidate.entry_detail or candidate.full_tokens is None or is_sealed or is_stopped:
             return placed
         if candidate.growth_tokens > self._free_tokens:
+            self._has_gap = True
             return placed
         self._free_tokens -= candidate.growth_tokens
-        return FillPlacement(candidate.memory_id, "full", candidate.full_tokens, GROWN)
+        reason = f"{FITS_GAP}, as a whole" if placed.reason.startswith(FITS_GAP) else GROWN
+        return FillPlacement(candidate.memory_id, "full", candidate.full_tokens, reason)
 
     def _try_reserve(self, turn: _LayerTurn, tokens: int) -> bool:
         candidate = turn.candidate
