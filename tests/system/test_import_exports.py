@@ -15,7 +15,7 @@ from newton.db.pool import Database
 from newton.errors import InputError
 from newton.runtime.transfer.export_file import is_archive
 from newton.runtime.transfer.exports import archive_files
-from newton.runtime.transfer.exports.export_detection import find_source, is_documents
+from newton.runtime.transfer.exports.export_detection import find_source, is_document_path
 from newton.runtime.transfer.exports.note_links import read_links
 from newton.runtime.transfer.import_lines import MessageItem
 from newton.runtime.transfer.import_source import ImportSource, summarize_source
@@ -225,13 +225,13 @@ def test_lines_and_folders_of_documents_are_told_apart(tmp_path: Path) -> None:
     lines = tmp_path / "lines.txt.ndjson"
     lines.write_text('{"type":"fact","content":"x","at":"2025-01-01"}\n', encoding="utf-8")
     assert find_source(lines).unit == "line"
-    assert not is_documents(lines)
+    assert not is_document_path(lines)
     note = tmp_path / "note.md"
     note.write_text("# x", encoding="utf-8")
-    assert is_documents(note)
-    assert is_documents(tmp_path)
+    assert is_document_path(note)
+    assert is_document_path(tmp_path)
     make_json("conversations.json", [chatgpt_conversation()])(tmp_path)
-    assert not is_documents(tmp_path)
+    assert not is_document_path(tmp_path)
     assert "ChatGPT" in find_source(tmp_path).format
 
 

@@ -20,7 +20,7 @@ from newton.runtime.cli.memory.ingest import ingest_documents
 from newton.runtime.cli.options import AgentOption, JsonOption, YesOption, load_settings, require_yes
 from newton.runtime.cli.printing import say
 from newton.runtime.transfer.export_file import MAX_HEADER_BYTES, is_archive, verify_archive
-from newton.runtime.transfer.exports.export_detection import find_source, is_documents
+from newton.runtime.transfer.exports.export_detection import find_source, is_document_path
 from newton.runtime.transfer.exports.export_lines import JsonObject, number_lines
 from newton.runtime.transfer.exports.note_links import read_links
 from newton.runtime.transfer.import_source import ImportSource, SourceSummary, summarize_source
@@ -90,7 +90,7 @@ async def import_file(
         return await _import_agent(path, lines, agent=agent, json=json)
     if is_mirror(path):
         return await import_mirror(path, preview=preview, yes=yes, retract=retract, agent=agent, json=json)
-    if is_documents(path):
+    if is_document_path(path):
         return await _import_documents(path, agent=agent, json=json)
     source = find_source(path) if lines is not None or path.is_dir() else read_file(path)
     if source.unit != "line" or preview:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from newton.runtime.transfer.exports.archive_files import read_json_files
+from newton.runtime.transfer.exports.conversation_files import read_conversations
 from newton.runtime.transfer.exports.export_lines import (
     JsonObject,
     build_message_line,
@@ -19,7 +19,6 @@ from newton.runtime.transfer.exports.export_lines import (
     list_objects,
 )
 
-PATTERN = "conversations*.json"
 _SHOWN_CONTENT = ("text", "multimodal_text", "code")
 _ASSET_NAMES = {"image_asset_pointer": "image", "audio_asset_pointer": "audio", "audio_transcription": "audio"}
 
@@ -33,9 +32,8 @@ def matches(value: JsonValue) -> bool:
 def read_lines(path: Path, passed_over: Counter[str]) -> Iterator[JsonObject]:
     """Yield the import lines of all conversations. Count in `passed_over` the messages that are left out, by reason."""
     passed_over.clear()
-    for conversations in read_json_files(path, PATTERN).values():
-        for conversation in list_objects(conversations):
-            yield from _read_conversation(conversation, passed_over)
+    for conversation in read_conversations(path):
+        yield from _read_conversation(conversation, passed_over)
 
 
 def _read_conversation(conversation: JsonObject, passed_over: Counter[str]) -> Iterator[JsonObject]:

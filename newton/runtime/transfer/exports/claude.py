@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from newton.runtime.transfer.exports.archive_files import read_json_files
+from newton.runtime.transfer.exports.conversation_files import read_conversations
 from newton.runtime.transfer.exports.export_lines import (
     JsonObject,
     build_message_line,
@@ -18,7 +18,6 @@ from newton.runtime.transfer.exports.export_lines import (
     list_objects,
 )
 
-PATTERN = "conversations*.json"
 _ROLES = {"human": "user", "assistant": "assistant"}
 
 
@@ -31,9 +30,8 @@ def matches(value: JsonValue) -> bool:
 def read_lines(path: Path, passed_over: Counter[str]) -> Iterator[JsonObject]:
     """Yield the import lines of all conversations. Count in `passed_over` what is left out, by reason."""
     passed_over.clear()
-    for conversations in read_json_files(path, PATTERN).values():
-        for conversation in list_objects(conversations):
-            yield from _read_conversation(conversation, passed_over)
+    for conversation in read_conversations(path):
+        yield from _read_conversation(conversation, passed_over)
 
 
 def _read_conversation(conversation: JsonObject, passed_over: Counter[str]) -> Iterator[JsonObject]:

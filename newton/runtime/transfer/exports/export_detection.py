@@ -15,11 +15,11 @@ from newton.errors import InputError
 from newton.memory.memory import Trust
 from newton.runtime.transfer.exports import chatgpt, claude, memory_stores, sqlite_files
 from newton.runtime.transfer.exports.archive_files import list_names, read_json_files
+from newton.runtime.transfer.exports.conversation_files import CONVERSATION_FILES
 from newton.runtime.transfer.exports.export_lines import JsonObject, number_lines
 from newton.runtime.transfer.import_source import ImportSource
 from newton.runtime.transfer.ndjson import read_file
 
-CONVERSATIONS = "conversations*.json"
 LINE_SUFFIXES = (".ndjson", ".jsonl", ".json", ".af")
 LineReader = Callable[[Path, Counter[str]], Iterator[JsonObject]]
 
@@ -47,10 +47,10 @@ KNOWN_FORMATS = (
 )
 
 
-def is_documents(path: Path) -> bool:
+def is_document_path(path: Path) -> bool:
     """Return whether a path is a folder without conversations, or a document that is neither JSON nor an archive."""
     if path.is_dir():
-        return not any(fnmatch(name, CONVERSATIONS) for name in list_names(path))
+        return not any(fnmatch(name, CONVERSATION_FILES) for name in list_names(path))
     return find_format(path) not in (None, "data") and path.suffix.lower() not in LINE_SUFFIXES
 
 
@@ -60,7 +60,7 @@ def find_source(path: Path) -> ImportSource:
     Raises InputError for an archive, a folder, a database or a JSON file in none of the known formats.
     """
     if path.is_dir() or zipfile.is_zipfile(path):
-        if not any(fnmatch(name, CONVERSATIONS) for name in list_names(path)):
+        if not any(fnmatch(name, CONVERSATION_FILES) for name in list_names(path)):
             raise _build_format_error(path)
         return _find_json_source(path)
     if _starts_with(path, sqlite_files.MAGIC):
@@ -71,7 +71,7 @@ def find_source(path: Path) -> ImportSource:
 
 
 def _find_json_source(path: Path) -> ImportSource:
-    values = list(read_json_files(path, CONVERSATIONS).values())
+    values = list(read_json_files(path, CONVERSATION_FILES).values())
     for form in JSON_FORMATS:
         if values and all(form.matches(value) for value in values):
             return _build_source(path, form.name, form.read, form.trust)
