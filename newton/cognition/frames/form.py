@@ -10,6 +10,8 @@ MAX_CHARS = 400
 LENGTHS = ((2, "up to 2 words"), (6, "3 to 6 words"), (15, "7 to 15 words"), (40, "16 to 40 words"))
 CHARS_PER_WORD = 2  # of a language that does not separate words
 START_PREFIX = "starts with "
+FIRST_PERSON = "first person"  # the cue of words such as I and our
+OF_OTHERS = "question about others"
 PAIR = " + "
 
 _WORD = re.compile(r"[a-z0-9\u00c0-\u024f\u0400-\u04ff']+", re.IGNORECASE)
@@ -32,6 +34,8 @@ def extract_form(text: str, cues: Sequence[CueMatch]) -> tuple[str, ...]:
     """Return the names of the features that the text has, and of their pairs."""
     flags = list(_extract_flags(text[:MAX_CHARS]))
     names = sorted({match.feature for match in cues})
+    if _QUESTION.search(text) and FIRST_PERSON not in names:
+        flags.append(OF_OTHERS)
     starts = [f"{START_PREFIX}{match.feature}" for match in cues if match.is_start]
     paired = [*names, *(flag for flag in flags if not flag.endswith("words"))]
     return (*names, *starts, *flags, *(PAIR.join(pair) for pair in combinations(sorted(paired), 2)))
