@@ -60,7 +60,7 @@ def test_every_language_has_the_same_cues_and_examples_of_every_frame() -> None:
         assert all(len(texts) >= 20 for texts in LANGUAGES[code].examples.values()), code
 
 
-@pytest.mark.parametrize("name", ["held_out", "hard_held_out"])
+@pytest.mark.parametrize("name", ["held_out", "hard_held_out", "second_author"])
 def test_no_held_out_input_is_an_example(name: str) -> None:
     examples = {_fold(text) for frame in FRAMES.values() for text in frame.examples}
     held_out = [each.text for language in list_languages(name) for each in read_inputs(name, language)]

@@ -30,7 +30,7 @@ from tests.timing import assert_near_linear
 
 FRAMES = load_frames()
 DATA = Path(__file__).parents[1] / "data"
-UNCLEAR = ["the blue one"]
+UNCLEAR = ["the blue one", "same as before"]
 OPENINGS = [
     "Hi, ",
     "Hello! ",
