@@ -25,6 +25,10 @@ BENCH_COMMANDS = {
         "newton.bench.artifacts:run_benchmark",
         "Measure how often a line of a long tool output or pasted text is found again.",
     ),
+    "leaderboard": (
+        "newton.bench.leaderboard.command:run_benchmark",
+        "Measure Newton, plain baselines and other memory libraries on public data sets, and write one page.",
+    ),
     "context": ("newton.bench.context:run_benchmark", "Measure the latency of contexts, compared with plain searches."),
     "sessions": (
         "newton.bench.conversations.sessions:run_benchmark",
