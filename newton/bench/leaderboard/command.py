@@ -156,8 +156,9 @@ async def _measure_all(
     run = opened.start_run(store, budgets)
     for dataset, conversations in datasets:
         for conversation in conversations:
+            texts = run.read_texts(conversation)
             for system in opened.systems:
-                await run.measure(dataset.folder, system, conversation)
+                await run.measure(dataset.folder, system, texts)
 
 
 def _check_systems(wanted: Sequence[str]) -> None:

@@ -55,7 +55,8 @@ class ConversationTexts:
         """Return the vectors of texts. Only those of lines are stored, so that a question costs what it costs."""
         new = [text for text in texts if text not in self._vectors]
         computed = dict(zip(new, await self.embedder.embed(new), strict=True)) if new else {}
-        return [(computed.get(text) if text in computed else self._vectors[text]).tolist() for text in texts]
+        sources = (computed if text in computed else self._vectors for text in texts)
+        return [source[text].tolist() for source, text in zip(sources, texts, strict=True)]
 
     async def stem(self) -> dict[str, list[str]]:
         """Return the stems of all lines and questions, without stop words."""

@@ -2,10 +2,9 @@
 
 import hashlib
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +19,8 @@ from newton.bench.leaderboard.receipts import (
     ReceiptStore,
     select_receipts,
 )
-from newton.bench.leaderboard.systems import AskQuestion, BuiltContext, MeasuredSystem, NewtonSystem
-from newton.bench.run_metadata import describe_machine, git_commit
+from newton.bench.leaderboard.systems import BuiltContext, MeasuredSystem, NewtonSystem
+from newton.bench.run_metadata import git_commit
 from newton.bench.scoring import is_in_context, is_verbatim_in_context
 from newton.clock import SystemClock, monotonic_ms
 from newton.providers import token_counter
@@ -60,15 +59,20 @@ class LeaderboardRun:
             "system": system.version,
         }
 
-    async def measure(self, dataset: str, system: MeasuredSystem, conversation: DatasetConversation) -> None:
+    def read_texts(self, conversation: DatasetConversation) -> ConversationTexts:
+        """Return the texts of a conversation, whose vectors all systems share."""
+        return ConversationTexts(conversation, self.scope, self.embedder)
+
+    async def measure(self, dataset: str, system: MeasuredSystem, texts: ConversationTexts) -> None:
         """Measure a system on a conversation, unless its results are stored and still valid."""
+        conversation = texts.conversation
         stored = self.store.read(dataset, system.key, conversation)
         fingerprint = self.fingerprint(system, conversation)
         if stored and stored.header.fingerprint == fingerprint and select_receipts(stored, conversation, self.budgets):
             self.report_progress(f"{dataset} {conversation.name} {system.title}: kept")
             return
         started, started_at = monotonic_ms(), SystemClock().now()
-        receipts = [one async for one in ask_all(self, system, conversation)]
+        receipts = [one async for one in ask_all(self, system, texts)]
         header = self._make_header(dataset, system, conversation.name, started_at, fingerprint)
         seconds = round((monotonic_ms() - started) / 1_000, 1)
         header = header.model_copy(update={"seconds": seconds})
@@ -97,24 +101,16 @@ class LeaderboardRun:
 
 
 async def ask_all(
-    run: LeaderboardRun, system: MeasuredSystem, conversation: DatasetConversation
+    run: LeaderboardRun, system: MeasuredSystem, texts: ConversationTexts
 ) -> AsyncGenerator[ContextReceipt]:
-    """Yield the receipts of all questions of a conversation."""
-    async with open_conversation(run, system, conversation) as ask:
-        await ask(conversation.questions[0].text, run.budgets[:1])  # to warm up, not counted
-        for question in conversation.questions:
-            embed_ms = await measure_ms(lambda: run.embedder.embed([question.text]))  # noqa: B023  called at once
+    """Store a conversation in a system, and yield the receipts of all questions."""
+    questions = texts.conversation.questions
+    async with system.open(texts) as ask:
+        await ask(questions[0].text, run.budgets[:1])  # to warm up, not counted
+        for question in questions:
+            embed_ms = await measure_ms(partial(run.embedder.embed, [question.text]))
             for context in await ask(question.text, run.budgets):
-                yield make_receipt(conversation, question, context, embed_ms=embed_ms)
-
-
-@asynccontextmanager
-async def open_conversation(
-    run: LeaderboardRun, system: MeasuredSystem, conversation: DatasetConversation
-) -> AsyncGenerator[AskQuestion]:
-    """Store a conversation in a system; yield the function that answers questions with contexts."""
-    async with system.open(ConversationTexts(conversation, run.scope, run.embedder)) as ask:
-        yield ask
+                yield make_receipt(texts.conversation, question, context, embed_ms=embed_ms)
 
 
 def make_receipt(

@@ -1,7 +1,6 @@
 """Receipts: what a context of one question contained. They are stored by data set, system and conversation."""
 
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,7 +97,7 @@ class ReceiptStore:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             draft.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-            os.replace(draft, path)
+            draft.replace(path)
         except OSError as error:
             raise InputError(
                 f"{path} cannot be written: {error.strerror}.", hint="Give a folder that you may write."

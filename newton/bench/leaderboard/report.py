@@ -27,7 +27,7 @@ SPLIT_NOTES: Mapping[str, str] = {
 RULE_NOTES = (
     "Each conversation is stored in an empty memory, and its questions are asked a day after its last message, without"
     " an LLM. A figure is the share of the messages with the evidence for a question that its context contains,"
-    " averaged over questions. A message counts if an item made of it contains 80 % of its words; a message of more than"
+    " averaged over questions. A message counts if an item made of it contains 80 % of its words; one of more than"
     " 110 tokens counts if its item is at least its summary of up to 110 tokens.",
     "All systems have the same embedding model and maximum of tokens. Newton's includes its headings. For the"
     " others a message is one line with date and speaker; lines enter in order of rank, and one that does not fit is"
@@ -43,7 +43,7 @@ class ReportTable(NamedTuple):
 
     caption: str
     head: tuple[str, ...]
-    rows: list[tuple[str, ...]]
+    rows: Sequence[tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +112,8 @@ def _describe_better(results: SplitResults) -> str:
     clear = sum(one.difference[1] > 0 for one in better)
     more = f" ({MAX_LISTED} largest of {len(better)})" if len(better) > MAX_LISTED else ""
     return (
-        f"Another system is better than Newton with the same selection at {len(better)} figures, at {clear} of them with"
-        f" a 95 % interval above zero{more}: {'; '.join(map(_format_better, better[:MAX_LISTED]))}."
+        f"Another system is better than Newton with the same selection at {len(better)} figures, at {clear} of them"
+        f" with a 95 % interval above zero{more}: {'; '.join(map(_format_better, better[:MAX_LISTED]))}."
     )
 
 

@@ -5,6 +5,7 @@ the worker asks for the vectors of texts with {"embed": [texts]} and reads {"vec
 the embedding model of the benchmark.
 """
 
+import contextlib
 import importlib
 import importlib.metadata
 import json
@@ -26,9 +27,7 @@ class Mem0Library:
     package = "mem0ai"
 
     def __init__(self, embed: EmbedTexts, dimensions: int) -> None:
-        self._folder = tempfile.mkdtemp(prefix="newton-bench-mem0-")
-        # nothing is sent or downloaded, and the files of the user's own mem0 are not touched
-        os.environ.update(MEM0_TELEMETRY="False", MEM0_DIR=self._folder, HF_HUB_OFFLINE="1", OPENAI_API_KEY="unused")
+        self._folder = tempfile.mkdtemp()
         store = {"collection_name": "bench", "path": f"{self._folder}/qdrant", "embedding_model_dims": dimensions}
         config = {
             "vector_store": {"provider": "qdrant", "config": store},
@@ -121,23 +120,30 @@ def serve(requests: TextIO, replies: TextIO) -> None:
         return vectors
 
     library: Library | None = None
-    for line in iter(requests.readline, ""):
-        request = json.loads(line)
-        if "versions" in request:
-            send({"versions": find_versions(), "python": sys.version.split()[0]})
-        elif "index" in request:
-            if library:
-                library.close()
-            library = LIBRARIES[request["library"]](embed, request["dimensions"])
-            library.index(request["index"])
-            send({"description": library.describe()})
-        elif library:
-            send({"ranking": library.search(request["search"], is_default=request["is_default"])})
-    if library:
-        library.close()
+    with contextlib.ExitStack() as opened:
+        for line in iter(requests.readline, ""):
+            request = json.loads(line)
+            if "versions" in request:
+                send({"versions": find_versions()})
+            elif "index" in request:
+                opened.close()  # only one library is open
+                library = LIBRARIES[request["library"]](embed, request["dimensions"])
+                opened.callback(library.close)
+                library.index(request["index"])
+                send({"description": library.describe()})
+            elif library:
+                send({"ranking": library.search(request["search"], is_default=request["is_default"])})
+
+
+def main() -> None:
+    """Serve with an environment in which nothing is sent, downloaded, or stored beside the user's own files."""
+    protocol = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    sys.stdout = sys.stderr  # a library may print, and must not write between the replies
+    with tempfile.TemporaryDirectory(prefix="newton-bench-rivals-") as folder:
+        tempfile.tempdir = folder
+        os.environ.update(MEM0_TELEMETRY="False", MEM0_DIR=folder, HF_HUB_OFFLINE="1", OPENAI_API_KEY="unused")
+        serve(sys.stdin, protocol)
 
 
 if __name__ == "__main__":
-    protocol = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
-    sys.stdout = sys.stderr  # a library may print, and must not write between the replies
-    serve(sys.stdin, protocol)
+    main()
