@@ -81,7 +81,7 @@ async def run_benchmark(
     measure:
         With --no-measure, only write the page again from the stored receipts.
     """
-    _check_systems(system or ())
+    check_systems(system or ())
     selection = DatasetSelection(frozenset(split or ()), conversations, limit)
     datasets, missing = load_datasets(data, selection)
     if missing:
@@ -161,7 +161,8 @@ async def _measure_all(
                 await run.measure(dataset.folder, system, texts)
 
 
-def _check_systems(wanted: Sequence[str]) -> None:
+def check_systems(wanted: Sequence[str]) -> None:
+    """Raise InputError for a name that is no system."""
     unknown = sorted(set(wanted) - SYSTEM_TITLES.keys())
     if unknown:
         raise InputError(f"Unknown system: {', '.join(unknown)}.", hint=f"Use {', '.join(SYSTEM_TITLES)}.")

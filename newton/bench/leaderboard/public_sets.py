@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-from newton.bench.dataset import QUESTIONS_SUFFIX, DatasetConversation, load_conversations
+from newton.bench.dataset import QUESTIONS_SUFFIX, DatasetConversation, DatasetQuestion, load_conversations
 from newton.errors import InputError
 from newton.providers import token_counter
 
@@ -14,12 +14,16 @@ FORMAT_HINT = "`newton bench recall --help` describes the format."
 
 
 class PublicDataset(NamedTuple):
-    """A data set in the subfolder `folder`. Conversations in neither list may or may not have been used for tuning."""
+    """A data set in the subfolder `folder`. `tuning` says what of Newton was chosen on which conversations.
+
+    Conversations in neither list may or may not have been used for tuning.
+    """
 
     folder: str
     title: str
     license: str = "unknown"
     source: str = ""
+    tuning: str = ""
     held_out: tuple[str, ...] = ()
     tuned_on: tuple[str, ...] = ()
 
@@ -35,6 +39,9 @@ PUBLIC_DATASETS = (
         title="LoCoMo",
         license="CC BY-NC 4.0",
         source="https://github.com/snap-research/locomo",
+        tuning="The weights of words and neighbours were chosen on all five conversations, before they were divided;"
+        " what came later was tuned on the other three only. The results on the held-out ones were looked at during"
+        " development.",
         held_out=("conv-42", "conv-43"),
         tuned_on=("conv-26", "conv-30", "conv-41"),
     ),
@@ -43,6 +50,8 @@ PUBLIC_DATASETS = (
         title="BEAM-100K",
         license="CC BY-SA 4.0",
         source="https://github.com/mohammadtavakoli78/BEAM",
+        tuning="Kinds of questions were tuned on chats 1-5. The results on the held-out ones were looked at during"
+        " development.",
         held_out=tuple(f"beam100K_{number}" for number in range(6, 11)),
         tuned_on=tuple(f"beam100K_{number}" for number in range(1, 6)),
     ),
@@ -51,11 +60,15 @@ PUBLIC_DATASETS = (
 
 @dataclass(frozen=True, slots=True)
 class DatasetSelection:
-    """The limits of a run: the splits, conversations of each split, and questions of each conversation."""
+    """The limits of a run: the splits, conversations of each split, and questions of each conversation.
+
+    `question` is the id of the only question.
+    """
 
     splits: Collection[Split] = ()
     conversations: int | None = None
     questions: int | None = None
+    question: str | None = None
 
     def apply(self, dataset: PublicDataset, conversations: Sequence[DatasetConversation]) -> list[DatasetConversation]:
         """Return the selected conversations with the selected questions."""
@@ -64,7 +77,12 @@ class DatasetSelection:
             if not self.splits or split in self.splits:
                 own = [one for one in conversations if dataset.find_split(one.name) == split]
                 selected += own[: self.conversations]
-        return [replace(one, questions=one.questions[: self.questions]) for one in selected]
+        limited = [replace(one, questions=self._select_questions(one)) for one in selected]
+        return [one for one in limited if one.questions]
+
+    def _select_questions(self, conversation: DatasetConversation) -> tuple[DatasetQuestion, ...]:
+        questions = [one for one in conversation.questions if self.question in (None, one.id)]
+        return tuple(questions[: self.questions])
 
 
 class LoadedDataset(NamedTuple):

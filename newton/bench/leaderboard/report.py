@@ -20,7 +20,7 @@ from newton.bench.leaderboard.summary import (
 TITLE = "Leaderboard: evidence in the context"
 MAX_LISTED = 12  # figures at which another system is better, the largest first
 SPLIT_NOTES: Mapping[str, str] = {
-    "held out": "No weight or rule of Newton was fitted to these conversations.",
+    "held out": "Held out from the tuning of Newton.",
     "tuned on": "Newton's weights and rules were tuned on these conversations, so its figures are optimistic.",
     "unknown": "It is not recorded whether Newton was tuned on these conversations.",
 }
@@ -33,6 +33,9 @@ RULE_NOTES = (
     " others a message is one line with date and speaker; lines enter in order of rank, and one that does not fit is"
     ' skipped. "Long messages shortened" ranks whole messages but shows them as Newton\'s summaries, which the rule'
     " above counts in full.",
+    "mem0 stores the lines without extraction by an LLM (infer=False) in a local Qdrant. Filled up, it searches all"
+    " memories without a threshold; its default selection is its 20 best above 0.1. LangGraph's store searches all items,"
+    " or its default of 10. Plain rankings have no default selection.",
     f"In brackets: 95 % confidence intervals, bootstrapped over questions ({RESAMPLES:,} samples, seed {SEED})."
     " Questions of one conversation depend on each other, so the true intervals are wider. ★ is the best of a column.",
 )
@@ -97,7 +100,8 @@ def _split_section(results: SplitResults) -> ReportSection:
     folded.append(_budget_table("Of which the context has 80 % of the words", results.rows, _verbatim))
     source = f", from {results.dataset.source}" if results.dataset.source else ""
     notes = (
-        f"{SPLIT_NOTES[results.split]} {results.questions:,} questions on {', '.join(results.conversations)}"
+        f"{SPLIT_NOTES[results.split]} {results.dataset.tuning}".strip(),
+        f"{results.questions:,} questions on {', '.join(results.conversations)}"
         f" (license {results.dataset.license}{source}).",
         _describe_better(results),
     )
