@@ -7,6 +7,7 @@ from html import escape
 from newton.bench.leaderboard.receipts import ContextReceipt
 from newton.bench.leaderboard.report import TITLE, LeaderboardReport, ReportSection, ReportTable, build_sections
 from newton.bench.leaderboard.summary import SplitResults, find_middle
+from newton.bench.leaderboard.systems import FULL, FULL_SHORT, SYSTEM_TITLES
 from newton.runtime.reports.html_page import render_card, render_document, render_table
 from newton.runtime.reports.line_chart import draw_lines
 
@@ -47,15 +48,17 @@ def _render_html_table(table: ReportTable) -> str:
 
 def _render_folded(table: ReportTable) -> str:
     content = render_table(table.head, table.rows, numeric_columns=set(range(1, len(table.head))))
-    return f"<details><summary>{escape(table.caption)}</summary>{content}</details>"
+    scrolling = f'<div style="overflow-x: auto">{content}</div>'
+    return f"<details><summary>{escape(table.caption)}</summary>{scrolling}</details>"
 
 
 def _draw_chart(name: str, results: SplitResults) -> str:
-    rows = [row for row in results.rows if not row.is_default]
-    series = {row.title: [score.evidence for score in row.budgets.values()] for row in rows}
-    labels = [f"{budget:,}" for budget in rows[0].budgets]
-    caption = "Share of the evidence by maximum of tokens, filled"
-    return draw_lines(name, caption, series, labels)
+    """Draw the rows with the same form of messages as Newton: the whole messages of others cost more tokens."""
+    rows = [row for row in results.rows if row.variant == FULL_SHORT or (row.system, row.variant) == ("newton", FULL)]
+    series = {SYSTEM_TITLES[row.system]: [score.evidence for score in row.budgets.values()] for row in rows}
+    labels = [f"{budget:,}" for budget in results.rows[0].budgets]
+    caption = "Share of the evidence by maximum of tokens, filled, long messages shortened in all systems"
+    return draw_lines(name, caption, series, labels) if series else ""
 
 
 def _receipt_table(results: SplitResults, receipts: RowReceipts) -> ReportTable:

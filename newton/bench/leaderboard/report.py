@@ -34,8 +34,8 @@ RULE_NOTES = (
     ' skipped. "Long messages shortened" ranks whole messages but shows them as Newton\'s summaries, which the rule'
     " above counts in full.",
     "mem0 stores the lines without extraction by an LLM (infer=False) in a local Qdrant. Filled up, it searches all"
-    " memories without a threshold; its default selection is its 20 best above 0.1. LangGraph's store searches all items,"
-    " or its default of 10. Plain rankings have no default selection.",
+    " memories without a threshold; its default selection is its 20 best above 0.1. LangGraph's store searches all"
+    " items, or its default of 10. Plain rankings have no default selection.",
     f"In brackets: 95 % confidence intervals, bootstrapped over questions ({RESAMPLES:,} samples, seed {SEED})."
     " Questions of one conversation depend on each other, so the true intervals are wider. ★ is the best of a column.",
 )
@@ -182,7 +182,7 @@ def _latency_table(rows: Sequence[SystemRow]) -> ReportTable:
 
 
 def _with_interval(score: BudgetScore) -> str:
-    return f"{score.evidence:.3f} [{score.interval[0]:.3f}, {score.interval[1]:.3f}]"
+    return f"{score.evidence:.3f} [{score.interval[0]:.2f}, {score.interval[1]:.2f}]"
 
 
 def _with_tokens(score: BudgetScore) -> str:

@@ -32,7 +32,7 @@ code { font-size: .85em } table + p { margin-top: .75rem } thead td { border-bot
   .stack thead { position: absolute; left: -999rem }
   .stack tr { border-bottom: 1px solid var(--line); padding: .4rem 0 } .stack tr:last-child { border: 0 }
   .stack td, .stack td.number { border: 0; padding: .1rem 0; text-align: left; white-space: normal; max-width: none }
-  .stack td:empty { display: none }
+  .stack td:empty { display: none } .stack td { overflow-wrap: anywhere }
   .stack td[data-label]::before { content: attr(data-label) " "; color: var(--soft); margin-right: .3rem } }
 """
 
