@@ -17,7 +17,7 @@ STYLE = """
 body { margin: 0 auto; max-width: 62rem; padding: 1.5rem 1rem 3rem; background: var(--page); color: var(--ink);
   font: 16px/1.5 system-ui, sans-serif }
 h1 { font-size: 1.5rem; margin: 0 0 .25rem } h2 { font-size: 1.05rem; margin: 0 0 .5rem }
-p { margin: .25rem 0 .75rem } .soft { color: var(--soft); font-size: .875rem }
+p { margin: .25rem 0 .75rem; overflow-wrap: anywhere } .soft { color: var(--soft); font-size: .875rem }
 .cards { columns: 2 26rem; column-gap: 1rem; margin-top: 1rem }
 section { break-inside: avoid; margin-bottom: 1rem; background: var(--card);
   border: 1px solid var(--line); border-radius: 8px; padding: 1rem; min-width: 0 }

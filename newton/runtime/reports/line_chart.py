@@ -42,7 +42,8 @@ def draw_lines(name: str, title: str, series: Mapping[str, Sequence[float]], lab
     )
     values = "; ".join(f"{key}: {', '.join(f'{value:.3f}' for value in own)}" for key, own in series.items())
     chart = render_svg(name, title, values, grid + ticks + lines, size=(PLOT_WIDTH, PLOT_HEIGHT))
-    return f'<figure style="max-width: 40rem">{chart}<figcaption>{escape(title)}</figcaption>{_render_legend(series)}</figure>'
+    caption = f"<figcaption>{escape(title)}</figcaption>{_render_legend(series)}"
+    return f'<figure style="max-width: 40rem">{chart}{caption}</figure>'
 
 
 def _stroke(number: int) -> str:
