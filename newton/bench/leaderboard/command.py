@@ -3,7 +3,6 @@
 import json as json_format
 import platform
 import shlex
-import sys
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -96,7 +95,10 @@ async def run_benchmark(
     # a library whose stored results are shown is not missing
     absent = {title: command for title, command in not_measured.items() if title not in collected.titles}
     report = LeaderboardReport(
-        about=_describe_run(collected), results=collected.results, missing=missing, not_measured=absent
+        about=_describe_run(collected, _format_command(budgets, selection)),
+        results=collected.results,
+        missing=missing,
+        not_measured=absent,
     )
     _write_files(output, report, collected)
     if json:
@@ -168,9 +170,19 @@ def check_systems(wanted: Sequence[str]) -> None:
         raise InputError(f"Unknown system: {', '.join(unknown)}.", hint=f"Use {', '.join(SYSTEM_TITLES)}.")
 
 
-def _describe_run(collected: CollectedResults) -> dict[str, str]:
+def _format_command(budgets: Sequence[int], selection: DatasetSelection) -> str:
+    """Return the command that measures the same anew, with DATA and OUTPUT for the folders."""
+    words = ["newton", "bench", "leaderboard", "DATA", "OUTPUT"]
+    words += [word for split in sorted(selection.splits) for word in ("--split", split)]
+    if budgets != list(DEFAULT_BUDGETS):
+        words += [word for budget in budgets for word in ("--budget", str(budget))]
+    limits = {"--conversations": selection.conversations, "--limit": selection.questions}
+    words += [word for name, limit in limits.items() if limit for word in (name, str(limit))]
+    return shlex.join(words)
+
+
+def _describe_run(collected: CollectedResults, command: str) -> dict[str, str]:
     """Return what is needed to repeat the run, as text by name."""
-    command = shlex.join(["newton", *sys.argv[1:]])
     tokens = f"{token_counter.ENCODING} (tiktoken)"
     libraries = f"Python {platform.python_version()}"
     return {"command": f"`{command}`", "tokens counted with": tokens, "page written with": libraries, **collected.about}
