@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from newton.bench.dataset import DatasetMessage
-from newton.bench.leaderboard.context_filling import fill_context, join_lines, render_messages
+from newton.bench.leaderboard.filled_context import fill_context, join_lines, render_messages
 from newton.bench.leaderboard.page import render_markdown, render_page
 from newton.bench.leaderboard.public_sets import PUBLIC_DATASETS
 from newton.bench.leaderboard.rankers import Bm25Index, rank_scores

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from newton.agent.scope import AgentScope
 from newton.bench.dataset import DatasetConversation, DatasetMessage, read_messages
-from newton.bench.leaderboard.context_filling import MESSAGE_FORMS, MessageForm, RankedLine, render_messages
+from newton.bench.leaderboard.filled_context import MESSAGE_FORMS, MessageForm, RankedLine, render_messages
 from newton.db.queries import load
 from newton.languages.search_words import list_terms
 from newton.providers import token_counter

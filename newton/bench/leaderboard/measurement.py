@@ -32,7 +32,7 @@ PACKAGE = Path(__file__).parents[2]
 # what cannot change a context: measurements, and interfaces that a benchmark does not use
 _WITHOUT_EFFECT = ("bench/", "client/", "runtime/cli/", "runtime/dashboard/", "runtime/reports/", "runtime/mcp/")
 _MEASURING = (
-    *(f"bench/leaderboard/{name}" for name in ("context_filling.py", "conversation_texts.py", "rankers.py")),
+    *(f"bench/leaderboard/{name}" for name in ("filled_context.py", "conversation_texts.py", "rankers.py")),
     *("bench/leaderboard/rival_worker.py", "bench/scoring.py", "memory/representations.py"),
 )
 

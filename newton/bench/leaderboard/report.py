@@ -18,7 +18,7 @@ from newton.bench.leaderboard.summary import (
 )
 
 TITLE = "Leaderboard: evidence in the context"
-MAX_LISTED = 12  # figures at which another system is better, the largest first
+MAX_LISTED = 12  # figures at which another system is better, by the lower end of the interval
 SPLIT_NOTES: Mapping[str, str] = {
     "held out": "Held out from the tuning of Newton.",
     "tuned on": "Newton's weights and rules were tuned on these conversations, so its figures are optimistic.",
@@ -91,39 +91,51 @@ def _split_section(results: SplitResults) -> ReportSection:
     full = [row for row in results.rows if not row.is_default]
     default = [row for row in results.rows if row.is_default]
     budgets = list(results.rows[0].budgets)
-    middle = find_middle(budgets)
+    middle, better = find_middle(budgets), sorted(list_better(results), key=lambda one: -one.difference[1])
     tables = [_budget_table("Filled up to the maximum of tokens", full, _with_interval)]
     if default:
         tables.append(_budget_table("Default selection: evidence, and mean tokens used", default, _with_tokens))
     tables += [_type_table(results, middle), _latency_table(results.rows)]
+    if better:
+        caption = f"Where another system is better than Newton (the {MAX_LISTED} clearest)"
+        tables.append(_better_table(better[:MAX_LISTED], caption))
     folded = [_type_table(results, budget) for budget in budgets if budget != middle]
     folded.append(_budget_table("Of which the context has 80 % of the words", results.rows, _verbatim))
+    if len(better) > MAX_LISTED:
+        folded.append(_better_table(better, "All figures at which another system is better than Newton"))
     source = f", from {results.dataset.source}" if results.dataset.source else ""
     notes = (
         f"{SPLIT_NOTES[results.split]} {results.dataset.tuning}".strip(),
         f"{results.questions:,} questions on {', '.join(results.conversations)}"
         f" (license {results.dataset.license}{source}).",
-        _describe_better(results),
+        _describe_better(better),
     )
     title = f"{results.dataset.title}, {results.split}"
     return ReportSection(title, notes, tuple(tables), tuple(folded), results)
 
 
-def _describe_better(results: SplitResults) -> str:
-    better = sorted(list_better(results), key=lambda one: -one.difference[0])
+def _describe_better(better: Sequence[BetterRival]) -> str:
     if not better:
         return "No other system is better than Newton at any of these figures."
     clear = sum(one.difference[1] > 0 for one in better)
-    more = f" ({MAX_LISTED} largest of {len(better)})" if len(better) > MAX_LISTED else ""
     return (
         f"Another system is better than Newton with the same selection at {len(better)} figures, at {clear} of them"
-        f" with a 95 % interval above zero{more}: {'; '.join(map(_format_better, better[:MAX_LISTED]))}."
+        " with an interval above zero. Over all questions and each type of question at each maximum of tokens, many"
+        " comparisons are made, so some intervals are above zero by chance."
     )
 
 
-def _format_better(one: BetterRival) -> str:
-    value, low, high = one.difference
-    return f"{one.title}, {one.where}, {one.budget:,} tokens: {value:+.3f} [{low:+.3f}, {high:+.3f}]"
+def _better_table(better: Sequence[BetterRival], caption: str) -> ReportTable:
+    rows = [
+        (one.title, one.where.replace("_", " "), f"{one.budget:,}", _format_difference(one.difference))
+        for one in better
+    ]
+    return ReportTable(caption, ("system", "questions", "tokens", "difference to Newton"), rows)
+
+
+def _format_difference(difference: tuple[float, float, float]) -> str:
+    value, low, high = difference
+    return f"{value:+.3f} [{low:+.2f}, {high:+.2f}]"
 
 
 def _budget_table(caption: str, rows: Sequence[SystemRow], format_score: Callable[[BudgetScore], str]) -> ReportTable:

@@ -12,8 +12,8 @@ import numpy as np
 
 from newton import __version__
 from newton.bench.dataset import DatasetConversation
-from newton.bench.leaderboard.context_filling import RankedLine, fill_context, join_lines
 from newton.bench.leaderboard.conversation_texts import ConversationTexts
+from newton.bench.leaderboard.filled_context import RankedLine, fill_context, join_lines
 from newton.bench.leaderboard.rankers import Bm25Index, Ranking, fuse_rankings, rank_scores
 from newton.bench.leaderboard.rival_process import INSTALL_COMMANDS, RivalProcess
 from newton.bench.recall import ask_after_end, build_context, create_conversation_agent, select_rendered_items
