@@ -133,6 +133,7 @@ def make_receipt(
         ms=round(context.ms, 2),
         embed_ms=round(embed_ms, 2),
         context_sha256=hashlib.sha256(context.stable_text.encode()).hexdigest(),
+        is_complete=context.is_complete,
     )
 
 

@@ -21,6 +21,7 @@ class ContextReceipt(BaseModel):
 
     `verbatim` are those of which the context has at least 80 % of the words, however long they are. `embed_ms` is the
     time that embedding the question took just before. The hash is that of the context's text.
+    `is_complete` is False if a source of memories failed or was late; None for a system without sources.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -37,6 +38,7 @@ class ContextReceipt(BaseModel):
     ms: float
     embed_ms: float
     context_sha256: str
+    is_complete: bool | None = None
 
     @property
     def evidence(self) -> float:

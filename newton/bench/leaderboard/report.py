@@ -15,6 +15,7 @@ from newton.bench.leaderboard.summary import (
     best_titles,
     find_middle,
     list_better,
+    visible_rows,
 )
 
 TITLE = "Leaderboard: evidence in the context"
@@ -88,19 +89,19 @@ def _absences(report: LeaderboardReport) -> Iterator[str]:
 
 
 def _split_section(results: SplitResults) -> ReportSection:
-    full = [row for row in results.rows if not row.is_default]
-    default = [row for row in results.rows if row.is_default]
+    rows = visible_rows(results)
+    full, default = [row for row in rows if not row.is_default], [row for row in rows if row.is_default]
     budgets = list(results.rows[0].budgets)
     middle, better = find_middle(budgets), sorted(list_better(results), key=lambda one: -one.difference[1])
     tables = [_budget_table("Filled up to the maximum of tokens", full, _with_interval)]
     if default:
         tables.append(_budget_table("Default selection: evidence, and mean tokens used", default, _with_tokens))
-    tables += [_type_table(results, middle), _latency_table(results.rows)]
+    tables += [_type_table(results, middle), _latency_table(rows)]
     if better:
         caption = f"Where another system is better than Newton (the {MAX_LISTED} clearest)"
         tables.append(_better_table(better[:MAX_LISTED], caption))
     folded = [_type_table(results, budget) for budget in budgets if budget != middle]
-    folded.append(_budget_table("Of which the context has 80 % of the words", results.rows, _verbatim))
+    folded.append(_budget_table("Of which the context has 80 % of the words", rows, _verbatim))
     if len(better) > MAX_LISTED:
         folded.append(_better_table(better, "All figures at which another system is better than Newton"))
     source = f", from {results.dataset.source}" if results.dataset.source else ""
@@ -109,6 +110,7 @@ def _split_section(results: SplitResults) -> ReportSection:
         f"{results.questions:,} questions on {', '.join(results.conversations)}"
         f" (license {results.dataset.license}{source}).",
         _describe_better(better),
+        *_describe_rows(results),
     )
     title = f"{results.dataset.title}, {results.split}"
     return ReportSection(title, notes, tuple(tables), tuple(folded), results)
@@ -123,6 +125,14 @@ def _describe_better(better: Sequence[BetterRival]) -> str:
         " with an interval above zero. Over all questions and each type of question at each maximum of tokens, many"
         " comparisons are made, so some intervals are above zero by chance."
     )
+
+
+def _describe_rows(results: SplitResults) -> Iterator[str]:
+    if len(visible_rows(results)) < len(results.rows):
+        yield "Rows of shortened messages are left out where they have the same evidence as those of whole messages."
+    for row in results.rows:
+        if row.incomplete:
+            yield f"{row.title}: {row.incomplete:,} contexts lack a source of memories that failed or was late."
 
 
 def _better_table(better: Sequence[BetterRival], caption: str) -> ReportTable:
@@ -156,7 +166,7 @@ def _budget_table(caption: str, rows: Sequence[SystemRow], format_score: Callabl
 
 
 def _type_table(results: SplitResults, budget: int) -> ReportTable:
-    rows = results.rows
+    rows = visible_rows(results)
     groups = {False: [r for r in rows if not r.is_default], True: [r for r in rows if r.is_default]}
 
     def best(kind: str, row: SystemRow) -> float:
@@ -226,6 +236,7 @@ def _split_to_json(results: SplitResults) -> dict[str, Any]:
                 kind: {str(budget): _score_to_json(score) for budget, score in scores.items()}
                 for kind, scores in row.types.items()
             },
+            "incomplete": row.incomplete,
             "latency": {name: value and round(value, 3) for name, value in row.latency._asdict().items()},
         }
         for row in results.rows

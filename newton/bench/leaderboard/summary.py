@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from newton.bench.dataset import DatasetConversation
 from newton.bench.leaderboard.public_sets import PublicDataset, Split
 from newton.bench.leaderboard.receipts import ContextReceipt, ReceiptHeader
-from newton.bench.leaderboard.systems import DEFAULT, VARIANT_TITLES
+from newton.bench.leaderboard.systems import DEFAULT, FULL, FULL_SHORT, VARIANT_TITLES
 from newton.bench.scoring import mean, percentile
 
 SEED = 7
@@ -55,7 +55,10 @@ class Latency(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemRow:
-    """The results of a system in one variant on the questions of one split."""
+    """The results of a system in one variant on the questions of one split.
+
+    `incomplete` is the number of contexts that lack a source of memories; None if the system has no sources.
+    """
 
     system: str
     variant: str
@@ -63,6 +66,7 @@ class SystemRow:
     budgets: dict[int, BudgetScore]
     types: dict[str, dict[int, BudgetScore]]
     latency: Latency
+    incomplete: int | None
 
     @property
     def is_default(self) -> bool:
@@ -141,7 +145,7 @@ def _make_row(
         return _score(variant.select(budget, kind), reference.select(budget, kind) if reference else None)
 
     kinds = _count_types(system.receipts)
-    own = variant.embeddings
+    own, complete = variant.embeddings, [one.is_complete for one in variant.receipts]
     to_newton = own / baseline.embeddings if baseline and baseline.embeddings else None
     return SystemRow(
         system=system.system,
@@ -150,6 +154,7 @@ def _make_row(
         budgets={budget: score(budget) for budget in variant.budgets},
         types={kind: {budget: score(budget, kind) for budget in variant.budgets} for kind in kinds},
         latency=Latency(percentile([one.ms for one in variant.receipts], 0.5), own, to_newton),
+        incomplete=None if None in complete else complete.count(False),
     )
 
 
@@ -201,7 +206,7 @@ class BetterRival(NamedTuple):
 def list_better(results: SplitResults) -> list[BetterRival]:
     """Return all figures, over all questions and by type, at which another system is better than Newton."""
     better = []
-    for row in results.rows:
+    for row in visible_rows(results):
         groups: Mapping[str, Mapping[int, BudgetScore]] = {"all questions": row.budgets, **row.types}
         for where, scores in groups.items():
             better += [
@@ -210,6 +215,16 @@ def list_better(results: SplitResults) -> list[BetterRival]:
                 if score.beats_newton and score.difference
             ]
     return better
+
+
+def visible_rows(results: SplitResults) -> list[SystemRow]:
+    """Return the rows of the tables: without those of shortened messages where shortening changes no figure."""
+    whole = {row.system: row.budgets for row in results.rows if row.variant == FULL}
+    return [row for row in results.rows if row.variant != FULL_SHORT or not _is_equal(row.budgets, whole[row.system])]
+
+
+def _is_equal(scores: Mapping[int, BudgetScore], others: Mapping[int, BudgetScore]) -> bool:
+    return all(scores[budget].evidence == others[budget].evidence for budget in scores)
 
 
 def find_middle(budgets: Sequence[int]) -> int:

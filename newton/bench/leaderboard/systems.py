@@ -44,6 +44,7 @@ class BuiltContext(NamedTuple):
     items: Sequence[ScoredItem]
     text: str
     ms: float
+    is_complete: bool | None = None
 
     @property
     def stable_text(self) -> str:
@@ -94,7 +95,8 @@ class NewtonSystem:
             built = []
             for (variant, fill), budget in product(((FULL, True), (DEFAULT, False)), budgets):
                 bundle, ms = await build_context(own, question, budget=budget, fill=fill)
-                built.append(BuiltContext(variant, budget, select_rendered_items(bundle), bundle.text, ms))
+                items = select_rendered_items(bundle)
+                built.append(BuiltContext(variant, budget, items, bundle.text, ms, is_complete=not bundle.missing))
             return built
 
         yield ask
