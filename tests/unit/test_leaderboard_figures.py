@@ -96,6 +96,6 @@ def test_where_another_system_is_better_the_page_says_so() -> None:
     report = LeaderboardReport(about={}, results=[shown], missing=[], not_measured={"mem0": "pip install mem0ai"})
     own = {("newton", "full"): receipts("full", weaker), ("bm25", "full"): receipts("full", stronger)}
     for text in (render_markdown(report), render_page(report, {("locomo", "held out"): own})):
-        assert "better than Newton with the same selection at 3 figures, at 3 of them" in text
+        assert "better than Newton with the same selection: 3, of which 3 have an interval above zero" in text
         assert "0.750 [" in text and "★" in text and "mem0 was not measured" in text
     assert not list_better(results(stronger, weaker)) and not list_better(results(weaker, weaker))

@@ -185,7 +185,7 @@ def _describe_run(collected: CollectedResults, command: str) -> dict[str, str]:
     """Return what is needed to repeat the run, as text by name."""
     tokens = f"{token_counter.ENCODING} (tiktoken)"
     libraries = f"Python {platform.python_version()}"
-    return {"command": f"`{command}`", "tokens counted with": tokens, "page written with": libraries, **collected.about}
+    return {"command": command, "tokens counted with": tokens, "page written with": libraries, **collected.about}
 
 
 def _write_files(output: Path, report: LeaderboardReport, collected: CollectedResults) -> None:
