@@ -121,9 +121,9 @@ def _describe_better(better: Sequence[BetterRival]) -> str:
         return "No other system is better than Newton at any of these figures."
     clear = sum(one.difference[1] > 0 for one in better)
     return (
-        f"Figures at which another system is better than Newton with the same selection: {len(better)}, of which {clear}"
-        " have an interval above zero. They are counted over all questions and each type, at each maximum of tokens; with"
-        " so many comparisons, some intervals are above zero by chance."
+        f"Figures at which another system is better than Newton with the same selection: {len(better)}, of which"
+        f" {clear} have an interval above zero. They are counted over all questions and each type, at each maximum of"
+        " tokens; with so many comparisons, some intervals are above zero by chance."
     )
 
 
