@@ -46,6 +46,22 @@ class _TimestampLine(BaseModel):
     at: AwareDatetime
 
 
+class DatasetMessage(BaseModel):
+    """A message of the import file, for systems that are not Newton."""
+
+    ref: str
+    content: str
+    role: str = "user"
+    name: str | None = None
+    at: AwareDatetime | None = None
+
+    @property
+    def prefix(self) -> str:
+        """Return the date and the speaker, as they stand before the content."""
+        day = f"[{self.at:%Y-%m-%d}] " if self.at else ""
+        return f"{day}{self.name or self.role}: "
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetConversation:
     """A conversation with its questions. `ended_at` is the latest time of its messages; None if none has a time."""
@@ -76,6 +92,12 @@ def load_conversations(
     if not any(conversation.questions for conversation in found):
         raise InputError(f"No question in {folder} names the messages with its evidence.", hint=_QUESTION_HINT)
     return found
+
+
+def read_messages(conversation: DatasetConversation) -> list[DatasetMessage]:
+    """Return the messages of a conversation in their order."""
+    lines = (_parse_line(raw, DatasetMessage) for _, raw in _read_lines(conversation.path))
+    return [line for line in lines if line]
 
 
 def hash_dataset(dataset: Sequence[DatasetConversation]) -> str:

@@ -200,8 +200,7 @@ async def _import_conversation(
     """Import a conversation into an agent of its own; return its services, whose clock is a day after the last
     message.
     """
-    agent_id = await get_or_create_agent(newton.scope.db, f"bench-{conversation.name}", now=newton.scope.now())
-    own = replace(newton, scope=replace(newton.scope, agent_id=agent_id))
+    own = await create_conversation_agent(newton, conversation)
 
     def report_lines(lines: int) -> None:
         run.report_progress(f"{conversation.name}: import", lines)
@@ -209,8 +208,35 @@ async def _import_conversation(
     report = await time_import(own, conversation.path, run.import_speed, progress=report_lines)
     for rejection in report.rejections:
         formatting.print_notice(f"{conversation.path}:{rejection.line} was rejected: {rejection.reason}")
+    return ask_after_end(own, conversation)
+
+
+async def create_conversation_agent(newton: AgentServices, conversation: DatasetConversation) -> AgentServices:
+    """Return the services of an agent for a conversation."""
+    agent_id = await get_or_create_agent(newton.scope.db, f"bench-{conversation.name}", now=newton.scope.now())
+    return replace(newton, scope=replace(newton.scope, agent_id=agent_id))
+
+
+def ask_after_end(newton: AgentServices, conversation: DatasetConversation) -> AgentServices:
+    """Return the services with a clock that is QUESTION_DELAY after the last message."""
     asked_at = (conversation.ended_at or newton.scope.now()) + QUESTION_DELAY
-    return replace(own, context_builder=replace(own.context_builder, clock=ManualClock(asked_at)))
+    return replace(newton, context_builder=replace(newton.context_builder, clock=ManualClock(asked_at)))
+
+
+async def build_context(
+    newton: AgentServices, question: str, *, budget: int, fill: bool, profile: str | None = None
+) -> tuple[Bundle, float]:
+    """Build the context of a question; return it with the milliseconds that it took."""
+    request = ContextBuildRequest(
+        agent_id=newton.scope.agent_id,
+        input=clean_text(question, what="question"),
+        tokens=budget,
+        fill=fill,
+        profile=profile or newton.settings.profile,
+    )
+    started = monotonic_ms()
+    bundle = await newton.context_builder.build(request)
+    return bundle, monotonic_ms() - started
 
 
 async def _build_variants(services: Sequence[AgentServices]) -> list[AblationVariant]:
@@ -242,16 +268,7 @@ async def _measure_question(
     budget: int,
     fill: bool,
 ) -> RecallSample:
-    request = ContextBuildRequest(
-        agent_id=newton.scope.agent_id,
-        input=clean_text(question.text, what="question"),
-        tokens=budget,
-        fill=fill,
-        profile=variant.profile or newton.settings.profile,
-    )
-    started = monotonic_ms()
-    bundle = await newton.context_builder.build(request)
-    ms = monotonic_ms() - started
+    bundle, ms = await build_context(newton, question.text, budget=budget, fill=fill, profile=variant.profile)
     return RecallSample(
         variant=variant.name,
         type=question.type,

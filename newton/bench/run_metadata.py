@@ -36,7 +36,7 @@ async def collect_run_metadata(
         "data_sha256": data_sha256,
         "commit": git_commit(Path(__file__).parent),
         "settings": {**_describe_settings(env, budgets), **options},
-        "machine": await _describe_machine(env.newton),
+        "machine": await describe_machine(env.newton),
         "started_at": start.started_at.isoformat(),
         "seconds": round((monotonic_ms() - start.started_ms) / 1_000, 1),
     }
@@ -71,7 +71,8 @@ def _describe_settings(env: BenchEnvironment, budgets: Sequence[int]) -> dict[st
     }
 
 
-async def _describe_machine(newton: AgentServices) -> dict[str, Any]:
+async def describe_machine(newton: AgentServices) -> dict[str, Any]:
+    """Return the processor, cores, memory, and versions of Python and PostgreSQL."""
     async with newton.scope.transaction() as tx:
         server = await health.read_server_info(tx)
     return {

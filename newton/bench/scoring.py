@@ -64,6 +64,12 @@ def is_in_context(gold: GoldMessage, items: Iterable[ScoredItem]) -> bool:
     own = [item for item in items if gold.ref in item.refs]
     if gold.tokens > MAX_VERBATIM_TOKENS:
         return any(item.detail == "summary" for item in own)
+    return is_verbatim_in_context(gold, own)
+
+
+def is_verbatim_in_context(gold: GoldMessage, items: Iterable[ScoredItem]) -> bool:
+    """Return whether an item of the message, however long it is, contains at least MIN_WORD_OVERLAP of its words."""
+    own = (item for item in items if gold.ref in item.refs)
     return any(word_overlap(gold.content, item.text) >= MIN_WORD_OVERLAP for item in own)
 
 

@@ -25,6 +25,14 @@ BENCH_COMMANDS = {
         "newton.bench.artifacts:run_benchmark",
         "Measure how often a line of a long tool output or pasted text is found again.",
     ),
+    "leaderboard": (
+        "newton.bench.leaderboard.command:run_benchmark",
+        "Measure Newton, plain baselines and other memory libraries on public data sets, and write one page.",
+    ),
+    "receipt": (
+        "newton.bench.leaderboard.receipt_check:check_receipt",
+        "Ask one question of the leaderboard again, and compare its contexts with the stored receipts.",
+    ),
     "context": ("newton.bench.context:run_benchmark", "Measure the latency of contexts, compared with plain searches."),
     "sessions": (
         "newton.bench.conversations.sessions:run_benchmark",

@@ -17,7 +17,7 @@ STYLE = """
 body { margin: 0 auto; max-width: 62rem; padding: 1.5rem 1rem 3rem; background: var(--page); color: var(--ink);
   font: 16px/1.5 system-ui, sans-serif }
 h1 { font-size: 1.5rem; margin: 0 0 .25rem } h2 { font-size: 1.05rem; margin: 0 0 .5rem }
-p { margin: .25rem 0 .75rem } .soft { color: var(--soft); font-size: .875rem }
+p { margin: .25rem 0 .75rem; overflow-wrap: anywhere } .soft { color: var(--soft); font-size: .875rem }
 .cards { columns: 2 26rem; column-gap: 1rem; margin-top: 1rem }
 section { break-inside: avoid; margin-bottom: 1rem; background: var(--card);
   border: 1px solid var(--line); border-radius: 8px; padding: 1rem; min-width: 0 }
@@ -32,7 +32,7 @@ code { font-size: .85em } table + p { margin-top: .75rem } thead td { border-bot
   .stack thead { position: absolute; left: -999rem }
   .stack tr { border-bottom: 1px solid var(--line); padding: .4rem 0 } .stack tr:last-child { border: 0 }
   .stack td, .stack td.number { border: 0; padding: .1rem 0; text-align: left; white-space: normal; max-width: none }
-  .stack td:empty { display: none }
+  .stack td:empty { display: none } .stack td { overflow-wrap: anywhere }
   .stack td[data-label]::before { content: attr(data-label) " "; color: var(--soft); margin-right: .3rem } }
 """
 
