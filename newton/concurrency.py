@@ -1,9 +1,9 @@
 """Helpers for asyncio: task groups, timeouts, and computation outside of the event loop."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -24,6 +24,19 @@ async def with_timeout(awaitable: Awaitable[T], *, seconds: float) -> T:
     """Await the awaitable and return its result. After `seconds`, cancel it and raise TimeoutError."""
     async with asyncio.timeout(seconds):
         return await awaitable
+
+
+async def run_to_completion(work: Coroutine[Any, Any, T]) -> T:
+    """Run `work` and return its result.
+
+    If the caller is cancelled meanwhile, wait for the end of `work`, then raise CancelledError.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
 
 
 @asynccontextmanager
