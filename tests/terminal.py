@@ -16,7 +16,7 @@ from pathlib import Path
 import pyte
 
 ROOT = Path(__file__).parents[1]
-PATIENCE = 60  # seconds until a test fails because a text was not shown
+PATIENCE = 25  # seconds until a test fails because a text was not shown
 SCROLLED_LINES = 5_000
 CTRL_C, ENTER, CTRL_D = "\x03", "\r", "\x04"
 IN_TERMINAL = """
@@ -148,7 +148,7 @@ class Terminal:
         """Type a line at the prompt, and wait until all the texts are shown and the next prompt is."""
         await self.prompts()
         self.type(text + ENTER)
-        await self.shows(*shown)
+        await self.shows(f"› {text}"[: self.screen.columns - 1], *shown)
         await self.prompts()
 
     def close(self) -> None:

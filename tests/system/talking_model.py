@@ -1,13 +1,14 @@
 """A scripted model behind the chat in a terminal: it answers each question by the words in it."""
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from newton.agent.loop.prompt import INPUT_HEADER
-from tests.endpoint import Endpoint, Respond, Wire, chunk, endpoint, says
+from tests.endpoint import Endpoint, Respond, Wire, chunk, endpoint, hangs, says
 
 
 def words_of(message: Mapping[str, Any]) -> str:
@@ -66,6 +67,7 @@ def types(*words: str, pause: float = 0.02) -> Respond:
             delta = {"content": f"{word} "}
             await wire.event(chunk({"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}))
             await asyncio.sleep(pause)
+        await wire.event(chunk({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}))
         await wire.event("[DONE]")
 
     return respond
@@ -76,7 +78,7 @@ def begins(*words: str) -> Respond:
 
     async def respond(wire: Wire) -> None:
         await types(*words, pause=0)(EndlessWire(wire.path, wire.body, wire.writer))
-        await asyncio.Event().wait()
+        await hangs(wire)
 
     return respond
 
@@ -85,5 +87,5 @@ class EndlessWire(Wire):
     """A wire that never says that a reply is complete."""
 
     async def event(self, data: object) -> None:
-        if data != "[DONE]":
-            await super().event(data)
+        if data != "[DONE]" and '"stop"' not in json.dumps(data):
+            await Wire.event(self, data)

@@ -4,7 +4,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -18,6 +18,7 @@ from newton.runtime.cli import formatting
 from newton.runtime.cli.printing import say
 from newton.runtime.cli.status_line import clear_status
 from newton.runtime.cli.talk.attachments import AttachedInput, attach_files
+from newton.runtime.cli.talk.typed_ahead import TypedAhead
 from newton.runtime.hint_names import rename_commands
 
 MAX_STATUS_LAYERS = 4
@@ -52,6 +53,7 @@ class ChatConversation:
     is_leaving: bool = False
     stopped_at: float = -math.inf
     tokens_used: int = 0
+    typed_ahead: TypedAhead = field(default_factory=TypedAhead)
     turn_began_at: datetime | None = None
 
     async def run(self) -> None:
@@ -117,7 +119,8 @@ class ChatConversation:
         """Run a turn or a command. Ctrl-C stops it; a turn stores the partial reply. The conversation continues."""
         self.answer_task = asyncio.ensure_future(work)
         try:
-            await self.answer_task
+            with self.typed_ahead.hold():
+                await self.answer_task
         except asyncio.CancelledError:
             if self.is_leaving:
                 raise
