@@ -16,7 +16,7 @@ from pathlib import Path
 import pyte
 
 ROOT = Path(__file__).parents[1]
-PATIENCE = 25  # seconds until a test fails because a text was not shown
+PATIENCE = 60  # seconds until a test fails because a text was not shown
 SCROLLED_LINES = 5_000
 CTRL_C, ENTER, CTRL_D = "\x03", "\r", "\x04"
 IN_TERMINAL = """
@@ -91,6 +91,7 @@ class Terminal:
         with suppress(BlockingIOError):
             while self.waiting:
                 del self.waiting[: os.write(self.keys, self.waiting[:1_024])]
+        self.changed.set()
         if self.waiting:
             loop.add_writer(self.keys, self._flush)
         else:

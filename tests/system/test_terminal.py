@@ -116,7 +116,23 @@ async def test_after_ctrl_c_at_any_moment_the_next_message_is_answered_and_nothi
         await stop(terminal, f"/compact 2000{ENTER}", "/compact 2000")
         model.background = says(["{}"])
         await terminal.says("Still there?", "Fine.")
-        print(terminal.text)
+    assert not (home / "sent.txt").exists()
+    assert [(one["server"], one["outcome"]) for one in await listed(home, "permissions", "actions")] == [
+        ("stall", "interrupted")
+    ]
+    await assert_whole(behind)
+    lines = await logged(home, "ten")
+    assert ("assistant", "It is Artemis") in [(role, text.strip()) for role, text in lines]
+    assert [text for role, text in lines if role == "user"][-1] == "Still there?" and lines[-1][0] == "assistant"
+
+
+async def assert_whole(dsn: str) -> None:
+    """Nothing is stored in part: no call without a result, no document without text, no lease, no run of a compaction."""
+    calls = "select call->>'id' from dialogue.messages, jsonb_array_elements(tool_calls) as call"
+    assert await fetch(dsn, f"{calls} except select tool_call_id from dialogue.messages") == []
+    assert await fetch(dsn, "select 1 from heart.documents") == []
+    assert await fetch(dsn, "select 1 from dialogue.leases where expires_at > now()") == []
+    assert await fetch(dsn, "select 1 from dialogue.compaction_entries") == []
 
 
 async def stop_held(terminal: Terminal, text: str, shown: str) -> None:
@@ -139,3 +155,128 @@ async def locked(dsn: str, table: str) -> AsyncGenerator[None]:
             yield
     finally:
         await connection.close()
+
+
+async def test_a_reply_is_shown_while_it_comes_ctrl_c_stops_it_and_what_is_typed_meanwhile_is_the_next_input(
+    home: Path, model: TalkingModel
+) -> None:
+    model.answer("a long one", begins("It", "is", "Artemis"))
+    async with chatting(home, model, "--session", "short") as terminal:
+        await terminal.prompts()
+        terminal.type(CTRL_C)
+        await terminal.shows("(/quit or Ctrl-D leaves.)")
+        await terminal.prompts()
+        terminal.type(f"Tell me a long one.{ENTER}")
+        await terminal.shows("It is Artemis")
+        terminal.type("And a short one?")
+        terminal.paste("\n")
+        terminal.paste("first line\nsecond line")
+        terminal.type(CTRL_C)
+        await terminal.shows("(Stopped.)", "second line")
+        assert "Artemis And" not in terminal.text  # keys are not shown within the answer
+        terminal.type(ENTER)
+        await terminal.shows("Fine.")
+    lines = [(role, text.strip()) for role, text in await logged(home, "short")]
+    assert lines == [
+        *(("user", "Tell me a long one."), ("assistant", "It is Artemis")),
+        *(("user", "And a short one?\nfirst line\nsecond line"), ("assistant", "Fine.")),
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_answering", [False, True])
+async def test_two_thousand_pasted_lines_are_one_message(home: Path, model: TalkingModel, *, is_answering: bool) -> None:
+    session = f"paste-{is_answering}"
+    pasted = "\n".join(f"pasted line {number}" for number in range(2_000))
+    model.answer("a long one", begins("It", "is", "Artemis"))
+    async with chatting(home, model, "--session", session) as terminal:
+        await terminal.prompts()
+        if is_answering:
+            terminal.type(f"Tell me a long one.{ENTER}")
+            await terminal.shows("It is Artemis")
+        terminal.paste(pasted)
+        if is_answering:
+            await terminal.until(lambda: not terminal.waiting)
+            terminal.type(CTRL_C)
+        await terminal.shows("pasted line 1999")
+        assert len(model.turns) == is_answering
+        terminal.type(ENTER)
+        await terminal.shows("Fine.")
+    assert [text for role, text in await logged(home, session) if role == "user"][-1] == pasted
+    assert len(model.turns) == 1 + is_answering
+
+
+@pytest.mark.slow
+async def test_the_input_is_drawn_anew_when_the_window_is_resized(home: Path, model: TalkingModel) -> None:
+    typed_text = "A sentence that is rather long for a narrow window, but not for a wide one."
+    model.answer("slowly", types(*(f"word{number}" for number in range(40)), pause=0.05))
+    async with chatting(home, model, "--session", "sizes") as terminal:
+        await terminal.prompts()
+        terminal.type(typed_text)
+        await terminal.shows(typed_text)
+        for columns in (40, 120):
+            terminal.resize(columns)
+            await terminal.until(lambda: typed_text in "".join(terminal.screen.display).replace("› ", ""), "the input")
+            wanted = -(-(len(typed_text) + 2) // columns)
+            await terminal.until(lambda: terminal.screen.cursor.y + 1 >= wanted, "the cursor after the input")
+        terminal.type(CTRL_C)
+        await terminal.prompts()
+        terminal.type(f"Answer slowly.{ENTER}")
+        await terminal.shows("word2")
+        for columns in (40, 80):
+            terminal.resize(columns)
+        await terminal.shows("word39")
+    assert (await logged(home, "sizes"))[-1][1].split() == [f"word{number}" for number in range(40)]
+
+
+@pytest.mark.slow
+async def test_each_answer_to_the_question_of_a_tool_holds_as_long_as_it_says(home: Path, model: TalkingModel) -> None:
+    sent = home / "answers.txt"
+    await add_server(home, "mail", "good", sent)
+
+    async def send(terminal: Terminal, text: str, answer: str | None) -> None:
+        await terminal.prompts()
+        model.answer(text, calls_tools(("c1", "mail__send", {"text": text})), says([f"Done: {text}."]))
+        asked = terminal.text.count("Allow?")
+        terminal.type(f"Send {text}{ENTER}")
+        if answer is not None:
+            await terminal.until(lambda: terminal.text.count("Allow?") > asked, f"a question for {text}")
+            terminal.type(answer + ENTER)
+        await terminal.shows(f"Done: {text}.")
+
+    async with chatting(home, model, "--session", "first") as terminal:
+        await send(terminal, "none", "n")
+        await send(terminal, "once", "o")
+        await send(terminal, "session", "s")
+        await send(terminal, "unasked", None)
+    async with chatting(home, model, "--session", "second") as terminal:
+        await send(terminal, "always", "a")
+    async with chatting(home, model, "--session", "third") as terminal:
+        await send(terminal, "allowed", None)
+        await terminal.says("/revoke mail send", "Revoked")
+        await send(terminal, "never", "v")
+        await send(terminal, "forbidden", None)
+        await terminal.says("/permissions", "mail send", "forbidden since")
+    assert sent.read_text().split() == ["once", "session", "unasked", "always", "allowed"]
+
+
+@pytest.mark.slow
+async def test_a_session_is_resumed_from_the_list_and_undo_takes_back_what_was_just_learnt(
+    home: Path, model: TalkingModel
+) -> None:
+    said = "The ferry to Hydra leaves at nine."
+    model.answer(said, calls_tools(("c1", "remember", {"content": said, "subject": "ferry"})), says(["Noted."]))
+    async with chatting(home, model, "--session", "resumed") as terminal:
+        await terminal.says("Nothing yet.", "Fine.")
+        await terminal.says(said, "Noted.")
+        await terminal.says("/undo", f"Retracted: {said}")
+        await terminal.says("/recall ferry Hydra")
+        await terminal.says("/undo", "Nothing was learnt")
+    assert [one["state"] for one in await listed(home, "list", "--kind", "fact", "--state", "retracted")] == ["retracted"]
+    async with in_terminal(home, "chat", "--resume", **model.settings) as chat:
+        await chat.terminal.shows("1  resumed", "Number of the session to resume")
+        chat.terminal.type(f"1{ENTER}")
+        await chat.terminal.says("Again.", "Fine.")
+        chat.terminal.type(CTRL_D)
+        assert await chat.ends() == 0
+    assert [text for role, text in await logged(home, "resumed") if role == "user"] == ["Nothing yet.", said, "Again."]

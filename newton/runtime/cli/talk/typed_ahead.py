@@ -71,12 +71,15 @@ class TypedAhead:
 
 
 def _hide_keys(attributes: list[object]) -> list[object]:
-    """Return the attributes of a terminal that neither shows keys nor waits for the end of a line."""
+    """Return the attributes of a terminal that neither shows keys nor waits for the end of a line.
+
+    Ctrl-C does not discard the keys before it.
+    """
     changed = list(attributes)
-    for place, flags in ((_LFLAG, termios.ICANON | termios.ECHO), (_IFLAG, termios.ICRNL)):
+    for place, off, on in ((_LFLAG, termios.ICANON | termios.ECHO, termios.NOFLSH), (_IFLAG, termios.ICRNL, 0)):
         value = changed[place]
         assert isinstance(value, int)
-        changed[place] = value & ~flags
+        changed[place] = value & ~off | on
     return changed
 
 
