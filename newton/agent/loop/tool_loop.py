@@ -108,6 +108,14 @@ class ToolLoop:
         what = f"The model called tools {self._max_rounds} times in a row and gave no answer."
         raise ProviderError(what, hint="Send the message again.")
 
+    def omit_images(self) -> bool:
+        """Send only the text of the input from now on; return False if it has nothing else."""
+        if self.prompt.input_parts is None:
+            return False
+        self.prompt = replace(self.prompt, input_parts=None)
+        self.request = self.prompt.build(self.max_tokens, count_tokens=self.chat.scope.count_tokens)
+        return True
+
     async def _split_calls(
         self, calls: Sequence[ToolCall]
     ) -> tuple[dict[ToolCall, ToolResult | None], tuple[ToolCall, ...]]:
