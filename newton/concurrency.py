@@ -1,9 +1,9 @@
 """Helpers for asyncio: task groups, timeouts, and computation outside of the event loop."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 T = TypeVar("T")
 
@@ -26,7 +26,7 @@ async def with_timeout(awaitable: Awaitable[T], *, seconds: float) -> T:
         return await awaitable
 
 
-async def run_to_completion(work: Coroutine[Any, Any, T]) -> T:
+async def run_to_completion(work: Awaitable[T]) -> T:
     """Run `work` and return its result.
 
     If the caller is cancelled meanwhile, wait for the end of `work`, then raise CancelledError.

@@ -20,9 +20,9 @@ def words_of(message: Mapping[str, Any]) -> str:
 
 @dataclass(slots=True)
 class TalkingModel:
-    """`replies` are the responses to a turn by a part of its question, one for each round of tools; `usual` is another's.
+    """`replies` are the responses to a turn by a part of its question, one for each round of tools.
 
-    `background` answers what is not a turn of the conversation: summaries, and what is learnt from sessions.
+    `usual` answers any other question, and `background` what is no turn of the conversation: summaries, and what is learnt from sessions.
     """
 
     replies: dict[str, list[Respond]] = field(default_factory=dict[str, list[Respond]])
@@ -35,7 +35,8 @@ class TalkingModel:
 
     async def respond(self, wire: Wire) -> None:
         if not wire.body.get("tools"):
-            return await self.background(wire)
+            await self.background(wire)
+            return
         messages = wire.body["messages"]
         asked = [words_of(one) for one in messages if one["role"] == "user"][-1]
         responses = next((these for words, these in self.replies.items() if words in asked), [self.usual])

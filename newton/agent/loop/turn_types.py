@@ -139,7 +139,9 @@ class TurnResult:
         """Return what the person should know of the reply; None if there is nothing."""
         found = [] if self.degraded in (None, CENSOR_MESSAGE) else [f"{self.degraded} {self.shortcoming}"]
         if self.images_refused:
-            found.append(f"The model got no image, because its server refused the request with it: {self.images_refused}")
+            found.append(
+                f"The model got no image, because its server refused the request with it: {self.images_refused}"
+            )
         return " ".join(found) or None
 
     @property

@@ -16,7 +16,7 @@ from newton.runtime.chat_backend.protocol import ChatBackend, DebugLines, ImageI
 from newton.runtime.chat_backend.view_models import IdentityView, ProposalView, TurnView
 from newton.runtime.cli import formatting
 from newton.runtime.cli.printing import say
-from newton.runtime.cli.status_line import clear_status
+from newton.runtime.cli.status_line import clear_status, print_status
 from newton.runtime.cli.talk.attachments import AttachedInput, attach_files
 from newton.runtime.cli.talk.typed_ahead import TypedAhead
 from newton.runtime.hint_names import rename_commands
@@ -35,7 +35,8 @@ class ChatConversation:
     `strategy` is the compaction preset or list of strategies for its turns; None means the setting.
     `run_command` runs an input that begins with "/".
     `private_messages` are the messages since /private was entered; None if messages are stored. With `debug`, what the
-    model is sent is printed before each answer. `tokens_used` counts the tokens of the model in this conversation, and
+    model is sent is printed before each answer. `tokens_used` counts the tokens of the model in this conversation,
+    `has_begun` says whether a part of the running answer was printed, and
     `turn_began_at` is the time at which the last turn began.
     """
 
@@ -50,6 +51,7 @@ class ChatConversation:
     private_messages: list[PrivateMessage] | None = None
     proposals: Sequence[ProposalView] = ()
     answer_task: "asyncio.Task[None] | None" = None
+    has_begun: bool = False
     is_leaving: bool = False
     stopped_at: float = -math.inf
     tokens_used: int = 0
@@ -67,11 +69,18 @@ class ChatConversation:
             try:
                 await self.close_session()
                 if not self.is_leaving:  # whoever closes the terminal does not wait for a model; a later run learns
-                    await self.backend.learn()
-                    await self.backend.process_pending()
+                    await self._learn()
             finally:
                 with suppress(asyncio.CancelledError):
                     await processing
+
+    async def _learn(self) -> None:
+        print_status("Learning from the conversation … (Ctrl-C leaves now; it is learnt later)")
+        try:
+            await self.backend.learn()
+            await self.backend.process_pending()
+        finally:
+            print_status("")
 
     async def _process_earlier(self) -> None:
         await self.backend.learn()
@@ -124,10 +133,10 @@ class ChatConversation:
         except asyncio.CancelledError:
             if self.is_leaving:
                 raise
-            say(" …", flush=True)
+            say(" …" if self.has_begun else "", flush=True)
             formatting.print_notice("(Stopped.)")
         finally:
-            self.answer_task = None
+            self.answer_task, self.has_begun = None, False
 
     def interrupt(self, now: float) -> bool:
         """Stop the running answer or command on Ctrl-C at the time `now`, in seconds of the event loop.
@@ -170,6 +179,7 @@ class ChatConversation:
                         formatting.print_notice(f"({piece.warning})")
                     formatting.print_proposals(piece.proposals)
                 else:
+                    self.has_begun = True
                     say(piece, end="", flush=True)
         say(flush=True)
 

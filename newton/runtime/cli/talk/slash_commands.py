@@ -7,6 +7,7 @@ from newton.errors import InputError
 from newton.memory.hygiene import clean_ref
 from newton.runtime.chat_backend.view_models import ProposalView
 from newton.runtime.cli import formatting
+from newton.runtime.cli.command_context import current_terminal
 from newton.runtime.cli.conversations.prompts import format_turn_prompts
 from newton.runtime.cli.conversations.sessions import format_checkpoints
 from newton.runtime.cli.conversations.tasks import run_task_command
@@ -14,6 +15,7 @@ from newton.runtime.cli.frame_text import format_frame, format_frame_features
 from newton.runtime.cli.operations.permissions import format_permission, format_revocation
 from newton.runtime.cli.options import check_strategy
 from newton.runtime.cli.printing import say
+from newton.runtime.cli.status_line import print_status
 from newton.runtime.cli.talk.chat_conversation import ChatConversation
 from newton.runtime.cli.talk.tool_commands import find_command, format_help, format_result, parse_arguments
 from newton.runtime.tools.prompt_views import TurnPromptsInfo
@@ -32,12 +34,16 @@ HELP_TEXT = """\
 /permissions      list which tools of servers may be called; /revoke SERVER TOOL revokes a permission
 /private          store nothing of the next inputs and answers; /private again ends it
 /checkpoint NAME  set a checkpoint here; /checkpoint alone lists the checkpoints
-/branch NAME [AT] continue in a new session from here, or from a checkpoint or a message position
+/branch NEW [AT]  continue in a new session from here, or from a checkpoint or a message position
 /switch NAME      continue in another session, or create it; /switch alone shows the current one
 /task             show the tasks; /task push GOAL, pop RESULT, block REASON, resume NUMBER, fail REASON
 /yes, /no [N]     accept or reject a proposed standing instruction; number N of several
 /help             show this help
-/quit             leave (so does Ctrl-D); Ctrl-C stops an answer and stores the part received so far"""
+/quit             leave (so does Ctrl-D); Ctrl-C stops an answer and stores the part received so far
+
+@PATH             in a message: a text or PDF becomes a document of the session, an image goes to the model;
+                  @"a path with spaces"
+Alt-Enter         begins a new line; a pasted text is one message; Ctrl-R searches earlier inputs"""
 
 AUTO_FRAME = "auto"
 DEFAULT_STRATEGY = "default"
@@ -47,17 +53,22 @@ async def run_slash_command(conversation: ChatConversation, text: str) -> None:
     """Run the command on a line that begins with "/", and print its result. Raises InputError for an unknown name."""
     name, _, rest = text.partition(" ")
     if command := BUILTIN_COMMANDS.get(name):
-        if result := command(conversation, rest.strip()):
-            await result
+        if pending := command(conversation, rest.strip()):
+            await pending
     else:
         tool_command = find_command(name, BUILTIN_COMMANDS)
         arguments = parse_arguments(tool_command, rest.strip(), session=conversation.name)
-        say(format_result(await conversation.backend.call_tool(tool_command.tool, arguments)))
+        print_status(f"{name} …")
+        try:
+            result = await conversation.backend.call_tool(tool_command.tool, arguments)
+        finally:
+            print_status("")
+        say(format_result(result))
 
 
 def print_help(conversation: ChatConversation, _: str) -> None:
     """Print the help of all slash commands."""
-    say(f"{HELP_TEXT}\n\n{format_help()}")
+    say(formatting.fit_lines(f"{HELP_TEXT}\n\n{format_help()}", current_terminal().columns()))
 
 
 def print_context(conversation: ChatConversation, _: str) -> None:

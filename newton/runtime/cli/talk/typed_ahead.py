@@ -12,8 +12,8 @@ from prompt_toolkit.input import Input
 from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.keys import Keys
-from prompt_toolkit.utils import is_dumb_terminal
 
+from newton.environment import is_dumb_terminal
 from newton.runtime.cli.printing import say
 
 MARK_PASTES, DO_NOT_MARK_PASTES = "\x1b[?2004h", "\x1b[?2004l"
@@ -42,7 +42,7 @@ class TypedAhead:
         before = termios.tcgetattr(descriptor)
         self.is_holding = True
         try:
-            termios.tcsetattr(descriptor, termios.TCSANOW, _hide_keys(before))
+            _hide_keys(descriptor)
             self.mark_pastes()
             self._take(get_typeahead(source))
             with source.attach(lambda: self._take(source.read_keys())):
@@ -70,17 +70,12 @@ class TypedAhead:
         self.keys = []
 
 
-def _hide_keys(attributes: list[object]) -> list[object]:
-    """Return the attributes of a terminal that neither shows keys nor waits for the end of a line.
-
-    Ctrl-C does not discard the keys before it.
-    """
-    changed = list(attributes)
-    for place, off, on in ((_LFLAG, termios.ICANON | termios.ECHO, termios.NOFLSH), (_IFLAG, termios.ICRNL, 0)):
-        value = changed[place]
-        assert isinstance(value, int)
-        changed[place] = value & ~off | on
-    return changed
+def _hide_keys(descriptor: int) -> None:
+    """Let a terminal neither show keys nor wait for the end of a line. Ctrl-C does not discard the keys before it."""
+    attributes = termios.tcgetattr(descriptor)
+    attributes[_LFLAG] = attributes[_LFLAG] & ~(termios.ICANON | termios.ECHO) | termios.NOFLSH
+    attributes[_IFLAG] &= ~termios.ICRNL
+    termios.tcsetattr(descriptor, termios.TCSANOW, attributes)
 
 
 def _write(sequence: str) -> None:
