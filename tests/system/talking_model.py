@@ -22,7 +22,7 @@ def words_of(message: Mapping[str, Any]) -> str:
 class TalkingModel:
     """`replies` are the responses to a turn by a part of its question, one for each round of tools.
 
-    `usual` answers any other question, and `background` what is no turn of the conversation: summaries, and what is learnt from sessions.
+    `usual` answers any other question, and `background` what is no turn: summaries, and what is learnt from sessions.
     """
 
     replies: dict[str, list[Respond]] = field(default_factory=dict[str, list[Respond]])

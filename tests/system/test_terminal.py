@@ -13,7 +13,7 @@ import pytest
 
 from tests.endpoint import calls_tools, hangs, says
 from tests.system.talking_model import TalkingModel, begins, talking_model, types
-from tests.system.typed import ok, typed
+from tests.system.typed import ok, piped, typed
 from tests.terminal import CTRL_C, CTRL_D, ENTER, Command, Terminal, in_terminal
 
 SERVER = Path(__file__).parents[1] / "mcp_stdio_server.py"
@@ -104,10 +104,13 @@ async def test_after_ctrl_c_at_any_moment_the_next_message_is_answered_and_nothi
         terminal.type("half a line")
         await terminal.shows("half a line")
         terminal.type(CTRL_C)
-        await stop(terminal, f"Wait for the first byte.{ENTER}", "Waiting")
-        await stop(terminal, f"Give me a stream.{ENTER}", "It is Artemis")
-        await stop(terminal, f"Stop me twice.{ENTER}", "It is Hermes", CTRL_C * 2)
-        await stop(terminal, f"Call what asks a question.{ENTER}", "Allow?")
+        for text, shown, keys in (
+            ("Wait for the first byte.", "Waiting", CTRL_C),
+            ("Give me a stream.", "It is Artemis", CTRL_C),
+            ("Stop me twice.", "It is Hermes", CTRL_C * 2),
+            ("Call what asks a question.", "Allow?", CTRL_C),
+        ):
+            await stop(terminal, text + ENTER, shown, keys)
         await terminal.prompts()
         terminal.type(f"Call a tool that stalls.{ENTER}")
         await terminal.shows("of the server stall")
@@ -195,6 +198,17 @@ async def test_a_reply_is_shown_while_it_comes_ctrl_c_stops_it_and_what_is_typed
         *(("user", "Tell me a long one."), ("assistant", "It is Artemis")),
         *(("user", "And a short one?\nfirst line\nsecond line"), ("assistant", "Fine.")),
     ]
+
+
+async def test_a_pipe_and_a_dumb_terminal_get_nothing_but_text(home: Path, model: TalkingModel) -> None:
+    done = await piped(home, "what is the boat called\n", "ask", NO_COLOR="1")
+    assert done.stdout == "Memory has nothing about this yet.\n" and "\x1b" not in done.stderr
+    assert "`newton remember TEXT` stores a fact" in done.stderr
+    async with in_terminal(home, "chat", TERM="dumb", **model.settings) as chat:
+        await chat.terminal.says("Hello.", "Fine.")
+        chat.terminal.type(f"/quit{ENTER}")
+        assert await chat.ends() == 0
+    assert b"\x1b" not in bytes(chat.terminal.raw).partition("›".encode())[2]
 
 
 @pytest.mark.slow

@@ -1,8 +1,6 @@
 """Formatting of results as plain text for terminals and pipes."""
 
-import re
 import shlex
-import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -30,10 +28,8 @@ from newton.runtime.chat_backend.view_models import (
 )
 from newton.runtime.cli.command_context import current_terminal
 from newton.runtime.cli.frame_text import format_frame, format_frame_features
-from newton.runtime.cli.printing import say, to_json
+from newton.runtime.cli.printing import fit_lines, say, to_json
 from newton.settings import DEFAULT_AGENT
-
-_FIRST_COLUMN = re.compile(r"\S+(?: \S+)*\s{2,}|\s{8,}")
 
 REMEMBER_MESSAGES = {
     "new": "Remembered. ({id})",
@@ -117,31 +113,6 @@ def print_notice(text: str) -> None:
     terminal = current_terminal()
     terminal.flush()  # keeps the order if both streams go to one file
     say(fit_lines(text, terminal.columns()), to_stderr=True)
-
-
-def fit_lines(text: str, columns: int | None) -> str:
-    """Break the lines of a text between words, so that they fit into a terminal; None columns leave it as it is.
-
-    The second column of a table stays a column, unless it begins beyond the middle.
-
-    >>> print(fit_lines("/undo   take back what was learnt", 24))
-    /undo   take back what
-            was learnt
-    """
-    if columns is None:
-        return text
-    return "\n".join(_fit_line(line, columns) for line in text.split("\n"))
-
-
-def _fit_line(line: str, columns: int) -> str:
-    if len(line) <= columns:
-        return line
-    table = _FIRST_COLUMN.match(line)
-    indent = len(table[0]) if table and len(table[0]) * 5 <= columns * 3 else len(line) - len(line.lstrip())
-    broken = textwrap.wrap(
-        line, columns, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
-    )
-    return "\n".join(broken)
 
 
 def print_debug_lines(lines: Sequence[str]) -> None:

@@ -14,7 +14,7 @@ from newton.runtime.cli.conversations.tasks import run_task_command
 from newton.runtime.cli.frame_text import format_frame, format_frame_features
 from newton.runtime.cli.operations.permissions import format_permission, format_revocation
 from newton.runtime.cli.options import check_strategy
-from newton.runtime.cli.printing import say
+from newton.runtime.cli.printing import fit_lines, say
 from newton.runtime.cli.status_line import print_status
 from newton.runtime.cli.talk.chat_conversation import ChatConversation
 from newton.runtime.cli.talk.tool_commands import find_command, format_help, format_result, parse_arguments
@@ -68,7 +68,7 @@ async def run_slash_command(conversation: ChatConversation, text: str) -> None:
 
 def print_help(conversation: ChatConversation, _: str) -> None:
     """Print the help of all slash commands."""
-    say(formatting.fit_lines(f"{HELP_TEXT}\n\n{format_help()}", current_terminal().columns()))
+    say(fit_lines(f"{HELP_TEXT}\n\n{format_help()}", current_terminal().columns()))
 
 
 def print_context(conversation: ChatConversation, _: str) -> None:
