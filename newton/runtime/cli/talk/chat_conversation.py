@@ -13,7 +13,7 @@ from newton.clock import SystemClock
 from newton.errors import InputError, NewtonError
 from newton.memory.redaction.tally import redaction_tally
 from newton.runtime.chat_backend.protocol import ChatBackend, DebugLines, ImageInput, PrivateMessage
-from newton.runtime.chat_backend.view_models import IdentityView, ProposalView, TurnView
+from newton.runtime.chat_backend.view_models import ContextView, ProposalView, TurnView
 from newton.runtime.cli import formatting
 from newton.runtime.cli.printing import say
 from newton.runtime.cli.status_line import clear_status, print_status
@@ -167,12 +167,11 @@ class ChatConversation:
                     formatting.print_debug_lines(piece.lines)
                 elif isinstance(piece, TurnView):
                     say(flush=True)  # ends the line of the reply
-                    self._print_hidden_identity(piece.context_summary.identity)
+                    self._print_changed_notices(piece.context_summary)
                     self.last_turn, self.proposals = piece, piece.proposals or self.proposals
                     self.tokens_used += piece.input_tokens + piece.output_tokens
                     if self.private_messages is not None:
                         self.private_messages += [PrivateMessage("user", text), PrivateMessage("assistant", piece.text)]
-                    formatting.print_missing_sources(piece.context_summary.missing)
                     if piece.redacted:
                         formatting.print_notice(f"({formatting.format_redactions(piece.redacted)})")
                     if piece.warning and self.backend.model:
@@ -183,10 +182,13 @@ class ChatConversation:
                     say(piece, end="", flush=True)
         say(flush=True)
 
-    def _print_hidden_identity(self, identity: IdentityView) -> None:
-        """Print how many identity lines did not fit into the context, unless the last turn had the same identity."""
-        if self.last_turn is None or self.last_turn.context_summary.identity != identity:
-            formatting.print_hidden_identity_lines(identity.omitted)
+    def _print_changed_notices(self, context: ContextView) -> None:
+        """Print what did not fit into the context and what was not searched, unless the last turn had the same."""
+        last = self.last_turn.context_summary if self.last_turn else None
+        if last is None or last.identity != context.identity:
+            formatting.print_hidden_identity_lines(context.identity.omitted)
+        if last is None or last.missing != context.missing:
+            formatting.print_missing_sources(context.missing)
 
     @property
     def status(self) -> str:
