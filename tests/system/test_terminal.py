@@ -201,7 +201,7 @@ async def test_a_reply_is_shown_while_it_comes_ctrl_c_stops_it_and_what_is_typed
 
 
 async def test_a_pipe_and_a_dumb_terminal_get_nothing_but_text(home: Path, model: TalkingModel) -> None:
-    done = await piped(home, "what is the boat called\n", "ask", NO_COLOR="1")
+    done = await piped(home, "what is the boat called\n", "ask", "--agent", "pipe", NO_COLOR="1")
     assert done.stdout == "Memory has nothing about this yet.\n" and "\x1b" not in done.stderr
     assert "`newton remember TEXT` stores a fact" in done.stderr
     async with in_terminal(home, "chat", TERM="dumb", **model.settings) as chat:
