@@ -26,6 +26,19 @@ async def with_timeout(awaitable: Awaitable[T], *, seconds: float) -> T:
         return await awaitable
 
 
+async def run_to_completion(work: Awaitable[T]) -> T:
+    """Run `work` and return its result.
+
+    If the caller is cancelled meanwhile, wait for the end of `work`, then raise CancelledError.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
+
+
 @asynccontextmanager
 async def idle_timeout(*, seconds: float) -> AsyncGenerator[Callable[[object], None]]:
     """Yield a function that restarts the timeout, whatever its argument.

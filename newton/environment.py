@@ -209,3 +209,8 @@ def _read_file(configured: str | None) -> tuple[Path, dict[str, Any]]:
         raise ConfigError(
             f"{path} is not valid TOML: {error}.", hint=f"Correct the line in {path}, or delete the file."
         ) from None
+
+
+def is_dumb_terminal() -> bool:
+    """Return whether the terminal, if there is one, only prints text: it moves no cursor and deletes nothing."""
+    return os.environ.get("TERM", "").lower() in ("dumb", "unknown")

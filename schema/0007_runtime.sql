@@ -259,7 +259,7 @@ create table runtime.tool_actions (
     tool text not null check (tool <> ''),
     arguments_hash bytea not null check (length(arguments_hash) = 32),
     permission text not null check (permission in ('read', 'once', 'session', 'always')),
-    outcome text not null check (outcome in ('success', 'failure')),
+    outcome text not null check (outcome in ('success', 'failure', 'interrupted')),
     started_at timestamptz not null,
     finished_at timestamptz not null,
     primary key (agent_id, action_id),
@@ -270,6 +270,8 @@ create index tool_actions_tool_idx on runtime.tool_actions (agent_id, server, to
 
 comment on column runtime.tool_actions.permission is
 'How the call was permitted: a read of a trusted server, or the answer of a person: once, for the session, always.';
+comment on column runtime.tool_actions.outcome is
+'interrupted: the turn was stopped before the tool answered, and it is not known what the tool did.';
 
 call runtime.isolate('runtime.tool_actions');
 grant select, insert on runtime.tool_actions to newton_app;

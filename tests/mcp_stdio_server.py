@@ -1,7 +1,8 @@
 """A small MCP server over standard input and output, without a library, so that it starts at once and may misbehave.
 
 `python mcp_stdio_server.py MODE FILE`: each call that acts appends a line to FILE. The modes: `good`; `hang` never
-answers a call; `flood` answers a call with 50 MB in one line, `chatter` with 50 MB in many; `die` exits at a call;
+answers a call; `stall` acts, and then never answers; `flood` answers a call with 50 MB in one line, `chatter` with
+50 MB in many; `die` exits at a call;
 `lie` lists invalid tools beside good ones, and answers without the structure it promised; `change` changes a
 description once FILE exists; `invalid` lists a tool that no client accepts; `mute` answers nothing at all; `noisy`
 prints lines that are no messages, and to standard error.
@@ -66,6 +67,8 @@ def call(name: str, arguments: dict[str, str]) -> dict[str, object]:
         case "send":
             with FILE.open("a") as file:
                 file.write(text + "\n")
+            if MODE == "stall":
+                sys.stdin.read()
             return {"content": [{"type": "text", "text": f"sent {text}"}]}
         case _:
             found = Path(text).read_text() if Path(text).is_file() else f"found {text}"

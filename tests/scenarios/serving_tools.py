@@ -1,5 +1,6 @@
 """A mind whose turns have the tools of a small MCP server, and a person who answers its questions."""
 
+import asyncio
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -28,7 +29,10 @@ def small_server(mode: str, file: Path, **settings: object) -> McpServerSettings
 
 @dataclass(slots=True)
 class Acting:
-    """A mind with an MCP server `post`; what was sent is in `file`. `answers` are those of the person, in order."""
+    """A mind with an MCP server `post`; what was sent is in `file`.
+
+    `answers` are those of the person, in order; with `asking`, the person is asked and does not answer.
+    """
 
     mind: Mind
     pool: McpServerPool
@@ -37,9 +41,13 @@ class Acting:
     answers: list[ApprovalAnswer] = field(default_factory=list[ApprovalAnswer])
     asked: list[ApprovalRequest] = field(default_factory=list[ApprovalRequest])
     session: str = "s1"
+    asking: asyncio.Event | None = None
 
     async def approve(self, request: ApprovalRequest) -> ApprovalAnswer:
         self.asked.append(request)
+        if self.asking:
+            self.asking.set()
+            await asyncio.Event().wait()
         return self.answers.pop(0) if self.answers else "refused"
 
     def turns(self, model: Handy) -> TurnRunner:

@@ -1,5 +1,6 @@
 """Tools of MCP servers in a turn: who is asked, what is checked and recorded, and what may go wrong."""
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from tests.scenarios.conftest import Mind
 from tests.scenarios.handy import Handy, call
 from tests.scenarios.serving_tools import acting, small_server
 from tests.scenarios.test_turn import take
+from tests.support import until
 
 
 async def test_an_act_is_done_only_after_a_person_allowed_it_and_the_answer_is_remembered(
@@ -44,6 +46,43 @@ async def test_an_act_is_done_only_after_a_person_allowed_it_and_the_answer_is_r
         await post.sends("nine")
         assert "forbidden" in str((await post.sends("ten"))["error"])
         assert (len(post.asked), post.sent[-1]) == (7, "seven")
+
+
+async def test_a_call_that_is_stopped_while_the_tool_runs_is_listed_as_interrupted_with_an_event(
+    mind: Mind, tmp_path: Path
+) -> None:
+    """Ctrl-C during a tool call: the tool may have acted (issue 22: an event and an outcome after each act)."""
+    async with acting(mind, tmp_path, "stall", timeout_seconds=60) as post:
+        post.answers = ["once"]
+        turn = asyncio.create_task(post.sends("hello"))
+
+        async def has_acted() -> bool:
+            return post.sent == ["hello"]
+
+        await until(has_acted)
+        turn.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+        async with mind.db.transaction(mind.agent_id) as tx:
+            actions = await tx.fetch("select server, tool, permission, outcome from runtime.tool_actions")
+            events = await tx.fetch("select summary from memory.memories where kind = 'event'")
+        assert [tuple(row) for row in actions] == [("post", "send", "once", "interrupted")]
+        assert "It is not known what the tool did." in events[0]["summary"] and len(events) == 1
+        assert (await post.says("Still there?", "Alive.")).received[-1][-1].role == "user"
+
+
+async def test_a_call_that_is_stopped_at_the_question_is_not_listed(mind: Mind, tmp_path: Path) -> None:
+    async with acting(mind, tmp_path) as post:
+        post.asking = asyncio.Event()
+        turn = asyncio.create_task(post.sends("hello"))
+        await post.asking.wait()
+        turn.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await turn
+        async with mind.db.transaction(mind.agent_id) as tx:
+            assert await tx.fetch("select 1 from runtime.tool_actions") == []
+            assert await tx.fetch("select 1 from memory.memories where kind = 'event'") == []
+        assert post.sent == []
 
 
 async def test_without_a_person_only_what_was_allowed_before_is_done_and_the_refusal_names_the_command(

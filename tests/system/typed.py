@@ -1,8 +1,10 @@
 """Commands as a person types them, in this process: starting another for each would take most of the time."""
 
+import asyncio
 import io
 import os
 import sys
+from asyncio.subprocess import PIPE
 from collections.abc import Mapping, Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
@@ -11,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from newton.runtime.cli.app import run_command_line
+
+ROOT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,18 @@ def chatted(home: Path, lines: str | bytes, *words: str, **settings: str) -> Don
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
         return typed(home, "chat", *words, **settings)
+
+
+async def piped(home: Path, given: str, *words: str, **settings: str) -> Done:
+    """`newton …` in a process of its own, which reads `given` from a pipe and writes to others."""
+    plain = {name: value for name, value in os.environ.items() if not name.startswith(("NEWTON_", "OPENAI_"))}
+    own = {"NEWTON_DATA_DIR": str(home), "NEWTON_EMBEDDING_PROVIDER": "none", "PYTHONPATH": str(ROOT)}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "newton", *words), stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd=home,
+        env={**plain, **own, **settings},
+    )  # fmt: skip
+    out, err = await process.communicate(given.encode())
+    return Done(process.returncode or 0, out.decode(), err.decode())
 
 
 def seen(home: Path, *words: str) -> str:

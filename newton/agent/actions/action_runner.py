@@ -1,8 +1,10 @@
 """The execution of one call of an external tool: checks, permission, call, record."""
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import cast
 from uuid import UUID
 
@@ -17,6 +19,7 @@ from newton.agent.loop.turn_status import ProgressCallback, TurnStatus
 from newton.agent.scope import AgentScope
 from newton.brain.draft import DecisionDraft, DecisionReason, TrackRecord
 from newton.brain.guardrail_engine import GuardrailResult
+from newton.concurrency import run_to_completion
 from newton.db.pool import Tx
 from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.dialogue.messages import describe_call
@@ -54,7 +57,7 @@ class ActionRunner:
 
     `tools` are those offered to the model, by full name. `approve` asks the person of the turn; without it, nothing is
     called that was not permitted before. `check_guardrails` evaluates the guardrails on a call as if it were a
-    decision.
+    decision. `is_interrupted` becomes True when a call is cancelled while its tool runs.
     """
 
     scope: AgentScope
@@ -68,9 +71,13 @@ class ActionRunner:
     on_event: ProgressCallback = ignore_progress
     tools: Mapping[str, ExternalTool] = field(default_factory=dict[str, ExternalTool])
     last_failed: dict[str, str] = field(default_factory=dict[str, str])
+    is_interrupted: bool = False
 
     async def run(self, name: str, arguments: str) -> ActionReport:
-        """Check and call a tool that was offered; return its output, or why it was not called. Raises DatabaseError."""
+        """Check and call a tool that was offered; return its output, or why it was not called. Raises DatabaseError.
+
+        A call that is cancelled while the tool runs is recorded as interrupted: it is not known what the tool did.
+        """
         tool = self.tools[name]
         try:
             values, expected = _parse_arguments(tool, arguments)
@@ -81,7 +88,6 @@ class ActionRunner:
             return ActionReport(refused.fields, is_error=True, is_sent=False, trust=None)
         self.on_event(TurnStatus(stage="tool", text=f"Running {text[:80]} …"))
         started_at = self.scope.now()
-        result = await self.source.call(tool, values)
         action = ToolAction(
             action_id=new_id(),
             session_id=self.session_id,
@@ -89,10 +95,18 @@ class ActionRunner:
             tool=tool.name,
             arguments_hash=digest(json.dumps(values, sort_keys=True)),
             permission=basis,
-            outcome="failure" if result.is_error else "success",
+            outcome="interrupted",
             started_at=started_at,
-            finished_at=max(self.scope.now(), started_at),
+            finished_at=started_at,
         )
+        try:
+            result = await self.source.call(tool, values)
+        except asyncio.CancelledError:
+            self.is_interrupted = True
+            await run_to_completion(self._record_interrupted(replace(action, finished_at=self._end_time(started_at))))
+            raise
+        outcome = "failure" if result.is_error else "success"
+        action = replace(action, outcome=outcome, finished_at=self._end_time(started_at))
         lesson = await self._record(action, tool, text, result)
         report = _to_report(tool, result, expected=expected, warnings=warnings, lesson=lesson)
         if result.whole_text is None or not self.gate.is_recording:
@@ -198,6 +212,14 @@ class ActionRunner:
                 await action_lessons.propose_procedure(tx, tool.full_name, failed, text, ctx=ctx)
             self._remember_failure(tx, tool, text, result)
         return note
+
+    async def _record_interrupted(self, action: ToolAction) -> None:
+        if self.gate.is_recording:
+            async with self.scope.at("agent", "tool").write() as (tx, ctx):
+                await action_store.insert_action(tx, action, agent_id=ctx.agent_id)
+
+    def _end_time(self, started_at: datetime) -> datetime:
+        return max(self.scope.now(), started_at)
 
     def _remember_failure(self, tx: Tx, tool: ExternalTool, text: str, result: ExternalResult) -> None:
         if result.is_error:

@@ -12,12 +12,15 @@ from newton.db.queries import load
 SQL = load("newton.agent.actions", "action_store.sql")
 
 PermissionBasis = Literal["read", "once", "session", "always"]
-ActionOutcome = Literal["success", "failure"]
+ActionOutcome = Literal["success", "failure", "interrupted"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolAction:
-    """A finished call of a tool. `permission` says how it was permitted."""
+    """A call of a tool that ended. `permission` says how it was permitted.
+
+    Of an `interrupted` call it is not known what the tool did: the turn was stopped before the tool answered.
+    """
 
     action_id: UUID
     session_id: UUID
@@ -37,7 +40,7 @@ async def insert_action(tx: Tx, action: ToolAction, *, agent_id: UUID) -> None:
 async def list_recent_actions(
     tx: Tx, server: str, tool: str, *, agent_id: UUID, since: datetime, limit: int
 ) -> Sequence[ToolAction]:
-    """Return the calls of one tool that ended at `since` or later, at most `limit`, the latest first."""
+    """Return the calls of one tool that succeeded or failed at `since` or later, at most `limit`, the latest first."""
     arguments = {"server": server, "tool": tool, "since": since, "limit": limit}
     rows = await SQL["list_recent_actions"].fetch_all(tx, agent_id=agent_id, **arguments)
     return [ToolAction(**row) for row in rows]

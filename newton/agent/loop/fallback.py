@@ -8,7 +8,7 @@ from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCan
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.sources.signals import asks_for_whole_range
 from newton.dialogue.brief.item_detection import find_asked_kinds
-from newton.memory.question_detection import contains_question, summarizes_session_starting_with
+from newton.memory.question_detection import contains_question, is_only_question, summarizes_session_starting_with
 from newton.memory.time_search import DATED_KINDS
 
 MAX_QUOTES = 8
@@ -46,7 +46,7 @@ def render_reply(quotes: Sequence[str], bundle: Bundle, *, is_stored: bool) -> s
 
     If the input asks nothing and `is_stored`, the reply says that the input was stored, followed by the quotes, if any.
     """
-    if not is_stored or contains_question(bundle.input):
+    if not is_stored or contains_question(bundle.input) or is_only_question(bundle.input):
         return _render_quotes(quotes, bundle)
     return f"{STORED} {_render_quotes(quotes, bundle)}" if quotes else STORED
 

@@ -1,5 +1,6 @@
 """The tool-calling loop of one turn: the model calls tools, reads their results, and continues its reply."""
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
@@ -14,6 +15,7 @@ from newton.agent.loop.completion import ChatService
 from newton.agent.loop.prompt import ModelRequest, PromptBuilder
 from newton.agent.loop.tools import AgentToolset, ToolResult
 from newton.agent.prompt_records.spans import PromptMessage, TextSpan
+from newton.concurrency import run_to_completion
 from newton.dialogue.messages import Message, StoredMessage
 from newton.dialogue.view import to_view_message
 from newton.errors import ProviderError, TokenQuotaError
@@ -33,6 +35,9 @@ OWN_CALL_PREFIX = "nwc_"  # of the ids of calls that Newton runs itself
 
 QUOTA_HINT = "Raise NEWTON_LLM_TOKENS_PER_DAY, or wait until tomorrow (UTC)."
 INTERRUPTED = "interrupted"
+INTERRUPTED_OUTPUT = json.dumps(
+    {"outcome": INTERRUPTED, "output": "Stopped before the tool answered. It is not known what the tool did."}
+)
 TOO_MANY_CALLS = ToolResult(
     {
         "error": "Too many tool calls in one reply.",
@@ -103,6 +108,14 @@ class ToolLoop:
         what = f"The model called tools {self._max_rounds} times in a row and gave no answer."
         raise ProviderError(what, hint="Send the message again.")
 
+    def omit_images(self) -> bool:
+        """Send only the text of the input from now on; return False if it has nothing else."""
+        if self.prompt.input_parts is None:
+            return False
+        self.prompt = replace(self.prompt, input_parts=None)
+        self.request = self.prompt.build(self.max_tokens, count_tokens=self.chat.scope.count_tokens)
+        return True
+
     async def _split_calls(
         self, calls: Sequence[ToolCall]
     ) -> tuple[dict[ToolCall, ToolResult | None], tuple[ToolCall, ...]]:
@@ -139,7 +152,11 @@ class ToolLoop:
         spans = (TextSpan(len(text), "own"), TextSpan(0, "line", place, place))
         messages = [PromptMessage(ChatMessage("assistant", text, tuple(calls)), spans)]
         for index, (call, blocked) in enumerate(calls.items()):
-            result = TOO_MANY_CALLS if index >= MAX_CALLS_PER_REPLY else blocked or await self._run_call(call)
+            try:
+                result = TOO_MANY_CALLS if index >= MAX_CALLS_PER_REPLY else blocked or await self._run_call(call)
+            except asyncio.CancelledError:
+                await self._record_interrupted(call)
+                raise
             self.min_trust = lowest_known_trust([self.min_trust, result.trust])
             output = json.dumps(result.fields, ensure_ascii=False, default=str)[:MAX_OUTPUT_CHARS]
             place = await self._append(to_tool_line(call, clean_model_text(output), said_at=clock.now()))
@@ -148,6 +165,12 @@ class ToolLoop:
             message = ChatMessage("tool", output, tool_call_id=call.id)
             messages.append(PromptMessage(message, (TextSpan(len(output), "line", place, place),)))
         return messages
+
+    async def _record_interrupted(self, call: ToolCall) -> None:
+        """Store a call of a server's tool that was cancelled as an event: later turns see that it may have acted."""
+        if self.actions is not None and self.actions.is_interrupted:
+            outcome = ToolOutcome(call.name, call.arguments, INTERRUPTED_OUTPUT)
+            await run_to_completion(self.record_result(outcome))
 
     async def _append(self, line: Message) -> int:
         """Store a message of this turn, and note it for the records of the next prompts; return its position.

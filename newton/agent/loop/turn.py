@@ -12,7 +12,7 @@ from newton.agent.loop.call_limits import load_call_limits, read_call_limits
 from newton.agent.loop.completion import TokenLimits
 from newton.agent.loop.fallback import quote_memories, render_reply
 from newton.agent.loop.session_lock import SessionLease
-from newton.agent.loop.tool_loop import QUOTA_HINT
+from newton.agent.loop.tool_loop import QUOTA_HINT, ToolLoop
 from newton.agent.loop.tools import AgentToolset
 from newton.agent.loop.turn_debug import format_turn_debug
 from newton.agent.loop.turn_preparation import TurnPreparer
@@ -51,10 +51,14 @@ class _ReceivedReply:
     """The reply of a model up to now.
 
     `degraded` says why there is no complete reply; `reason` is the failure, or the message of the censor, behind it.
+    With `can_omit_images`, a model that refuses the images of the input is asked again without them; then
+    `images_refused` is why.
     """
 
     degraded: str | None
     reason: ProviderError | str | None
+    can_omit_images: bool = False
+    images_refused: str | None = None
     pieces: list[str] = field(default_factory=list[str])
 
     @property
@@ -66,7 +70,7 @@ class _ReceivedReply:
         if prepared.tool_loop is None:
             return
         try:
-            async with aclosing(prepared.tool_loop.stream()) as stream:
+            async with aclosing(self._stream(prepared.tool_loop)) as stream:
                 async for piece in stream:
                     self.pieces += [piece] if isinstance(piece, str) else []
                     yield piece
@@ -74,6 +78,19 @@ class _ReceivedReply:
             self.degraded, self.reason = str(error), error
         except CensorError as error:
             self.degraded, self.reason = error.what, str(error)
+
+    async def _stream(self, tool_loop: ToolLoop) -> AsyncGenerator[ReplyPiece]:
+        try:
+            async with aclosing(tool_loop.stream()) as stream:
+                async for piece in stream:
+                    yield piece
+        except RefusedRequestError as error:
+            if not self.can_omit_images or tool_loop.replies or not tool_loop.omit_images():
+                raise
+            self.images_refused = error.what
+            async with aclosing(tool_loop.stream()) as stream:
+                async for piece in stream:
+                    yield piece
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +162,9 @@ class TurnRunner:
         check = await self.gate.check(turn.question or "", "input", rules=turn.call_limits.rules)
         proposed = () if check.blocks else await recorder.propose_identity_changes(turn.recorded)
         prepared = await self._prepare(turn, check)
-        received = _ReceivedReply(degraded=prepared.degraded, reason=check.input_refusal)
+        received = _ReceivedReply(
+            degraded=prepared.degraded, reason=check.input_refusal, can_omit_images=not turn.is_api_call
+        )
         try:
             async with aclosing(received.read(prepared)) as pieces:
                 async for piece in pieces:
@@ -174,6 +193,7 @@ class TurnRunner:
             context=prepared.context,
             private=turn.private,
             degraded=degraded,
+            images_refused=received.images_refused,
             answered_by=author,
             failed=self.model is not None and degraded is not None and author != "censor",
             calls=prepared.calls,

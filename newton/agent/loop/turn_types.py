@@ -89,7 +89,8 @@ class TurnInput:
 class TurnResult:
     """The result of a turn.
 
-    `degraded` is why there is no complete reply of the model. `calls` are tool calls that the caller must run.
+    `degraded` is why there is no complete reply of the model, and `images_refused` why it answered without the images
+    of the input. `calls` are tool calls that the caller must run.
     `replies` are the model's replies, one for each round of tool calls. `context` is None if memory was not used. If
     `private` is set, nothing was stored, not even the context. `redacted` counts the secrets removed from the input,
     by kind.
@@ -99,6 +100,7 @@ class TurnResult:
     context: SessionContext | None
     private: PrivateConversation | None = None
     degraded: str | None = None
+    images_refused: str | None = None
     answered_by: AnsweredBy = "model"
     failed: bool = False
     calls: Sequence[ToolCall] = ()
@@ -134,7 +136,13 @@ class TurnResult:
 
     @property
     def caveat(self) -> str | None:
-        return None if self.degraded in (None, CENSOR_MESSAGE) else f"{self.degraded} {self.shortcoming}"
+        """Return what the person should know of the reply; None if there is nothing."""
+        found = [] if self.degraded in (None, CENSOR_MESSAGE) else [f"{self.degraded} {self.shortcoming}"]
+        if self.images_refused:
+            found.append(
+                f"The model got no image, because its server refused the request with it: {self.images_refused}"
+            )
+        return " ".join(found) or None
 
     @property
     def shortcoming(self) -> str:

@@ -110,7 +110,8 @@ class TurnView(ViewModel):
     """The result of a turn.
 
     `degraded` is the reason why no model completed the reply, else null. `failed` is true if a configured model failed,
-    `forbidden` if a censor blocked the input or the reply; `warning` tells the user of either. `remembered` is false if
+    `forbidden` if a censor blocked the input or the reply; `warning` tells the user of either, or that
+    the model refused the images of the input. `remembered` is false if
     nothing of the turn is stored. `redacted` counts the secrets removed from the input by kind. `context_source` and
     `context_reason` say how the context was built. `input_tokens` and `output_tokens` are those of all calls of the
     model in this turn. `context` is filled on request.

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from newton.environment import SettingSources
+from newton.environment import SettingSources, is_dumb_terminal
 
 if TYPE_CHECKING:
     from newton.runtime.wiring import AgentServices
@@ -38,7 +38,7 @@ class CommandTerminal(Protocol):
         ...
 
     def shows_progress(self) -> bool:
-        """Return True if standard error is a terminal, so that progress can be shown."""
+        """Return True if standard error is a terminal that can replace a line, so that progress can be shown."""
         ...
 
     def columns(self) -> int | None:
@@ -73,7 +73,7 @@ class ProcessTerminal:
         return sys.stdin.isatty()
 
     def shows_progress(self) -> bool:
-        return sys.stderr.isatty()
+        return sys.stderr.isatty() and not is_dumb_terminal()
 
     def columns(self) -> int | None:
         return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

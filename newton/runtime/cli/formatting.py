@@ -28,7 +28,7 @@ from newton.runtime.chat_backend.view_models import (
 )
 from newton.runtime.cli.command_context import current_terminal
 from newton.runtime.cli.frame_text import format_frame, format_frame_features
-from newton.runtime.cli.printing import say, to_json
+from newton.runtime.cli.printing import fit_lines, say, to_json
 from newton.settings import DEFAULT_AGENT
 
 REMEMBER_MESSAGES = {
@@ -109,9 +109,10 @@ def transition_to_json(step: PlannedTransition) -> dict[str, object]:
 
 
 def print_notice(text: str) -> None:
-    """Print a notice on standard error."""
-    current_terminal().flush()  # keeps the order if both streams go to one file
-    say(text, to_stderr=True)
+    """Print a notice on standard error, in a terminal with its lines broken between words."""
+    terminal = current_terminal()
+    terminal.flush()  # keeps the order if both streams go to one file
+    say(fit_lines(text, terminal.columns()), to_stderr=True)
 
 
 def print_debug_lines(lines: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import textwrap
 
 from newton.errors import NewtonError
 from newton.runtime.cli.command_context import current_terminal
@@ -11,6 +12,7 @@ from newton.runtime.cli.command_context import current_terminal
 _UNSAFE = r"\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff"
 _UNSAFE_IN_TEXT = re.compile(rf"[\x00-\x08\x0b-\x1f{_UNSAFE}]")
 _UNSAFE_IN_JSON = re.compile(f"[{_UNSAFE}]")  # JSON itself escapes the rest
+_FIRST_COLUMN = re.compile(r"\S+(?: \S+)*\s{2,}|\s{8,}")
 
 
 def visible(text: str) -> str:
@@ -38,6 +40,31 @@ def say(text: str = "", *, start: str = "", end: str = "\n", to_stderr: bool = F
     terminal.write(f"{start}{visible(text)}{end}", to_stderr=to_stderr)
     if flush:
         terminal.flush(to_stderr=to_stderr)
+
+
+def fit_lines(text: str, columns: int | None) -> str:
+    """Break the lines of a text between words, so that they fit into a terminal; None columns leave it as it is.
+
+    The second column of a table stays a column, unless it begins beyond the middle.
+
+    >>> print(fit_lines("/undo   take back what was learnt", 24))
+    /undo   take back what
+            was learnt
+    """
+    if columns is None:
+        return text
+    return "\n".join(_fit_line(line, columns) for line in text.split("\n"))
+
+
+def _fit_line(line: str, columns: int) -> str:
+    if len(line) <= columns:
+        return line
+    table = _FIRST_COLUMN.match(line)
+    indent = len(table[0]) if table and len(table[0]) * 5 <= columns * 3 else len(line) - len(line.lstrip())
+    broken = textwrap.wrap(
+        line, columns, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
+    )
+    return "\n".join(broken)
 
 
 def print_error(error: NewtonError, exit_status: int, *, as_json: bool) -> None:

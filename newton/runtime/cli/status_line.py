@@ -16,9 +16,13 @@ def is_interactive() -> bool:
 
 
 def print_status(text: str) -> None:
-    """Replace the current line of standard error by `text`, if standard error is a terminal."""
+    """Replace the current line of standard error by `text`, if standard error is a terminal.
+
+    A text that is too long is cut, because a second line would stay.
+    """
     if is_interactive():
-        say(text, start="\r\x1b[K", end="", to_stderr=True, flush=True)
+        columns = current_terminal().columns()
+        say(text if columns is None else text[: columns - 1], start="\r\x1b[K", end="", to_stderr=True, flush=True)
 
 
 async def clear_status(pieces: AsyncGenerator[T]) -> AsyncGenerator[T]:

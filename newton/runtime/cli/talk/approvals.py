@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from newton.agent.actions.approvals import ApprovalAnswer, ApprovalRequest
 from newton.runtime.cli.formatting import print_notice
+from newton.runtime.cli.printing import say
 from newton.runtime.cli.status_line import print_status
 
 LineAsker = Callable[[str], Awaitable[str]]
@@ -29,7 +30,7 @@ async def ask_approval(request: ApprovalRequest, ask: LineAsker) -> ApprovalAnsw
     What was typed before the question is discarded, so that it cannot be the answer.
     """
     print_status("")
-    print_notice(format_request(request))
+    say(format_request(request), to_stderr=True)  # the arguments exactly as they are
     with suppress(termios.error, ValueError):
         termios.tcflush(sys.stdin, termios.TCIFLUSH)
     while True:

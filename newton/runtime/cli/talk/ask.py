@@ -1,5 +1,7 @@
 """Commands `newton ask` and `newton context`: answer one question, or only build the context for it."""
 
+import asyncio
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from datetime import datetime
@@ -8,6 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from newton.agent.context_inputs import FilteredContextInput
+from newton.agent.loop.fallback import NOTHING_FOUND
 from newton.errors import InputError, ProviderError
 from newton.ids import new_id
 from newton.memory.hygiene import clean_text
@@ -16,6 +19,7 @@ from newton.runtime.chat_backend.protocol import DebugLines
 from newton.runtime.chat_backend.view_models import TurnView, to_context_view
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
+from newton.runtime.cli.command_context import current_terminal, require_own_process
 from newton.runtime.cli.connection import DaemonOption, TokenFileOption, open_chat_backend
 from newton.runtime.cli.options import (
     AgentOption,
@@ -40,7 +44,9 @@ from newton.runtime.tools.context_request import ContextCall
 
 
 async def ask(
-    input: Annotated[str, Parameter(help="Question or instruction.")],
+    input: Annotated[
+        str | None, Parameter(help="Question or instruction (default: what a pipe gives on standard input).")
+    ] = None,
     *,
     session: Annotated[str | None, Parameter(help="Session to continue (default: a new one).")] = None,
     frame: FrameOption = None,
@@ -62,8 +68,11 @@ async def ask(
     Example: newton ask "What did we decide about the database?"
 
     Example: newton ask "What did we decide about the database?" --daemon http://127.0.0.1:8700
+
+    Example: cat question.txt | newton ask
     """
-    settings, session, text = load_settings(agent), check_session_name(session), clean_text(input, what="input")
+    given = await _read_pipe() if input is None else input
+    settings, session, text = load_settings(agent), check_session_name(session), clean_text(given, what="input")
     async with open_chat_backend(settings, daemon, token_file, is_agent_explicit=agent is not None) as backend:
         if frame:
             await backend.resolve_frame(frame)
@@ -83,6 +92,14 @@ async def ask(
     if json:
         formatting.print_json(_answer_to_json(answer))
     return _exit_status(answer, json=json)
+
+
+async def _read_pipe() -> str:
+    """Return what a pipe gives on standard input. Raises InputError if a person would have to type it."""
+    if current_terminal().asks():
+        raise InputError("The command requires a question.", hint='Write newton ask "QUESTION", or pipe it in.')
+    require_own_process()
+    return (await asyncio.to_thread(sys.stdin.buffer.read)).decode("utf-8", "surrogateescape").strip()
 
 
 async def show_context(
@@ -217,6 +234,8 @@ async def _print_answer(stream: AsyncGenerator[str | TurnView]) -> TurnView:
         formatting.print_notice(f"({formatting.format_redactions(answer.redacted)})")
     if answer.warning:
         formatting.print_notice(f"({answer.warning})")
+    if answer.text == NOTHING_FOUND:
+        formatting.print_notice("(`newton remember TEXT` stores a fact, `newton ingest PATH` reads documents.)")
     return answer
 
 

@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from newton.content.documents import DocumentError
 from newton.errors import InputError
 from newton.runtime.chat_backend.protocol import ChatBackend, ImagePart
 
 _REFERENCE = re.compile(r'(?:^|(?<=\s))@(?:"(?P<quoted>[^"\n]+)"|(?P<plain>[^\s@"]+))')
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 MAX_FILE_BYTES, MAX_FILES = 20_000_000, 8
+NOT_SENT = "The message was not sent."
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +36,24 @@ def find_files(text: str) -> list[Path]:
 
 
 def find_missing_files(text: str) -> list[Path]:
-    """Return what a text names as `@path` and is no file, if it has a slash: `@ana` may be a person.
+    """Return what a text names as `@path` and is no file, if it looks like one: `@ana` may be a person.
 
-    >>> [str(path) for path in find_missing_files("Ask @ana about @/no/such/file.txt, please")]
-    ['/no/such/file.txt']
+    It does if it has a slash or ends as files do.
+
+    >>> [str(path) for path in find_missing_files("Ask @ana about @/no/such/file and @no-such-file.txt, please")]
+    ['/no/such/file', 'no-such-file.txt']
     """
-    return [path for path in _find_paths(text) if len(path.parts) > 1 and not path.is_file()]
+    return [
+        path
+        for path in _find_paths(text)
+        if not path.is_file() and (len(path.parts) > 1 or path.is_dir() or mimetypes.guess_type(path.name)[0])
+    ]
+
+
+def _explain_missing(path: Path) -> str:
+    if path.is_dir():
+        return f"@{path} is a folder and was not read: name its files, or read it with `newton ingest`."
+    return f"There is no file {path}: the model gets only these words."
 
 
 def _find_paths(text: str) -> list[Path]:
@@ -48,19 +62,25 @@ def _find_paths(text: str) -> list[Path]:
 
 
 async def attach_files(backend: ChatBackend, session: str, text: str) -> AttachedInput:
-    """Store the documents that an input names, and read its images. Raises InputError for a file that is too large."""
-    notes = [f"@{path} is not a file; the model gets only these words." for path in find_missing_files(text)]
+    """Store the documents that an input names, and read its images.
+
+    Raises InputError for a file that is too large or has no text; then the message is not sent.
+    """
+    notes = [_explain_missing(path) for path in find_missing_files(text)]
     images: list[ImagePart] = []
     lines: list[str] = []
-    for path in find_files(text):
-        raw = await asyncio.to_thread(_read, path)
+    files = [(path, await asyncio.to_thread(_read, path)) for path in find_files(text)]
+    for path, raw in files:
         media_type = mimetypes.guess_type(path.name)[0] or ""
         if media_type in IMAGE_TYPES:
             url = f"data:{media_type};base64,{base64.b64encode(raw).decode()}"
             images.append(ImagePart(path.name, url))
             lines.append(f"[image: {path.name}]")
             continue
-        name = await backend.attach_file(session, path.name, raw, ref=str(path.resolve()))
+        try:
+            name = await backend.attach_file(session, path.name, raw, ref=str(path.resolve()))
+        except DocumentError as error:
+            raise InputError(f"{path}: {error.what}", hint=f"{NOT_SENT} {error.hint}") from None
         lines.append(f"[file {path.name}: read it as the artifact {name}]")
         notes.append(f"{path.name} is a document now; `/documents` lists the documents.")
     return AttachedInput("\n".join([text, *lines]), notes, images)
@@ -69,8 +89,9 @@ async def attach_files(backend: ChatBackend, session: str, text: str) -> Attache
 def _read(path: Path) -> bytes:
     if path.stat().st_size > MAX_FILE_BYTES:
         what = f"{path} has more than {MAX_FILE_BYTES // 1_000_000} MB."
-        raise InputError(what, hint="Use `newton ingest` for a large file.")
+        raise InputError(what, hint=f"{NOT_SENT} Use `newton ingest` for a large file.")
     try:
         return path.read_bytes()
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}.", hint="Name a file that you may read.") from None
+        what = f"{path} cannot be read: {error.strerror}."
+        raise InputError(what, hint=f"{NOT_SENT} Name a file that you may read.") from None

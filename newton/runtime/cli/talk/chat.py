@@ -151,6 +151,8 @@ async def _approve(get_conversation: Callable[[], ChatConversation], request: Ap
         get_conversation().interrupt(asyncio.get_running_loop().time())
         await asyncio.sleep(0)  # the answer is cancelled here
         return "refused"
+    finally:
+        get_conversation().typed_ahead.mark_pastes()
 
 
 async def _ask_line(question: str) -> str:

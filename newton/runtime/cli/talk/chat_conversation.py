@@ -4,7 +4,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -13,11 +13,12 @@ from newton.clock import SystemClock
 from newton.errors import InputError, NewtonError
 from newton.memory.redaction.tally import redaction_tally
 from newton.runtime.chat_backend.protocol import ChatBackend, DebugLines, ImageInput, PrivateMessage
-from newton.runtime.chat_backend.view_models import IdentityView, ProposalView, TurnView
+from newton.runtime.chat_backend.view_models import ContextView, ProposalView, TurnView
 from newton.runtime.cli import formatting
 from newton.runtime.cli.printing import say
-from newton.runtime.cli.status_line import clear_status
+from newton.runtime.cli.status_line import clear_status, print_status
 from newton.runtime.cli.talk.attachments import AttachedInput, attach_files
+from newton.runtime.cli.talk.typed_ahead import TypedAhead
 from newton.runtime.hint_names import rename_commands
 
 MAX_STATUS_LAYERS = 4
@@ -34,7 +35,8 @@ class ChatConversation:
     `strategy` is the compaction preset or list of strategies for its turns; None means the setting.
     `run_command` runs an input that begins with "/".
     `private_messages` are the messages since /private was entered; None if messages are stored. With `debug`, what the
-    model is sent is printed before each answer. `tokens_used` counts the tokens of the model in this conversation, and
+    model is sent is printed before each answer. `tokens_used` counts the tokens of the model in this conversation,
+    `has_begun` says whether a part of the running answer was printed, and
     `turn_began_at` is the time at which the last turn began.
     """
 
@@ -49,9 +51,11 @@ class ChatConversation:
     private_messages: list[PrivateMessage] | None = None
     proposals: Sequence[ProposalView] = ()
     answer_task: "asyncio.Task[None] | None" = None
+    has_begun: bool = False
     is_leaving: bool = False
     stopped_at: float = -math.inf
     tokens_used: int = 0
+    typed_ahead: TypedAhead = field(default_factory=TypedAhead)
     turn_began_at: datetime | None = None
 
     async def run(self) -> None:
@@ -65,11 +69,18 @@ class ChatConversation:
             try:
                 await self.close_session()
                 if not self.is_leaving:  # whoever closes the terminal does not wait for a model; a later run learns
-                    await self.backend.learn()
-                    await self.backend.process_pending()
+                    await self._learn()
             finally:
                 with suppress(asyncio.CancelledError):
                     await processing
+
+    async def _learn(self) -> None:
+        print_status("Learning from the conversation … (Ctrl-C leaves now; it is learnt later)")
+        try:
+            await self.backend.learn()
+            await self.backend.process_pending()
+        finally:
+            print_status("")
 
     async def _process_earlier(self) -> None:
         await self.backend.learn()
@@ -117,14 +128,15 @@ class ChatConversation:
         """Run a turn or a command. Ctrl-C stops it; a turn stores the partial reply. The conversation continues."""
         self.answer_task = asyncio.ensure_future(work)
         try:
-            await self.answer_task
+            with self.typed_ahead.hold():
+                await self.answer_task
         except asyncio.CancelledError:
             if self.is_leaving:
                 raise
-            say(" …", flush=True)
+            say(" …" if self.has_begun else "", flush=True)
             formatting.print_notice("(Stopped.)")
         finally:
-            self.answer_task = None
+            self.answer_task, self.has_begun = None, False
 
     def interrupt(self, now: float) -> bool:
         """Stop the running answer or command on Ctrl-C at the time `now`, in seconds of the event loop.
@@ -155,25 +167,28 @@ class ChatConversation:
                     formatting.print_debug_lines(piece.lines)
                 elif isinstance(piece, TurnView):
                     say(flush=True)  # ends the line of the reply
-                    self._print_hidden_identity(piece.context_summary.identity)
+                    self._print_changed_notices(piece.context_summary)
                     self.last_turn, self.proposals = piece, piece.proposals or self.proposals
                     self.tokens_used += piece.input_tokens + piece.output_tokens
                     if self.private_messages is not None:
                         self.private_messages += [PrivateMessage("user", text), PrivateMessage("assistant", piece.text)]
-                    formatting.print_missing_sources(piece.context_summary.missing)
                     if piece.redacted:
                         formatting.print_notice(f"({formatting.format_redactions(piece.redacted)})")
                     if piece.warning and self.backend.model:
                         formatting.print_notice(f"({piece.warning})")
                     formatting.print_proposals(piece.proposals)
                 else:
+                    self.has_begun = True
                     say(piece, end="", flush=True)
         say(flush=True)
 
-    def _print_hidden_identity(self, identity: IdentityView) -> None:
-        """Print how many identity lines did not fit into the context, unless the last turn had the same identity."""
-        if self.last_turn is None or self.last_turn.context_summary.identity != identity:
-            formatting.print_hidden_identity_lines(identity.omitted)
+    def _print_changed_notices(self, context: ContextView) -> None:
+        """Print what did not fit into the context and what was not searched, unless the last turn had the same."""
+        last = self.last_turn.context_summary if self.last_turn else None
+        if last is None or last.identity != context.identity:
+            formatting.print_hidden_identity_lines(context.identity.omitted)
+        if last is None or last.missing != context.missing:
+            formatting.print_missing_sources(context.missing)
 
     @property
     def status(self) -> str:

@@ -7,13 +7,15 @@ from newton.errors import InputError
 from newton.memory.hygiene import clean_ref
 from newton.runtime.chat_backend.view_models import ProposalView
 from newton.runtime.cli import formatting
+from newton.runtime.cli.command_context import current_terminal
 from newton.runtime.cli.conversations.prompts import format_turn_prompts
 from newton.runtime.cli.conversations.sessions import format_checkpoints
 from newton.runtime.cli.conversations.tasks import run_task_command
 from newton.runtime.cli.frame_text import format_frame, format_frame_features
 from newton.runtime.cli.operations.permissions import format_permission, format_revocation
 from newton.runtime.cli.options import check_strategy
-from newton.runtime.cli.printing import say
+from newton.runtime.cli.printing import fit_lines, say
+from newton.runtime.cli.status_line import print_status
 from newton.runtime.cli.talk.chat_conversation import ChatConversation
 from newton.runtime.cli.talk.tool_commands import find_command, format_help, format_result, parse_arguments
 from newton.runtime.tools.prompt_views import TurnPromptsInfo
@@ -32,38 +34,52 @@ HELP_TEXT = """\
 /permissions      list which tools of servers may be called; /revoke SERVER TOOL revokes a permission
 /private          store nothing of the next inputs and answers; /private again ends it
 /checkpoint NAME  set a checkpoint here; /checkpoint alone lists the checkpoints
-/branch NAME [AT] continue in a new session from here, or from a checkpoint or a message position
+/branch NEW [AT]  continue in a new session from here, or from a checkpoint or a message position
 /switch NAME      continue in another session, or create it; /switch alone shows the current one
 /task             show the tasks; /task push GOAL, pop RESULT, block REASON, resume NUMBER, fail REASON
 /yes, /no [N]     accept or reject a proposed standing instruction; number N of several
 /help             show this help
-/quit             leave (so does Ctrl-D); Ctrl-C stops an answer and stores the part received so far"""
+/quit             leave (so does Ctrl-D); Ctrl-C stops an answer and stores the part received so far
+
+@PATH             in a message: a text or PDF becomes a document of the session, an image goes to the model;
+                  @"a path with spaces"
+Alt-Enter         begins a new line; a pasted text is one message; Ctrl-R searches earlier inputs"""
 
 AUTO_FRAME = "auto"
 DEFAULT_STRATEGY = "default"
+
+
+def tell(text: str) -> None:
+    """Print a text, in a terminal with its lines broken between words."""
+    say(fit_lines(text, current_terminal().columns()))
 
 
 async def run_slash_command(conversation: ChatConversation, text: str) -> None:
     """Run the command on a line that begins with "/", and print its result. Raises InputError for an unknown name."""
     name, _, rest = text.partition(" ")
     if command := BUILTIN_COMMANDS.get(name):
-        if result := command(conversation, rest.strip()):
-            await result
+        if pending := command(conversation, rest.strip()):
+            await pending
     else:
         tool_command = find_command(name, BUILTIN_COMMANDS)
         arguments = parse_arguments(tool_command, rest.strip(), session=conversation.name)
-        say(format_result(await conversation.backend.call_tool(tool_command.tool, arguments)))
+        print_status(f"{name} …")
+        try:
+            result = await conversation.backend.call_tool(tool_command.tool, arguments)
+        finally:
+            print_status("")
+        tell(format_result(result))
 
 
 def print_help(conversation: ChatConversation, _: str) -> None:
     """Print the help of all slash commands."""
-    say(f"{HELP_TEXT}\n\n{format_help()}")
+    tell(f"{HELP_TEXT}\n\n{format_help()}")
 
 
 def print_context(conversation: ChatConversation, _: str) -> None:
     """Print the context of the last answer, layer by layer."""
     turn = conversation.require_last_turn()
-    say(f"{formatting.format_bundle(turn.context_summary)}\n\n{formatting.format_refresh(turn)}")
+    tell(f"{formatting.format_bundle(turn.context_summary)}\n\n{formatting.format_refresh(turn)}")
     if turn.context_summary.has_nothing_relevant:
         formatting.print_notice("(No memory was relevant; the model got only the messages of this conversation.)")
 
@@ -75,7 +91,7 @@ async def explain_item(conversation: ChatConversation, item: str) -> None:
         what = "The items of a private answer's context cannot be explained, because the context is not stored."
         raise InputError(what, hint="/context lists the items of the context of the last answer.")
     bundle_id = last_turn.context_summary.bundle_id
-    say(formatting.format_candidate_explanation(await conversation.backend.explain_memory(bundle_id, item)))
+    tell(formatting.format_candidate_explanation(await conversation.backend.explain_memory(bundle_id, item)))
 
 
 async def show_prompt(conversation: ChatConversation, turn: str) -> None:
@@ -89,33 +105,33 @@ async def set_frame(conversation: ChatConversation, name: str) -> None:
     """Use a frame for the next inputs, "auto" for a selected one; without a name, print the current one."""
     if name:
         conversation.frame = None if name == AUTO_FRAME else await conversation.backend.resolve_frame(name)
-    say(f"Frame: {conversation.frame or 'selected for each input'}.")
+    tell(f"Frame: {conversation.frame or 'selected for each input'}.")
     if not name and conversation.last_turn:
         frame = conversation.last_turn.context_summary.frame
         reason = f"Last answer: {format_frame(frame)}; reason: {frame['reason']}."
-        say("\n".join([reason, *format_frame_features(frame)]))
+        tell("\n".join([reason, *format_frame_features(frame)]))
 
 
 def set_strategy(conversation: ChatConversation, strategy: str) -> None:
     """Use a compaction preset or list of strategies for the next inputs; without one, print the current one."""
     if strategy:
         conversation.strategy = None if strategy == DEFAULT_STRATEGY else check_strategy(strategy)
-    say(f"Compaction: {conversation.strategy or 'as set by NEWTON_COMPACTION'}.")
+    tell(f"Compaction: {conversation.strategy or 'as set by NEWTON_COMPACTION'}.")
 
 
 async def select_model(conversation: ChatConversation, name: str) -> None:
     """Use a chat model for the next inputs; without a name, print the current one and those available."""
     if name:
         await conversation.backend.select_model(name)
-    say(f"Model: {conversation.backend.model or 'none; answers only quote memory'}.")
+    tell(f"Model: {conversation.backend.model or 'none; answers only quote memory'}.")
     if not name and (names := await conversation.backend.list_models()):
-        say(f"Available models: {', '.join(names)}.")
+        tell(f"Available models: {', '.join(names)}.")
 
 
 async def remember(conversation: ChatConversation, text: str) -> None:
     """Store a fact and print what became of it."""
     report = await conversation.backend.remember(text)
-    say(formatting.format_remember_report(report, settle_command="/settle"))
+    tell(formatting.format_remember_report(report, settle_command="/settle"))
     formatting.print_censor_warning(report.warning)
 
 
@@ -123,10 +139,10 @@ def toggle_privacy(conversation: ChatConversation, _: str) -> None:
     """Begin to store nothing of the inputs and answers, or end it."""
     if conversation.private_messages is None:
         conversation.private_messages = []
-        say("Private: nothing of the next inputs and answers is stored. Memory is still used. /private ends it.")
+        tell("Private: nothing of the next inputs and answers is stored. Memory is still used. /private ends it.")
     else:
         conversation.private_messages = None
-        say("Inputs and answers are stored again. The model is not sent what was private.")
+        tell("Inputs and answers are stored again. The model is not sent what was private.")
 
 
 async def undo(conversation: ChatConversation, _: str) -> None:
@@ -139,18 +155,18 @@ async def undo(conversation: ChatConversation, _: str) -> None:
     items = cast("Sequence[Mapping[str, object]]", listed["items"])
     for one in items:
         await conversation.backend.call_tool("retract", {"memory_id": str(one["memory_id"])})
-        say(f"Retracted: {one['text']}")
+        tell(f"Retracted: {one['text']}")
     if not items:
-        say("Nothing was learnt from the last input.")
+        tell("Nothing was learnt from the last input.")
 
 
 async def list_permissions(conversation: ChatConversation, _: str) -> None:
     """Print which tools of servers may be called, and which may not."""
     permissions = await conversation.backend.list_permissions()
     for one in permissions:
-        say(format_permission(one))
+        tell(format_permission(one))
     if not permissions:
-        say("No permissions.")
+        tell("No permissions.")
 
 
 async def revoke_permission(conversation: ChatConversation, permission: str) -> None:
@@ -158,13 +174,13 @@ async def revoke_permission(conversation: ChatConversation, permission: str) -> 
     if not permission:
         raise InputError("The command requires a permission.", hint="Write /revoke SERVER TOOL.")
     revoked = await conversation.backend.revoke_permission(permission)
-    say(format_revocation(revoked))
+    tell(format_revocation(revoked))
 
 
 async def run_task(conversation: ChatConversation, text: str) -> None:
     """Run a command of the task stack in this session and print its result."""
     await conversation.backend.create_session(conversation.name)
-    say(await run_task_command(await conversation.backend.open_tasks(conversation.name), text))
+    tell(await run_task_command(await conversation.backend.open_tasks(conversation.name), text))
 
 
 async def set_checkpoint(conversation: ChatConversation, name: str) -> None:
@@ -176,7 +192,7 @@ async def set_checkpoint(conversation: ChatConversation, name: str) -> None:
         ]
     else:
         checkpoints = list(await conversation.backend.list_checkpoints(conversation.name))
-    say(format_checkpoints(checkpoints, conversation.name))
+    tell(format_checkpoints(checkpoints, conversation.name))
 
 
 async def create_branch(conversation: ChatConversation, text: str) -> None:
@@ -200,7 +216,7 @@ async def switch_session(conversation: ChatConversation, name: str) -> None:
         await conversation.close_session()
         conversation.name, conversation.last_turn = name, None
     note = "" if exists else f" It is new; /switch {previous} returns to the previous one."
-    say(f"Session {conversation.name}.{note}")
+    tell(f"Session {conversation.name}.{note}")
 
 
 async def accept_proposals(conversation: ChatConversation, number: str) -> None:
@@ -208,7 +224,7 @@ async def accept_proposals(conversation: ChatConversation, number: str) -> None:
     for proposal in await _select_proposals(conversation, number):
         accepted = formatting.format_proposal(await conversation.backend.accept_proposal(proposal.line_id))
         _drop_proposal(conversation, proposal)
-        say(f"Added: {accepted} (`newton identity` shows it; `newton identity remove` removes it)")
+        tell(f"Added: {accepted} (`newton identity` shows it; `newton identity remove` removes it)")
 
 
 async def reject_proposals(conversation: ChatConversation, number: str) -> None:
@@ -216,7 +232,7 @@ async def reject_proposals(conversation: ChatConversation, number: str) -> None:
     for proposal in await _select_proposals(conversation, number):
         await conversation.backend.reject_proposal(proposal.line_id)
         _drop_proposal(conversation, proposal)
-        say(f"Rejected: {proposal.text}")
+        tell(f"Rejected: {proposal.text}")
 
 
 async def _select_proposals(conversation: ChatConversation, number: str) -> Sequence[ProposalView]:

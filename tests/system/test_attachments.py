@@ -1,0 +1,109 @@
+"""Files and images that an input of the chat names as `@path` (issue 22, `newton chat`)."""
+
+import asyncio
+import base64
+import json
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from pypdf import PdfWriter
+from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
+
+from tests.endpoint import Wire, says
+from tests.system.model_line import png
+from tests.system.talking_model import TalkingModel, talking_model
+from tests.system.typed import Done, ok, piped, typed
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[TalkingModel]:
+    async with talking_model() as made:
+        yield made
+
+
+def write_pdf(path: Path, text: str) -> None:
+    """A PDF of one page with one line."""
+    writer = PdfWriter()
+    page = writer.add_blank_page(width=300, height=200)
+    font = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Helvetica"}
+    named = DictionaryObject({NameObject(key): NameObject(value) for key, value in font.items()})
+    fonts = DictionaryObject({NameObject("/F1"): named})
+    page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
+    stream = DecodedStreamObject()
+    stream.set_data(f"BT /F1 12 Tf 20 100 Td ({text}) Tj ET".encode())
+    page[NameObject("/Contents")] = writer._add_object(stream)
+    writer.write(path)
+
+
+async def say(home: Path, model: TalkingModel, session: str, *texts: str) -> Done:
+    """The chat of a person whose lines come from a pipe."""
+    return await piped(home, "".join(f"{text}\n" for text in texts), "chat", "--session", session, **model.settings)
+
+
+def sent_input(model: TalkingModel) -> object:
+    """The content of the last message that the model got."""
+    return model.turns[-1]["messages"][-1]["content"]
+
+
+async def test_a_text_and_a_pdf_become_documents_and_an_image_goes_to_the_model(
+    home: Path, model: TalkingModel
+) -> None:
+    (home / "ferry times.txt").write_text("The ferry leaves at nine.", encoding="utf-8")
+    write_pdf(home / "plan.pdf", "The pier is closed in May.")
+    picture = png(4, 4)
+    (home / "map.png").write_bytes(base64.b64decode(picture.partition(",")[2]))
+    text = 'See @"ferry times.txt" and @plan.pdf, then @map.png; mail ana@example.com'
+    done = await say(home, model, "files", text)
+    assert "Fine." in ok(done)
+    content = sent_input(model)
+    assert isinstance(content, list)
+    assert [part["image_url"]["url"] for part in content if part["type"] == "image_url"] == [picture]
+    words = " ".join(part.get("text", "") for part in content)
+    assert "ferry times.txt" in words and "plan.pdf" in words and "[image: map.png]" in words
+    documents = json.loads(ok(await asyncio.to_thread(typed, home, "documents", "--json")))
+    assert {one["title"] for one in documents} >= {"ferry times", "plan"} or len(documents) == 2
+    for question in ("When does the ferry leave?", "Which pier is closed in May?"):
+        found = ok(await asyncio.to_thread(typed, home, "recall", question, "--kind", "passage"))
+        assert ("nine" if "ferry" in question else "pier is closed") in found
+
+
+async def test_a_model_that_refuses_images_answers_without_them_and_the_person_is_told(
+    home: Path, model: TalkingModel
+) -> None:
+    async def refuse_images(wire: Wire) -> None:
+        if isinstance(wire.body["messages"][-1]["content"], str):
+            await says(["I see no picture."])(wire)
+        else:
+            error = {"message": "This model does not support image input.", "type": "invalid_request_error"}
+            await wire.send(400, {"error": error})
+
+    model.usual = refuse_images
+    (home / "map.png").write_bytes(base64.b64decode(png(4, 4).partition(",")[2]))
+    done = await say(home, model, "refused", "What is on @map.png?")
+    assert "I see no picture." in ok(done)
+    assert "This model does not support image input." in done.stderr and "got no image" in done.stderr
+    assert len(model.turns) == 2
+
+
+async def test_what_cannot_be_attached_is_named_and_what_is_no_path_is_left_alone(
+    home: Path, model: TalkingModel
+) -> None:
+    (home / "folder").mkdir()
+    (home / "noise.bin").write_bytes(os.urandom(4_000))
+    with (home / "huge.log").open("wb") as file:
+        file.truncate(200_000_000)
+    done = await say(
+        home,
+        model,
+        "odd",
+        *("Ask @ana, ana@example.com or a @ b.", "Read @gone.txt", "Read @folder"),
+        *("Read @huge.log", "Read @noise.bin"),
+    )
+    ok(done)
+    for told in ("There is no file gone.txt", "folder is a folder", "huge.log has more than 20 MB", "noise.bin"):
+        assert told in done.stderr
+    assert done.stderr.count("The message was not sent.") == 2 and "Traceback" not in done.stderr
+    sent = [str(body["messages"][-1]["content"]).rpartition("\n")[2] for body in model.turns]
+    assert sent == ["Ask @ana, ana@example.com or a @ b.", "Read @gone.txt", "Read @folder"]
