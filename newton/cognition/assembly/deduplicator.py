@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from newton.cognition.assembly.sections import IdentitySection
-from newton.heart.identity.tenets import normalize_line
+from newton.heart.identity.tenets import reduce_wish
 from newton.memory.search_types import RetrievedMemory
 
 
@@ -11,8 +11,8 @@ class MemoryDeduplicator:
     """Rejects memories that repeat an identity line or a memory that was checked earlier."""
 
     def __init__(self, identity: IdentitySection, shown: Iterable[RetrievedMemory]) -> None:
-        self._identity_reasons = {normalize_line(tenet.text): "already in the identity" for tenet in identity.shown}
-        removed = map(normalize_line, identity.removed_texts)
+        self._identity_reasons = {reduce_wish(tenet.text): "already in the identity" for tenet in identity.shown}
+        removed = map(reduce_wish, identity.removed_texts)
         self._identity_reasons |= dict.fromkeys(removed, "repeats a removed line of the identity")
         self._shown_texts = {found.dedup_text for found in shown}
 
@@ -21,7 +21,7 @@ class MemoryDeduplicator:
 
         If there is no reason to reject it, remember its text, so that later memories with the same text are rejected.
         """
-        if self._identity_reasons and (reason := self._identity_reasons.get(normalize_line(found.spoken_text))):
+        if self._identity_reasons and (reason := self._identity_reasons.get(reduce_wish(found.spoken_text))):
             return reason
         if found.kind == "relation":  # where its fact is shown, the relation is left out later, not the fact
             return other_reason

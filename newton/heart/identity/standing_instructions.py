@@ -8,8 +8,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from newton.heart.identity import answer_wishes, habit_wishes
 from newton.heart.identity.tenets import IdentityPart
+from newton.heart.identity.wish_patterns import load_patterns
 from newton.languages.detection import detect_language
 from newton.languages.language_data import ENGLISH
 from newton.languages.patterns import list_instructions
@@ -111,8 +111,8 @@ def _compile(patterns: Sequence[str]) -> re.Pattern[str]:
 
 
 _INSTRUCTION_PATTERNS: tuple[tuple[IdentityPart, re.Pattern[str]], ...] = (
-    ("instruction", _compile((*_ORDERS, *answer_wishes.ORDERS, *habit_wishes.ORDERS))),
-    ("preference", _compile((*_PREFERENCES, *answer_wishes.PREFERENCES, *habit_wishes.PREFERENCES))),
+    ("instruction", _compile((*_ORDERS, *load_patterns().orders))),
+    ("preference", _compile((*_PREFERENCES, *load_patterns().preferences))),
 )
 
 # The last clause of a statement that is an order with its reason before it: "I am vegan, so never suggest cheese."
