@@ -126,10 +126,12 @@ def select_statements(
     """
     if (code := detect_language(message)) != ENGLISH:
         return _select_by_patterns(message, code, speaker)
-    message = _straighten(message)
+    straight, model = _straighten(message), load_model()
+    is_stressed, message = straight != message, straight  # who it is matters to the person
     candidates = split_message(message)
-    model, probabilities = load_model(), compute_probabilities(message, candidates, vectors)
-    if max(probabilities, default=0.0) < (model.plain_first_min if vectors is None else model.first_min):
+    probabilities = compute_probabilities(message, candidates, vectors)
+    first_min = model.plain_first_min if vectors is None else model.first_min
+    if max(probabilities, default=0.0) < (model.other_min if is_stressed else first_min):
         return []
     groups = _group_clauses(candidates, probabilities)
     statements = [_to_statement(message, [candidates[n] for n in group], speaker) for group in groups]
