@@ -15,7 +15,7 @@ async def test_a_wish_holds_for_a_request_on_something_else_and_is_shown_once(mi
     context = await own.context("Plan a trip to the lake for Saturday", session_id=await own.session("s2"))
     assert context.text.count("keep answers short") == 1
     assert "sparing with adjectives" in context.text
-    identity = IdentityService(scope=own.scope)
+    identity = IdentityService(scope=own.scope.at("cli"))
     await identity.add("instruction", "Keep answers short")
     context = await own.context("Where does Nina live?", session_id=await own.session("s3"))
     assert context.text.lower().count("keep answers short") == 1
