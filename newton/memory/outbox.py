@@ -45,7 +45,7 @@ RUN_TO_THE_END = DrainControl()
 class StandingFinder(Protocol):
     """Tells whether a text with this vector of a model states a standing wish."""
 
-    def __call__(self, text: str, vector: "Vector", *, vector_model: str) -> StandingType | None: ...
+    def __call__(self, embedded_text: str, vector: "Vector", *, vector_model: str) -> StandingType | None: ...
 
 
 class PendingText(NamedTuple):
@@ -91,7 +91,7 @@ async def count_embedded_elsewhere(tx: Tx, *, agent_id: UUID, model_id: UUID) ->
     return row["memories"] if row else 0
 
 
-def find_no_standing(text: str, vector: "Vector", *, vector_model: str) -> StandingType | None:
+def find_no_standing(embedded_text: str, vector: "Vector", *, vector_model: str) -> StandingType | None:
     """Return None: no text is taken for a standing wish."""
     return None
 
