@@ -548,13 +548,13 @@ grant select, insert on memory.mentioned_times to newton_app;
 create table memory.standing_statements (
     agent_id uuid not null,
     memory_id uuid not null,
-    standing text not null check (standing in ('instruction', 'preference')),
+    standing text not null check (standing in ('manner', 'instruction', 'preference')),
     primary key (agent_id, memory_id),
     foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id)
 );
 
 comment on table memory.standing_statements is
-'Found when the memory is written, and considered for every request, because a request seldom has words of them.';
+'Found when the memory is written or embedded; a manner is on the form of every answer. Considered for every request, because a request seldom has words of them.';
 
 call runtime.isolate('memory.standing_statements');
 grant select, insert on memory.standing_statements to newton_app;

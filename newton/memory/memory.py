@@ -26,7 +26,7 @@ Kind = Literal[
 ]
 Trust = Literal["operator", "user", "agent", "tool", "web"]
 TokenCounter = Callable[[str], int]
-StandingType = Literal["instruction", "preference"]
+StandingType = Literal["manner", "instruction", "preference"]  # a manner is on the form of every answer
 
 Outcome = Literal["success", "partial", "failure", "pending"]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 from uuid import UUID
 
 from pgvector import HalfVector
@@ -11,7 +11,7 @@ from newton.db.pool import Database, Tx
 from newton.db.queries import load
 from newton.errors import ProviderError
 from newton.ids import derive_model_id
-from newton.memory.memory import Kind
+from newton.memory.memory import Kind, StandingType
 from newton.memory.reembedding import embed_texts, make_window_arguments, read_active_model, split_vectors
 
 if TYPE_CHECKING:
@@ -42,11 +42,21 @@ class DrainControl:
 RUN_TO_THE_END = DrainControl()
 
 
+class StandingFinder(Protocol):
+    """Tells whether a text with this vector of a model states a standing wish."""
+
+    def __call__(self, embedded_text: str, vector: "Vector", *, vector_model: str) -> StandingType | None: ...
+
+
 class PendingText(NamedTuple):
-    """A memory that has no vector yet, the text to embed, and its windows if it is long."""
+    """A memory that has no vector yet, the text to embed, and its windows if it is long.
+
+    `is_personal` is True for a message or a fact of a person.
+    """
 
     memory_id: UUID
     text: str
+    is_personal: bool
     windows: Sequence[str]
 
 
@@ -81,14 +91,22 @@ async def count_embedded_elsewhere(tx: Tx, *, agent_id: UUID, model_id: UUID) ->
     return row["memories"] if row else 0
 
 
+def find_no_standing(embedded_text: str, vector: "Vector", *, vector_model: str) -> StandingType | None:
+    """Return None: no text is taken for a standing wish."""
+    return None
+
+
 class EmbeddingOutbox:
     """A worker that computes the missing vectors of one agent's memories.
 
-    Several workers may run at once: each vector is stored once.
+    Several workers may run at once: each vector is stored once. `find_standing` tells by text and vector which messages
+    and facts of a person state a standing wish; they are marked.
     """
 
-    def __init__(self, db: Database, embedder: "Embedder", agent_id: UUID) -> None:
-        self._db, self._embedder, self._agent = db, embedder, agent_id
+    def __init__(
+        self, db: Database, embedder: "Embedder", agent_id: UUID, *, find_standing: StandingFinder = find_no_standing
+    ) -> None:
+        self._db, self._embedder, self._agent, self._find_standing = db, embedder, agent_id, find_standing
         self._model = derive_model_id(embedder.identity)
         self._registered = False
 
@@ -166,6 +184,7 @@ class EmbeddingOutbox:
 
     async def _store_vectors(self, batch: Sequence[PendingText], vectors: "Sequence[Vector]") -> None:
         own, windows = split_vectors(vectors, [len(item.windows) for item in batch])
+        marks = self._find_marks(batch, own)
         async with self._db.transaction(self._agent) as tx:
             await self._register_model(tx)
             await SQL["hold_active_model"].execute(tx, agent_id=self._agent)
@@ -177,7 +196,16 @@ class EmbeddingOutbox:
                 # asyncpg would treat a plain array as another dimension of the list
                 vectors=[HalfVector(vector) for vector in own],
                 **make_window_arguments([item.memory_id for item in batch], windows),
+                standing_ids=list(marks),
+                standings=list(marks.values()),
             )
+
+    def _find_marks(self, batch: Sequence[PendingText], vectors: "Sequence[Vector]") -> dict[UUID, StandingType]:
+        model, marks = self._embedder.identity, dict[UUID, StandingType]()
+        for item, vector in zip(batch, vectors, strict=True):
+            if item.is_personal and (standing := self._find_standing(item.text, vector, vector_model=model)):
+                marks[item.memory_id] = standing
+        return marks
 
     async def _register_model(self, tx: Tx) -> None:
         if not self._registered:

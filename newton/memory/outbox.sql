@@ -3,6 +3,7 @@
 select
     o.memory_id,
     o.text,
+    m.kind in ('exchange', 'fact') and m.trust = 'user' as is_personal,
     array(
         select left(m.summary, m.prefix_length) || trim(both ' …' from w.text)
         from memory.windows as w
@@ -22,7 +23,7 @@ from memory.active_models
 where agent_id = $1
 for share;
 
--- name: store_embeddings(agent_id, model_id, memory_ids, vectors, window_ids, window_positions, window_vectors)
+-- name: store_embeddings(agent_id, model_id, memory_ids, vectors, window_ids, window_positions, window_vectors, standing_ids, standings)
 -- Only memories still in the outbox get a vector, so that text erased meanwhile leaves none. If another model is active
 -- by now, the memory stays in the outbox.
 with delivered as (
@@ -39,6 +40,13 @@ windows as (
     from unnest($5::uuid[], $6::integer[], $7::halfvec[]) as v (memory_id, position, embedding)
     join delivered as l on l.memory_id = v.memory_id
     join memory.windows as w on w.agent_id = $1 and w.memory_id = v.memory_id and w.position = v.position
+    on conflict do nothing
+),
+marked as (
+    insert into memory.standing_statements (agent_id, memory_id, standing)
+    select $1, s.memory_id, s.standing
+    from unnest($8::uuid[], $9::text[]) as s (memory_id, standing)
+    join delivered as l on l.memory_id = s.memory_id
     on conflict do nothing
 )
 insert into memory.embeddings (agent_id, model_id, kind, memory_id, embedding)

@@ -36,6 +36,7 @@ from newton.db.server_paths import find_server_logs
 from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.environment import CHAT_HISTORY
 from newton.errors import NewtonError
+from newton.heart.statements.standing_model import find_standing_by_vector
 from newton.ids import derive_model_id
 from newton.memory.memory import Trust
 from newton.memory.outbox import EmbeddingOutbox
@@ -192,7 +193,11 @@ class AgentServices(ScopeServices):
 
     def importer(self) -> MemoryImporter:
         scope, sizes = self.scope, options.build_summary_sizes(self.settings)
-        outbox = EmbeddingOutbox(scope.db, scope.embedder, scope.agent_id) if scope.embedder else None
+        outbox = (
+            EmbeddingOutbox(scope.db, scope.embedder, scope.agent_id, find_standing=find_standing_by_vector)
+            if scope.embedder
+            else None
+        )
         return MemoryImporter(
             scope=scope, outbox=outbox, chain_heads=self.chain_heads, domains=self.domains, sizes=sizes
         )

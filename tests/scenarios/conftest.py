@@ -28,6 +28,7 @@ from newton.db.pool import Database
 from newton.dialogue import sessions
 from newton.dialogue.compaction.presets import parse_preset
 from newton.dialogue.messages import Message
+from newton.heart.statements.standing_model import find_standing_by_vector
 from newton.memory.outbox import EmbeddingOutbox
 from newton.providers import token_counter
 from newton.providers.chat import ChatModel
@@ -128,7 +129,7 @@ class Mind:
 
     async def settle(self) -> None:
         if self.embedder:
-            await EmbeddingOutbox(self.db, self.embedder, self.agent_id).drain()
+            await EmbeddingOutbox(self.db, self.embedder, self.agent_id, find_standing=find_standing_by_vector).drain()
 
     async def know(self, *facts: str) -> None:
         for fact in facts:

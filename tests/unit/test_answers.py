@@ -84,3 +84,12 @@ def test_an_instruction_applies_to_inputs_of_its_domain(text: str, cosine: float
     instruction = fact(1, "Always write dates with the month first.", cosine, 0.0, 0.0)
     statements = [StandingStatement(instruction, "instruction")]
     assert bool(choose_standing(read_question(text), statements, text=text, max_tokens=2_000)) is applies
+
+
+def test_a_wish_on_the_form_of_answers_applies_to_every_input_once() -> None:
+    wishes = [
+        fact(n, text, 0.0, 0.0, 0.0) for n, text in enumerate(("Please keep answers short.", "Keep answers short!"))
+    ]
+    statements = [StandingStatement(one, "manner") for one in wishes]
+    text = "Where did Marta go on Sunday?"
+    assert list(choose_standing(read_question(text), statements, text=text, max_tokens=2_000)) == [wishes[0].memory_id]

@@ -30,6 +30,7 @@ from newton.heart.facts.generalization import generalize_facts
 from newton.heart.facts.judgement import judge_undecided
 from newton.heart.lifecycle import engine
 from newton.heart.lifecycle.engine import LifecycleScope
+from newton.heart.statements.standing_model import find_standing_by_vector
 from newton.ids import derive_model_id
 from newton.memory.outbox import RUN_TO_THE_END, DrainControl, DrainResult, EmbeddingOutbox
 from newton.memory.transitions import PlannedTransition, list_applied_since
@@ -93,7 +94,9 @@ class MaintenanceService:
         await self._index_mentions(single_batch=limit is not None)
         if self.scope.embedder is None:
             return DrainResult(0, 0, stopped_by="no embedding model is set")
-        outbox = EmbeddingOutbox(self.scope.db, self.scope.embedder, self.scope.agent_id)
+        outbox = EmbeddingOutbox(
+            self.scope.db, self.scope.embedder, self.scope.agent_id, find_standing=find_standing_by_vector
+        )
         drained = await outbox.drain(limit=limit, excluded=() if passages else BULK_KINDS, control=control)
         await self.compare_facts(limit)
         return drained

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from newton.agent.scope import AgentScope
+from newton.cognition.assembly.deduplicator import find_repeated_messages
 from newton.cognition.assembly.exclusion_rules import is_near_procedure
 from newton.cognition.assembly.relevance_floor import select_answers
 from newton.cognition.questions.echo import demote_echoes
@@ -181,7 +182,9 @@ class MemoryService:
             return memories
         # the shipped procedures are about no subject, so each query has the words of some of them
         near = [f for f in memories if f.kind != "procedure" or takes_procedures or is_near_procedure(f)]
-        return select_answers(answers, _drop_repeated_messages(near), self.min_relevance)
+        selected = select_answers(answers, _drop_repeated_messages(near), self.min_relevance)
+        repeated = find_repeated_messages(selected)
+        return [found for found in selected if found.memory_id not in repeated]
 
     def describe_nothing(self, result: RecallResult) -> str | None:
         """Return what to say and to try if a search has returned none of the memories that exist, else None."""

@@ -25,6 +25,7 @@ from newton.cognition.session_context.service import SessionContext, SessionCont
 from newton.cognition.session_context.staleness import CLOCK_SLACK_MS
 from newton.dialogue import sessions
 from newton.dialogue.messages import Message
+from newton.heart.statements.standing_model import find_standing_by_vector
 from newton.memory.outbox import EmbeddingOutbox
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption, load_settings
@@ -147,7 +148,9 @@ async def store_facts(newton: AgentServices, facts: Iterable[str]) -> None:
     for fact in facts:
         await MemoryService(scope=newton.scope.at("bench")).remember(FactDraft(content=fact))
     assert newton.scope.embedder is not None
-    await EmbeddingOutbox(newton.scope.db, newton.scope.embedder, newton.scope.agent_id).drain()
+    await EmbeddingOutbox(
+        newton.scope.db, newton.scope.embedder, newton.scope.agent_id, find_standing=find_standing_by_vector
+    ).drain()
 
 
 async def replay_session(newton: AgentServices, script: ScriptedSession) -> list[ReplayedTurn]:

@@ -12,7 +12,7 @@ from newton.cognition.assembly.artifact_selection import (
 )
 from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.candidate_sections import build_candidate_sections
-from newton.cognition.assembly.deduplicator import MemoryDeduplicator
+from newton.cognition.assembly.deduplicator import REPEATS_STATED_FACT, MemoryDeduplicator, find_repeated_messages
 from newton.cognition.assembly.exclusion_rules import find_exclusion_reason, find_floor_reason, is_too_far
 from newton.cognition.assembly.fill import FillCandidate, FillPlacement, fill
 from newton.cognition.assembly.relevance_floor import MIN_SUFFICIENCY
@@ -159,7 +159,8 @@ def _is_insufficient(candidates: Sequence[ScoredCandidate], assembly_input: Asse
     if not assembly_input.relevance_floor.judges_answers:
         return False
     shown = [c.scored for c in candidates if c.detail]
-    sufficiency = assembly_input.relevance_floor.estimate_sufficiency(shown, [c.scored for c in candidates])
+    found = [c.scored for c in candidates if c.reason != REPEATS_STATED_FACT]
+    sufficiency = assembly_input.relevance_floor.estimate_sufficiency(shown, found)
     return sufficiency is not None and sufficiency < MIN_SUFFICIENCY
 
 
@@ -242,6 +243,8 @@ def _reject_candidates(
             reason = reason or find_floor_reason(s, assembly_input, best_fact)
         if reason := excluded[s.found.memory_id] or deduplicator.find_duplicate_reason(s.found, other_reason=reason):
             rejected[s.found.memory_id] = FillPlacement(s.found.memory_id, None, 0, reason)
+    repeated = find_repeated_messages(s.found for s in ordered if s.found.memory_id not in rejected)
+    rejected |= {memory_id: FillPlacement(memory_id, None, 0, REPEATS_STATED_FACT) for memory_id in repeated}
     rejected |= reject_surplus_passages(ordered, rejected, assembly_input.artifact_selector.policy.max_selected)
     return reject_repeated_facts(ordered, rejected, assembly_input.fact_labels, assembly_input.relation_evidence)
 

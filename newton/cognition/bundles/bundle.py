@@ -9,6 +9,7 @@ from uuid import UUID
 
 from newton.brain.hook_runner import HookResult
 from newton.cognition.assembly.assembly_input import AssemblyInput
+from newton.cognition.assembly.deduplicator import REPEATS_STATED_FACT
 from newton.cognition.assembly.fill import NO_ROOM
 from newton.cognition.assembly.scored_candidate import LayerUsage, ScoredCandidate
 from newton.cognition.assembly.sections import IdentitySection
@@ -134,7 +135,7 @@ class Bundle:
         """
         if not contains_question(self.input):
             return None
-        found = [c.scored for c in self.candidates]
+        found = [c.scored for c in self.candidates if c.reason != REPEATS_STATED_FACT]
         return self.assembly_input.relevance_floor.estimate_sufficiency([c.scored for c in self.items], found)
 
     @property

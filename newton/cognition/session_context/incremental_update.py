@@ -12,7 +12,7 @@ from newton.cognition.assembly.assembler import (
     to_fill_candidate,
 )
 from newton.cognition.assembly.assembly_input import AssemblyInput
-from newton.cognition.assembly.deduplicator import MemoryDeduplicator
+from newton.cognition.assembly.deduplicator import REPEATS_STATED_FACT, MemoryDeduplicator, find_repeated_messages
 from newton.cognition.assembly.exclusion_rules import find_exclusion_reason
 from newton.cognition.assembly.fill import FillPlacement
 from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate, limit_new_passages
@@ -97,6 +97,8 @@ def _merge_candidates(
     deduplicator = MemoryDeduplicator(assembly_input.identity, [*focus, *(c.scored.found for c in known if c.detail)])
     best_first = sorted(new_memories, key=lambda s: (-s.score, s.found.memory_id))
     new = [_place_new_memory(s, assembly_input, focus_ids, deduplicator) for s in best_first]
+    repeated = find_repeated_messages(c.scored.found for c in (*known, *new) if c.detail)
+    new = [c._replace(placement=_reject(c, REPEATS_STATED_FACT)) if c.memory_id in repeated else c for c in new]
     new = limit_new_passages(new, known, assembly_input.artifact_selector.policy)
     return sorted([*new, *known], key=lambda c: (-c.score, c.memory_id))
 

@@ -5,9 +5,11 @@ precision over recall, because the person can repeat an instruction.
 """
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from newton.heart.identity.tenets import IdentityPart
+from newton.heart.identity.wish_patterns import load_patterns
 from newton.languages.detection import detect_language
 from newton.languages.language_data import ENGLISH
 from newton.languages.patterns import list_instructions
@@ -60,16 +62,26 @@ _YOU = (
 )
 _ORDER = rf"{_PLEASE}(?:(?:{_EVER}|only|also|{_NOT}) )?{_PLEASE}{_DO}"
 _LASTING = (
-    rf"\b(?:{_NOW}|by default|(?:unless|until) I (?:say|tell|ask)\b"
+    rf"\b(?:{_NOW}|by default|as a rule|in general|at all times|(?:unless|until) I (?:say|tell|ask)\b"
+    r"|(?<=, )always(?=\W*$)|every (?:single )?time(?=\W*$)|in all our \w+"
     rf"|(?:in|to|for|with) (?:all|every|each)(?: of)?(?: your| my)?(?: future)? (?:{_REPLY_NOUNS})"
     r"|in all(?: of)? your (?:code|messages|mails|emails|letters))"
 )
 _DEFINITE = r"(?:the|this|that|these|those|his|her|him|them|their|your|it|not|an?|another|option|plan|version|one)\b"
+_ONE = r"(?:the|this|that|these|those|his|her|their|your|it|another)\b"
+_ENSURE = r"(?:leave out|make sure|ensure|be sure|see that|take|pick|choose|stick to|assume)\b"
+_TOPICS = (
+    "(?:maths?|code|coding|recipes|translations|dates|numbers|prices|directions|e-?mails|letters|examples|calculations|programming"
+    "|travel|medical|legal|technical)(?: (?:questions|tasks|topics|advice))?"
+)
 
 _ORDERS = (
     rf"{_NOW},? {_PLEASE}(?:{_YOU} )?{_ORDER}",
     rf"(?:{_YOU} )?{_PLEASE}{_EVER},? {_PLEASE}{_DO}",
-    rf"(?:whenever|(?:every|each|any) time) (?:I|you) [^,:]{{2,80}}, {_ORDER}",
+    rf"(?:whenever|(?:every|each|any) time) (?:I|you) [^,:]{{2,80}}, (?:{_ORDER}|{_PLEASE}{_ENSURE})",
+    rf"(?:when|if) I ask (?:you )?(?:for|about) (?!{_ONE})[^,:]{{2,80}}, (?:{_ORDER}|{_PLEASE}{_ENSURE})",
+    rf"(?:for|with) {_TOPICS},? (?:{_ORDER}|{_PLEASE}{_ENSURE})",
+    rf"let's (?:stick|keep|use|stay|speak|talk|write|switch)\b.*{_LASTING}",
     rf"(?:when|if) (?:I|you) [^,:]{{2,80}}, {_PLEASE}{_EVER} {_DO}",
     rf"(?:{_YOU} )?{_ORDER}.*{_LASTING}",
     rf"{_PLEASE}(?:begin|start|end|finish|close|open) (?:each|every)(?: of your)? (?:{_REPLY_NOUNS}|messages?)",
@@ -93,9 +105,14 @@ _PREFERENCES = (
     r"my pronouns are \w",
 )
 
+
+def _compile(patterns: Sequence[str]) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
+
+
 _INSTRUCTION_PATTERNS: tuple[tuple[IdentityPart, re.Pattern[str]], ...] = (
-    ("instruction", re.compile("|".join(f"(?:{order})" for order in _ORDERS), re.IGNORECASE)),
-    ("preference", re.compile("|".join(f"(?:{preference})" for preference in _PREFERENCES), re.IGNORECASE)),
+    ("instruction", _compile((*_ORDERS, *load_patterns().orders))),
+    ("preference", _compile((*_PREFERENCES, *load_patterns().preferences))),
 )
 
 # The last clause of a statement that is an order with its reason before it: "I am vegan, so never suggest cheese."
@@ -110,7 +127,11 @@ _OPENING = re.compile(
     r"(?:(?:I'm|I am|I have|my name is|that|this|it)\b[^:;¤]{1,80}?,? (?:so|but) )?",
     re.IGNORECASE,
 )
-_POLITE_REQUEST = re.compile(r"(?:can|could|would|will) you (?:please|kindly) ", re.IGNORECASE)
+_POLITE_REQUEST = re.compile(
+    r"(?:can|could|would|will) you (?:please|kindly) |(?:can|could) you |will you (?=(?:always|never)\b)"
+    r"|(?=(?:can|could|shall|may) we (?:speak|talk|chat|write|use|stick|switch|keep)\b|(?:would|do) you mind )",
+    re.IGNORECASE,
+)
 # A reference to one thing or one time, so not a standing instruction.
 _ONE_TIME = re.compile(
     r"\b(?:for now|right now|this time|(?:just )?this once|just once|today|tonight|tomorrow|yesterday|here"

@@ -16,6 +16,9 @@ IDENTITY_PARTS: tuple[IdentityPart, ...] = get_args(IdentityPart)
 # Parts spoken by the person; the agent states the rest about itself. The prefix makes clear who "me" is.
 _USER_PARTS: frozenset[IdentityPart] = frozenset({"instruction", "preference"})
 
+_COURTESY = re.compile(
+    r"\b(?:please|kindly|thanks|thank you)\b ?|^(?:(?:ok|okay|hi|hello|hey|oh|also|and|so|well|great|good) )+"
+)
 _NON_WORD = re.compile(r"[\W_]+")
 
 
@@ -82,6 +85,15 @@ def normalize_line(text: str) -> str:
     """
     # a text without words is returned unchanged
     return _NON_WORD.sub(" ", text.casefold()).strip() or text
+
+
+def reduce_wish(text: str) -> str:
+    """Return the normalized text without words of courtesy, so that a wish equals the line of the identity made of it.
+
+    >>> reduce_wish("OK, please keep answers short. Thanks!")
+    'keep answers short'
+    """
+    return _COURTESY.sub("", normalize_line(text)).strip() or normalize_line(text)
 
 
 def diff_tenets(before: Sequence[UUID], after: Sequence[UUID]) -> TenetDiff:

@@ -15,6 +15,7 @@ import numpy as np
 
 from newton.heart.statements.change_features import extract_features, outline
 from newton.heart.statements.clauses import split_clauses
+from newton.heart.statements.habits import is_single_event
 from newton.heart.statements.pattern_changes import find_pattern_change
 from newton.heart.statements.similarity import MAX_CHARACTERS
 from newton.languages.detection import detect_language
@@ -123,8 +124,9 @@ def detect_change(older: str, newer: str, *, cosine: float, vector_score: float 
     if languages != {ENGLISH}:
         return _detect_pattern_change(older, newer, languages)
     features = extract_features(older, newer, cosine=cosine, vector_score=vector_score)
-    if features["restates"]:
-        return ChangeVerdict("compatible", 0.0, "they say the same")
+    if features["restates"] or is_single_event(older, newer):
+        reason = "they say the same" if features["restates"] else "a single event leaves what recurs as it is"
+        return ChangeVerdict("compatible", 0.0, reason)
     model = load_model()
     probability = compute_probability(features, model)
     if probability < model.unsure_min:

@@ -7,6 +7,7 @@ for requests that are similar to it, so a preference counts wherever in a messag
 import re
 
 from newton.heart.identity.standing_instructions import detect_instructions, mask_foreign_text
+from newton.heart.identity.wish_patterns import concerns_every_answer
 from newton.languages.detection import detect_language
 from newton.languages.language_data import ENGLISH
 from newton.languages.patterns import states_preference
@@ -28,12 +29,15 @@ _PREFERENCE = re.compile(rf"\b(?:{'|'.join(_PREFERENCES)})\b", re.IGNORECASE)
 def find_standing_type(text: str) -> StandingType | None:
     """Return whether a message of a person states an instruction or a preference for later requests; None for neither.
 
-    >>> texts = ("Always answer in French.", "Since I prefer tea, which one is mild?", "Where is the tea?")
+    >>> texts = ("Never suggest meat.", "Since I prefer tea, which one is mild?", "Where is the tea?", "No emojis.")
     >>> [find_standing_type(text) for text in texts]
-    ['instruction', 'preference', None]
+    ['instruction', 'preference', None, 'manner']
     """
     code = detect_language(text)
-    parts = {found.part for found in detect_instructions(text)}
+    found = detect_instructions(text)
+    if code == ENGLISH and any(concerns_every_answer(one.text) for one in found):
+        return "manner"
+    parts = {one.part for one in found}
     if "instruction" in parts:
         return "instruction"
     if code != ENGLISH:

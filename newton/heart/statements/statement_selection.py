@@ -53,6 +53,11 @@ _BARE_VERB = re.compile(
 )
 _COMMON_ENDINGS = ("s", "ing", "ion", "ment", "ness", "ity", "age", "ery", "ance", "ence")
 _APOSTROPHES = ("'s ", "’s ", "' ", "’ ")
+_CLEFT = re.compile(
+    r"\b(?:it|that)(?:['’]s| is| was) (?P<who>(?-i:[A-Z])[\w.'-]*(?: (?-i:[A-Z])[\w'-]*){0,2}|(?:my|our|the) \w+) "
+    r"(?:who|that) (?=(?!i\b|you\b|we\b)\w)",
+    re.IGNORECASE,
+)
 _FORGOTTEN_APOSTROPHE = re.compile(r"^i(m|ve)\b", re.IGNORECASE)
 
 
@@ -101,6 +106,7 @@ def list_texts(message: str) -> list[str]:
     """
     if detect_language(message) != ENGLISH:
         return []
+    message = _straighten(message)
     clauses = [one.text for one in split_message(message) if one.form is ClauseForm.STATEMENT]
     return [*dict.fromkeys(clauses), message] if clauses else []
 
@@ -120,13 +126,21 @@ def select_statements(
     """
     if (code := detect_language(message)) != ENGLISH:
         return _select_by_patterns(message, code, speaker)
+    straight, model = _straighten(message), load_model()
+    is_stressed, message = straight != message, straight  # who it is matters to the person
     candidates = split_message(message)
-    model, probabilities = load_model(), compute_probabilities(message, candidates, vectors)
-    if max(probabilities, default=0.0) < (model.plain_first_min if vectors is None else model.first_min):
+    probabilities = compute_probabilities(message, candidates, vectors)
+    first_min = model.plain_first_min if vectors is None else model.first_min
+    if max(probabilities, default=0.0) < (model.other_min if is_stressed else first_min):
         return []
     groups = _group_clauses(candidates, probabilities)
     statements = [_to_statement(message, [candidates[n] for n in group], speaker) for group in groups]
     return list(dict.fromkeys(statements))
+
+
+def _straighten(message: str) -> str:
+    """Return the message with sentences such as "it was Corinna who has it" in their plain form, "Corinna has it"."""
+    return _CLEFT.sub(r"\g<who> ", message)
 
 
 def _select_by_patterns(message: str, code: str, speaker: str | None) -> list[SelectedStatement]:

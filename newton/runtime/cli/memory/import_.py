@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from newton.content.document_folders import find_documents
 from newton.errors import InputError
+from newton.heart.statements.standing_model import find_standing_by_vector
 from newton.memory.outbox import EmbeddingOutbox
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
@@ -226,7 +227,11 @@ async def _import_agent(file: Path, lines: int, *, agent: str | None, json: bool
                 header = await newton.archive().restore(archive, progress=lambda count: progress.advance(task, count))
             embedded, scope = 0, newton.scope
             if scope.embedder:
-                embedded = (await EmbeddingOutbox(scope.db, scope.embedder, scope.agent_id).drain()).embedded
+                embedded = (
+                    await EmbeddingOutbox(
+                        scope.db, scope.embedder, scope.agent_id, find_standing=find_standing_by_vector
+                    ).drain()
+                ).embedded
     memories = header.counts.get("memory.memories", 0)
     if json:
         formatting.print_json({"agent": name, "memories": memories, "embedded": embedded})
