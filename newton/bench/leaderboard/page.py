@@ -43,13 +43,16 @@ def _render_text(text: str) -> str:
 def _render_html_table(table: ReportTable) -> str:
     caption = f"<p><strong>{_render_text(table.caption)}</strong></p>" if table.caption else ""
     numeric = set(range(1, len(table.head))) if table.head[0] else set[int]()
-    return caption + render_table(table.head, table.rows, numeric_columns=numeric)
+    return caption + _let_scroll(render_table(table.head, table.rows, numeric_columns=numeric))
 
 
 def _render_folded(table: ReportTable) -> str:
     content = render_table(table.head, table.rows, numeric_columns=set(range(1, len(table.head))))
-    scrolling = f'<div style="overflow-x: auto">{content}</div>'
-    return f"<details><summary>{escape(table.caption)}</summary>{scrolling}</details>"
+    return f"<details><summary>{escape(table.caption)}</summary>{_let_scroll(content)}</details>"
+
+
+def _let_scroll(content: str) -> str:
+    return f'<div style="overflow-x: auto">{content}</div>'
 
 
 def _draw_chart(name: str, results: SplitResults) -> str:

@@ -30,7 +30,8 @@ RULE_NOTES = (
     " an LLM. A figure is the share of the messages with the evidence for a question that its context contains,"
     " averaged over questions. A message counts if an item made of it contains 80 % of its words; one of more than"
     " 110 tokens counts if its item is at least its summary of up to 110 tokens.",
-    "All systems have the same embedding model and maximum of tokens. Newton's includes its headings. For the"
+    "All systems have the same embedding model and maximum of tokens. Newton's includes its headings, and it waits up"
+    " to 60 s for a source of memories, so that a busy machine does not change the evidence. For the"
     " others a message is one line with date and speaker; lines enter in order of rank, and one that does not fit is"
     ' skipped. "Long messages shortened" ranks whole messages but shows them as Newton\'s summaries, which the rule'
     " above counts in full.",

@@ -24,7 +24,7 @@ section { break-inside: avoid; margin-bottom: 1rem; background: var(--card);
 table { border-collapse: collapse; width: 100%; font-size: .875rem; font-variant-numeric: tabular-nums }
 th, td { padding: .25rem .5rem .25rem 0; text-align: left; border-bottom: 1px solid var(--line);
   vertical-align: top } tr:last-child > * { border-bottom: 0 }
-th { font-weight: 600 } td.number, th.number { text-align: right; white-space: nowrap }
+th { font-weight: 600 } td.number, th.number { text-align: right } td.number { white-space: nowrap }
 td:first-child { overflow-wrap: break-word; max-width: 14rem }
 ul { margin: .25rem 0; padding-left: 1.1rem } li { margin-bottom: .35rem; overflow-wrap: anywhere }
 code { font-size: .85em } table + p { margin-top: .75rem } thead td { border-bottom: 1px solid var(--line) }
