@@ -15,9 +15,16 @@ def is_interactive() -> bool:
     return current_terminal().shows_progress()
 
 
+def end_line() -> None:
+    """End the line of standard output that is not ended, such as a reply that goes on after the call of a tool."""
+    if current_terminal().has_open_line():
+        say(flush=True)
+
+
 def print_status(text: str) -> None:
     """Replace the current line of standard error by `text`, if standard error is a terminal."""
     if is_interactive():
+        end_line()  # a terminal shows both streams, and a part of the reply is not replaced
         say(text, start="\r\x1b[K", end="", to_stderr=True, flush=True)
 
 

@@ -119,7 +119,10 @@ class TaskChange(ViewModel):
 
 
 class TaskInfo(ViewModel):
-    """A task. `note` is the result of a finished task, or the reason why the task is blocked or failed."""
+    """A task. `note` is the result of a finished task, or the reason why the task is blocked, failed or skipped.
+
+    A step of a plan is `planned` until it starts, and `skipped` if its plan ends before.
+    """
 
     task_id: UUID
     number: int
