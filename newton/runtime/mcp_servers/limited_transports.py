@@ -19,7 +19,8 @@ from mcp_types import jsonrpc_message_adapter
 from newton.setting_types import McpServerSettings
 
 MAX_MESSAGE_BYTES = 4_000_000  # of one message
-MAX_RECEIVED_BYTES = 16_000_000  # between two requests, or of one response over HTTP
+MAX_RECEIVED_BYTES, MAX_RECEIVED_LINES = 16_000_000, 10_000  # between two requests
+LINES_PER_EVENT = 4  # of a stream over HTTP: event, id, data, and an empty line
 MAX_ERROR_BYTES = 2_000  # of the standard error, kept for messages
 STOP_SECONDS = 1.0  # for a server to exit after its input is closed, and again after SIGTERM
 HTTP_TIMEOUT = httpx2.Timeout(30.0, read=300.0)
@@ -34,6 +35,7 @@ class ServerProcess:
 
     process: Process
     received: int = 0
+    received_lines: int = 0
     error_tail: bytearray = field(default_factory=bytearray)
     end_reason: str | None = None
 
@@ -59,7 +61,10 @@ class ServerProcess:
         except asyncio.LimitOverrunError:
             self.end_reason = f"it sent a message of more than {MAX_MESSAGE_BYTES // 1_000_000} MB"
             return None
-        self.received += len(line)
+        self.received, self.received_lines = self.received + len(line), self.received_lines + 1
+        if self.received_lines > MAX_RECEIVED_LINES:
+            self.end_reason = f"it sent more than {MAX_RECEIVED_LINES:,} messages for one request"
+            return None
         if self.received > MAX_RECEIVED_BYTES:
             self.end_reason = f"it sent more than {MAX_RECEIVED_BYTES // 1_000_000} MB for one request"
             return None
@@ -86,7 +91,7 @@ class ServerProcess:
         async with outgoing:
             with suppress(ConnectionError):
                 async for item in outgoing:
-                    self.received = 0
+                    self.received = self.received_lines = 0
                     line = item.message.model_dump_json(by_alias=True, exclude_unset=True)
                     self.process.stdin.write(f"{line}\n".encode())
                     await self.process.stdin.drain()
@@ -161,16 +166,36 @@ async def connect_over_http(server: McpServerSettings) -> AsyncGenerator[Transpo
 
 @dataclass(slots=True)
 class LimitedHttpTransport(httpx2.AsyncBaseTransport):
-    """An HTTP transport that ends a response after MAX_RECEIVED_BYTES."""
+    """An HTTP transport that accepts at most MAX_RECEIVED_BYTES and MAX_RECEIVED_LINES between two requests.
+
+    A message of the client (a POST) is a request. A stream that the client opens again after it has ended is not. A
+    compressed response is refused, because its size is not known before it fills the memory.
+    """
 
     inner: httpx2.AsyncBaseTransport
+    received: int = 0
+    received_lines: int = 0
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        if request.method == "POST":
+            self.received = self.received_lines = 0
+        self.check()
+        request.headers["Accept-Encoding"] = "identity"
         response = await self.inner.handle_async_request(request)
+        if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
+            await response.aclose()
+            raise httpx2.ReadError("its response is compressed, although the request asks for one that is not")
         stream = response.stream
         assert isinstance(stream, httpx2.AsyncByteStream), "an asynchronous transport has such a stream"
-        response.stream = _LimitedStream(stream)
+        response.stream = _LimitedStream(stream, self)
         return response
+
+    def check(self) -> None:
+        """Raise ReadError if more than the limits was received."""
+        if self.received > MAX_RECEIVED_BYTES:
+            raise httpx2.ReadError(f"it sent more than {MAX_RECEIVED_BYTES // 1_000_000} MB for one request")
+        if self.received_lines > MAX_RECEIVED_LINES * LINES_PER_EVENT:
+            raise httpx2.ReadError(f"it sent more than {MAX_RECEIVED_LINES:,} messages for one request")
 
     async def aclose(self) -> None:
         await self.inner.aclose()
@@ -179,13 +204,13 @@ class LimitedHttpTransport(httpx2.AsyncBaseTransport):
 @dataclass(slots=True)
 class _LimitedStream(httpx2.AsyncByteStream):
     inner: httpx2.AsyncByteStream
+    transport: LimitedHttpTransport
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        received = 0
         async for chunk in self.inner:
-            received += len(chunk)
-            if received > MAX_RECEIVED_BYTES:
-                raise httpx2.ReadError(f"the response has more than {MAX_RECEIVED_BYTES // 1_000_000} MB")
+            self.transport.received += len(chunk)
+            self.transport.received_lines += chunk.count(b"\n")
+            self.transport.check()
             yield chunk
 
     async def aclose(self) -> None:
