@@ -129,8 +129,7 @@ class ServerConnection:
             return ExternalResult(self._to_message(reason), is_error=True)
         try:
             async with asyncio.timeout(seconds):
-                result = await self._request(self._client, tool.name, arguments)
-            return result
+                return await self._request(self._client, tool.name, arguments)
         except TOOL_ERRORS as error:
             if self._end_reason is None and not _is_lost(error):  # the call failed, and the server goes on
                 return ExternalResult(cut_output(f"{tool.full_name} failed: {error}"), is_error=True)
@@ -145,10 +144,10 @@ class ServerConnection:
         # not Client.call_tool, which would check any schema of the server, however long that takes
         request = CallToolRequest(params=CallToolRequestParams(name=name, arguments=dict(arguments)))
         result = await client.session.send_request(request, CallToolResult)
-        output, schema = result.structured_content, self._output_schemas.get(name)
-        if schema is not None and result.is_error is not True:
-            if problem := await asyncio.to_thread(find_output_problem, output, schema):
-                return ExternalResult(cut_output(f"{self.name}__{name} failed: {problem}"), is_error=True)
+        schema = None if result.is_error else self._output_schemas.get(name)
+        problem = await asyncio.to_thread(find_output_problem, result.structured_content, schema)
+        if problem:
+            return ExternalResult(cut_output(f"{self.name}__{name} failed: {problem}"), is_error=True)
         return to_result(result)
 
     def _to_message(self, reason: str) -> str:
@@ -205,10 +204,9 @@ class ServerConnection:
         chosen = [one for one in listed if self.server.tools is None or one.name in self.server.tools]
         problems = [] if len(chosen) <= MAX_TOOLS else [f"it has more than {MAX_TOOLS} tools; the rest is left out"]
         full_names: set[str] = set()
+        address, is_trusted = describe_address(self.server), self.server.trust
         for one in chosen[:MAX_TOOLS]:
-            checked = check_tool(
-                one, server=self.name, address=describe_address(self.server), is_trusted=self.server.trust
-            )
+            checked = check_tool(one, server=self.name, address=address, is_trusted=is_trusted)
             if isinstance(checked, str):
                 problems.append(f"the tool {one.name[:80]!r} is left out: {checked}")
             elif checked.full_name in full_names:

@@ -83,7 +83,8 @@ def _find_argument_problem(properties: object, required: object) -> str | None:
         return "its schema has an argument whose name has other characters than letters, digits, and . _ $ -"
     if EXPECTED_FIELD in described:
         return f"its schema has an argument {EXPECTED_FIELD!r}, which Newton adds itself"
-    if not isinstance(required, list) or any(one not in described for one in cast("list[object]", required)):
+    names = cast("list[object]", required) if isinstance(required, list) else None
+    if names is None or not all(isinstance(one, str) and one in described for one in names):
         return "its schema requires arguments that it does not describe"
     return None
 
