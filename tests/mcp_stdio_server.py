@@ -4,10 +4,11 @@
 answers a call; `flood` answers a call with 50 MB in one line, `chatter` with 50 MB in many; `die` exits at a call;
 `lie` lists invalid tools beside good ones, and answers without the structure it promised; `change` changes a
 description once FILE exists; `invalid` lists a tool that no client accepts; `mute` answers nothing at all; `noisy`
-prints lines that are no messages, and to standard error; `lost` never lists its tools; `spam` answers a call with
-notices without end; `shift` says after each list that it has changed, and it has; `many` lists 10,000 tools; `odd` lists tools
-whose names, descriptions and schemas attack the client; `marks` answers with the marks of a prompt; `asks` has requests
-of its own; `picture` answers with an image of 30 MB; `early` sends 50 MB before anything else.
+prints lines that are no messages, and to standard error;
+`lost` never lists its tools; `spam` answers a call with notices without end; `shift` says after each list that it has
+changed, and it has; `many` lists 10,000 tools; `odd` lists tools whose names, descriptions and schemas attack the
+client; `marks` answers with the marks of a prompt; `asks` has requests of its own; `picture` answers with an image of
+30 MB; `early` sends 50 MB before anything else.
 """
 
 import json

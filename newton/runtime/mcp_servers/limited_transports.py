@@ -109,6 +109,14 @@ class ServerProcess:
                 _send_signal(self.process, signal_number)
         _send_signal(self.process, signal.SIGKILL)  # children that outlive it
 
+    async def drain(self) -> None:
+        """Read what the ended server has left in its pipe: asyncio closes a pipe only at its end."""
+        assert self.process.stdout, "it is a pipe"
+        with suppress(TimeoutError, ConnectionError):
+            async with asyncio.timeout(STOP_SECONDS):
+                while await self.process.stdout.read(MAX_MESSAGE_BYTES):
+                    pass
+
 
 @asynccontextmanager
 async def start_server(server: McpServerSettings) -> AsyncGenerator[tuple[TransportStreams, ServerProcess]]:
@@ -144,6 +152,8 @@ async def start_server(server: McpServerSettings) -> AsyncGenerator[tuple[Transp
                 tasks.cancel_scope.cancel()
     finally:
         _send_signal(process, signal.SIGKILL)
+        with anyio.CancelScope(shield=True):
+            await running.drain()
 
 
 def _send_signal(process: Process, signal_number: signal.Signals) -> None:
