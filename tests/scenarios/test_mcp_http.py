@@ -114,15 +114,16 @@ async def test_a_redirect_a_compressed_and_an_endless_response_are_refused_and_t
 
     caught: list[str] = []
     methods = ["GET", "POST", "DELETE"]
-    async with serving_app(Starlette(routes=[Route("/mcp", catch, methods=methods)])) as elsewhere:
-        async with serving_app(Starlette(routes=[Route("/mcp", attack, methods=methods)])) as url:
-            async with acting(mind, tmp_path) as post:
-                fields = {"url": url, "headers": {"Authorization": "Bearer secret"}, "timeout_seconds": 20}
-                post.pool = McpServerPool(servers={"post": McpServerSettings.model_validate(fields)})
-                assert (await post.says("Hello.", "Hello.")).received
-                print(post.pool.problems)
-                assert said in post.pool.problems[0].reason and caught == []
-                await post.pool.close()
+    async with (
+        serving_app(Starlette(routes=[Route("/mcp", catch, methods=methods)])) as elsewhere,
+        serving_app(Starlette(routes=[Route("/mcp", attack, methods=methods)])) as url,
+        acting(mind, tmp_path) as post,
+    ):
+        fields = {"url": url, "headers": {"Authorization": "Bearer secret"}, "timeout_seconds": 20}
+        post.pool = McpServerPool(servers={"post": McpServerSettings.model_validate(fields)})
+        assert (await post.says("Hello.", "Hello.")).received
+        assert said in post.pool.problems[0].reason and caught == []
+        await post.pool.close()
 
 
 async def test_a_server_that_refuses_the_header_offers_nothing_and_is_listed_as_a_problem(

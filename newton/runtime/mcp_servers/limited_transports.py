@@ -163,7 +163,9 @@ def _send_signal(process: Process, signal_number: signal.Signals) -> None:
 
 
 @asynccontextmanager
-async def connect_over_http(server: McpServerSettings) -> AsyncGenerator[TransportStreams]:
+async def connect_over_http(
+    server: McpServerSettings,
+) -> AsyncGenerator[tuple[TransportStreams, "LimitedHttpTransport"]]:
     """Connect to the URL of a server (streamable HTTP). Redirects to other origins are not followed."""
     assert server.url, "the server has a URL"
     transport = LimitedHttpTransport(httpx2.AsyncHTTPTransport())
@@ -171,7 +173,7 @@ async def connect_over_http(server: McpServerSettings) -> AsyncGenerator[Transpo
         httpx2.AsyncClient(headers=server.headers, timeout=HTTP_TIMEOUT, transport=transport) as client,
         streamable_http_client(server.url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES) as streams,
     ):
-        yield streams  # type: ignore[misc]  # the streams of the client carry a context as well
+        yield streams, transport  # type: ignore[misc]  # the streams of the client carry a context as well
 
 
 @dataclass(slots=True)
@@ -179,12 +181,14 @@ class LimitedHttpTransport(httpx2.AsyncBaseTransport):
     """An HTTP transport that accepts at most MAX_RECEIVED_BYTES and MAX_RECEIVED_LINES between two requests.
 
     A message of the client (a POST) is a request. A stream that the client opens again after it has ended is not. A
-    compressed response is refused, because its size is not known before it fills the memory.
+    compressed response is refused, because its size is not known before it fills the memory. `end_reason` says which
+    limit was exceeded; None before.
     """
 
     inner: httpx2.AsyncBaseTransport
     received: int = 0
     received_lines: int = 0
+    end_reason: str | None = None
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if request.method == "POST":
@@ -203,9 +207,11 @@ class LimitedHttpTransport(httpx2.AsyncBaseTransport):
     def check(self) -> None:
         """Raise ReadError if more than the limits was received."""
         if self.received > MAX_RECEIVED_BYTES:
-            raise httpx2.ReadError(f"it sent more than {MAX_RECEIVED_BYTES // 1_000_000} MB for one request")
-        if self.received_lines > MAX_RECEIVED_LINES * LINES_PER_EVENT:
-            raise httpx2.ReadError(f"it sent more than {MAX_RECEIVED_LINES:,} messages for one request")
+            self.end_reason = f"it sent more than {MAX_RECEIVED_BYTES // 1_000_000} MB for one request"
+        elif self.received_lines > MAX_RECEIVED_LINES * LINES_PER_EVENT:
+            self.end_reason = f"it sent more than {MAX_RECEIVED_LINES:,} messages for one request"
+        if self.end_reason:
+            raise httpx2.ReadError(self.end_reason)
 
     async def aclose(self) -> None:
         await self.inner.aclose()

@@ -27,7 +27,12 @@ from newton.agent.actions.external_tools import ExternalResult, ExternalTool, Se
 from newton.clock import monotonic_ms
 from newton.errors import NewtonError
 from newton.memory.representations import one_line
-from newton.runtime.mcp_servers.limited_transports import ServerProcess, connect_over_http, start_server
+from newton.runtime.mcp_servers.limited_transports import (
+    LimitedHttpTransport,
+    ServerProcess,
+    connect_over_http,
+    start_server,
+)
 from newton.runtime.mcp_servers.output_checks import find_output_problem
 from newton.runtime.mcp_servers.server_list import describe_address, expand_server
 from newton.runtime.mcp_servers.tool_checks import MAX_TOOLS, ListedTool, check_tool
@@ -72,7 +77,7 @@ class ServerConnection:
     problems: Sequence[ServerProblem] = ()
     failure: str | None = None
     _client: Client | None = None
-    _process: ServerProcess | None = None
+    _transport: ServerProcess | LimitedHttpTransport | None = None
     _task: "asyncio.Task[None] | None" = None
     _ready: asyncio.Event = field(default_factory=asyncio.Event)
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
@@ -85,7 +90,7 @@ class ServerConnection:
 
     @property
     def _end_reason(self) -> str | None:
-        return self._process.end_reason if self._process else None
+        return self._transport.end_reason if self._transport else None
 
     async def connect(self) -> None:
         """Connect to the server and list its tools, once. After a failure, `failure` is set; nothing is raised."""
@@ -179,10 +184,10 @@ class ServerConnection:
     async def _open_transport(self) -> AsyncGenerator[_StreamTransport]:
         server = expand_server(self.server)
         if server.command is None:
-            async with connect_over_http(server) as streams:
+            async with connect_over_http(server) as (streams, self._transport):
                 yield _StreamTransport(streams)
             return
-        async with start_server(server) as (streams, self._process):
+        async with start_server(server) as (streams, self._transport):
             yield _StreamTransport(streams)
 
     async def _list_tools(self) -> None:
