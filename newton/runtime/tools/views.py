@@ -156,12 +156,16 @@ class CensorInfo(ViewModel):
 
 
 class ProcedureInfo(ViewModel):
-    """A procedure with the rate of its successful uses, and the lower bound of this rate (Wilson score, 95 %)."""
+    """A procedure with the rate of its successful uses, and the lower bound of this rate (Wilson score, 95 %).
+
+    A proposed procedure is in no context until a person approves it.
+    """
 
     memory_id: UUID
     name: str
     version: int
     state: str
+    is_proposed: bool
     domain: str
     description: str
     activations: int
@@ -308,8 +312,9 @@ def to_censor_info(censor: CensorSummary) -> CensorInfo:
     return CensorInfo.from_source(censor, is_proposed=censor.quarantined)
 
 
-def _procedure_fields(procedure: ProcedureVersion) -> dict[str, float]:
-    return {"success_rate": procedure.effectiveness, "success_rate_lower_bound": procedure.lower_bound}
+def _procedure_fields(procedure: ProcedureVersion) -> dict[str, float | bool]:
+    rates = {"success_rate": procedure.effectiveness, "success_rate_lower_bound": procedure.lower_bound}
+    return {**rates, "is_proposed": procedure.quarantined}
 
 
 def to_procedure_infos(versions: list[ProcedureVersion]) -> list[ProcedureInfo]:
