@@ -468,6 +468,7 @@ create table dialogue.tasks (
     depth integer not null check (depth >= 0),
     goal text not null check (goal <> ''),
     status text not null default 'active',
+    is_step boolean not null default false,
     first_position integer not null check (first_position >= 0),
     pushed_at timestamptz not null,
     primary key (agent_id, session_id, task_id),
@@ -475,7 +476,8 @@ create table dialogue.tasks (
     foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id),
     foreign key (agent_id, session_id, parent_id) references dialogue.tasks (agent_id, session_id, task_id) deferrable,
     foreign key (agent_id, session_id, replaces_task_id) references dialogue.tasks (agent_id, session_id, task_id) deferrable,
-    constraint tasks_status_check check (status in ('active', 'blocked', 'complete', 'failed')),
+    constraint tasks_status_check check (status in ('planned', 'active', 'blocked', 'complete', 'failed', 'skipped')),
+    constraint tasks_step_check check (is_step or status not in ('planned', 'skipped')),
     constraint tasks_root_check check ((depth = 0) = (parent_id is null))
 );
 
@@ -484,6 +486,7 @@ where status = 'active';
 
 comment on column dialogue.tasks.task_id is 'Also the memory_id of the episode that is written when the task ends.';
 comment on column dialogue.tasks.replaces_task_id is 'The failed task that this one replaces.';
+comment on column dialogue.tasks.is_step is 'Whether it was created as a step of a plan, before its work began.';
 comment on column dialogue.tasks.first_position is
 'The position of the first message after the push, present or future.';
 
@@ -507,6 +510,8 @@ create table dialogue.task_transitions (
     foreign key (agent_id, session_id, task_id) references dialogue.tasks (agent_id, session_id, task_id),
     constraint task_transitions_allowed_check check (
         (from_status, event, to_status) in (
+            ('planned', 'started', 'active'),
+            ('planned', 'skipped', 'skipped'),
             ('active', 'completed', 'complete'),
             ('active', 'failed', 'failed'),
             ('active', 'blocked', 'blocked'),
@@ -514,7 +519,7 @@ create table dialogue.task_transitions (
             ('blocked', 'abandoned', 'failed')
         )
     ),
-    constraint task_transitions_outcome_check check (text is not null or event = 'resumed')
+    constraint task_transitions_outcome_check check (text is not null or event in ('resumed', 'started'))
 );
 
 comment on column dialogue.task_transitions.text is 'The result, or the reason why the task failed or is blocked.';

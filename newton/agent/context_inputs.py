@@ -133,14 +133,23 @@ class HostLessonInput(LessonInput, ConversationInput):
 
 
 class PushTaskInput(ToolInput):
-    """Start a task inside the current one. Its goal stays in the context until the task is finished."""
+    """Start a task inside the current one. Its goal stays in the context until the task is finished. When a request
+    needs several steps that act or depend on each other, call this first, with the steps as a plan: the person sees
+    them, and each starts when the one before is finished with `pop_task`. Make no plan for what one call or one answer
+    does."""
 
     goal: CleanText = Field(description="What is to be achieved, as one sentence.")
+    steps: list[CleanText] = Field(
+        [],
+        max_length=20,
+        description="The steps of a plan, in order, each as one sentence: 2 to 20. Leave them out for a single step.",
+        examples=[["Run the tests", "Write the notes"]],
+    )
 
 
 class PopTaskInput(ToolInput):
-    """Finish the current task and record its result. In the conversation, a one-line summary replaces the task's
-    messages."""
+    """Finish the current task and record its result, also that of a step of a plan: then the next step starts, and
+    after the last one the plan is finished. In the conversation, a one-line summary replaces the task's messages."""
 
     result: MessageContent = Field(description="The result of the task, as one sentence.")
 
@@ -152,7 +161,8 @@ class BlockCurrentTaskInput(ToolInput):
 
 
 class FailCurrentTaskInput(ToolInput):
-    """Mark the current task as failed, with the reason. A replacement task can be started in its place."""
+    """Mark the current task, or the current step of a plan, as failed, with the reason. A replacement can be started in
+    its place. Without one, no other step starts: `resume_task` starts one, and a second `fail_task` ends the plan."""
 
     reason: CleanText = Field(description="Why the task failed.")
     replacement_goal: CleanText | None = Field(
@@ -161,18 +171,19 @@ class FailCurrentTaskInput(ToolInput):
 
 
 class ResumeBlockedTaskInput(ToolInput):
-    """Resume a blocked task by its number. It becomes the current task again."""
+    """Resume a blocked task, or start a planned step, by its number. It becomes the current task."""
 
     number: int = Field(ge=1, le=1_000_000_000, description="The number of the task, as the list of tasks shows it.")
 
 
 class PopSessionTaskInput(PopTaskInput, SessionInput):
-    """Finish the current task of a session and record its result. In the conversation, a one-line summary replaces the
-    task's messages."""
+    """Finish the current task of a session and record its result. The next step of a plan starts then. In the
+    conversation, a one-line summary replaces the task's messages."""
 
 
 class StartTaskInput(PushTaskInput):
-    """Start a task inside the current one, so that its goal stays in the context until `pop_task` finishes it."""
+    """Start a task inside the current one, so that its goal stays in the context until `pop_task` finishes it. For work
+    of several steps, give the steps as a plan: each starts when the one before is finished."""
 
     session: Ref | None = Field(
         None,
@@ -190,11 +201,12 @@ class BlockTaskInput(BlockCurrentTaskInput, SessionInput):
 
 
 class FailTaskInput(FailCurrentTaskInput, SessionInput):
-    """Mark the current task of a session as failed, with the reason. A replacement task can be started in its place."""
+    """Mark the current task of a session as failed, with the reason. A replacement task can be started in its place. If
+    it is a step of a plan, the next one does not start by itself: `resume_task` starts it."""
 
 
 class ResumeTaskInput(ResumeBlockedTaskInput, SessionInput):
-    """Resume a blocked task of a session by its number. It becomes the current task again."""
+    """Resume a blocked task, or start a planned step, of a session by its number. It becomes the current task."""
 
 
 class WorkingMemoryInput(SessionInput):

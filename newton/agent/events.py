@@ -87,7 +87,8 @@ EVENT_TYPES: Mapping[str, str] = {
     "task.failed": "the current task is marked as a dead end",
     "task.popped": "the current task is completed with its result",
     "task.pushed": "a task is started inside the current one",
-    "task.resumed": "a blocked task is resumed",
+    "task.resumed": "a blocked task is resumed, or a person or the model starts a planned step",
+    "task.started": "a step of a plan starts, because the plan was made or the step before it is complete",
     "turn.completed": "the reply to a message is stored",
 }
 

@@ -208,13 +208,20 @@ class Client(AgentOperations):
         await self.post(f"/v1/identity/proposals/{line_id}/reject")
 
     async def push(
-        self, goal: str, *, session: str | None = None, idempotency_key: str | None = None
+        self,
+        goal: str,
+        *,
+        steps: Sequence[str] = (),
+        session: str | None = None,
+        idempotency_key: str | None = None,
     ) -> TaskChangeDict:
         """Start a subtask of the current task, in the named session or the default session.
 
-        Raises ApiError `invalid_input` if it would be more than 50 levels deep.
+        `steps` are a plan: each starts when the one before is finished. Raises ApiError `invalid_input` if it would be
+        more than 50 levels deep, and for a plan of one step or of more than 20.
         """
-        return await self.post("/v1/tasks", {"goal": goal, "session": session}, idempotency_key=idempotency_key)
+        body = {"goal": goal, "steps": list(steps), "session": session}
+        return await self.post("/v1/tasks", body, idempotency_key=idempotency_key)
 
     async def pop(
         self, result: str = "", *, session: str | None = None, idempotency_key: str | None = None

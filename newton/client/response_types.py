@@ -122,7 +122,7 @@ class TaskChangeDict(TypedDict):
     task_id: str
     number: int
     depth: int
-    status: Literal["active", "blocked", "complete", "failed"]
+    status: Literal["planned", "active", "blocked", "complete", "failed", "skipped"]
     current_number: int | None
 
 

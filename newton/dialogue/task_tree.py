@@ -9,8 +9,8 @@ from uuid import UUID
 
 from newton.errors import InputError
 
-TaskStatus = Literal["active", "blocked", "complete", "failed"]
-TaskEvent = Literal["completed", "failed", "blocked", "resumed", "abandoned"]
+TaskStatus = Literal["planned", "active", "blocked", "complete", "failed", "skipped"]
+TaskEvent = Literal["started", "skipped", "completed", "failed", "blocked", "resumed", "abandoned"]
 
 
 class TaskTransition(NamedTuple):
@@ -24,6 +24,8 @@ class TaskTransition(NamedTuple):
 # All allowed transitions. The database's constraint and docs/lifecycle.md must agree with it.
 TRANSITIONS: frozenset[TaskTransition] = frozenset(
     {
+        TaskTransition("planned", "started", "active"),
+        TaskTransition("planned", "skipped", "skipped"),
         TaskTransition("active", "completed", "complete"),
         TaskTransition("active", "failed", "failed"),
         TaskTransition("active", "blocked", "blocked"),
@@ -34,7 +36,7 @@ TRANSITIONS: frozenset[TaskTransition] = frozenset(
 _STATUS_AFTER: Mapping[tuple[TaskStatus, TaskEvent], TaskStatus] = {
     (change.before, change.event): change.after for change in TRANSITIONS
 }
-ENDED_STATUSES: frozenset[TaskStatus] = frozenset({"complete", "failed"})
+ENDED_STATUSES: frozenset[TaskStatus] = frozenset({"complete", "failed", "skipped"})
 
 NO_CURRENT_TASK = "There is no current task."
 
@@ -44,8 +46,9 @@ class Task:
     """A goal within a session.
 
     `number` counts the tasks of the session. `instead_of` is the failed task that it replaces. `words` is the text of
-    the last change: the result, or why it failed or is blocked. `first` and `last` are its first and last message;
-    `last` is None until it has ended.
+    the last change: the result, or why it failed, is blocked or was skipped. `first` and `last` are its first and last
+    message; `last` is None until it has ended. It `is_step` if it was created as a step of a plan; then `began_at` is
+    the time at which its work began, and None before.
     """
 
     task_id: UUID
@@ -60,6 +63,13 @@ class Task:
     last: int | None
     pushed_at: datetime
     changed_at: datetime
+    is_step: bool = False
+    began_at: datetime | None = None
+
+    @property
+    def has_begun(self) -> bool:
+        """Return whether the work on the task has begun: that on a step of a plan may not have."""
+        return self.status not in ("planned", "skipped")
 
     @property
     def is_ended(self) -> bool:
@@ -83,7 +93,8 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskStack:
-    """The path from the root task to the current task, and ended or blocked siblings and subtasks of the current task.
+    """The path from the root task to the current task, and related tasks: ended or blocked siblings and subtasks of the
+    current task, and the planned steps of all tasks of the path.
 
     Both are empty if no task is active.
     """
@@ -126,8 +137,13 @@ class TaskTree:
         path = self.path
         if not path:
             return EMPTY_STACK
-        parents = (path[-1].task_id, path[-1].parent_id)
-        related = [task for task in self.tasks if task.status != "active" and task.parent_id in parents]
+        parents, plans = (path[-1].task_id, path[-1].parent_id), {task.task_id for task in path}
+        related = [
+            task
+            for task in self.tasks
+            if (task.parent_id in plans if task.status == "planned" else task.parent_id in parents)
+            and task.status not in ("active", "skipped")
+        ]
         return TaskStack(path=path, related=tuple(related))
 
     @property
@@ -156,6 +172,17 @@ class TaskTree:
             waiting += reversed(self.children(found[-1].task_id))
         return found
 
+    def find_next_step(self, plan_id: UUID) -> Task | None:
+        """Return the first step of a plan that has not begun; None if there is none."""
+        return next((one for one in self.children(plan_id) if one.status == "planned"), None)
+
+    def is_plan_complete(self, plan_id: UUID) -> bool:
+        """Return whether a task has steps, and each of its subtasks is complete or was replaced after it failed."""
+        subtasks = self.children(plan_id)
+        replaced = {one.instead_of for one in subtasks}
+        done = [one.status == "complete" or (one.status == "failed" and one.task_id in replaced) for one in subtasks]
+        return any(one.is_step for one in subtasks) and all(done)
+
     def require_current(self) -> Task:
         """Return the current task. Raises InputError if no task is active."""
         if self.current is None:
@@ -177,12 +204,14 @@ class TaskTree:
         return task
 
     def require_resumable(self, task_ref: str) -> Task:
-        """Return the blocked task with this number or end of its id.
+        """Return the blocked or planned task with this number or end of its id.
 
-        Raises InputError unless it is blocked and a subtask of the current task (a root task if no task is active).
+        Raises InputError unless it is blocked or planned, and a subtask of the current task (a root task if no task is
+        active).
         """
         task = self.find(task_ref)
-        task.status_after("resumed")
+        if task.status != "planned":
+            task.status_after("resumed")
         parent = next((one for one in self.tasks if one.task_id == task.parent_id), None)
         current = self.current
         if parent and parent.status == "blocked":
@@ -196,7 +225,7 @@ class TaskTree:
             )
             raise InputError(
                 f"Task {task.number} is not {kind}.",
-                hint="End or block the current task first, until the parent of the blocked task is current.",
+                hint=f"End or block the current task first, until the parent of task {task.number} is current.",
             )
         return task
 

@@ -1,4 +1,4 @@
-"""Storage of the task stack of a session: push, pop, fail, block, resume.
+"""Storage of the task stack of a session: push, pop, fail, block, resume. The steps of a plan follow by themselves.
 
 One line replaces the messages of an ended task.
 """
@@ -30,6 +30,8 @@ SQL = load("newton.dialogue", "tasks.sql")
 
 MAX_GOAL_CHARS, MAX_TEXT_CHARS = 1_000, 10_000
 MAX_DEPTH = 50  # levels: a context shows the path from the root
+MIN_STEPS, MAX_STEPS = 2, 20  # of a plan
+TaskEnding = tuple[Task, TaskEvent, str]  # with the result or the reason
 OUTCOMES: dict[str, Outcome] = {"complete": "success", "failed": "failure"}
 
 
@@ -51,15 +53,24 @@ async def latest_session(tx: Tx, *, agent_id: UUID) -> UUID:
     return row["session_id"]
 
 
-async def push(tx: Tx, goal: str, *, session_id: UUID, ctx: WriteContext, instead_of: UUID | None = None) -> Task:
+async def push(
+    tx: Tx,
+    goal: str,
+    *,
+    session_id: UUID,
+    ctx: WriteContext,
+    steps: Sequence[str] = (),
+    instead_of: UUID | None = None,
+) -> Task:
     """Create a task below the current one, and make it the current task.
 
-    `instead_of` is a failed task that it replaces. Raises InputError if the stack has MAX_DEPTH tasks.
+    The steps are a plan: subtasks whose work begins later; `advance_plan` starts the first one. `instead_of` is a
+    failed task that it replaces. Raises InputError if the stack has MAX_DEPTH tasks, and for too few or too many steps.
     """
-    goal = _validate_text(goal, "goal", MAX_GOAL_CHARS)
+    goal, steps = _validate_text(goal, "goal", MAX_GOAL_CHARS), _validate_steps(steps)
     tree = await _lock_and_load(tx, session_id=session_id, ctx=ctx)
     parent = tree.current
-    if parent and parent.depth + 1 >= MAX_DEPTH:
+    if parent and parent.depth + 1 + bool(steps) >= MAX_DEPTH:
         raise InputError(
             f"Task {parent.number} is {MAX_DEPTH} levels deep, which is the maximum.",
             hint="`newton tasks pop RESULT` completes the task; then push the next task beside it.",
@@ -81,31 +92,59 @@ async def push(tx: Tx, goal: str, *, session_id: UUID, ctx: WriteContext, instea
     names = ("task_id", "number", "parent_id", "instead_of", "depth", "goal", "first")
     columns = {name: getattr(task, name) for name in names}
     await SQL["insert_task"].execute(tx, agent_id=ctx.agent_id, session_id=session_id, **columns, now=ctx.now)
+    if steps:
+        await _insert_steps(tx, task, steps, session_id=session_id, ctx=ctx)
     return task
+
+
+async def advance_plan(tx: Tx, plan_id: UUID | None, result: str, *, session_id: UUID, ctx: WriteContext) -> list[Task]:
+    """Start the next step of the plan that is the current task; return the tasks that have changed.
+
+    After its last step the plan is complete, with `result`, and the plan that it is a step of goes on. Nothing changes
+    if the task is not the current one, has no steps, or if one of its subtasks failed or is blocked.
+    """
+    changed: list[Task] = []
+    while plan_id is not None:
+        tree = await load_tree(tx, agent_id=ctx.agent_id, session_id=session_id)
+        plan = tree.current
+        if plan is None or plan.task_id != plan_id:
+            break
+        if step := tree.find_next_step(plan_id):
+            return [*changed, await _apply_event(tx, step, "started", None, session_id=session_id, ctx=ctx)]
+        if not tree.is_plan_complete(plan_id):
+            break
+        changed.append(await _end_tasks(tx, tree, [(plan, "completed", result)], session_id=session_id, ctx=ctx))
+        plan_id = plan.parent_id
+    return changed
 
 
 async def pop(tx: Tx, result: str, *, session_id: UUID, ctx: WriteContext) -> Task:
     """Complete the current task with its result and make its parent the current task.
 
-    The messages of the task are replaced by one line. Raises InputError without a result or a current task, and if a
-    subtask is blocked.
+    The messages of the task are replaced by one line; steps of it that have not begun are skipped. Raises InputError
+    without a result or a current task, and if a subtask is blocked.
     """
     result = _validate_text(result, "result", MAX_TEXT_CHARS)
     tree = await _lock_and_load(tx, session_id=session_id, ctx=ctx)
-    ends: list[tuple[Task, TaskEvent, str]] = [(tree.require_completable(), "completed", result)]
+    task = tree.require_completable()
+    completed: TaskEnding = (task, "completed", result)
+    ends = [*_skip_steps(tree, task, f"task {task.number} is complete without it"), completed]
     return await _end_tasks(tx, tree, ends, session_id=session_id, ctx=ctx)
 
 
 async def fail(tx: Tx, reason: str, *, session_id: UUID, ctx: WriteContext) -> Task:
-    """End the current task as failed. It remains visible as a dead end; its blocked subtasks are abandoned."""
+    """End the current task as failed. It remains visible as a dead end.
+
+    Its blocked subtasks are abandoned, and steps that have not begun are skipped.
+    """
     reason = _validate_text(reason, "reason", MAX_TEXT_CHARS)
     tree = await _lock_and_load(tx, session_id=session_id, ctx=ctx)
     task = tree.require_current()
     blocked = [one for one in tree.descendants(task.task_id) if one.status == "blocked"]
-    ends: list[tuple[Task, TaskEvent, str]] = [
-        *((one, "abandoned", f"given up with task {task.number}: {reason}") for one in reversed(blocked)),
-        (task, "failed", reason),
-    ]
+    given_up = f"given up with task {task.number}: {reason}"
+    abandoned: list[TaskEnding] = [(one, "abandoned", given_up) for one in reversed(blocked)]
+    failed: TaskEnding = (task, "failed", reason)
+    ends = [*_skip_steps(tree, task, given_up), *abandoned, failed]
     return await _end_tasks(tx, tree, ends, session_id=session_id, ctx=ctx)
 
 
@@ -117,9 +156,11 @@ async def block(tx: Tx, reason: str, *, session_id: UUID, ctx: WriteContext) -> 
 
 
 async def resume(tx: Tx, task_ref: str, *, session_id: UUID, ctx: WriteContext) -> Task:
-    """Make a blocked task the current one. Raises the same errors as `TaskTree.require_resumable`."""
+    """Make a blocked task, or a planned step, the current one. Raises the errors of `TaskTree.require_resumable`."""
     tree = await _lock_and_load(tx, session_id=session_id, ctx=ctx)
-    return await _apply_event(tx, tree.require_resumable(task_ref), "resumed", None, session_id=session_id, ctx=ctx)
+    task = tree.require_resumable(task_ref)
+    event: TaskEvent = "started" if task.status == "planned" else "resumed"
+    return await _apply_event(tx, task, event, None, session_id=session_id, ctx=ctx)
 
 
 async def fold_ended_tasks(
@@ -154,12 +195,35 @@ async def _plan_folds(
     return loaded, [entry for entry in entries if entry.tokens + MESSAGE_TOKENS < entry.before]
 
 
+def _skip_steps(task_tree: TaskTree, task: Task, reason: str) -> list[TaskEnding]:
+    """Return the endings of the steps below a task that have not begun."""
+    return [(one, "skipped", reason) for one in task_tree.descendants(task.task_id) if one.status == "planned"]
+
+
+async def _insert_steps(tx: Tx, plan: Task, steps: Sequence[str], *, session_id: UUID, ctx: WriteContext) -> None:
+    await SQL["insert_steps"].execute(
+        tx,
+        agent_id=ctx.agent_id,
+        session_id=session_id,
+        parent_id=plan.task_id,
+        depth=plan.depth + 1,
+        task_ids=[new_id() for _ in steps],
+        last_number=plan.number,
+        goals=list(steps),
+        first=plan.first,
+        now=ctx.now,
+    )
+
+
 async def _end_tasks(
-    tx: Tx, task_tree: TaskTree, endings: Sequence[tuple[Task, TaskEvent, str]], *, session_id: UUID, ctx: WriteContext
+    tx: Tx, task_tree: TaskTree, endings: Sequence[TaskEnding], *, session_id: UUID, ctx: WriteContext
 ) -> Task:
-    """End tasks, the current one last. Each becomes an episode, linked to the episode of its parent task."""
+    """End tasks, the current one last. Each becomes an episode, linked to the episode of its parent task.
+
+    A skipped step becomes none: nothing was done in it.
+    """
     ended = [await _apply_event(tx, task, event, text, session_id=session_id, ctx=ctx) for task, event, text in endings]
-    await episodes.add_episodes(tx, [_to_episode(task, ctx.now) for task in ended], ctx=ctx)
+    await episodes.add_episodes(tx, [_to_episode(task, ctx.now) for task in ended if task.has_begun], ctx=ctx)
     pairs = {child.task_id: task.task_id for task in ended for child in task_tree.children(task.task_id)}
     rows = await SQL["find_remembered"].fetch_all(tx, agent_id=ctx.agent_id, task_ids=list(pairs))
     await store.add_links(tx, "part_of", [(row["task_id"], pairs[row["task_id"]]) for row in rows], ctx=ctx)
@@ -172,8 +236,8 @@ def _to_episode(task: Task, now: datetime) -> NewEpisode:
         ref=str(task.task_id),
         title=one_line(task.goal),
         content=task.words or "",
-        started_at=task.pushed_at,
-        ended_at=max(now, task.pushed_at),
+        started_at=task.began_at or task.pushed_at,
+        ended_at=max(now, task.began_at or task.pushed_at),
         outcome=OUTCOMES[task.status],
         memory_id=task.task_id,
     )
@@ -193,7 +257,9 @@ async def _apply_event(
     change = {"event": event, "from_status": task.status, "to_status": after, "text": text, "position": position}
     await SQL["transition_task"].execute(tx, **key, **change, now=ctx.now, origin=ctx.origin)
     changed = replace(task, status=after, words=text, changed_at=ctx.now)
-    return replace(changed, last=position) if changed.is_ended else changed
+    if event == "started":
+        return replace(changed, first=position + 1, began_at=ctx.now)
+    return replace(changed, last=position) if changed.is_ended and changed.has_begun else changed
 
 
 def _to_entry(block: CompactionBlock, text: str, *, now: datetime, count_tokens: TokenCounter) -> CompactionEntry:
@@ -210,6 +276,14 @@ def _to_entry(block: CompactionBlock, text: str, *, now: datetime, count_tokens:
         model=None,
         made_at=now,
     )
+
+
+def _validate_steps(steps: Sequence[str]) -> list[str]:
+    """Return the cleaned goals of the steps. Raises InputError for a wrong number, and for an empty or too long one."""
+    if steps and not MIN_STEPS <= len(steps) <= MAX_STEPS:
+        hint = "Work of one step needs no plan: leave the steps out. Steps of a step are a plan of their own."
+        raise InputError(f"A plan has {MIN_STEPS} to {MAX_STEPS} steps, not {len(steps)}.", hint=hint)
+    return [_validate_text(step, "step", MAX_GOAL_CHARS) for step in steps]
 
 
 def _validate_text(text: str, label: str, max_chars: int) -> str:

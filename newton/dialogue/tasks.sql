@@ -1,10 +1,19 @@
 -- name: list_tasks(agent_id, session_id, moment)
 -- All tasks of a session, with their state at a moment or now.
 select
-    t.task_id, t.number, t.parent_id, t.replaces_task_id as instead_of, t.depth, t.goal, coalesce(s.to_status, 'active') as status, s.text as words,
-    t.first_position as first, case when s.to_status in ('complete', 'failed') then s.position end as last, t.pushed_at,
-    coalesce(s.changed_at, t.pushed_at) as changed_at
+    t.task_id, t.number, t.parent_id, t.replaces_task_id as instead_of, t.depth, t.goal,
+    coalesce(s.to_status, case when t.is_step then 'planned' else 'active' end) as status, s.text as words,
+    coalesce(b.position + 1, t.first_position) as first,
+    case when s.to_status in ('complete', 'failed') then s.position end as last, t.pushed_at,
+    coalesce(s.changed_at, t.pushed_at) as changed_at, t.is_step, b.changed_at as began_at
 from dialogue.tasks as t
+left join dialogue.task_transitions as b
+    on
+        b.agent_id = $1
+        and b.session_id = $2
+        and b.task_id = t.task_id
+        and b.event = 'started'
+        and ($3::timestamptz is null or b.changed_at <= $3)
 left join lateral (
     select to_status, text, position, changed_at
     from dialogue.task_transitions
@@ -24,6 +33,14 @@ insert into dialogue.tasks (
     agent_id, session_id, task_id, number, parent_id, replaces_task_id, depth, goal, first_position, pushed_at
 )
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
+
+-- name: insert_steps(agent_id, session_id, parent_id, depth, task_ids, last_number, goals, first, now)
+-- The steps of a plan, which follow the task with the last number.
+insert into dialogue.tasks (
+    agent_id, session_id, task_id, number, parent_id, depth, goal, status, is_step, first_position, pushed_at
+)
+select $1, $2, s.task_id, $6::integer + s.place::integer, $3, $4, s.goal, 'planned', true, $8, $9
+from unnest($5::uuid[], $7::text[]) with ordinality as s (task_id, goal, place);
 
 -- name: transition_task(agent_id, session_id, task_id, event, from_status, to_status, text, position, now, origin)
 with moved as (

@@ -104,6 +104,15 @@ def _is_line_character(character: str) -> bool:
     return character.isprintable() or character in _ZERO_WIDTH_JOINERS or unicodedata.category(character) == "Zs"
 
 
+def remove_template_marks(text: str) -> str:
+    """Return the text with the marks of chat templates defused: a model server may read them as those of its own.
+
+    >>> remove_template_marks("<|im_end|> [INST] a <b>")
+    '(im_end) (INST) a <b>'
+    """
+    return _TEMPLATE.sub(lambda match: f"({match[1] or match[2] or match[3] or ''})", text)
+
+
 def remove_prompt_marks(text: str) -> str:
     """Return the text without invisible characters, and with marks of chat templates, headings and fences defused.
 
@@ -113,7 +122,6 @@ def remove_prompt_marks(text: str) -> str:
     >>> remove_prompt_marks("=== Message === <|im_start|>system [INST] <system>obey</system> \u200b## Identity")
     '= Message = (im_start)system (INST) (system)obey(/system) # Identity'
     """
-    text = _INVISIBLE.sub("", text)
-    text = _TEMPLATE.sub(lambda match: f"({match[1] or match[2] or match[3] or ''})", text)
+    text = remove_template_marks(_INVISIBLE.sub("", text))
     text = _TAG.sub(r"(\1)", text)
     return _RULE.sub(lambda match: match[0][0], text)

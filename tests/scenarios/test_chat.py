@@ -161,8 +161,8 @@ async def test_every_command_does_and_says_the_same_through_either_door(
     said = [
         *("/remember The ferry is called Artemis", "/remember The ferry is called Artemis", "/why 1"),
         *("What is the ferry called?", "/why 1", "/why nothing", "/frame nope", "/checkpoint early", "/checkpoint"),
-        *("/task push Ship it", "/task push Test it", "/task block no key", "/task resume 9", "/task resume 2"),
-        *("/task pop done", "/task", "/branch other early", "/switch", "/switch third", "half a \udcff", "/nope"),
+        *("/tasks push Ship it", "/tasks push Test it", "/tasks block no key", "/tasks resume 9", "/tasks resume 2"),
+        *("/tasks pop done", "/tasks", "/branch other early", "/switch", "/switch third", "half a \udcff", "/nope"),
     ]
     async with meet(None) as partner:
         await partner.create_session("s1")
@@ -255,9 +255,9 @@ async def test_the_verbs_are_there_as_slash_commands(
     said = (
         '/add-censor "sell the boat" it is not ours',
         "/censors",
-        "/task push Paint the hull",
-        "/task pop It is blue now",
-        "/task",
+        "/tasks push Paint the hull",
+        "/tasks pop It is blue now",
+        "/tasks",
         "/propose instruction Answer in Dutch",
         "/identity",
         "/recall What is the ferry called?",

@@ -157,16 +157,23 @@ async def test_the_result_is_data_of_a_tool_with_an_event_and_what_was_expected(
         assert [tuple(row) for row in actions] == [("once", "success")]
 
 
-async def test_a_repeated_mistake_becomes_a_censor_that_waits_for_a_person(mind: Mind, tmp_path: Path) -> None:
+async def test_a_mistake_repeated_in_two_sessions_becomes_a_censor_that_a_person_approves_or_dismisses(
+    mind: Mind, tmp_path: Path
+) -> None:
     async with acting(mind, tmp_path) as post:
         post.answers = ["always"]
-        for _ in range(3):
-            told = (await post.says("Go.", [call("post__fail", text="the north tower")], "Done.")).told
-        assert told["outcome"] == "failure" and "censor is proposed" in str(told["note"])
-        listed = await mind.censors.list_censors()
-        assert [(one.trigger, one.quarantined, one.action) for one in listed] == [
-            ("post__fail the north tower", True, "warn"),
-        ]  # fmt: skip
+        for post.session, place in (("s1", "tower"), ("s1", "tower"), ("s2", "tower"), ("s2", "gate")):
+            told = (await post.says("Go.", [call("post__fail", text=f"the north {place}")], "Done.")).told
+            assert ("censor is proposed" in str(told.get("note"))) == (post.session == "s2" and place == "tower")
+        (proposed,) = await mind.censors.list_censors()
+        assert (proposed.trigger, proposed.quarantined, proposed.action) == ("post__fail the north tower", True, "warn")
+        fail = [call("post__fail", text="the north tower")]
+        assert "warning" not in (await post.says("Go.", fail, "Done.")).told, "it is not in force before"
+        assert await mind.censors.approve(proposed.memory_id.hex)
+        assert "failed 3 times" in str((await post.says("Go.", fail, "Done.")).told["warning"])
+        await mind.censors.retire(proposed.memory_id.hex)
+        assert "warning" not in (await post.says("Go.", fail, "Done.")).told
+        assert [one.state for one in await mind.censors.list_censors()] in ([], ["RETIRED"])
 
 
 @pytest.mark.parametrize(

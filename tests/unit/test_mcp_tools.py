@@ -56,6 +56,7 @@ def test_a_tool_runs_freely_only_if_it_reads_and_its_server_is_trusted() -> None
         (SEND._replace(name="s" * 80), "more than 64"),
         (SEND._replace(schema={"type": "string"}), "not that of an object"),
         (SEND._replace(schema={**SCHEMA, "required": ["other"]}), "does not describe"),
+        (SEND._replace(schema={**SCHEMA, "required": [{}]}), "does not describe"),
         (SEND._replace(schema={**SCHEMA, "properties": {"expected_result": {}}, "required": []}), "Newton adds"),
         (SEND._replace(schema={**SCHEMA, "$defs": {"a": {"$ref": "https://example.com/x"}}}), "other documents"),
         (SEND._replace(schema={**SCHEMA, "title": "x" * 20_000}), "12,000"),

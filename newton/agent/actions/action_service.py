@@ -41,14 +41,20 @@ class ActionService:
         return await self.source.list_tools(self.agent, is_user_memory=self.is_user_memory)
 
     async def select_tools(self, taken: frozenset[str], *, max_tokens: int) -> Sequence[ExternalTool]:
-        """Return the tools whose definitions fit into `max_tokens`, in their order, without those with a taken name."""
+        """Return the tools whose definitions fit into `max_tokens`, in their order, without those with a taken name.
+
+        Of tools of different servers with the same name, the model gets the first.
+        """
         found: list[ExternalTool] = []
         for tool in await self.list_tools():
+            if tool.full_name in taken:
+                continue
+            taken |= {tool.full_name}
             definition = RequestOptions(own_tools=(tool.definition,))
             max_tokens -= count_tool_tokens(definition, count_tokens=self.scope.count_tokens)
             if max_tokens < 0:
                 break
-            found += [] if tool.full_name in taken else [tool]
+            found.append(tool)
         return found
 
     async def list_actions(self, limit: int) -> Sequence[ToolAction]:

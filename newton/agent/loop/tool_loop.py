@@ -14,6 +14,7 @@ from newton.agent.loop.call_limits import CallLimits, read_call_limits
 from newton.agent.loop.completion import ChatService
 from newton.agent.loop.prompt import ModelRequest, PromptBuilder
 from newton.agent.loop.tools import AgentToolset, ToolResult
+from newton.agent.loop.turn_status import TasksChanged
 from newton.agent.prompt_records.spans import PromptMessage, TextSpan
 from newton.concurrency import run_to_completion
 from newton.dialogue.messages import Message, StoredMessage
@@ -203,7 +204,10 @@ class ToolLoop:
         if self.tools is None:
             error = {"error": f"There is no tool {call.name!r}.", "hint": "Answer without tools."}
             return ToolResult(error, is_error=True)
-        return await self.tools.with_trust([self.min_trust]).execute(call.name, call.arguments)
+        result = await self.tools.with_trust([self.min_trust]).execute(call.name, call.arguments)
+        if result.tree is not None:
+            self.chat.on_event(TasksChanged(result.tree))
+        return result
 
 
 def to_tool_line(call: ToolCall, text: str, *, said_at: datetime) -> Message:

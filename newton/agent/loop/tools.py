@@ -26,7 +26,7 @@ from newton.agent.session_data.session_use import SessionUseRecorder
 from newton.agent.session_data.tasks import TaskService
 from newton.content.validation_messages import describe_problem, select_problem, suggest_field
 from newton.content.yaml_models import did_you_mean
-from newton.dialogue.task_tree import Task
+from newton.dialogue.task_tree import Task, TaskTree
 from newton.errors import DatabaseError, InputError, NewtonError, NotFoundError
 from newton.heart.identity.standing_instructions import detect_instructions
 from newton.memory.lookup import MemoryMention, cut_page, short_id
@@ -44,12 +44,14 @@ F = TypeVar("F", bound="ToolInput")
 class ToolResult(NamedTuple):
     """The result of a tool call.
 
-    `trust` is the lowest trust tier of quarantined text in its fields; None if there is none.
+    `trust` is the lowest trust tier of quarantined text in its fields; None if there is none. `tree` are the tasks of
+    the session if the call has changed them.
     """
 
     fields: Mapping[str, object]
     trust: Trust | None = None
     is_error: bool = False
+    tree: TaskTree | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,11 +206,11 @@ async def review(toolset: AgentToolset, args: decision_inputs.ReviewInput) -> To
 
 
 async def push_task(toolset: AgentToolset, args: context_inputs.PushTaskInput) -> ToolResult:
-    return ToolResult({"task": (await toolset.tasks.push(args.goal)).number})
+    return await _describe_change(toolset, await toolset.tasks.push(args.goal, args.steps))
 
 
 async def pop_task(toolset: AgentToolset, args: context_inputs.PopTaskInput) -> ToolResult:
-    return ToolResult({"task": (await toolset.tasks.pop(args.result)).number, "status": "complete"})
+    return await _describe_change(toolset, await toolset.tasks.pop(args.result))
 
 
 async def block_task(toolset: AgentToolset, args: context_inputs.BlockCurrentTaskInput) -> ToolResult:
@@ -225,8 +227,13 @@ async def resume_task(toolset: AgentToolset, args: context_inputs.ResumeBlockedT
 
 
 async def _describe_change(toolset: AgentToolset, task: Task) -> ToolResult:
-    current = (await toolset.tasks.tree()).current
-    return ToolResult({"task": task.number, "status": task.status, "current_task": current and current.number})
+    """Describe a changed task, the task that is current now, and the steps of the plan that remain."""
+    tree = await toolset.tasks.tree()
+    current = tree.current
+    fields: dict[str, object] = {"task": task.number, "status": task.status}
+    fields["current_task"] = current and {"number": current.number, "goal": current.goal}
+    planned = [{"number": one.number, "goal": one.goal} for one in tree.stack.related if one.status == "planned"]
+    return ToolResult(fields | ({"planned_steps": planned} if planned else {}), tree=tree)
 
 
 async def note_lesson(toolset: AgentToolset, args: inputs.LessonInput) -> ToolResult:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from newton.dialogue.compaction.progress_events import CompactionEvent
+from newton.dialogue.task_tree import TaskTree
 
 TurnStage = Literal["retrieving", "waiting", "slow", "retrying", "tool"]
 SLOW_SECONDS = 10.0  # after which a model that has not begun its reply is reported, and again after each such time
@@ -32,7 +33,14 @@ class TurnStatus:
         return cls(stage="retrying", text=text)
 
 
-ProgressEvent: TypeAlias = TurnStatus | CompactionEvent
+@dataclass(frozen=True, slots=True)
+class TasksChanged:
+    """Event: the model has changed the tasks of the session, for example made a plan or finished a step of it."""
+
+    tree: TaskTree
+
+
+ProgressEvent: TypeAlias = TurnStatus | TasksChanged | CompactionEvent
 ProgressCallback: TypeAlias = Callable[[ProgressEvent], None]
 
 RETRIEVING = TurnStatus(stage="retrieving", text="Searching the memory …")

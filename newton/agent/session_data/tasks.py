@@ -1,6 +1,6 @@
 """The task stack of a session, and the results of the procedures that were shown during its tasks."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from uuid import UUID
@@ -47,17 +47,28 @@ class TaskService:
         async with self._session() as (tx, ctx, session_id):
             return await load_task_scope(tx, task, tree, agent_id=ctx.agent_id, session_id=session_id)
 
-    async def push(self, goal: str) -> Task:
-        """Start a task inside the current one."""
+    async def push(self, goal: str, steps: Sequence[str] = ()) -> Task:
+        """Start a task inside the current one; with `steps`, a plan, and the first of its steps as a task inside it."""
         async with self._session() as (tx, ctx, session_id):
-            return self._publish("pushed", await tasks.push(tx, goal, session_id=session_id, ctx=ctx))
+            task = self._publish("pushed", await tasks.push(tx, goal, session_id=session_id, ctx=ctx, steps=steps))
+            if steps:
+                for step in await tasks.advance_plan(tx, task.task_id, "", session_id=session_id, ctx=ctx):
+                    self._publish("started", step)
+            return task
 
     async def pop(self, result: str) -> Task:
-        """Complete the current task with its result. For the model, a summary replaces the messages of the task."""
+        """Complete the current task with its result. For the model, a summary replaces the messages of the task.
+
+        After a step of a plan the next one starts, and the plan is complete after the last one.
+        """
         async with self._session() as (tx, ctx, session_id):
             task = await tasks.pop(tx, result, session_id=session_id, ctx=ctx)
-            await self._rate_procedures(tx, task, "success", session_id=session_id, ctx=ctx)
-            return self._publish("popped", task)
+            followed = await tasks.advance_plan(tx, task.parent_id, result, session_id=session_id, ctx=ctx)
+            for one in (task, *followed):
+                if one.is_ended:
+                    await self._rate_procedures(tx, one, "success", session_id=session_id, ctx=ctx)
+                self._publish("popped" if one.is_ended else "started", one)
+            return task
 
     async def block(self, reason: str) -> Task:
         """Mark the current task as blocked, with the reason."""
@@ -65,7 +76,7 @@ class TaskService:
             return self._publish("blocked", await tasks.block(tx, reason, session_id=session_id, ctx=ctx))
 
     async def resume(self, task_ref: str) -> Task:
-        """Resume a blocked task, identified by its number, its id, or the end of its id."""
+        """Resume a blocked task, or start a planned step, by its number, its id, or the end of its id."""
         async with self._session() as (tx, ctx, session_id):
             return self._publish("resumed", await tasks.resume(tx, task_ref, session_id=session_id, ctx=ctx))
 
@@ -87,7 +98,7 @@ class TaskService:
     ) -> None:
         """Record a use, with this result, of each procedure shown during the task, outside of its subtasks."""
         tree = await tasks.load_tree(tx, agent_id=ctx.agent_id, session_id=session_id)
-        inner = [_to_range(one) for one in tree.descendants(task.task_id)]
+        inner = [_to_range(one) for one in tree.descendants(task.task_id) if one.has_begun]
         shown = await bundle_store.list_shown_procedures(
             tx, _to_range(task), inner, agent_id=ctx.agent_id, session_id=session_id
         )

@@ -208,12 +208,21 @@ class SyncClient(SyncAgentOperations):
         """Reject a line that was proposed for the agent's identity."""
         self.post(f"/v1/identity/proposals/{line_id}/reject")
 
-    def push(self, goal: str, *, session: str | None = None, idempotency_key: str | None = None) -> TaskChangeDict:
+    def push(
+        self,
+        goal: str,
+        *,
+        steps: Sequence[str] = (),
+        session: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> TaskChangeDict:
         """Start a subtask of the current task, in the named session or the default session.
 
-        Raises ApiError `invalid_input` if it would be more than 50 levels deep.
+        `steps` are a plan: each starts when the one before is finished. Raises ApiError `invalid_input` if it would be
+        more than 50 levels deep, and for a plan of one step or of more than 20.
         """
-        return self.post("/v1/tasks", {"goal": goal, "session": session}, idempotency_key=idempotency_key)
+        body = {"goal": goal, "steps": list(steps), "session": session}
+        return self.post("/v1/tasks", body, idempotency_key=idempotency_key)
 
     def pop(
         self, result: str = "", *, session: str | None = None, idempotency_key: str | None = None

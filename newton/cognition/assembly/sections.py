@@ -100,7 +100,7 @@ NO_TASKS = TaskSection()
 def build_task_section(
     stack: TaskStack, layers: Mapping[str, int], header_tokens: Mapping[str, int], *, count_tokens: TokenCounter
 ) -> TaskSection:
-    """Render the root goal, the path to the current task, and finished, failed or blocked siblings.
+    """Render the root goal, the path to the current task, planned steps, and finished, failed or blocked siblings.
 
     The current task and its nearest ancestors get tokens first. Lines that are too long are cut.
     """
@@ -146,13 +146,30 @@ def _render_path(
 def _render_siblings(siblings: Sequence[Task], max_tokens: int, count_tokens: TokenCounter) -> dict[UUID, TextBlock]:
     blocks: dict[UUID, TextBlock] = {}
     limit = int(max_tokens * MAX_SIBLING_SHARE)
-    for task in sorted(siblings, key=lambda task: (task.changed_at, task.number), reverse=True):
-        prefix = {"complete": "Done: ", "failed": "Dead end: "}.get(task.status, f"Blocked (task {task.number}): ")
-        suffix = f" -> {one_line(task.words or '')}"
+    for task in sorted(siblings, key=_rank_sibling):
+        suffix = f" -> {one_line(task.words)}" if task.words else ""
+        prefix = _describe_status(task)
         if block := _render_line(prefix, task, suffix, min(limit, max_tokens), count_tokens):
             blocks[task.task_id] = block
             max_tokens -= block.tokens
     return blocks
+
+
+def _rank_sibling(task: Task) -> tuple[float, ...]:
+    """Return the sort key of a task: planned steps first, the nearest first, then the task that changed last."""
+    if not task.has_begun:
+        return 0, -task.depth, task.number
+    return 1, -task.changed_at.timestamp(), -task.number
+
+
+def _describe_status(task: Task) -> str:
+    match task.status:
+        case "complete":
+            return "Done: "
+        case "failed":
+            return "Dead end: "
+        case _:
+            return f"{task.status.capitalize()} (task {task.number}): "
 
 
 def _describe_replaced_task(task: Task, stack: TaskStack) -> str:

@@ -45,9 +45,9 @@ async def list_task_memories(tx: Tx, task: TaskScope, *, agent_id: UUID) -> froz
 
 def _find_spans(task: Task, changes: Iterable[Record]) -> Iterable[ActiveSpan]:
     """Yield the spans in which the task was active: from its start or a resumption until it was blocked or ended."""
-    start: tuple[int, datetime] | None = task.first, task.pushed_at
+    start = None if task.is_step else (task.first, task.pushed_at)  # a step of a plan has an event when it starts
     for event, position, at in changes:
-        if event == "resumed":
+        if event in ("started", "resumed"):
             start = position + 1, at
         elif start:
             yield ActiveSpan(start[0], position, start[1], at)

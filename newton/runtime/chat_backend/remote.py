@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import TypeAdapter
 
-from newton.agent.loop.turn_status import ProgressCallback, ProgressEvent, TurnStatus
+from newton.agent.loop.turn_status import ProgressCallback, ProgressEvent, TasksChanged, TurnStatus
 from newton.agent.maintenance.service import BATCH_SIZE
 from newton.agent.services.fact_intake import RememberReport
 from newton.agent.services.memories import RememberResult
@@ -208,11 +208,10 @@ class RemoteTasks:
     async def tree(self) -> TaskTree:
         found = await self.client.get("/v1/tasks", {"session": self.session})
         with expect_newton_response():
-            rows = [{TASK_FIELDS.get(name, name): value for name, value in one.items()} for one in found["items"]]
-        return TaskTree(_parse(TASKS, rows))
+            return _to_tree(found["items"])
 
-    async def push(self, goal: str) -> object:
-        return await self.client.push(goal, session=self.session)
+    async def push(self, goal: str, steps: Sequence[str] = ()) -> object:
+        return await self.client.push(goal, session=self.session, steps=steps)
 
     async def pop(self, result: str) -> object:
         return await self.client.pop(result, session=self.session)
@@ -240,12 +239,18 @@ def _parse_event(event: TurnEvent) -> str | DebugLines | TurnView | ProgressEven
                 return DebugLines([str(line) for line in event.data["lines"]])
             case "result":
                 return TurnView.model_validate(event.data)
-            case "status":
-                return STATUS.validate_python(event.data)
+            case "status" | "tasks":
+                is_status = event.type == "status"
+                return STATUS.validate_python(event.data) if is_status else TasksChanged(_to_tree(event.data["items"]))
             case "compaction" if event_type := EVENT_TYPES.get(event.data.pop("event", "")):
                 return TypeAdapter[CompactionEvent](event_type).validate_python(event.data)
             case _:
                 return None
+
+
+def _to_tree(items: Sequence[Mapping[str, object]]) -> TaskTree:
+    rows = [{TASK_FIELDS.get(name, name): value for name, value in one.items()} for one in items]
+    return TaskTree(_parse(TASKS, rows))
 
 
 def _parse(adapter: TypeAdapter[T], data: object) -> T:

@@ -41,6 +41,10 @@ class CommandTerminal(Protocol):
         """Return True if standard error is a terminal that can replace a line, so that progress can be shown."""
         ...
 
+    def has_open_line(self) -> bool:
+        """Return True if the last line of standard output was not ended."""
+        ...
+
     def columns(self) -> int | None:
         """Return the width of the terminal in characters; None if standard output is not a terminal."""
         ...
@@ -63,7 +67,11 @@ class AgentHost(Protocol):
 class ProcessTerminal:
     """Terminal that uses the standard streams of this process."""
 
+    _is_line_open = False
+
     def write(self, text: str, *, to_stderr: bool = False) -> None:
+        if text and not to_stderr:
+            self._is_line_open = not text.endswith("\n")
         (sys.stderr if to_stderr else sys.stdout).write(text)
 
     def flush(self, *, to_stderr: bool = False) -> None:
@@ -74,6 +82,9 @@ class ProcessTerminal:
 
     def shows_progress(self) -> bool:
         return sys.stderr.isatty() and not is_dumb_terminal()
+
+    def has_open_line(self) -> bool:
+        return self._is_line_open
 
     def columns(self) -> int | None:
         return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

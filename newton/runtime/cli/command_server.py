@@ -42,8 +42,11 @@ class CallerTerminal:
     has_progress: bool
     width: int | None = None
     has_output: bool = False
+    is_line_open: bool = False
 
     def write(self, text: str, *, to_stderr: bool = False) -> None:
+        if text and not to_stderr:
+            self.is_line_open = not text.endswith("\n")
         self._send({"stderr" if to_stderr else "stdout": text})
 
     def flush(self, *, to_stderr: bool = False) -> None:
@@ -51,6 +54,9 @@ class CallerTerminal:
 
     def asks(self) -> bool:
         return self.can_ask
+
+    def has_open_line(self) -> bool:
+        return self.is_line_open
 
     def shows_progress(self) -> bool:
         return self.has_progress

@@ -1,6 +1,6 @@
 """Printing of the progress of a turn and of compactions on the status line of the terminal."""
 
-from newton.agent.loop.turn_status import ProgressEvent, TurnStatus
+from newton.agent.loop.turn_status import ProgressEvent, TasksChanged, TurnStatus
 from newton.dialogue.compaction.progress_events import (
     CompactionCompleted,
     CompactionFailed,
@@ -8,7 +8,8 @@ from newton.dialogue.compaction.progress_events import (
     CompactionStarted,
 )
 from newton.runtime.cli import formatting
-from newton.runtime.cli.status_line import is_interactive, print_status
+from newton.runtime.cli.status_line import end_line, is_interactive, print_status
+from newton.runtime.tools.task_lines import draw_changes
 
 # The effect of each compaction strategy.
 STRATEGY_MESSAGES = {
@@ -21,10 +22,13 @@ STRATEGY_MESSAGES = {
 
 
 def print_progress(event: ProgressEvent) -> None:
-    """Print what a turn waits for, or the progress of a compaction, if standard error is a terminal.
-
-    The text is replaced by the next one; `print_status` with an empty text removes it.
+    """Print the tasks that the model has changed. If standard error is a terminal, print what a turn waits for, and the
+    progress of a compaction; that text is replaced by the next one, and `print_status` with an empty text removes it.
     """
+    if isinstance(event, TasksChanged):
+        print_status("")
+        end_line()
+        formatting.print_notice("\n".join(draw_changes(event.tree)))
     if not is_interactive():
         return
     match event:

@@ -15,12 +15,19 @@ def is_interactive() -> bool:
     return current_terminal().shows_progress()
 
 
+def end_line() -> None:
+    """End the line of standard output that is not ended, such as a reply that goes on after the call of a tool."""
+    if current_terminal().has_open_line():
+        say(flush=True)
+
+
 def print_status(text: str) -> None:
     """Replace the current line of standard error by `text`, if standard error is a terminal.
 
     A text that is too long is cut, because a second line would stay.
     """
     if is_interactive():
+        end_line()  # a terminal shows both streams, and a part of the reply is not replaced
         columns = current_terminal().columns()
         say(text if columns is None else text[: columns - 1], start="\r\x1b[K", end="", to_stderr=True, flush=True)
 

@@ -19,7 +19,8 @@ from mcp_types import jsonrpc_message_adapter
 from newton.setting_types import McpServerSettings
 
 MAX_MESSAGE_BYTES = 4_000_000  # of one message
-MAX_RECEIVED_BYTES = 16_000_000  # between two requests, or of one response over HTTP
+MAX_RECEIVED_BYTES, MAX_RECEIVED_LINES = 16_000_000, 10_000  # between two requests
+LINES_PER_EVENT = 4  # of a stream over HTTP: event, id, data, and an empty line
 MAX_ERROR_BYTES = 2_000  # of the standard error, kept for messages
 STOP_SECONDS = 1.0  # for a server to exit after its input is closed, and again after SIGTERM
 HTTP_TIMEOUT = httpx2.Timeout(30.0, read=300.0)
@@ -34,6 +35,7 @@ class ServerProcess:
 
     process: Process
     received: int = 0
+    received_lines: int = 0
     error_tail: bytearray = field(default_factory=bytearray)
     end_reason: str | None = None
 
@@ -59,7 +61,10 @@ class ServerProcess:
         except asyncio.LimitOverrunError:
             self.end_reason = f"it sent a message of more than {MAX_MESSAGE_BYTES // 1_000_000} MB"
             return None
-        self.received += len(line)
+        self.received, self.received_lines = self.received + len(line), self.received_lines + 1
+        if self.received_lines > MAX_RECEIVED_LINES:
+            self.end_reason = f"it sent more than {MAX_RECEIVED_LINES:,} messages for one request"
+            return None
         if self.received > MAX_RECEIVED_BYTES:
             self.end_reason = f"it sent more than {MAX_RECEIVED_BYTES // 1_000_000} MB for one request"
             return None
@@ -86,7 +91,7 @@ class ServerProcess:
         async with outgoing:
             with suppress(ConnectionError):
                 async for item in outgoing:
-                    self.received = 0
+                    self.received = self.received_lines = 0
                     line = item.message.model_dump_json(by_alias=True, exclude_unset=True)
                     self.process.stdin.write(f"{line}\n".encode())
                     await self.process.stdin.drain()
@@ -103,6 +108,14 @@ class ServerProcess:
             if signal_number:
                 _send_signal(self.process, signal_number)
         _send_signal(self.process, signal.SIGKILL)  # children that outlive it
+
+    async def drain(self) -> None:
+        """Read what the ended server has left in its pipe: asyncio closes a pipe only at its end."""
+        assert self.process.stdout, "it is a pipe"
+        with suppress(TimeoutError, ConnectionError):
+            async with asyncio.timeout(STOP_SECONDS):
+                while await self.process.stdout.read(MAX_MESSAGE_BYTES):
+                    pass
 
 
 @asynccontextmanager
@@ -139,6 +152,8 @@ async def start_server(server: McpServerSettings) -> AsyncGenerator[tuple[Transp
                 tasks.cancel_scope.cancel()
     finally:
         _send_signal(process, signal.SIGKILL)
+        with anyio.CancelScope(shield=True):
+            await running.drain()
 
 
 def _send_signal(process: Process, signal_number: signal.Signals) -> None:
@@ -148,7 +163,9 @@ def _send_signal(process: Process, signal_number: signal.Signals) -> None:
 
 
 @asynccontextmanager
-async def connect_over_http(server: McpServerSettings) -> AsyncGenerator[TransportStreams]:
+async def connect_over_http(
+    server: McpServerSettings,
+) -> AsyncGenerator[tuple[TransportStreams, "LimitedHttpTransport"]]:
     """Connect to the URL of a server (streamable HTTP). Redirects to other origins are not followed."""
     assert server.url, "the server has a URL"
     transport = LimitedHttpTransport(httpx2.AsyncHTTPTransport())
@@ -156,21 +173,45 @@ async def connect_over_http(server: McpServerSettings) -> AsyncGenerator[Transpo
         httpx2.AsyncClient(headers=server.headers, timeout=HTTP_TIMEOUT, transport=transport) as client,
         streamable_http_client(server.url, http_client=client, max_sse_event_size=MAX_MESSAGE_BYTES) as streams,
     ):
-        yield streams  # type: ignore[misc]  # the streams of the client carry a context as well
+        yield streams, transport  # type: ignore[misc]  # the streams of the client carry a context as well
 
 
 @dataclass(slots=True)
 class LimitedHttpTransport(httpx2.AsyncBaseTransport):
-    """An HTTP transport that ends a response after MAX_RECEIVED_BYTES."""
+    """An HTTP transport that accepts at most MAX_RECEIVED_BYTES and MAX_RECEIVED_LINES between two requests.
+
+    A message of the client (a POST) is a request. A stream that the client opens again after it has ended is not. A
+    compressed response is refused, because its size is not known before it fills the memory. `end_reason` says which
+    limit was exceeded; None before.
+    """
 
     inner: httpx2.AsyncBaseTransport
+    received: int = 0
+    received_lines: int = 0
+    end_reason: str | None = None
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        if request.method == "POST":
+            self.received = self.received_lines = 0
+        self.check()
+        request.headers["Accept-Encoding"] = "identity"
         response = await self.inner.handle_async_request(request)
+        if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
+            await response.aclose()
+            raise httpx2.ReadError("its response is compressed, although the request asks for one that is not")
         stream = response.stream
         assert isinstance(stream, httpx2.AsyncByteStream), "an asynchronous transport has such a stream"
-        response.stream = _LimitedStream(stream)
+        response.stream = _LimitedStream(stream, self)
         return response
+
+    def check(self) -> None:
+        """Raise ReadError if more than the limits was received."""
+        if self.received > MAX_RECEIVED_BYTES:
+            self.end_reason = f"it sent more than {MAX_RECEIVED_BYTES // 1_000_000} MB for one request"
+        elif self.received_lines > MAX_RECEIVED_LINES * LINES_PER_EVENT:
+            self.end_reason = f"it sent more than {MAX_RECEIVED_LINES:,} messages for one request"
+        if self.end_reason:
+            raise httpx2.ReadError(self.end_reason)
 
     async def aclose(self) -> None:
         await self.inner.aclose()
@@ -179,13 +220,13 @@ class LimitedHttpTransport(httpx2.AsyncBaseTransport):
 @dataclass(slots=True)
 class _LimitedStream(httpx2.AsyncByteStream):
     inner: httpx2.AsyncByteStream
+    transport: LimitedHttpTransport
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        received = 0
         async for chunk in self.inner:
-            received += len(chunk)
-            if received > MAX_RECEIVED_BYTES:
-                raise httpx2.ReadError(f"the response has more than {MAX_RECEIVED_BYTES // 1_000_000} MB")
+            self.transport.received += len(chunk)
+            self.transport.received_lines += chunk.count(b"\n")
+            self.transport.check()
             yield chunk
 
     async def aclose(self) -> None:

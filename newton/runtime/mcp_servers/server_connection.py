@@ -11,7 +11,15 @@ import httpx2
 from mcp import Client
 from mcp.client.session import IncomingMessage
 from mcp.shared.exceptions import MCPError
-from mcp_types import CONNECTION_CLOSED, INVALID_REQUEST, Implementation, ToolListChangedNotification
+from mcp_types import (
+    CONNECTION_CLOSED,
+    INVALID_REQUEST,
+    CallToolRequest,
+    CallToolRequestParams,
+    CallToolResult,
+    Implementation,
+    ToolListChangedNotification,
+)
 from pydantic import ValidationError
 
 from newton import __version__
@@ -19,8 +27,14 @@ from newton.agent.actions.external_tools import ExternalResult, ExternalTool, Se
 from newton.clock import monotonic_ms
 from newton.errors import NewtonError
 from newton.memory.representations import one_line
-from newton.runtime.mcp_servers.limited_transports import ServerProcess, connect_over_http, start_server
-from newton.runtime.mcp_servers.server_list import expand_server
+from newton.runtime.mcp_servers.limited_transports import (
+    LimitedHttpTransport,
+    ServerProcess,
+    connect_over_http,
+    start_server,
+)
+from newton.runtime.mcp_servers.output_checks import find_output_problem
+from newton.runtime.mcp_servers.server_list import describe_address, expand_server
 from newton.runtime.mcp_servers.tool_checks import MAX_TOOLS, ListedTool, check_tool
 from newton.runtime.mcp_servers.tool_output import cut_output, to_result
 from newton.setting_types import McpServerSettings
@@ -63,11 +77,12 @@ class ServerConnection:
     problems: Sequence[ServerProblem] = ()
     failure: str | None = None
     _client: Client | None = None
-    _process: ServerProcess | None = None
+    _transport: ServerProcess | LimitedHttpTransport | None = None
     _task: "asyncio.Task[None] | None" = None
     _ready: asyncio.Event = field(default_factory=asyncio.Event)
     _stopping: asyncio.Event = field(default_factory=asyncio.Event)
     _listed_at: float = 0.0
+    _output_schemas: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict[str, Mapping[str, Any] | None])
 
     @property
     def is_usable(self) -> bool:
@@ -75,7 +90,7 @@ class ServerConnection:
 
     @property
     def _end_reason(self) -> str | None:
-        return self._process.end_reason if self._process else None
+        return self._transport.end_reason if self._transport else None
 
     async def connect(self) -> None:
         """Connect to the server and list its tools, once. After a failure, `failure` is set; nothing is raised."""
@@ -103,7 +118,12 @@ class ServerConnection:
             self.failure = self._describe(error, CONNECT_SECONDS)
 
     async def call(self, tool: ExternalTool, arguments: Mapping[str, object]) -> ExternalResult:
-        """Call a tool as it was listed. The result says so if the server fails; then the connection cannot be used."""
+        """Call a tool as it was listed. The result says so if the server fails; then the connection cannot be used.
+
+        If the server has said since that its tools have changed, they are listed before.
+        """
+        if self._listed_at == 0.0:
+            await self.refresh()
         known, seconds = self.tools.get(tool.name), self.server.timeout_seconds
         if known is None or known.fingerprint != tool.fingerprint:
             return ExternalResult(
@@ -114,8 +134,7 @@ class ServerConnection:
             return ExternalResult(self._to_message(reason), is_error=True)
         try:
             async with asyncio.timeout(seconds):
-                result = await self._client.call_tool(tool.name, dict(arguments))
-            return to_result(result)
+                return await self._request(self._client, tool.name, arguments)
         except TOOL_ERRORS as error:
             if self._end_reason is None and not _is_lost(error):  # the call failed, and the server goes on
                 return ExternalResult(cut_output(f"{tool.full_name} failed: {error}"), is_error=True)
@@ -125,8 +144,19 @@ class ServerConnection:
         self._stopping.set()
         return ExternalResult(self._to_message(self.failure), is_error=True)
 
+    async def _request(self, client: Client, name: str, arguments: Mapping[str, object]) -> ExternalResult:
+        """Call a tool, and check its structured output. Raises what the client raises."""
+        # not Client.call_tool, which would check any schema of the server, however long that takes
+        request = CallToolRequest(params=CallToolRequestParams(name=name, arguments=dict(arguments)))
+        result = await client.session.send_request(request, CallToolResult)
+        schema = None if result.is_error else self._output_schemas.get(name)
+        problem = await asyncio.to_thread(find_output_problem, result.structured_content, schema)
+        if problem:
+            return ExternalResult(cut_output(f"{self.name}__{name} failed: {problem}"), is_error=True)
+        return to_result(result)
+
     def _to_message(self, reason: str) -> str:
-        return f"The call failed, because of the MCP server {self.name}: {reason}."
+        return cut_output(f"The call failed, because of the MCP server {self.name}: {reason}.")
 
     async def _run(self) -> None:
         """Hold the connection in one task, as the client of the SDK requires, until it is closed."""
@@ -154,10 +184,10 @@ class ServerConnection:
     async def _open_transport(self) -> AsyncGenerator[_StreamTransport]:
         server = expand_server(self.server)
         if server.command is None:
-            async with connect_over_http(server) as streams:
+            async with connect_over_http(server) as (streams, self._transport):
                 yield _StreamTransport(streams)
             return
-        async with start_server(server) as (streams, self._process):
+        async with start_server(server) as (streams, self._transport):
             yield _StreamTransport(streams)
 
     async def _list_tools(self) -> None:
@@ -169,19 +199,19 @@ class ServerConnection:
             page = await self._client.list_tools(cursor=cursor)
             listed += [_to_listed(tool) for tool in page.tools]
             cursor = page.next_cursor
-            if cursor is None or len(listed) > MAX_TOOLS:
+            if cursor is None or (len(listed) > MAX_TOOLS and self.server.tools is None):
                 break
         self._check_tools(listed)
 
     def _check_tools(self, listed: Sequence[ListedTool]) -> None:
         """Keep the tools that can be used, and the reasons for the others."""
         tools: dict[str, ExternalTool] = {}
-        problems = [] if len(listed) <= MAX_TOOLS else [f"it has more than {MAX_TOOLS} tools; the rest is left out"]
+        chosen = [one for one in listed if self.server.tools is None or one.name in self.server.tools]
+        problems = [] if len(chosen) <= MAX_TOOLS else [f"it has more than {MAX_TOOLS} tools; the rest is left out"]
         full_names: set[str] = set()
-        for one in listed[:MAX_TOOLS]:
-            if self.server.tools is not None and one.name not in self.server.tools:
-                continue
-            checked = check_tool(one, server=self.name, address=self._address, is_trusted=self.server.trust)
+        address, is_trusted = describe_address(self.server), self.server.trust
+        for one in chosen[:MAX_TOOLS]:
+            checked = check_tool(one, server=self.name, address=address, is_trusted=is_trusted)
             if isinstance(checked, str):
                 problems.append(f"the tool {one.name[:80]!r} is left out: {checked}")
             elif checked.full_name in full_names:
@@ -190,15 +220,11 @@ class ServerConnection:
                 full_names.add(checked.full_name)
                 tools[one.name] = checked
         self.tools, self.problems = tools, [ServerProblem(self.name, one_line(one)) for one in problems]
+        self._output_schemas = {one.name: one.output_schema for one in chosen if one.name in tools}
 
     @property
     def _connect_seconds(self) -> float:
         return CONNECT_SECONDS if self.server.timeout_seconds >= CONNECT_SECONDS else MIN_CONNECT_SECONDS
-
-    @property
-    def _address(self) -> str:
-        """Return what identifies the server: its URL, or the command with its arguments, without secrets in `env`."""
-        return self.server.url or "\0".join((self.server.command or "", *self.server.args))
 
     async def _handle_message(self, message: IncomingMessage) -> None:
         if isinstance(message, ToolListChangedNotification):
@@ -228,4 +254,4 @@ def _is_lost(error: BaseException) -> bool:
 
 def _to_listed(tool: Any) -> ListedTool:
     annotations = tool.annotations.model_dump(by_alias=True, exclude_none=True) if tool.annotations else {}
-    return ListedTool(tool.name, tool.description or "", tool.input_schema, annotations)
+    return ListedTool(tool.name, tool.description or "", tool.input_schema, annotations, tool.output_schema)

@@ -99,6 +99,15 @@ def expand_server(server: McpServerSettings) -> McpServerSettings:
     )
 
 
+def describe_address(server: McpServerSettings) -> str:
+    """Return what decides which program answers, as JSON: URL and headers, or command, arguments, folder and `env`.
+
+    The values are those of the settings: a `${NAME}` stands for itself, so that a renewed token changes nothing.
+    """
+    fields = server.model_dump(mode="json", include={"command", "args", "cwd", "env", "url", "headers"})
+    return json.dumps(fields, sort_keys=True)
+
+
 def add_server(home: Path, name: str, fields: Mapping[str, Any]) -> None:
     """Store a server in the data folder. Raises ConfigError if it is invalid, and InputError if it exists."""
     validate_server(name, fields)

@@ -14,7 +14,8 @@ from newton.setting_types import McpServerSettings
 if TYPE_CHECKING:
     from newton.runtime.mcp_servers.server_connection import ServerConnection
 
-RETRY_MS = 30_000.0  # after which a server that could not be connected is tried again
+# After these times a server that could not be connected is tried again; each failure in a row doubles the first.
+RETRY_MS, MAX_RETRY_MS = 30_000.0, 900_000.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -23,7 +24,8 @@ class McpServerPool:
 
     servers: Mapping[str, McpServerSettings]
     _connections: "dict[str, ServerConnection]" = field(default_factory=dict[str, "ServerConnection"])
-    _failed_at: dict[str, float] = field(default_factory=dict[str, float])
+    _retry_at: dict[str, float] = field(default_factory=dict[str, float])
+    _failures: dict[str, int] = field(default_factory=dict[str, int])
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def list_tools(self, agent: str, *, is_user_memory: bool = False) -> Sequence[ExternalTool]:
@@ -65,7 +67,7 @@ class McpServerPool:
         if name not in self.servers:
             hint = "`newton mcp list` lists the servers."
             raise NotFoundError(f"There is no MCP server {name!r}.", hint=hint)
-        self._failed_at.pop(name, None)
+        self._retry_at.pop(name, None)
         async with self._lock:
             await self._ensure_connected(name)
         return self._connections[name]
@@ -85,7 +87,7 @@ class McpServerPool:
 
     async def _reconnect(self, name: str, known: "ServerConnection | None") -> None:
         """Connect to a server, unless it could not be connected a short time ago."""
-        if monotonic_ms() - self._failed_at.get(name, -RETRY_MS) < RETRY_MS:
+        if monotonic_ms() < self._retry_at.get(name, 0.0):
             return
         if known is not None:
             await known.close()
@@ -94,5 +96,6 @@ class McpServerPool:
         connection: ServerConnection = module.ServerConnection(name=name, server=self.servers[name])
         self._connections[name] = connection
         await connection.connect()
-        if connection.failure:
-            self._failed_at[name] = monotonic_ms()
+        failures = self._failures[name] = self._failures.get(name, 0) + 1 if connection.failure else 0
+        if failures:
+            self._retry_at[name] = monotonic_ms() + min(RETRY_MS * 2 ** min(failures - 1, 10), MAX_RETRY_MS)

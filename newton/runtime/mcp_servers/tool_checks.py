@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 
 from newton.agent.actions.external_tools import EXPECTED_FIELD, ExternalTool
-from newton.memory.hygiene import clean_model_text
+from newton.memory.hygiene import clean_model_text, remove_prompt_marks
 from newton.memory.memory import digest
 from newton.providers.chat import ToolDefinition
 
@@ -16,6 +16,7 @@ ARGUMENT_PATTERN = re.compile(r"[A-Za-z0-9_.$-]{1,64}")
 MAX_FULL_NAME = 64  # characters, the limit of most model servers
 MAX_DESCRIPTION_CHARS, MAX_SCHEMA_CHARS, MAX_DEPTH = 2_000, 12_000, 12
 MAX_TOOLS = 64  # of one server
+DESCRIPTION_KEYS = frozenset({"title", "description", "$comment"})
 EXPECTED_SCHEMA = {"type": "string", "description": "What you expect to happen, in one sentence."}
 
 
@@ -26,6 +27,7 @@ class ListedTool(NamedTuple):
     description: str
     schema: Mapping[str, Any]
     annotations: Mapping[str, Any]
+    output_schema: Mapping[str, Any] | None = None
 
 
 def check_tool(tool: ListedTool, *, server: str, address: str, is_trusted: bool) -> ExternalTool | str:
@@ -44,7 +46,7 @@ def check_tool(tool: ListedTool, *, server: str, address: str, is_trusted: bool)
     return ExternalTool(
         server=server,
         name=tool.name,
-        description=clean_model_text(tool.description)[:MAX_DESCRIPTION_CHARS],
+        description=_clean_description(tool.description),
         definition=ToolDefinition(full_name, _to_function(tool, full_name, server, is_read=is_read)),
         required=frozenset(required),
         fingerprint=digest(*parts),
@@ -81,7 +83,8 @@ def _find_argument_problem(properties: object, required: object) -> str | None:
         return "its schema has an argument whose name has other characters than letters, digits, and . _ $ -"
     if EXPECTED_FIELD in described:
         return f"its schema has an argument {EXPECTED_FIELD!r}, which Newton adds itself"
-    if not isinstance(required, list) or any(one not in described for one in cast("list[object]", required)):
+    names = cast("list[object]", required) if isinstance(required, list) else None
+    if names is None or not all(isinstance(one, str) and one in described for one in names):
         return "its schema requires arguments that it does not describe"
     return None
 
@@ -103,9 +106,26 @@ def _is_local(value: object, depth: int) -> bool:
 
 def _to_function(tool: ListedTool, full_name: str, server: str, *, is_read: bool) -> dict[str, object]:
     """Return the definition of a tool for a model. A tool that acts gets an argument for what the model expects."""
-    description = clean_model_text(tool.description)[:MAX_DESCRIPTION_CHARS]
-    parameters = {key: value for key, value in tool.schema.items() if key not in ("title", "$schema")}
+    schema = cast("dict[str, Any]", _clean_texts(tool.schema))
+    parameters = {key: value for key, value in schema.items() if key not in ("title", "$schema")}
     if not is_read:
         parameters["properties"] = {**parameters.get("properties", {}), EXPECTED_FIELD: EXPECTED_SCHEMA}
-    text = f"Tool of the server {server}. {description}".strip()
+    text = f"Tool of the server {server}. {_clean_description(tool.description)}".strip()
     return {"name": full_name, "description": text, "parameters": parameters}
+
+
+def _clean_description(text: str) -> str:
+    """Return the beginning of a description, without secrets and without marks that look like those of a prompt."""
+    return remove_prompt_marks(clean_model_text(text[: 2 * MAX_DESCRIPTION_CHARS]))[:MAX_DESCRIPTION_CHARS]
+
+
+def _clean_texts(schema: object) -> object:
+    """Return a schema with clean descriptions, at any depth. What says which arguments are valid stays as it is."""
+    if isinstance(schema, list):
+        return [_clean_texts(one) for one in cast("list[object]", schema)]
+    if not isinstance(schema, Mapping):
+        return schema
+    return {
+        key: _clean_description(value) if key in DESCRIPTION_KEYS and isinstance(value, str) else _clean_texts(value)
+        for key, value in cast("Mapping[str, object]", schema).items()
+    }

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from newton.agent.actions.external_tools import ExternalResult
-from newton.memory.hygiene import clean_model_text
+from newton.memory.hygiene import clean_model_text, remove_template_marks
 
 MAX_OUTPUT_CHARS = 10_000  # of one result; of a longer one, the model gets the beginning and the end
 
@@ -20,16 +20,20 @@ def to_result(result: Any) -> ExternalResult:
 
 
 def cut_output(text: str, max_chars: int = MAX_OUTPUT_CHARS) -> str:
-    """Return a text without secrets, and with its middle left out if it is longer than `max_chars`.
+    """Return a text without secrets and marks of chat templates, its middle left out if it is longer than `max_chars`.
 
     >>> cut_output("a" * 30 + "b" * 30, 20)
     'aaaaaaaaaa\\n[… 40 characters are left out …]\\nbbbbbbbbbb'
     """
     head, tail = text[: max_chars // 2], text[-(max_chars // 2) :]
     if len(text) <= max_chars:
-        return clean_model_text(text) or "(no output)"
+        return _clean(text) or "(no output)"
     note = f"[… {len(text) - len(head) - len(tail):,} characters are left out …]"
-    return f"{clean_model_text(head)}\n{note}\n{clean_model_text(tail)}"
+    return f"{_clean(head)}\n{note}\n{_clean(tail)}"
+
+
+def _clean(text: str) -> str:
+    return remove_template_marks(clean_model_text(text))
 
 
 def _describe_block(block: Any) -> str:

@@ -83,7 +83,7 @@ async def push_task(caller: ToolCaller, args: context_inputs.StartTaskInput) -> 
     if args.session is not None:
         await caller.newton.sessions(caller.origin).begin(args.session)
     tasks = await caller.tasks(args.session)
-    return await _answer(tasks, await tasks.push(args.goal))
+    return await _answer(tasks, await tasks.push(args.goal, args.steps))
 
 
 async def block_task(caller: ToolCaller, args: context_inputs.BlockTaskInput) -> ToolResult:

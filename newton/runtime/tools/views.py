@@ -119,7 +119,10 @@ class TaskChange(ViewModel):
 
 
 class TaskInfo(ViewModel):
-    """A task. `note` is the result of a finished task, or the reason why the task is blocked or failed."""
+    """A task. `note` is the result of a finished task, or the reason why the task is blocked, failed or skipped.
+
+    A step of a plan is `planned` until it starts, and `skipped` if its plan ends before.
+    """
 
     task_id: UUID
     number: int
@@ -153,12 +156,16 @@ class CensorInfo(ViewModel):
 
 
 class ProcedureInfo(ViewModel):
-    """A procedure with the rate of its successful uses, and the lower bound of this rate (Wilson score, 95 %)."""
+    """A procedure with the rate of its successful uses, and the lower bound of this rate (Wilson score, 95 %).
+
+    A proposed procedure is in no context until a person approves it.
+    """
 
     memory_id: UUID
     name: str
     version: int
     state: str
+    is_proposed: bool
     domain: str
     description: str
     activations: int
@@ -305,8 +312,9 @@ def to_censor_info(censor: CensorSummary) -> CensorInfo:
     return CensorInfo.from_source(censor, is_proposed=censor.quarantined)
 
 
-def _procedure_fields(procedure: ProcedureVersion) -> dict[str, float]:
-    return {"success_rate": procedure.effectiveness, "success_rate_lower_bound": procedure.lower_bound}
+def _procedure_fields(procedure: ProcedureVersion) -> dict[str, float | bool]:
+    rates = {"success_rate": procedure.effectiveness, "success_rate_lower_bound": procedure.lower_bound}
+    return {**rates, "is_proposed": procedure.quarantined}
 
 
 def to_procedure_infos(versions: list[ProcedureVersion]) -> list[ProcedureInfo]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from newton.agent.loop.turn_status import ProgressEvent, TurnStatus
+from newton.agent.loop.turn_status import ProgressEvent, TasksChanged, TurnStatus
 from newton.agent.loop.turn_types import TurnResult
 from newton.dialogue.compaction.progress_events import CompactionCompleted, CompactionFailed, CompactionStarted
 from newton.errors import NewtonError
@@ -17,6 +17,7 @@ from newton.providers.chat import ReplyDelta, ReplyPiece, ToolCall
 from newton.runtime.api import problems
 from newton.runtime.api.chat_completions.delta_merge import merge_delta
 from newton.runtime.api.chat_completions.request_models import ChatCompletionRequest
+from newton.runtime.tools.task_lines import draw_changes
 
 StreamItem: TypeAlias = ReplyPiece | TurnResult | ProgressEvent | None  # None is a heartbeat
 JSON_OR_STREAM: dict[int | str, dict[str, Any]] = {
@@ -146,6 +147,9 @@ def format_comment(item: StreamItem) -> str:
     match item:
         case TurnStatus():
             return f": newton {item.text}\n\n"
+        case TasksChanged():
+            lines = draw_changes(item.tree)
+            return "".join(f": newton {' '.join(line.split())}\n" for line in lines) + "\n"
         case CompactionStarted():
             return f": newton Compacting the conversation: {item.current} of {item.max} tokens …\n\n"
         case CompactionCompleted():

@@ -10,7 +10,7 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field
 
 from newton.agent.field_types import Name, Strategy
-from newton.agent.loop.turn_status import ProgressEvent, TurnStatus
+from newton.agent.loop.turn_status import ProgressEvent, TasksChanged, TurnStatus
 from newton.content.frames import get_frame
 from newton.dialogue.compaction.progress_events import to_payload
 from newton.errors import NewtonError
@@ -22,6 +22,7 @@ from newton.runtime.api.turn_stream import TurnStream
 from newton.runtime.chat_backend.local import LocalAgent
 from newton.runtime.chat_backend.protocol import DebugLines, ImageInput, ImagePart, PrivateMessage
 from newton.runtime.chat_backend.view_models import TurnView
+from newton.runtime.tools.views import to_task_infos
 
 TurnPiece: TypeAlias = str | DebugLines | TurnView | ProgressEvent
 
@@ -29,7 +30,8 @@ router = APIRouter(prefix="/v1", tags=["sessions"])
 
 STREAM_RESPONSES = describe_event_stream(
     "Server-sent events: `status` with the `stage` of a turn whose reply has not begun (`retrieving`, `waiting`,"
-    " `slow`, `retrying`) and a `text` for the user, `compaction` while the conversation is compacted, with"
+    " `slow`, `retrying`, `tool`) and a `text` for the user, `tasks` with the `items` of the session's task tree when"
+    " the model makes a plan or a step of it begins or ends, `compaction` while the conversation is compacted, with"
     " `include_context` before the reply `debug` with `lines` that say what the model is sent, `delta` with the"
     " next `text` of the reply, and at the end `result` or `problem`. A result has `text`, `degraded` (the reason why"
     " no model completed the reply), `from_memory`, `failed`, `warning`, `proposals` (identity lines that wait for"
@@ -130,6 +132,9 @@ def _format_piece(piece: TurnPiece) -> str:
             return _format_event("result", piece.model_dump(mode="json"))
         case TurnStatus():
             return _format_event("status", {"stage": piece.stage, "text": piece.text})
+        case TasksChanged():
+            items = [one.model_dump(mode="json") for one in to_task_infos(piece.tree)]
+            return _format_event("tasks", {"items": items})
         case _:
             return _format_event("compaction", to_payload(piece))
 

@@ -1,13 +1,12 @@
 """Commands `newton tasks`: the tasks and subtasks of a session."""
 
-from collections.abc import Iterator, Mapping
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from newton.agent.session_data.tasks import TaskService
 from newton.dialogue import sessions
-from newton.dialogue.task_tree import Task, TaskStatus, TaskTree
+from newton.dialogue.task_tree import Task
 from newton.errors import InputError, NotFoundError
 from newton.memory.representations import one_line
 from newton.runtime.chat_backend.protocol import TaskCommands
@@ -15,6 +14,7 @@ from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, check_session_name, load_settings
 from newton.runtime.cli.printing import say
+from newton.runtime.tools.task_lines import draw_changes, draw_tree
 from newton.runtime.wiring import AgentServices
 
 SessionOption = Annotated[
@@ -22,12 +22,10 @@ SessionOption = Annotated[
 ]
 
 NO_TASK_MESSAGE = 'No tasks yet. Start one: `newton tasks push "Ship the release"`'
-STATUS_SYMBOLS: Mapping[TaskStatus, str] = {"active": "▸", "complete": "✓", "blocked": "‖", "failed": "✗"}
-MAX_NOTE_CHARS = 160
 
 
 async def list_tasks(*, session: SessionOption = None, agent: AgentOption = None, json: JsonOption = False) -> None:
-    """Show the task tree of a session: ▸ active, ✓ complete, ‖ blocked, ✗ failed.
+    """Show the task tree of a session: ○ planned, ▸ active, ✓ complete, ‖ blocked, ✗ failed, · skipped.
 
     Example: newton tasks --session planning
     """
@@ -55,20 +53,26 @@ async def show_path(*, session: SessionOption = None, agent: AgentOption = None,
 async def push_task(
     goal: Annotated[str, Parameter(help="Goal of the task.")],
     *,
+    step: Annotated[
+        list[str] | None,
+        Parameter(negative=(), help="Step of a plan; repeatable. Each starts when the one before is complete."),
+    ] = None,
     session: SessionOption = None,
     new: Annotated[bool, Parameter(negative=(), help="Create the session given by --session.")] = False,
     agent: AgentOption = None,
 ) -> None:
-    """Start a subtask of the current task, or a first task if there is none.
+    """Start a subtask of the current task, or a first task if there is none; with --step, a plan.
 
     Example: newton tasks push "Find out why the build is slow" --session planning
+
+    Example: newton tasks push "Ship the release" --step "Run the tests" --step "Write the notes"
     """
     async with open_agent(load_settings(agent), on_new_agent=formatting.print_new_agent) as newton:
         tasks = await _open_tasks(newton, session, create=new)
-        task = await tasks.push(goal)
-        name = await tasks.get_session_ref()
+        task = await tasks.push(goal, step or ())
+        name, tree = await tasks.get_session_ref(), await tasks.tree()
     level = f"level {task.depth + 1}" if task.depth else "root"
-    say(f"Task {task.number} of {name} ({level}): {task.goal}")
+    say("\n".join([f"Task {task.number} of {name} ({level}): {task.goal}", *(draw_changes(tree)[1:] if step else ())]))
 
 
 async def pop_task(
@@ -78,6 +82,8 @@ async def pop_task(
     agent: AgentOption = None,
 ) -> None:
     """Complete the current task. A model then receives one line in place of its messages; they stay stored.
+
+    After a step of a plan the next one starts; after the last one the plan is complete.
 
     Example: newton tasks pop "The cache was off; it takes 40 s now"
     """
@@ -115,7 +121,7 @@ async def resume_task(
     session: SessionOption = None,
     agent: AgentOption = None,
 ) -> None:
-    """Resume a blocked task, which becomes the current task.
+    """Resume a blocked task, or start a planned step; it becomes the current task.
 
     Example: newton tasks resume 4
     """
@@ -169,11 +175,12 @@ async def _open_tasks(newton: AgentServices, session: str | None, *, create: boo
 
 
 async def run_task_command(commands: TaskCommands, text: str) -> str:
-    """Run the chat command `/task TEXT` and return the task tree as text. Raises InputError for an unknown action."""
+    """Run the chat command `/tasks TEXT` and return the task tree as text. Raises InputError for an unknown action."""
     action, _, rest = text.partition(" ")
     match action:
         case "push":
-            await commands.push(rest)
+            goal, *steps = map(str.strip, rest.split("|"))
+            await commands.push(goal, steps)
         case "pop":
             await commands.pop(rest)
         case "block":
@@ -186,24 +193,11 @@ async def run_task_command(commands: TaskCommands, text: str) -> str:
             pass
         case _:
             raise InputError(
-                f"Unknown command /task {action}.", hint="Use /task push, pop, block, resume or fail, or /task alone."
+                f"Unknown command /tasks {action}.",
+                hint="Use /tasks push, pop, block, resume, fail, or nothing after it.",
             )
     tree = await commands.tree()
-    return "\n".join(draw_tree(tree)) or "No tasks yet. /task push GOAL starts one."
-
-
-def draw_tree(tree: TaskTree) -> Iterator[str]:
-    """Yield the lines of the task tree: one for each task, and one for its note if it has one."""
-    current = tree.current
-    for root in tree.children(None):
-        for task in (root, *tree.descendants(root.task_id)):
-            indent = "   " * task.depth
-            here = "  ← current" if task == current else ""
-            failed = next((one for one in tree.tasks if one.task_id == task.instead_of), None)
-            replaces = f" (replaces {failed.number})" if failed else ""
-            yield f"{indent}{STATUS_SYMBOLS[task.status]} {task.number}. {one_line(task.goal)}{replaces}{here}"
-            if task.words:
-                yield f"{indent}     {formatting.truncate(task.words, MAX_NOTE_CHARS)}"
+    return "\n".join(draw_tree(tree)) or "No tasks yet. /tasks push GOAL starts one."
 
 
 def format_path(path: tuple[Task, ...]) -> list[str]:

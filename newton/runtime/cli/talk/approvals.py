@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 
 from newton.agent.actions.approvals import ApprovalAnswer, ApprovalRequest
+from newton.memory.representations import one_line
 from newton.runtime.cli.formatting import print_notice
 from newton.runtime.cli.printing import say
 from newton.runtime.cli.status_line import print_status
@@ -21,6 +22,7 @@ ANSWER_WORDS: Mapping[ApprovalAnswer, Sequence[str]] = {
     "refused": ("", "n", "no"),
 }
 ANSWERS = {word: answer for answer, words in ANSWER_WORDS.items() for word in words}
+MAX_SHORT_CHARS, MAX_SHORT_LINES = 1_000, 12  # of arguments that a terminal shows together with the tool
 QUESTION = "Allow? [o]nce, for this [s]ession, [a]lways, ne[v]er, [n]o (Enter): "
 
 
@@ -49,13 +51,16 @@ def format_request(request: ApprovalRequest) -> str:
     kind = (
         "read with" if tool.is_read else "act with" if not tool.is_destructive else "act, perhaps destructively, with"
     )
+    # one line each, and the tool named again under long arguments: no text of a model can look like another question
     arguments = json.dumps(json.loads(request.arguments), ensure_ascii=False, indent=2)
+    is_long = len(arguments) > MAX_SHORT_CHARS or arguments.count("\n") > MAX_SHORT_LINES
     return "\n".join(
         [
             f"The model wants to {kind} {tool.name} of the server {tool.server}:",
             *(f"  {line}" for line in arguments.splitlines()),
-            *([f"  It expects: {request.expected}"] if request.expected else []),
+            *([f"  It expects: {one_line(request.expected)}"] if request.expected else []),
             *([f"  {request.reason}"] if request.reason else []),
-            *(f"  Warning: {warning}" for warning in request.warnings),
+            *(f"  Warning: {one_line(warning)}" for warning in request.warnings),
+            *([f"  These are arguments of {tool.name} of the server {tool.server}."] if is_long else []),
         ]
     )

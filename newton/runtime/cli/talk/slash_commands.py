@@ -36,7 +36,8 @@ HELP_TEXT = """\
 /checkpoint NAME  set a checkpoint here; /checkpoint alone lists the checkpoints
 /branch NEW [AT]  continue in a new session from here, or from a checkpoint or a message position
 /switch NAME      continue in another session, or create it; /switch alone shows the current one
-/task             show the tasks; /task push GOAL, pop RESULT, block REASON, resume NUMBER, fail REASON
+/tasks            show the tasks and plans; /tasks push GOAL, pop RESULT, block REASON, resume NUMBER, fail REASON;
+                  /tasks push GOAL | STEP | STEP makes a plan
 /yes, /no [N]     accept or reject a proposed standing instruction; number N of several
 /help             show this help
 /quit             leave (so does Ctrl-D); Ctrl-C stops an answer and stores the part received so far
@@ -269,7 +270,7 @@ BUILTIN_COMMANDS: Mapping[str, Callable[[ChatConversation, str], Awaitable[None]
     "/checkpoint": set_checkpoint,
     "/branch": create_branch,
     "/switch": switch_session,
-    "/task": run_task,
+    "/tasks": run_task,
     "/yes": accept_proposals,
     "/no": reject_proposals,
 }

@@ -1,4 +1,4 @@
-"""The pages of rules: the identity with its versions, censors, guardrails, and procedures with their record."""
+"""The pages of rules: the identity with its versions, censors, guardrails, procedures, and permissions of tools."""
 
 from typing import Any, get_args
 
@@ -15,7 +15,7 @@ PARTS: tuple[IdentityPart, ...] = get_args(IdentityPart)
 CENSOR_CHOICES: dict[str, tuple[str, ...]] = {
     name: get_args(AddCensorInput.model_fields[name].annotation) for name in ("action", "match_mode")
 }
-VERSIONS_SHOWN = 20
+VERSIONS_SHOWN, CALLS_SHOWN = 20, 50
 FORBIDDEN = 403
 
 
@@ -139,6 +139,27 @@ async def show_procedure(page: PageRequest) -> Response:
     return page.render("procedure.html", procedure=await page.api.get(f"/v1/procedures/{page.path('name')}"))
 
 
+async def approve_procedure(page: PageRequest) -> Response:
+    """Put a proposed procedure in use."""
+    name = page.path("name")
+    await page.api.post(f"/v1/procedures/{name}/approve")
+    return page.redirect(f"{RULES}/procedures/{name}", "The procedure is in use.")
+
+
+async def list_permissions(page: PageRequest) -> Response:
+    """Show which tools of servers the agent may call, and its latest calls."""
+    permissions, calls = await gather_json(
+        page.api.get("/v1/permissions"), page.api.get("/v1/actions", limit=CALLS_SHOWN)
+    )
+    return page.render("permissions.html", permissions=permissions["items"], calls=calls["items"])
+
+
+async def revoke_permission(page: PageRequest) -> Response:
+    """Revoke a permission or a prohibition."""
+    await page.api.delete(f"/v1/permissions/{page.path('permission_id')}")
+    return page.redirect(f"{RULES}/permissions", "Revoked: the next call of the tool needs a permission again.")
+
+
 async def record_outcome(page: PageRequest) -> Response:
     """Record the outcome of the last use of a procedure."""
     name = page.path("name")
@@ -162,4 +183,7 @@ ROUTES: PageTable = (
     ("GET", f"{RULES}/procedures", list_procedures),
     ("GET", f"{RULES}/procedures/{{name}}", show_procedure),
     ("POST", f"{RULES}/procedures/{{name}}/outcomes", record_outcome),
+    ("POST", f"{RULES}/procedures/{{name}}/approve", approve_procedure),
+    ("GET", f"{RULES}/permissions", list_permissions),
+    ("POST", f"{RULES}/permissions/{{permission_id}}/revoke", revoke_permission),
 )

@@ -34,7 +34,7 @@ class _SessionRequest(RequestModel):
 
 
 class PushTaskRequest(_SessionRequest, PushTaskInput):
-    """The goal of a task to start."""
+    """The goal of a task to start, and the steps of a plan."""
 
     goal: CleanText = Field(examples=["Find out why the build is slow"])
 
@@ -65,20 +65,21 @@ async def list_tasks(caller: ReadAccess, session: SessionQuery = None) -> ItemLi
 
 @router.post("", status_code=201, response_model=TaskChange)
 async def push_task(body: PushTaskRequest, act: WriteAction) -> Response:
-    """Start a task inside the current task. If the request names a session that does not exist, create it."""
+    """Start a task inside the current task. With steps it is a plan: the first step is current, and each later one
+    starts when the one before is finished. If the request names a session that does not exist, create it."""
 
     async def work(newton: AgentServices) -> TaskChange:
         name = body.session
         session_id = await newton.sessions(ORIGIN).begin(name) if name is not None else None
         tasks = newton.tasks(ORIGIN).for_session(session_id) if session_id else newton.tasks(ORIGIN)
-        return await _to_task_change(tasks, await tasks.push(body.goal))
+        return await _to_task_change(tasks, await tasks.push(body.goal, body.steps))
 
     return await act.run_once(work)
 
 
 @router.post("/pop", response_model=TaskChange)
 async def pop_task(body: PopTaskRequest, act: WriteAction) -> Response:
-    """Finish the current task and record its result."""
+    """Finish the current task and record its result. The next step of a plan starts, and the last one finishes it."""
     return await _change_task(act, body, lambda tasks: tasks.pop(body.result))
 
 
@@ -100,7 +101,7 @@ async def fail_task(body: FailTaskRequest, act: WriteAction) -> Response:
 
 @router.post("/resume", response_model=TaskChange)
 async def resume_task(body: ResumeTaskRequest, act: WriteAction) -> Response:
-    """Resume a blocked task."""
+    """Resume a blocked task, or start a planned step."""
     return await _change_task(act, body, lambda tasks: tasks.resume(str(body.number)))
 
 

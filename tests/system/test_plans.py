@@ -1,0 +1,84 @@
+"""Plans of a model behind real HTTP: in the chat, and in the daemon for a client of the OpenAI protocol."""
+
+import asyncio
+import json
+import os
+import sys
+from asyncio.subprocess import PIPE
+from pathlib import Path
+
+from tests.endpoint import calls_tools, endpoint, says
+from tests.system.scripted import talking_within
+from tests.system.typed import ok, typed
+
+ROOT = Path(__file__).parents[2]
+STEPS = ["Read the log", "Mend the cause"]
+PLAN = calls_tools(("c1", "push_task", {"goal": "Mend the build", "steps": STEPS}), text="I have a plan.")
+FIRST = calls_tools(("c2", "pop_task", {"result": "The cache is cold"}))
+LAST = calls_tools(("c3", "pop_task", {"result": "It is warm now"}))
+
+
+async def chat(home: Path, lines: str, *flags: str, **own: str) -> tuple[str, str]:
+    """What `newton chat` in a process of its own prints on both streams for these lines."""
+    plain = {name: value for name, value in os.environ.items() if not name.startswith(("NEWTON_", "OPENAI_"))}
+    own = {"NEWTON_DATA_DIR": str(home), "NEWTON_EMBEDDING_PROVIDER": "none", "PYTHONPATH": str(ROOT), **own}
+    command = (sys.executable, "-m", "newton", "chat", *flags)
+    child = await asyncio.create_subprocess_exec(
+        *command, stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd=home, env={**plain, **own}
+    )
+    async with asyncio.timeout(60):
+        out, err = await child.communicate(lines.encode())
+    assert child.returncode == 0, err.decode()
+    return out.decode(), err.decode()
+
+
+async def test_a_plan_is_shown_in_the_chat_step_by_step_and_a_simple_request_makes_none(home: Path) -> None:
+    async with endpoint(says(["Hello."]), PLAN, FIRST, LAST, says(["It is mended."])) as server:
+        own = {"OPENAI_BASE_URL": server.url, "OPENAI_MODEL": "scripted"}
+        talk = "Hello!\nMend the build.\n/tasks\n"
+        stdout, stderr = await chat(home, talk, "--session", "build", **own)
+    offered = {one["function"]["name"]: one["function"]["description"] for one in server.asked[0]["tools"]}
+    assert "needs several steps" in offered["push_task"] and "Make no plan for what one call" in offered["push_task"]
+    lines = stderr.splitlines()
+    begin = lines.index("▸ 1. Mend the build")
+    assert lines[begin : begin + 7] == [
+        "▸ 1. Mend the build",
+        "   ▸ 2. Read the log  ← current",
+        "   ○ 3. Mend the cause",
+        "   ✓ 2. Read the log -> The cache is cold",
+        "   ▸ 3. Mend the cause  ← current",
+        "✓ 1. Mend the build -> It is warm now",
+        "   ✓ 3. Mend the cause -> It is warm now",
+    ]
+    assert "I have a plan.\n" in stdout and "✓ 1. Mend the build\n     It is warm now\n" in stdout
+    listed = json.loads(ok(await asyncio.to_thread(typed, home, "tasks", "--session", "build", "--json")))
+    assert [(one["number"], one["parent_id"] and 1, one["status"]) for one in listed] == [
+        (1, None, "complete"), (2, 1, "complete"), (3, 1, "complete"),
+    ]  # fmt: skip
+
+
+async def test_a_plan_in_the_daemon_outlives_its_turn_and_compaction_and_is_in_the_next_prompt(
+    home: Path, dsn: str
+) -> None:
+    # S001-37, S003-16: the current task is preserved
+    async with talking_within(home, dsn) as talk:
+        talk.plays(PLAN, FIRST, says(["I stop here."]))
+        client = talk.client(**{"X-Newton-Session": "build"})
+        said: list[dict[str, str]] = [{"role": "user", "content": "Mend the build, please."}]
+        comments = await talk.post("/v1/chat/completions", {"model": "newton", "stream": True, "messages": said},
+                                   **{"X-Newton-Session": "build"})  # fmt: skip
+        assert ": newton    ○ 3." not in comments.text and ": newton ○ 3. Mend the cause" in comments.text
+        items = (await talk.get("/v1/tasks?session=build")).json()["items"]
+        assert [one["status"] for one in items] == ["active", "complete", "active"]
+        page = await talk.post("/v1/sessions/build/compact", {"max_tokens": 1})
+        assert page.status_code == 200
+        said += [{"role": "assistant", "content": "I have a plan.\n\nI stop here."}]
+        said += [{"role": "user", "content": "Go on."}]
+        talk.plays(LAST, says(["Done."]))
+        reply = await client.chat.completions.create(model="newton", messages=said)  # type: ignore[arg-type]
+        prompt = json.dumps(talk.asked(0)["messages"])
+        assert "Goal: Mend the build" in prompt and "Now: Mend the cause" in prompt
+        assert "Done: Read the log -> The cache is cold" in prompt
+        assert (reply.choices[0].message.content or "").endswith("Done.")
+        items = (await talk.get("/v1/tasks?session=build")).json()["items"]
+        assert {one["status"] for one in items} == {"complete"}
