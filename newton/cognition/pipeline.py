@@ -248,11 +248,11 @@ class ContextBuilder:
         self, request: ContextBuildRequest, gathered: GatheredSources, frame: Frame
     ) -> AlwaysOnSections:
         """Return the identity and the censors of the context. Triggers are matched without a database query."""
-        identity, in_force = gathered.always_on.identity, gathered.always_on.censors
-        matching = find_matching(in_force, request.censored_text, gathered.recall_result.query.vector)
-        triggered = {one.memory_id for one in matching}
+        in_force = gathered.always_on.censors
+        vectors = () if (vector := gathered.recall_result.query.vector) is None else (vector,)
+        triggered = {one.memory_id for one in find_matching(in_force, request.censored_text, vectors)}
         return select_always_on(
-            identity,
+            gathered.always_on.identity,
             list_applicable(in_force, domains=frame.domains, triggered=triggered),
             triggered=triggered,
             max_tokens=request.tokens,

@@ -21,6 +21,10 @@ _MAX_DEPTH = 2  # of encodings within encodings
 _MIN_ENCODED_CHARS = 12
 _MIN_SPELLED_LETTERS = 4
 
+# A passage that is compared by meaning: a sentence, so that nothing beside it dilutes what it means; at most as many
+# characters as the embedding model takes word pieces, in every script.
+_PASSAGE = re.compile(r"\S(?:.{18,238}?[.!?…。！？\n](?=\s|$)|.{0,238}(?=\s|$)|.{0,238})", re.DOTALL)
+
 # Characters that no font shows, and marks that are drawn over a letter and were not composed with it.
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
@@ -117,6 +121,16 @@ def list_variants(text: str) -> tuple[str, ...]:
         pending = [decoded for one in pending for decoded in _decode_parts(one)]
         found.update((fold_characters(one), None) for one in pending)
     return tuple(found)
+
+
+def iter_passages(text: str) -> Iterator[str]:
+    """Yield all of the text in passages of at most 240 characters: a sentence each if possible, or else whole words.
+
+    >>> list(iter_passages("Short. Text."))
+    ['Short. Text.']
+    """
+    for match in _PASSAGE.finditer(text):
+        yield match[0]
 
 
 def fold_characters(text: str) -> str:

@@ -39,8 +39,8 @@ _LIMITS: dict[MatchMode, str] = {
     " irregular forms, text in images, or encodings other than base64, hexadecimal digits and escapes.",
     "pattern": "The pattern does not find inflected forms, look-alike letters, text in images, or encodings other than"
     " base64, hexadecimal digits and escapes.",
-    "meaning": "The trigger is not compared while no embedding model is available, and does not find texts of which it"
-    " is a small part, disguised or encoded texts, and texts in images.",
+    "meaning": "The trigger is not compared while no embedding model is available, and does not find disguised or"
+    " encoded texts, texts in images, and what stands beyond the first 20,000 characters of a text.",
 }
 _UNSPACED_LIMITS = (
     "The trigger is found anywhere in a text, also within a longer word. It does not find synonyms, translations, other"
@@ -119,8 +119,8 @@ class Censor:
         """The censor as one line for the model: the label WARN or BLOCK, the trigger and the reason."""
         return self.summary.replace(WARN_LABEL, BLOCK_LABEL, 1) if self.is_blocking else self.summary
 
-    def matches(self, text: str, vector: "Vector | None") -> bool:
-        """Return whether the text matches the trigger. Without a `vector` of the text, nothing matches by meaning."""
+    def matches(self, text: str, vectors: "Sequence[Vector]") -> bool:
+        """Return whether the text matches the trigger. `vectors` are of the text and its passages."""
         match self.match_mode:
             case "phrase":
                 return prepare_trigger(self.trigger).is_in(prepare_text(text))
@@ -128,9 +128,8 @@ class Censor:
                 pattern = compile_pattern(self.trigger)
                 return any(pattern.search(one) is not None for one in (text, *list_variants(text)))
             case "meaning":
-                if vector is None or self.embedding is None:
-                    return False
-                return float(self.embedding @ vector) >= MEANING_MIN_COSINE
+                trigger = self.embedding
+                return trigger is not None and any(float(trigger @ one) >= MEANING_MIN_COSINE for one in vectors)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,9 +165,9 @@ def compile_pattern(pattern: str) -> "re2.Pattern":
         raise InputError(f"Invalid pattern {pattern!r}: {_error_text(error)}.", hint=hint) from None
 
 
-def find_matching(censors: Sequence[Censor], text: str, vector: "Vector | None") -> list[Censor]:
-    """Return the censors that match the text, in the order of `censors`. Pure."""
-    return [censor for censor in censors if censor.matches(text, vector)]
+def find_matching(censors: Sequence[Censor], text: str, vectors: "Sequence[Vector]") -> list[Censor]:
+    """Return the censors that match the text, in the order of `censors`. Pure. `vectors` as in `Censor.matches`."""
+    return [censor for censor in censors if censor.matches(text, vectors)]
 
 
 def validate_domain(rule: CensorRule, domains: Collection[str]) -> None:

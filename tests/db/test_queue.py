@@ -8,7 +8,7 @@ import asyncio
 import random
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import pytest
@@ -34,6 +34,7 @@ from newton.runtime.jobs.queue import (
     LeaseLostError,
     RunResult,
 )
+from newton.runtime.jobs.schedule import build_schedules
 from newton.runtime.jobs.triggers import daily, every_minutes
 from tests.support import NOON
 
@@ -137,6 +138,24 @@ async def test_a_clock_that_leaps_neither_doubles_nor_skips(db: Database, agent:
                 await queue.delete_old_runs(tx, agent_id=agent, before=now + timedelta(days=1))
         assert ran[-1] == TEN["ten"].last_slot(high), "the last slot that has come has run"
     assert len(set(ran)) == len(ran) and ran == sorted(ran)
+
+
+async def test_a_time_of_the_settings_runs_once_when_summer_time_ends_and_the_clock_is_set_back(
+    db: Database, agent: UUID
+) -> None:
+    # R7
+    table = {"cron": "30 2 * * *", "timezone": "Europe/Berlin", "jitter": 60}
+    schedules = {"remind": build_schedules({"remind": table})["remind"]}
+    first, second = datetime(2026, 10, 25, 0, 30, tzinfo=UTC), datetime(2026, 10, 26, 1, 30, tzinfo=UTC)
+    ran: list[datetime] = []
+    # the hour comes twice on the 25th, and then somebody sets the clock back by half an hour
+    for now in (first, first.replace(hour=1), first.replace(minute=59), first.replace(hour=12), second):
+        moment = now + timedelta(minutes=2)
+        await enqueue_due(db, schedules, moment=moment)
+        for run in await claim_runs(db, "one", ["remind"], limit=5, lease=timedelta(seconds=10), moment=moment):
+            ran.append(run.slot)
+            await queue.finish(db, run, DONE, moment=moment)
+    assert ran == [first, second]
 
 
 async def test_a_clock_that_was_wrong_by_years_does_not_stop_the_schedule(db: Database, agent: UUID) -> None:

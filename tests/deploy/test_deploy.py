@@ -28,6 +28,13 @@ services:
   db:
     entrypoint: [sh, -c, 'POSTGRES_PASSWORD=$$(cat $$POSTGRES_PASSWORD_FILE) exec entrypoint']
 """
+HARBOUR_NOTES = (
+    "Bruno painted the lighthouse",
+    "The ferry brought forty goats",
+    "Marta sold her blue boat",
+    "A storm broke the long pier",
+    "Nine lanterns were stolen",
+)
 NEXT_MIGRATION = "create table memory.next_version (id int primary key); insert into memory.next_version values (1);"
 TABLES = "select oid, relname, relfilenode from pg_class order by oid"
 EVERY_MODULE = """
@@ -89,11 +96,11 @@ def test_a_command_runs_in_the_container(running: ComposeProject) -> None:
 
 @pytest.mark.parametrize("service", ["db", "newton"])
 def test_what_was_stored_survives_a_killed_part(running: ComposeProject, service: str) -> None:
-    names = [f"{service}{number} is a harbour of Madeira" for number in range(5)]
+    names = [f"{place} before {service} was killed" for place in HARBOUR_NOTES]  # none could be an update of another
     running.tells(*names)
     running.kills(service)
     with running.client() as client:
-        found = client.post("/v1/recall", json={"query": "harbours of Madeira", "limit": 20}).text
+        found = client.post("/v1/recall", json={"query": f"before {service} was killed", "limit": 20}).text
     assert [name for name in names if name not in found] == []
     running.tells(f"After {service} was killed, the harbour is open.")
 

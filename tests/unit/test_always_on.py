@@ -57,7 +57,7 @@ def select(
     text: str, ceiling: int, censors: Sequence[Censor] = CENSORS, identity: Identity = IDENTITY
 ) -> tuple[AlwaysOnSections, TextBlock, set[UUID]]:
     """Return the sections, the rendered text and the triggered censors."""
-    triggered = {one.memory_id for one in find_matching(censors, text, None)}
+    triggered = {one.memory_id for one in find_matching(censors, text, ())}
     sections = select_always_on(
         identity, censors, triggered=triggered, max_tokens=ceiling, header_tokens=HEADERS, count_tokens=count
     )

@@ -4,12 +4,21 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from apscheduler.triggers.cron import CronTrigger
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from newton.errors import ConfigError
 from newton.runtime.jobs.schedule import JOBS, build_schedules
-from newton.runtime.jobs.triggers import FIRST_SLOT, JobSchedule, backoff_delay, daily, every_minutes, weekly
+from newton.runtime.jobs.triggers import (
+    FIRST_SLOT,
+    CronSchedule,
+    JobSchedule,
+    backoff_delay,
+    daily,
+    every_minutes,
+    weekly,
+)
 from newton.runtime.settings_mapping import check_settings
 from newton.settings import load
 
@@ -126,8 +135,18 @@ def test_a_schedule_of_the_settings_is_said_in_words(table: dict[str, object], w
     [
         ("remind", {"cron": "30 25 * * *"}, "remind"),
         ("remind", {"cron": "30 7 * *"}, "4 fields"),
-        ("remind", {"cron": "0 0 31 2 *"}, "never comes true"),
+        ("remind", {"cron": "0 0 31 2 *"}, "never come"),
+        ("remind", {"cron": "* * * * * *"}, "6 fields"),
+        ("remind", {"cron": ""}, "0 fields"),
+        ("remind", {"cron": "*/0 * * * *"}, "higher than 0"),
+        ("remind", {"jitter": 10**9}, "21600"),
+        ("remind", {"start": date(2030, 1, 1), "end": date(2020, 1, 1)}, "never come"),
+        ("embed", {"start": date(2030, 1, 1), "end": date(2020, 1, 1)}, "never come"),
+        ("embed", {"every": "1 min", "start": date(1, 1, 1), "timezone": "Asia/Tokyo"}, "between 1971"),
+        ("embed", {"every": "0 s"}, "less than 30 seconds"),
+        ("remind", {"enabled": False, "cron": "nonsense"}, "1 fields"),
         ("remind", {"cron": "0 7 * * *", "timezone": "Europe/Atlantis"}, "no time zone"),
+        ("remind", {"cron": "0 7 * * *", "timezone": "../../etc/passwd"}, "no time zone"),
         ("remind", {"every": "soon"}, "no interval"),
         ("embed", {"every": "5 s"}, "less than 30 seconds"),
         ("remind", {"cron": "0 7 * * *", "every": "1 d"}, "exclude"),
@@ -149,3 +168,41 @@ def test_a_schedule_ends_and_begins_with_its_dates() -> None:
     assert schedule.next_slot(datetime(2026, 1, 1, tzinfo=UTC)) == datetime(2026, 1, 2, tzinfo=UTC)
     assert schedule.next_slot(datetime(2026, 1, 2, 2, tzinfo=UTC)) is None
     assert schedule.last_slot(datetime(2027, 1, 2, tzinfo=UTC)) == datetime(2026, 1, 2, 2, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("table", [{"cron": "0 7 * * *"}, {"every": "1 h"}, {}])
+@pytest.mark.parametrize("job", ["remind", "embed"])
+def test_a_jitter_moves_no_slot_or_each_look_would_queue_a_run(job: str, table: dict[str, object]) -> None:
+    # R7
+    now, plain = datetime(2026, 3, 1, 10, 13, tzinfo=UTC), schedule_of(job, **table)
+    delayed = schedule_of(job, **table, jitter=21_600)
+    assert delayed.jitter_seconds == 21_600
+    assert {delayed.last_slot(now) for _ in range(5)} == {plain.last_slot(now)}
+    assert {delayed.next_slot(now) for _ in range(5)} == {plain.next_slot(now)}
+
+
+class CountedTrigger(CronTrigger):
+    steps = 0
+
+    def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime:
+        type(self).steps += 1
+        return super().get_next_fire_time(previous_fire_time, now)
+
+
+@pytest.mark.parametrize(
+    ("fields", "end", "last"),
+    [
+        ({"minute": "*"}, datetime(2025, 11, 1, tzinfo=UTC), datetime(2025, 11, 1, tzinfo=UTC)),
+        ({"minute": "*", "month": "1"}, None, datetime(2026, 1, 31, 23, 59, tzinfo=UTC)),
+        ({"minute": "0", "hour": "0", "day": "29", "month": "2"}, None, datetime(2024, 2, 29, tzinfo=UTC)),
+    ],
+)
+def test_the_last_slot_is_found_in_few_steps_however_long_ago(
+    fields: dict[str, str], end: datetime | None, last: datetime
+) -> None:
+    # R7: the worker looks for it every 15 seconds, on the event loop
+    CountedTrigger.steps = 0
+    schedule = CronSchedule(trigger=CountedTrigger(**fields, end_date=end, timezone=UTC), description="")
+    now = datetime(2028, 2, 28, tzinfo=UTC) if "day" in fields else datetime(2026, 11, 27, 7, tzinfo=UTC)
+    assert schedule.last_slot(now) == last
+    assert CountedTrigger.steps < 100

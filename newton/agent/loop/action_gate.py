@@ -10,6 +10,7 @@ from newton.agent.scope import AgentScope
 from newton.db.pool import Tx
 from newton.errors import CensorError, ProviderError
 from newton.heart import activations, censors
+from newton.heart.censor_text import iter_passages
 from newton.heart.censors import Censor, CensorStage
 from newton.ids import derive_model_id
 from newton.memory.lookup import short_id
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from newton.providers.embedding import Vector
 
 LOOKBACK_CHARS = 500  # the maximum length of a trigger
+MAX_COMPARED_CHARS = 20_000  # of a text, by meaning: a sentence takes the model some milliseconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +97,9 @@ class ActionGate:
         `rules` are the censors in force, if they were read just now.
         """
         rules = await self._list_rules() if rules is None else rules
-        vector, unchecked = await self._embed_text(text, rules)
-        matches = censors.find_matching(rules, text, vector)
-        acts = _find_act_matches(matches, text, vector, stage)
+        vectors, unchecked = await self._embed_text(text, rules)
+        matches = censors.find_matching(rules, text, vectors)
+        acts = _find_act_matches(matches, text, vectors, stage)
         if acts and not dry_run:
             await self._record_activations(acts, stage)
         if stage != "input":
@@ -129,9 +131,9 @@ class ActionGate:
         """Return the texts that no censor blocks. Censors in `exempt` are not applied, and matches are not recorded."""
         if not (blocking := await self._list_blocking(exempt)):
             return list(texts)
-        vectors = [(await self._embed_text(text, blocking))[0] for text in texts]
-        pairs = zip(texts, vectors, strict=True)
-        return [text for text, vector in pairs if not censors.find_matching(blocking, text, vector)]
+        embedded = [(await self._embed_text(text, blocking))[0] for text in texts]
+        pairs = zip(texts, embedded, strict=True)
+        return [text for text, vectors in pairs if not censors.find_matching(blocking, text, vectors)]
 
     async def filter_stream(
         self, chunks: AsyncGenerator[ReplyPiece], *, rules: Sequence[Censor], exempt: Collection[UUID] = ()
@@ -178,8 +180,8 @@ class ActionGate:
         allowed: list[ReplyDelta] = []
         for index, parts in by_choice.items():
             text = "".join(text for part in parts for text in _iter_texts(part.delta))
-            vector, _ = await self._embed_text(text, blocking)
-            if not censors.find_matching(blocking, text, vector):
+            vectors, _ = await self._embed_text(text, blocking)
+            if not censors.find_matching(blocking, text, vectors):
                 allowed += parts
             elif index:
                 allowed.append(ReplyDelta(index=index, finish_reason="content_filter"))
@@ -190,8 +192,8 @@ class ActionGate:
         it.
         """
         text = previous[-LOOKBACK_CHARS:] + chunk
-        vector, _ = await self._embed_text(text, blocking)
-        if matches := censors.find_matching(blocking, text, vector):
+        vectors, _ = await self._embed_text(text, blocking)
+        if matches := censors.find_matching(blocking, text, vectors):
             await self._record_activations(matches[:1], "output")
             check = CensorCheck((matches[0],), name_commands=self.name_commands)
             raise CensorError(f"A censor blocked the reply: {check.message}.", hint=check.remedy)
@@ -215,15 +217,20 @@ class ActionGate:
         async with self.scope.write() as (tx, ctx):
             await activations.record_activations(tx, "censor", memory_ids, stage=stage, ctx=ctx)
 
-    async def _embed_text(self, text: str, rules: Sequence[Censor]) -> "tuple[Vector | None, str | None]":
+    async def _embed_text(self, text: str, rules: Sequence[Censor]) -> "tuple[Sequence[Vector], str | None]":
+        """Return the vectors of the text and of its passages, and the reason why it, or a part, is not compared."""
         if not any(censor.match_mode == "meaning" for censor in rules):
-            return None, None
+            return (), None
         if self.scope.embedder is None:
-            return None, "no embedding model is set"
+            return (), "no embedding model is set"
+        passages = list(iter_passages(text[:MAX_COMPARED_CHARS]))
+        texts = [text, *passages] if len(passages) > 1 else [text]
         try:
-            return (await self.scope.embedder.embed([text]))[0], None
+            vectors = await self.scope.embedder.embed(texts)
         except ProviderError as error:
-            return None, error.what
+            return (), error.what
+        is_whole = len(text) <= MAX_COMPARED_CHARS
+        return vectors, None if is_whole else f"only the first {MAX_COMPARED_CHARS:,} characters are compared"
 
 
 def _select_blocking(rules: Sequence[Censor], exempt: Collection[UUID]) -> Sequence[Censor]:
@@ -243,10 +250,10 @@ def _iter_texts(value: object) -> Iterator[str]:
 
 
 def _find_act_matches(
-    matches: Sequence[Censor], text: str, vector: "Vector | None", stage: CensorStage
+    matches: Sequence[Censor], text: str, vectors: "Sequence[Vector]", stage: CensorStage
 ) -> Sequence[Censor]:
     """Return the matching censors to record: none for a reply, and none that match only a question in an input."""
     if stage == "output":
         return ()
     acts = text if stage == "action" else remove_questions(text)
-    return censors.find_matching(matches, acts, vector) if acts.strip() else ()
+    return censors.find_matching(matches, acts, vectors) if acts.strip() else ()

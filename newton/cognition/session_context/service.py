@@ -392,7 +392,8 @@ def _find_unshown_trigger(cached: CachedContext, request: ContextBuildRequest, s
     if not cached.shown_memories.keys() >= {procedure.memory_id for procedure in triggered}:
         return "the input asks for a procedure that is not in the context"
     shown = {line.memory_id for line in cached.bundle.assembly_input.censors.lines}
-    matching = find_matching(state.session_data.always_on.censors, request.censored_text, state.cue.vector)
+    vectors = () if state.cue.vector is None else (state.cue.vector,)
+    matching = find_matching(state.session_data.always_on.censors, request.censored_text, vectors)
     if not shown.issuperset(censor.memory_id for censor in matching):
         return "the input triggers a censor that is not in the context"
     return None

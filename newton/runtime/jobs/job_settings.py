@@ -15,6 +15,7 @@ from newton.runtime.jobs.triggers import FIRST_SLOT, WEEKDAYS, CronSchedule, Int
 
 MIN_INTERVAL = timedelta(seconds=30)  # the queue looks for due jobs every 15 seconds
 MAX_JITTER_SECONDS = 6 * 3600
+YEARS = range(1971, 3001)  # of start and end
 HINT = (
     'Write in newton.toml, for example:  [jobs.remind]  cron = "30 7 * * mon-fri"  timezone = "Europe/Berlin"  or'
     '  every = "10 min". The fields are cron, every, timezone, jitter, start, end and enabled.'
@@ -34,7 +35,7 @@ _UNITS = {86_400: "day", 3_600: "hour", 60: "minute", 1: "second"}
 def _parse_duration(value: object) -> timedelta:
     match = _DURATION.fullmatch(str(value).strip().lower())
     if match is None:
-        raise ValueError(f"{value!r} is no interval; write a number and s, min, h or d")
+        raise ValueError(f"{str(value)[:40]!r} is no interval; write a number and s, min, h or d")
     return timedelta(seconds=int(match[1]) * _SECONDS[match[2][0]])
 
 
@@ -42,7 +43,7 @@ def _parse_zone(value: object) -> tzinfo:
     try:
         return ZoneInfo(str(value))
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError(f"{value!r} is no time zone; write a name such as Europe/Berlin or UTC") from None
+        raise ValueError(f"{str(value)[:40]!r} is no time zone; write a name such as Europe/Berlin or UTC") from None
 
 
 class JobSettings(BaseModel):
@@ -73,30 +74,37 @@ def parse_job_settings(tables: Mapping[str, Any], known: Mapping[str, JobSchedul
             raise ConfigError(f"There is no job {name!r} to set in [jobs.{name}].", hint=f"Jobs: {', '.join(known)}.")
         try:
             settings = JobSettings.model_validate(table)
-            schedules[name] = _build_schedule(settings, known[name]) if settings.enabled else OffSchedule()
+            schedule = _build_schedule(settings, known[name])
+            if schedule.next_slot(FIRST_SLOT - timedelta(seconds=1)) is None:
+                raise ValueError("the times never come: no date matches, or none in the period from start to end")
+            schedules[name] = schedule if settings.enabled else OffSchedule()
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(map(str, ("jobs", name, *first["loc"])))
-            raise ConfigError(f"Invalid value for {place}: {first['msg']}.", hint=HINT) from None
-        except (ValueError, KeyError) as error:
+            message = first["msg"].removeprefix("Value error, ")
+            raise ConfigError(f"Invalid value for {place}: {message}.", hint=HINT) from None
+        except (ValueError, KeyError, OverflowError) as error:
             raise ConfigError(f"Invalid times in [jobs.{name}]: {error}.", hint=HINT) from None
     return schedules
 
 
 def _build_schedule(settings: JobSettings, usual: JobSchedule) -> JobSchedule:
-    """Return the schedule of a table. Raises ValueError for a cron expression that never comes true."""
-    if settings.cron and settings.every:
+    """Return the schedule of a table. Raises ValueError for an invalid expression or period."""
+    if settings.cron is not None and settings.every is not None:
         raise ValueError("cron and every exclude each other")
     start, end = _to_moment(settings.start, settings), _to_moment(settings.end, settings)
-    period = {"start_date": start, "end_date": end, "timezone": settings.timezone, "jitter": settings.jitter or None}
-    if settings.cron:
+    period = {
+        "start_date": start,
+        "end_date": end,
+        "timezone": settings.timezone,
+    }
+    if settings.cron is not None:
         trigger = CronTrigger(**_split_cron(settings.cron), **period)
         words = f"{describe_cron(settings.cron)} {_name_zone(settings.timezone)}{_describe_limits(settings)}"
-        schedule = CronSchedule(trigger=trigger, description=words, jitter_seconds=settings.jitter)
-        if schedule.next_slot(start or FIRST_SLOT) is None:
-            raise ValueError(f"the cron expression {settings.cron!r} never comes true")
-        return schedule
-    every = settings.every or (usual.trigger.interval if isinstance(usual, IntervalSchedule) else None)
+        return CronSchedule(trigger=trigger, description=words, jitter_seconds=settings.jitter)
+    every = settings.every
+    if every is None and isinstance(usual, IntervalSchedule):
+        every = usual.trigger.interval
     if every is None:
         return _limit_usual(cast("CronSchedule", usual), settings, period)
     if every < MIN_INTERVAL:
@@ -117,6 +125,8 @@ def _to_moment(value: datetime | date | None, settings: JobSettings) -> datetime
     if value is None:
         return None
     moment = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)  # noqa: DTZ001 - it gets the zone of the settings below
+    if moment.year not in YEARS:
+        raise ValueError(f"{value} is not between {YEARS[0]} and {YEARS[-1]}")
     return moment if moment.tzinfo else moment.replace(tzinfo=settings.timezone)
 
 

@@ -71,15 +71,27 @@ class CronSchedule:
     jitter_seconds: int = 0
 
     def last_slot(self, now: datetime) -> datetime | None:
+        until = min(now, self.trigger.end_date) if self.trigger.end_date else now
         window = _FIRST_WINDOW
-        while window <= _MAX_WINDOW:
-            slot, following = None, self.next_slot(now - window - _TICK)
-            while following is not None and following <= now:
-                slot, following = following, self.next_slot(following)
-            if slot is not None:
-                return slot
-            window *= 4
-        return None
+        while True:
+            slot = self.next_slot(until - window - _TICK)
+            if slot is not None and slot <= until:
+                return self._find_last_slot(slot, until)
+            if window == _MAX_WINDOW:
+                return None
+            window = min(window * 4, _MAX_WINDOW)
+
+    def _find_last_slot(self, slot: datetime, until: datetime) -> datetime:
+        """Return the last slot up to `until`, from an earlier one, by bisection: there may be millions between."""
+        end = until
+        while (following := self.next_slot(slot)) is not None and following <= until:
+            middle = slot + (end - slot) / 2
+            found = self.next_slot(middle)
+            if found is not None and found <= until:
+                slot = found
+            else:
+                end, slot = middle, following
+        return slot
 
     def next_slot(self, now: datetime) -> datetime | None:
         after = now.astimezone(UTC)
