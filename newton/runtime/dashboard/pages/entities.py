@@ -24,15 +24,15 @@ async def show_entity(page: PageRequest) -> Response:
 async def preview_merge(page: PageRequest) -> Response:
     """Show what a merge of two people or things would change."""
     name, into = page.query("name"), page.query("into")
-    plan = await page.api.post(f"/v1/entities/{quote_segment(name)}/merge", {"into": into})
-    return page.render("merge_entity.html", name=name, into=into, plan=plan)
+    plan = await page.api.post(f"/v1/entities/{name}/merge", {"into": into})
+    return page.render("merge_entity.html", plan=plan)
 
 
 async def merge_entity(page: PageRequest) -> Response:
     """Merge two people or things, if the merge is still what the preview showed."""
     name, into = page.field("name"), page.field("into")
     body = {"into": into, "token": page.field("token")}
-    done = await page.api.post(f"/v1/entities/{quote_segment(name)}/merge", body)
+    done = await page.api.post(f"/v1/entities/{name}/merge", body)
     return page.redirect(f"{ENTITIES}/{quote_segment(done['kept'])}", f"Merged {done['merged']} into {done['kept']}.")
 
 

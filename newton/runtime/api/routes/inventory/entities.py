@@ -34,13 +34,7 @@ async def list_entities(caller: ReadAccess, limit: Limit = 20) -> ItemList[Entit
     return ItemList(items=[to_entity_info(*pair) for pair in found])
 
 
-@router.get("/entities/{name}")
-async def get_entity(name: str, caller: ReadAccess, limit: Limit = 20) -> EntityDetail:
-    """Return one entity with its aliases, properties and relations, and the memories that mention it."""
-    return to_entity_detail(await caller.newton.entities(ORIGIN).get(name, limit=limit))
-
-
-@router.get("/entities/{name}/relations")
+@router.get("/entities/{name:path}/relations")
 async def list_relations(
     name: str,
     caller: ReadAccess,
@@ -51,7 +45,7 @@ async def list_relations(
     return ItemList(items=[to_relation_info(one) for one in found])
 
 
-@router.post("/entities/{name}/merge", response_model=EntityMergeResult)
+@router.post("/entities/{name:path}/merge", response_model=EntityMergeResult)
 async def merge_entity(name: str, body: MergeEntityRequest, act: AdminAction) -> Response:
     """Merge a person or thing into another one that is the same: names, facts, relations and mentions become its own.
 
@@ -67,3 +61,10 @@ async def merge_entity(name: str, body: MergeEntityRequest, act: AdminAction) ->
         return to_merge_result(await newton.entities(ORIGIN).merge(name, body.into, token=token), token, is_done=True)
 
     return await act.run_once(work)
+
+
+# after the routes that begin with it, because a name may contain a slash
+@router.get("/entities/{name:path}")
+async def get_entity(name: str, caller: ReadAccess, limit: Limit = 20) -> EntityDetail:
+    """Return one entity with its aliases, properties and relations, and the memories that mention it."""
+    return to_entity_detail(await caller.newton.entities(ORIGIN).get(name, limit=limit))
