@@ -92,6 +92,18 @@ class InventoryOperations(DaemonConnection):
         body = {"subject": subject, "also": list(also), "token": token, **fields}
         return await self._send("POST", "/v1/erasures", body)
 
+    async def jobs(self) -> list[JsonDict]:
+        """List the background jobs with their schedules, their last runs and their next ones."""
+        return await self.get_items("/v1/jobs")
+
+    async def job_runs(self, name: str, *, limit: int = 20) -> list[JsonDict]:
+        """List the runs of a job, latest first."""
+        return (await self.get(f"/v1/jobs/{encode_segment(name)}/runs", {"limit": limit}))["items"]
+
+    async def run_job(self, name: str) -> str:
+        """Queue a run of a job now; return its id. Needs a token with the scope `admin`."""
+        return (await self._send("POST", f"/v1/jobs/{encode_segment(name)}/run"))["job_id"]
+
     async def agent(self, name: str) -> JsonDict:
         """Return how much an agent has stored, and its last activity. Needs the token of the operator."""
         return await self.get(f"/v1/agents/{encode_segment(name)}")

@@ -29,7 +29,8 @@ async def merge(tx: Tx, name: str, into: str) -> EntityMergePlan:
 
 async def relations(tx: Tx) -> set[str]:
     rows = await tx.fetch(
-        "select m.micro from heart.relations r join memory.memories m using (agent_id, memory_id) where m.agent_id = $1", ANA
+        "select micro from heart.relations join memory.memories using (agent_id, memory_id) where agent_id = $1",
+        ANA,
     )
     return {row["micro"] for row in rows}
 
@@ -70,7 +71,8 @@ async def test_facts_about_either_name_compete_and_are_listed_by_each(tx: Tx) ->
     await state(tx, ("Bob Smith lives in Bergen.", "Bob Smith", "lives in"), day=2)
     await merge(tx, "Bob Smith", "Robert Smith")
     await state(tx, ("Bob Smith lives in Porto.", "Bob Smith", "lives in"), day=3)
-    query = """select m.full_text, m.state, f.subject from heart.facts f join memory.memories m using (agent_id, memory_id)
+    query = """select m.full_text, m.state, f.subject
+        from heart.facts f join memory.memories m using (agent_id, memory_id)
         where m.agent_id = $1 order by m.occurred_at"""
     rows = [tuple(row) for row in await tx.fetch(query, ANA)]
     assert [(text, state) for text, state, _ in rows] == [

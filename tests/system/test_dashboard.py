@@ -248,7 +248,9 @@ async def test_a_long_text_is_stored_and_a_refused_one_is_shown_again(api: Api) 
         one.http.cookies.clear()
         ended = await one.send("/dashboard/decisions/new", act="record", description=long, **fields)
         assert (ended.status_code, "newton dashboard" in ended.text) == (401, True)
-        short = await one.send("/dashboard/decisions/new", act="record", description="Use Redis for the queue", **fields)
+        short = await one.send(
+            "/dashboard/decisions/new", act="record", description="Use Redis for the queue", **fields
+        )
         assert (short.status_code, "Use Redis for the queue" in short.text) == (401, True)
         assert (await client.get("/v1/decisions")).json()["items"] == []
 
@@ -262,12 +264,25 @@ async def test_two_people_are_merged_after_a_preview(api: Api) -> None:
         stale = {"name": "Bob Smith", "into": "Robert Smith", "token": "x"}
         assert (await one.send("/dashboard/merge-entities", **stale)).status_code == 409
         token = (await client.post("/v1/entities/Bob Smith/merge", json={"into": "Robert Smith"})).json()["token"]
-        assert "Merged Bob Smith into Robert Smith." in (
-            await one.send("/dashboard/merge-entities", **stale | {"token": token})
-        ).text
+        assert (
+            "Merged Bob Smith into Robert Smith."
+            in (await one.send("/dashboard/merge-entities", **stale | {"token": token})).text
+        )
         kept = (await client.get("/v1/entities/Bob Smith")).json()
         assert (kept["name"], kept["aliases"]) == ("Robert Smith", ["Bob Smith"])
         listed = await client.get("/v1/memories", params={"subject": "Bob Smith"})
         assert len(listed.json()["items"]) == 2
         plan = (await client.post("/v1/erasures/preview", json={"subject": "Bob Smith"})).json()
         assert {"Bob Smith", "Robert Smith"} <= set(plan["names"])
+
+
+async def test_a_job_is_run_from_its_page_and_its_runs_are_listed(api: Api) -> None:
+    async with api.http() as client, browser(api) as one:
+        assert "has not run yet" in (await one.get("/dashboard/jobs/embed")).text
+        assert "is queued" in (await one.send("/dashboard/jobs/embed/run")).text
+        (run,) = (await client.get("/v1/jobs/embed/runs")).json()["items"]
+        assert run["state"] in ("queued", "running", "done")
+        known = {job["name"]: job for job in (await client.get("/v1/jobs")).json()["items"]}
+        assert known["retain"]["due_reason"] == "next slot of the schedule"
+        assert (await client.get("/v1/jobs/nothing/runs")).status_code == 404
+        assert (await one.get("/dashboard/jobs/nothing")).status_code == 404

@@ -93,6 +93,18 @@ class SyncInventoryOperations(SyncDaemonConnection):
         body = {"subject": subject, "also": list(also), "token": token, **fields}
         return self._send("POST", "/v1/erasures", body)
 
+    def jobs(self) -> list[JsonDict]:
+        """List the background jobs with their schedules, their last runs and their next ones."""
+        return self.get_items("/v1/jobs")
+
+    def job_runs(self, name: str, *, limit: int = 20) -> list[JsonDict]:
+        """List the runs of a job, latest first."""
+        return (self.get(f"/v1/jobs/{encode_segment(name)}/runs", {"limit": limit}))["items"]
+
+    def run_job(self, name: str) -> str:
+        """Queue a run of a job now; return its id. Needs a token with the scope `admin`."""
+        return (self._send("POST", f"/v1/jobs/{encode_segment(name)}/run"))["job_id"]
+
     def agent(self, name: str) -> JsonDict:
         """Return how much an agent has stored, and its last activity. Needs the token of the operator."""
         return self.get(f"/v1/agents/{encode_segment(name)}")

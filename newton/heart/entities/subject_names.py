@@ -1,4 +1,4 @@
-"""Subjects of facts that are other names (aliases) of an entity. Facts about one entity have one key, whatever its name."""
+"""Subjects of facts that are other names (aliases) of an entity, so that all facts about one entity have one key."""
 
 from collections.abc import Iterable
 from uuid import UUID

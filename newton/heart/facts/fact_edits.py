@@ -71,7 +71,7 @@ async def set_subject(tx: Tx, memory_id: UUID, subject: str | None, *, ctx: Life
 async def move_subjects(tx: Tx, former_keys: Sequence[str], subject: str, *, ctx: LifecycleContext) -> int:
     """Make facts about other names of a person or thing facts about `subject`; return their number.
 
-    The facts keep the name as they state it. Of single-valued attributes, the newest value of all these names is current
+    The facts keep the name as they state it. Of a single-valued attribute, the newest value of all names is current
     afterwards.
     """
     key = normalize_subject(subject)

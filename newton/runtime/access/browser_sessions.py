@@ -82,7 +82,7 @@ class BrowserSessions:
 
 
 def cookie_name(scheme: str, port: int | None) -> str:
-    """Return the name of the cookie of a daemon. It has the port, because a browser sends cookies to all ports of a host."""
+    """Return the name of the cookie of a daemon. It has the port: a browser sends cookies to all ports of a host."""
     return f"newton_session_{port or scheme}"
 
 

@@ -16,7 +16,8 @@ PAGE_HEADERS = {
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title} · Newton</title><link rel="stylesheet" href="/dashboard/assets/style.css"></head>
-<body><main class="narrow"><h1>{title}</h1><div class="problem" role="alert"><p>{detail}</p><p class="soft">{hint}</p></div>
+<body><main class="narrow"><h1>{title}</h1>
+<div class="problem" role="alert"><p>{detail}</p><p class="soft">{hint}</p></div>
 <p>Go back with your browser: it keeps what you typed. Or open the <a href="/">overview</a>.</p></main></body></html>
 """
 

@@ -89,7 +89,7 @@ def to_problem(error: NewtonError, interface: HintInterface = "http") -> Problem
 def error_response(error: NewtonError, path: str) -> Response:
     """Return the HTTP response for an error, in the format that clients of the path expect.
 
-    This is OpenAI's format for an OpenAI path, JSON-RPC for MCP, HTML for the dashboard, and a problem document otherwise.
+    This is OpenAI's format for an OpenAI path, JSON-RPC for MCP, HTML for the dashboard, else a problem document.
     """
     status = get_error_status(error.code)
     headers = {"Retry-After": str(RETRY_AFTER_SECONDS)} if status.retryable else {}

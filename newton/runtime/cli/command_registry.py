@@ -96,6 +96,7 @@ PROFILE_COMMANDS = {
 }
 JOB_COMMANDS = {
     "list": ("operations.jobs:list_jobs", "List the jobs with their last runs."),
+    "show": ("operations.jobs:show_job", "Show the last runs of a job, and when and why it runs next."),
     "run": ("operations.jobs:run_job", "Run a job now."),
     "dead": ("operations.jobs:list_dead_runs", "List dead runs of jobs: runs that failed too often."),
     "retry": ("operations.jobs:retry_dead_runs", "Queue dead runs of jobs again."),

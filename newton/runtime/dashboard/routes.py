@@ -68,10 +68,7 @@ async def _serve_page(request: Request, page: Page) -> Response:
     sessions: BrowserSessions = request.app.state.browser_sessions
     session = sessions.find(request.cookies.get(_cookie_name(request), ""))
     if session is None:
-        if request.url.path in STREAMED_PATHS:
-            return _ask_to_sign_in(request)
-        async with request.form(max_fields=MAX_FORM_FIELDS) as form:
-            return _ask_to_sign_in(request, typed=list_typed_texts(form))
+        return _ask_to_sign_in(request, typed=await _read_typed_texts(request))
     wanted = PageRequest(request=request, session=session, api=ApiClient(app=request.app, session=session))
     try:
         await _read_token_info(wanted)
@@ -90,6 +87,14 @@ async def _serve_page(request: Request, page: Page) -> Response:
     except NewtonError as error:
         problem = to_problem(error)
         return _render_error(wanted, problem.status, problem.detail, problem.hint)
+
+
+async def _read_typed_texts(request: Request) -> Mapping[str, str]:
+    """Return the texts of a form that nobody signed in has sent; a file is not received."""
+    if request.url.path in STREAMED_PATHS:
+        return {}
+    async with request.form(max_fields=MAX_FORM_FIELDS) as form:
+        return list_typed_texts(form)
 
 
 def _check_upload(page: PageRequest) -> None:
@@ -130,7 +135,9 @@ def _ask_to_sign_in(request: Request, *, typed: Mapping[str, str] | None = None)
     """
     is_retry = request.method != "GET" or "retry" in request.query_params
     from_elsewhere = request.headers.get("sec-fetch-site") in ("cross-site", "same-site")
-    content = render_template("sign_in.html", reload=from_elsewhere and not is_retry, path=request.url.path, typed=typed or {})
+    content = render_template(
+        "sign_in.html", reload=from_elsewhere and not is_retry, path=request.url.path, typed=typed or {}
+    )
     return HTMLResponse(content, status_code=401, headers=PAGE_HEADERS)
 
 

@@ -211,7 +211,7 @@ class MergedRelation(ViewModel):
 
 
 class EntityMergeResult(ViewModel):
-    """The effects of merging `merged` into `kept`; `token` confirms exactly this, and `is_done` says whether it was done.
+    """The effects of merging `merged` into `kept`; `token` confirms this, and `is_done` says whether it was done.
 
     `aliases` and `properties` are those of `kept` afterwards. Of the relations, `moved` become its own, `known` are
     deleted because it has them already, with their evidence moved, and `between` are deleted because they relate both

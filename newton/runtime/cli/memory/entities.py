@@ -78,7 +78,10 @@ async def show_entity(
         related = (await service.find_related_entities(name, depth=depth))[:limit]
     if json:
         relations = [
-            {key: value if isinstance(value, int | float) else str(value) for key, value in one.relation._asdict().items()}
+            {
+                key: value if isinstance(value, int | float) else str(value)
+                for key, value in one.relation._asdict().items()
+            }
             | {"depth": one.depth}
             for one in related
         ]

@@ -24,7 +24,9 @@ class MergeEntityRequest(RequestModel):
     model_config = with_example(into="Robert Smith", token="3f9c51aa7d20b1e4")
 
     into: CleanText = Field(max_length=200, description="A name of the entity that stays.")
-    token: str | None = Field(None, max_length=100, description="The token of the preview; without it, nothing is changed.")
+    token: str | None = Field(
+        None, max_length=100, description="The token of the preview; without it, nothing is changed."
+    )
 
 
 @router.get("/entities")
@@ -49,8 +51,8 @@ async def list_relations(
 async def merge_entity(name: str, body: MergeEntityRequest, act: AdminAction) -> Response:
     """Merge a person or thing into another one that is the same: names, facts, relations and mentions become its own.
 
-    Without `token`, nothing is changed: the response is a preview with the token that confirms the merge. A merge cannot
-    be undone.
+    Without `token`, nothing is changed: the response is a preview with the token that confirms the merge. A merge
+    cannot be undone.
     """
     if body.token is None:
         preview = to_merge_result(*await act.caller.newton.entities(ORIGIN).plan_merge(name, body.into), is_done=False)
