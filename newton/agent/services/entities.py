@@ -60,7 +60,9 @@ class EntityService:
             if found is None:
                 raise unknown_entity_error(name)
             entity, properties = await entity_records.read_entity(tx, found.entity_id, agent_id=ctx.agent_id)
-            relations = await entity_store.find_relations(tx, [found.entity_id], agent_id=ctx.agent_id, depth=1)
+            relations = await entity_store.find_relations(
+                tx, [found.entity_id], agent_id=ctx.agent_id, depth=1, now=ctx.now
+            )
             ids = await entity_records.list_mentions(tx, found.entity_id, agent_id=ctx.agent_id, limit=limit)
             mentions = await read_rows(tx, ids, agent_id=ctx.agent_id)
         return EntityRecord(entity, entity.salience_at(ctx.now), properties, relations, mentions)
@@ -74,7 +76,9 @@ class EntityService:
             found = (await entity_store.load_index(tx, agent_id=self.scope.agent_id)).resolve(name)
             if found is None:
                 raise unknown_entity_error(name)
-            return await entity_store.find_relations(tx, [found.entity_id], agent_id=self.scope.agent_id, depth=depth)
+            return await entity_store.find_relations(
+                tx, [found.entity_id], agent_id=self.scope.agent_id, depth=depth, now=self.scope.now()
+            )
 
     async def plan_merge(self, name: str, into: str) -> tuple[EntityMergePlan, str]:
         """Return what merging the entity `name` into the entity `into` would change, and the token that confirms it.

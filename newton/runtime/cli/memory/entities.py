@@ -88,7 +88,12 @@ async def show_entity(
         formatting.print_json(entity.model_dump(mode="json") | {"relations": relations})
         return
     say(_format_entity(entity))
-    say("\n".join(f"{r.weight:.2f}  {r.source} {r.type} {r.target}" for r in (one.relation for one in related)))
+    say(
+        "\n".join(
+            f"{r.weight:.2f}  {r.source} {r.type} {r.target}{'' if r.is_current else ' (past)'}"
+            for r in (one.relation for one in related)
+        )
+    )
     for one in entity.mentioned_in:
         say(f"{short_id(one.memory_id)}  {one.kind:<10} {one.text}")
 
