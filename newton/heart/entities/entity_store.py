@@ -156,7 +156,7 @@ async def list_session_entities(tx: Tx, *, agent_id: UUID, session_id: UUID, lim
 async def find_relations(
     tx: Tx, entity_ids: Iterable[UUID], *, agent_id: UUID, depth: int, now: datetime
 ) -> list[ReachedRelation]:
-    """Return the relations within `depth` steps of the entities, in both directions, nearest first, then current first."""
+    """Return the relations within `depth` steps of the entities, in both directions, nearest and current first."""
     relations: dict[UUID, ReachedRelation] = {}
     front = visited = set(entity_ids)
     for step in range(1, min(depth, MAX_DEPTH) + 1):
