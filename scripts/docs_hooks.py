@@ -1,4 +1,4 @@
-"""A hook of MkDocs: in the search, design decisions come after the pages that say how something is used."""
+"""A hook of MkDocs: in the search, design decisions come after the pages that say how something is used."""  # noqa: INP001 (MkDocs loads it by its path)
 
 from typing import Any
 
