@@ -134,6 +134,33 @@ $$;
 revoke execute on function cognition.delete_expired_bundles(uuid, timestamptz) from public;
 grant execute on function cognition.delete_expired_bundles(uuid, timestamptz) to newton_app;
 
+-- Deletes the rows of these memories in all tables that hold them by their id. Only the erasing procedures may call it. Row
+-- level security applies.
+create procedure memory.delete_memories(target_agent uuid, removed_ids uuid[])
+language plpgsql
+set search_path = pg_catalog
+as $$
+declare
+    table_name text;
+begin
+    delete from memory.links where agent_id = target_agent and (memory_id = any(removed_ids) or other_id = any(removed_ids));
+    delete from memory.sources where agent_id = target_agent and (memory_id = any(removed_ids) or source_id = any(removed_ids));
+    delete from heart.entity_names where agent_id = target_agent and entity_id = any(removed_ids);
+    delete from heart.mentions where agent_id = target_agent and (memory_id = any(removed_ids) or entity_id = any(removed_ids));
+    foreach table_name in array array[
+        'heart.activations', 'heart.relations', 'heart.entities', 'heart.events', 'heart.passages', 'heart.items',
+        'heart.censors', 'heart.procedures', 'heart.episodes', 'heart.facts', 'memory.confirmations', 'memory.transitions', 'memory.edits',
+        'memory.archived_texts', 'memory.line_summaries', 'memory.memory_versions', 'memory.postings',
+        'memory.window_embeddings', 'memory.windows', 'memory.embeddings', 'memory.outbox', 'memory.mentioned_times', 'memory.standing_statements',
+        'memory.memories'
+    ] loop
+        execute format('delete from %s where agent_id = $1 and memory_id = any($2)', table_name) using target_agent, removed_ids;
+    end loop;
+end
+$$;
+
+revoke execute on procedure memory.delete_memories(uuid, uuid[]) from public;
+
 -- Deletes the memories listed in memory.forgotten, of the agent in scope. The application has no right to delete
 -- memories itself; it must record a tombstone first.
 create function memory.forget(target_agent uuid) returns void
@@ -147,7 +174,6 @@ declare
     removed_tenets uuid[];
     removed_bundles uuid[];
     removed_texts uuid[];
-    table_name text;
     affected record;
     entry record;
 begin
@@ -440,24 +466,99 @@ begin
 
     call cognition.delete_bundles(scoped_agent, removed_ids);
 
-    delete from memory.links where agent_id = scoped_agent and (memory_id = any(removed_ids) or other_id = any(removed_ids));
-    delete from memory.sources where agent_id = scoped_agent and (memory_id = any(removed_ids) or source_id = any(removed_ids));
-    delete from heart.entity_names where agent_id = scoped_agent and entity_id = any(removed_ids);
-    delete from heart.mentions where agent_id = scoped_agent and (memory_id = any(removed_ids) or entity_id = any(removed_ids));
-    foreach table_name in array array[
-        'heart.activations', 'heart.relations', 'heart.entities', 'heart.events', 'heart.passages', 'heart.items',
-        'heart.censors', 'heart.procedures', 'heart.episodes', 'heart.facts', 'memory.confirmations', 'memory.transitions', 'memory.edits',
-        'memory.archived_texts', 'memory.line_summaries', 'memory.memory_versions', 'memory.postings',
-        'memory.window_embeddings', 'memory.windows', 'memory.embeddings', 'memory.outbox', 'memory.mentioned_times', 'memory.standing_statements',
-        'memory.memories'
-    ] loop
-        execute format('delete from %s where agent_id = $1 and memory_id = any($2)', table_name) using scoped_agent, removed_ids;
-    end loop;
+    call memory.delete_memories(scoped_agent, removed_ids);
 end
 $$;
 
 revoke execute on function memory.forget(uuid) from public;
 grant execute on function memory.forget(uuid) to newton_app;
+
+-- Merges an entity into another one, of the agent in scope: its mentions and relations become those of the kept entity, and
+-- the entity is deleted. A relation that the kept entity has already receives the evidence instead, and a relation between
+-- both is deleted. `hashes` are the new content hashes of the relations `relation_ids`. The application has no right to
+-- delete entities itself; names, aliases and texts are its part. Deleted memories leave a tombstone.
+create function heart.merge_entities(
+    target_agent uuid, kept uuid, merged uuid, relation_ids uuid[], hashes bytea[], merged_at timestamptz, merged_through text
+) returns void
+language plpgsql
+security definer
+set search_path = pg_catalog
+as $$
+declare
+    scoped_agent uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the session's scope decides, not the argument
+    known record;
+    removed_ids uuid[] := array[merged];
+begin
+    if scoped_agent is distinct from target_agent or kept = merged then
+        return;
+    end if;
+
+    for known in
+        select r.memory_id, k.memory_id as kept_relation
+        from heart.relations as r
+        left join heart.relations as k
+            on k.agent_id = scoped_agent
+            and k.source_id = case r.source_id when merged then kept else r.source_id end
+            and k.type = r.type
+            and k.target_id = case r.target_id when merged then kept else r.target_id end
+        where
+            r.agent_id = scoped_agent
+            and (r.source_id = merged or r.target_id = merged)
+            and (k.memory_id is not null or r.source_id = kept or r.target_id = kept)
+    loop
+        removed_ids := removed_ids || known.memory_id;
+        insert into memory.links (agent_id, memory_id, link, other_id, created_at)
+        select scoped_agent, l.memory_id, l.link, known.kept_relation, l.created_at
+        from memory.links as l
+        where l.agent_id = scoped_agent and l.other_id = known.memory_id and l.link = 'evidence' and known.kept_relation is not null
+        on conflict do nothing;
+        insert into memory.confirmations (agent_id, memory_id, ref, confirmed_at, origin, trust, source)
+        select scoped_agent, known.kept_relation, c.ref, c.confirmed_at, c.origin, c.trust, c.source
+        from memory.confirmations as c
+        where c.agent_id = scoped_agent and c.memory_id = known.memory_id and known.kept_relation is not null
+        on conflict do nothing;
+    end loop;
+
+    update heart.relations set source_id = kept
+    where agent_id = scoped_agent and source_id = merged and memory_id <> all(removed_ids);
+    update heart.relations set target_id = kept
+    where agent_id = scoped_agent and target_id = merged and memory_id <> all(removed_ids);
+    update memory.memories as m
+    set content_hash = h.hash
+    from unnest(relation_ids, hashes) as h (memory_id, hash)
+    where
+        m.agent_id = scoped_agent
+        and m.memory_id = h.memory_id
+        and m.kind = 'relation'
+        and m.memory_id <> all(removed_ids);
+
+    insert into heart.mentions (agent_id, entity_id, memory_id)
+    select scoped_agent, kept, n.memory_id
+    from heart.mentions as n
+    where n.agent_id = scoped_agent and n.entity_id = merged
+    on conflict do nothing;
+    update heart.entities as e
+    set
+        mentions = (
+            select count(*)
+            from heart.mentions as n
+            where n.agent_id = scoped_agent and n.entity_id = kept
+        ),
+        mentioned_at = greatest(e.mentioned_at, o.mentioned_at)
+    from heart.entities as o
+    where e.agent_id = scoped_agent and e.memory_id = kept and o.agent_id = scoped_agent and o.memory_id = merged;
+
+    insert into memory.forgotten (agent_id, memory_id, kind, forgotten_at, reason, origin)
+    select scoped_agent, m.memory_id, m.kind, merged_at, 'merged into the entity ' || kept, merged_through
+    from memory.memories as m
+    where m.agent_id = scoped_agent and m.memory_id = any(removed_ids)
+    on conflict do nothing;
+    call memory.delete_memories(scoped_agent, removed_ids);
+end
+$$;
+
+revoke execute on function heart.merge_entities(uuid, uuid, uuid, uuid[], bytea[], timestamptz, text) from public;
+grant execute on function heart.merge_entities(uuid, uuid, uuid, uuid[], bytea[], timestamptz, text) to newton_app;
 
 -- Erases the texts of decisions with an erasure record, of the agent in scope. The application has no right to delete
 -- them itself. Records and hashes stay, so the chain still verifies.

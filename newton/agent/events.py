@@ -37,6 +37,7 @@ EVENT_TYPES: Mapping[str, str] = {
     "decision.superseded": "a decision supersedes another one",
     "document.deleted": "a document is deleted with its passages",
     "document.ingested": "the passages of a document are stored, replaced or removed",
+    "entity.merged": "a person merges a person or thing into another one",
     "guardrail.added": "a guardrail is added for the agent",
     "guardrail.restored": "a guardrail from a file is enabled again",
     "guardrail.retired": "a guardrail is disabled for the agent",

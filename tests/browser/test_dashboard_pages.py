@@ -27,6 +27,7 @@ pytestmark = [
 PATHS = [
     *(path for path, _ in NAVIGATION),
     *("/dashboard/decisions/new", "/dashboard/memories/conflicts", "/dashboard/entities", "/dashboard/entities/Ana"),
+    "/dashboard/jobs/embed",
     *("/dashboard/rules/censors", "/dashboard/rules/guardrails", "/dashboard/rules/procedures"),
     *("/dashboard/conversations/s", "/dashboard/agents/erase?subject=Ana"),
 ]

@@ -40,7 +40,7 @@ async def names(tx: Tx) -> dict[str, int]:
 async def reached(tx: Tx, name: str, depth: int) -> list[tuple[str, str, str, int]]:
     entity = (await load_index(tx, agent_id=ANA)).resolve(name)
     assert entity is not None
-    found = await find_relations(tx, [entity.entity_id], agent_id=ANA, depth=depth)
+    found = await find_relations(tx, [entity.entity_id], agent_id=ANA, depth=depth, now=NOON)
     return [(r.relation.source, r.relation.type, r.relation.target, r.depth) for r in found]
 
 
@@ -114,4 +114,6 @@ async def test_those_named_in_one_breath_belong_together(tx: Tx) -> None:
     assert {t[1] for t in await reached(tx, "Priya", 1)} == {MENTIONED_WITH}
     entity = (await load_index(tx, agent_id=ANA)).resolve("Lena")
     assert entity is not None
-    assert await entity_store.find_relations(tx, [entity.entity_id], agent_id=ANA, depth=2) == [], "talk is no evidence"
+    assert await entity_store.find_relations(tx, [entity.entity_id], agent_id=ANA, depth=2, now=NOON) == [], (
+        "talk is no evidence"
+    )

@@ -74,7 +74,7 @@ async def test_each_filter_selects_what_it_names(tx: Tx) -> None:
     session_id = await sessions.ensure_session(tx, agent_id=ANA, ref="talk", now=NOON)
     said = Message(role="user", content="Let us plan the migrations", said_at=NOON)
     await sessions.append(tx, [said], session_id=session_id, ctx=teller())
-    assert await texts(tx, MemoryFilter(subject_key="ana")) == ["Ana lives in Porto"]
+    assert await texts(tx, MemoryFilter(subject_keys=["ana"])) == ["Ana lives in Porto"]
     assert await texts(tx, MemoryFilter(kinds=("exchange",))) == await texts(tx, MemoryFilter(session_id=session_id))
     found = await texts(tx, MemoryFilter(text="migration review"))
     assert found == ["Ben reviews the migrations"], "every word, stemmed"
@@ -83,7 +83,7 @@ async def test_each_filter_selects_what_it_names(tx: Tx) -> None:
     stored = MemoryFilter(created_since=NOON + timedelta(days=1), created_until=NOON + timedelta(days=2))
     assert await texts(tx, stored) == ["Ben reviews the migrations"]
     assert await texts(tx, MemoryFilter(until=NOON - timedelta(days=1))) == ["An agent noted the migrations"]
-    both = MemoryFilter(subject_key="ben", text="porto")
+    both = MemoryFilter(subject_keys=["ben"], text="porto")
     assert await texts(tx, both) == [], "conditions are joined by and"
 
 

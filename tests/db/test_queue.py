@@ -257,6 +257,19 @@ async def test_of_runs_that_found_nothing_to_do_the_last_is_kept(db: Database, a
         )
 
 
+async def test_the_runs_of_a_job_are_listed_latest_first_and_bounded(db: Database, agent: UUID) -> None:
+    for n in range(5):
+        await enqueue_due(db, TEN, moment=after(minutes=10 * n))
+        (one,) = await claimed(db, "one", after(minutes=10 * n))
+        await queue.finish(db, one, JobOutcome(reason=f"run {n}", result={"n": n}), moment=after(minutes=10 * n))
+    async with db.transaction(agent) as tx:
+        assert [one.reason for one in await queue.list_runs(tx, "ten", agent_id=agent, limit=2)] == ["run 4", "run 3"]
+        assert await queue.list_runs(tx, "day", agent_id=agent, limit=2) == []
+        assert await queue.delete_old_runs(tx, agent_id=agent, before=NOON, max_runs=3) == 2
+        kept = [one.reason for one in await queue.list_runs(tx, "ten", agent_id=agent, limit=9)]
+    assert kept == ["run 4", "run 3", "run 2"]
+
+
 async def test_the_worker_sees_the_queue_and_names_and_nothing_else(db: Database, agent: UUID) -> None:
     # S1
     await asked(db, agent)

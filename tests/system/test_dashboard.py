@@ -77,7 +77,7 @@ async def test_every_page_is_strict_and_shows_stored_scripts_as_text(api: Api) -
         for path in paths:
             for name, value in ids.items():
                 path = path.replace(f"{{{name}}}", value)  # noqa: PLW2901 (one placeholder after the other)
-            if "{" in path or path.endswith(("/compare", "/erase", "/export")):
+            if "{" in path or path.endswith(("/compare", "/erase", "/export", "/merge-entities")):
                 continue
             page = await one.get(path)
             assert page.status_code == 200, (path, page.text)
@@ -232,3 +232,57 @@ async def test_a_file_is_received_only_from_a_session_that_may_import_it(api: Ap
     async with browser(api, made.json()["token"]) as one, browser(api) as operator:
         assert b" 403 " in await send_headers(one, 1_000)
         assert b" 413 " in await send_headers(operator, 5 * 1024**3)
+
+
+async def test_a_long_text_is_stored_and_a_refused_one_is_shown_again(api: Api) -> None:
+    long, fields = "word " * 20_000, {"confidence": "80", "kind_0": "analysis", "reason_0": "reads prevail"}
+    async with api.http() as client, browser(api) as one:
+        refused = await one.send("/dashboard/decisions/new", act="record", description=long, **fields)
+        assert (refused.status_code, "100,000 characters" in refused.text) == (403, True), "the limit is named"
+        assert long.strip() in refused.text, "the typed text is not lost"
+        expired = await one.send("/dashboard/decisions/new", act="record", description=long, csrf_token="old", **fields)
+        assert (expired.status_code, long.strip() in expired.text) == (403, True)
+        huge = await one.send("/dashboard/decisions/new", act="record", description=long * 120, **fields)
+        assert (huge.status_code, "text/html" in huge.headers["content-type"]) == (413, True)
+        assert "go back" in huge.text.lower()
+        one.http.cookies.clear()
+        ended = await one.send("/dashboard/decisions/new", act="record", description=long, **fields)
+        assert (ended.status_code, "newton dashboard" in ended.text) == (401, True)
+        short = await one.send(
+            "/dashboard/decisions/new", act="record", description="Use Redis for the queue", **fields
+        )
+        assert (short.status_code, "Use Redis for the queue" in short.text) == (401, True)
+        assert (await client.get("/v1/decisions")).json()["items"] == []
+
+
+async def test_two_people_are_merged_after_a_preview(api: Api) -> None:
+    async with api.http() as client, browser(api) as one:
+        for name in ("Bob Smith", "Robert Smith"):
+            await client.post("/v1/memories", json={"content": f"{name} likes tea.", "subject": name})
+        preview = await one.get("/dashboard/merge-entities?name=Bob+Smith&into=Robert+Smith")
+        assert "cannot be undone" in preview.text
+        stale = {"name": "Bob Smith", "into": "Robert Smith", "token": "x"}
+        assert (await one.send("/dashboard/merge-entities", **stale)).status_code == 409
+        token = (await client.post("/v1/entities/Bob Smith/merge", json={"into": "Robert Smith"})).json()["token"]
+        assert (
+            "Merged Bob Smith into Robert Smith."
+            in (await one.send("/dashboard/merge-entities", **stale | {"token": token})).text
+        )
+        kept = (await client.get("/v1/entities/Bob Smith")).json()
+        assert (kept["name"], kept["aliases"]) == ("Robert Smith", ["Bob Smith"])
+        listed = await client.get("/v1/memories", params={"subject": "Bob Smith"})
+        assert len(listed.json()["items"]) == 2
+        plan = (await client.post("/v1/erasures/preview", json={"subject": "Bob Smith"})).json()
+        assert {"Bob Smith", "Robert Smith"} <= set(plan["names"])
+
+
+async def test_a_job_is_run_from_its_page_and_its_runs_are_listed(api: Api) -> None:
+    async with api.http() as client, browser(api) as one:
+        assert "has not run yet" in (await one.get("/dashboard/jobs/embed")).text
+        assert "is queued" in (await one.send("/dashboard/jobs/embed/run")).text
+        (run,) = (await client.get("/v1/jobs/embed/runs")).json()["items"]
+        assert run["state"] in ("queued", "running", "done")
+        known = {job["name"]: job for job in (await client.get("/v1/jobs")).json()["items"]}
+        assert known["retain"]["due_reason"] == "next slot of the schedule"
+        assert (await client.get("/v1/jobs/nothing/runs")).status_code == 404
+        assert (await one.get("/dashboard/jobs/nothing")).status_code == 404

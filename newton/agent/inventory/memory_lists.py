@@ -8,7 +8,7 @@ from newton.agent.memory_inputs import MemoryFilterInput
 from newton.agent.scope import AgentScope
 from newton.db.pool import Tx
 from newton.dialogue import sessions
-from newton.heart.facts.attributes import normalize_subject
+from newton.heart.entities.subject_names import list_subject_keys
 from newton.memory.inventory.memory_list import (
     DEFAULT_KINDS,
     DEFAULT_STATES,
@@ -73,7 +73,7 @@ async def resolve_filter(tx: Tx, conditions: MemoryFilterInput, *, scope: AgentS
         until=conditions.until,
         created_since=conditions.created_since,
         created_until=conditions.created_until,
-        subject_key=normalize_subject(conditions.subject) if conditions.subject else None,
+        subject_keys=await list_subject_keys(tx, conditions.subject, agent_id=agent_id) if conditions.subject else None,
         text=conditions.text,
         session_id=await sessions.get_session_id(tx, agent_id=agent_id, ref=session) if session else None,
         source_id=await resolve_id(tx, source, agent_id=agent_id) if source else None,

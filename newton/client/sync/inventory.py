@@ -36,6 +36,13 @@ class SyncInventoryOperations(SyncDaemonConnection):
         """Return an entity (a person or thing) with the memories that mention it."""
         return self.get(f"/v1/entities/{encode_segment(name)}")
 
+    def merge_entity(self, name: str, *, into: str, token: str | None = None) -> JsonDict:
+        """Merge the entity `name` into the entity `into`, which is the same person or thing. It cannot be undone.
+
+        Without `token`, nothing is changed, and the response is a preview with the token that confirms it.
+        """
+        return self._send("POST", f"/v1/entities/{encode_segment(name)}/merge", {"into": into, "token": token})
+
     def documents(self) -> list[JsonDict]:
         """List the ingested documents."""
         return self.get_items("/v1/documents")
@@ -85,6 +92,18 @@ class SyncInventoryOperations(SyncDaemonConnection):
         """Permanently erase everything about a person, confirmed by the `token` of a preview with the same names."""
         body = {"subject": subject, "also": list(also), "token": token, **fields}
         return self._send("POST", "/v1/erasures", body)
+
+    def jobs(self) -> list[JsonDict]:
+        """List the background jobs with their schedules, their last runs and their next ones."""
+        return self.get_items("/v1/jobs")
+
+    def job_runs(self, name: str, *, limit: int = 20) -> list[JsonDict]:
+        """List the runs of a job, latest first."""
+        return (self.get(f"/v1/jobs/{encode_segment(name)}/runs", {"limit": limit}))["items"]
+
+    def run_job(self, name: str) -> str:
+        """Queue a run of a job now; return its id. Needs a token with the scope `admin`."""
+        return (self._send("POST", f"/v1/jobs/{encode_segment(name)}/run"))["job_id"]
 
     def agent(self, name: str) -> JsonDict:
         """Return how much an agent has stored, and its last activity. Needs the token of the operator."""

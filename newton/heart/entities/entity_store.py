@@ -65,7 +65,10 @@ class EntityDeclaration:
 
 
 class EntityRelation(NamedTuple):
-    """A relation between two entities. `weight`, in [0, 1), grows with the facts and declarations that state it."""
+    """A relation between two entities. `weight`, in [0, 1), grows with the facts and declarations that state it.
+
+    `is_current` is False if every fact that states it is superseded or retracted.
+    """
 
     memory_id: UUID
     source_id: UUID
@@ -74,6 +77,7 @@ class EntityRelation(NamedTuple):
     target_id: UUID
     target: str
     weight: float
+    is_current: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,12 +153,14 @@ async def list_session_entities(tx: Tx, *, agent_id: UUID, session_id: UUID, lim
     return [EntitySummary(**row) for row in rows]
 
 
-async def find_relations(tx: Tx, entity_ids: Iterable[UUID], *, agent_id: UUID, depth: int) -> list[ReachedRelation]:
-    """Return the relations within `depth` steps of the entities, in both directions, nearest first."""
+async def find_relations(
+    tx: Tx, entity_ids: Iterable[UUID], *, agent_id: UUID, depth: int, now: datetime
+) -> list[ReachedRelation]:
+    """Return the relations within `depth` steps of the entities, in both directions, nearest and current first."""
     relations: dict[UUID, ReachedRelation] = {}
     front = visited = set(entity_ids)
     for step in range(1, min(depth, MAX_DEPTH) + 1):
-        rows = await SQL["list_relations"].fetch_all(tx, agent_id=agent_id, entity_ids=list(front))
+        rows = await SQL["list_relations"].fetch_all(tx, agent_id=agent_id, entity_ids=list(front), now=now)
         new = [EntityRelation(*row) for row in rows if row["memory_id"] not in relations]
         relations |= {relation.memory_id: ReachedRelation(relation=relation, depth=step) for relation in new}
         front = {end for relation in new for end in (relation.source_id, relation.target_id)} - visited

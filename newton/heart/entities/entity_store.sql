@@ -133,11 +133,14 @@ group by e.memory_id, e.name, e.type, e.aliases, x.state
 order by mentions desc, e.name
 limit $3;
 
--- name: list_relations(agent_id, entity_ids)
-select r.memory_id, r.source_id, s.name as source, r.type, r.target_id, t.name as target, r.weight
+-- name: list_relations(agent_id, entity_ids, now)
+-- Current ones first: a relation is past if every fact that states it is.
+select
+    r.memory_id, r.source_id, s.name as source, r.type, r.target_id, t.name as target, r.weight,
+    heart.is_relation_current($1, r.memory_id, $3) as is_current
 from heart.relations as r
 join memory.memories as m on m.agent_id = $1 and m.memory_id = r.memory_id and m.state = 'ACTIVE'
 join heart.entities as s on s.agent_id = $1 and s.memory_id = r.source_id
 join heart.entities as t on t.agent_id = $1 and t.memory_id = r.target_id
 where r.agent_id = $1 and (r.source_id = any($2::uuid[]) or r.target_id = any($2::uuid[]))
-order by r.weight desc, r.memory_id;
+order by is_current desc, r.weight desc, r.memory_id;

@@ -7,6 +7,7 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import InputError, NotFoundError
 from newton.heart.entities import entity_store
+from newton.heart.entities.subject_names import resolve_subjects
 from newton.heart.facts.attributes import normalize_subject
 from newton.heart.lifecycle.engine import LifecycleContext, lock_attributes, review
 from newton.memory.transitions import PlannedTransition, apply_transitions
@@ -53,6 +54,8 @@ async def set_subject(tx: Tx, memory_id: UUID, subject: str | None, *, ctx: Life
         what = f"The fact states the single-valued attribute {row['attribute']!r}, which needs a subject."
         raise InputError(what, hint="Give another subject instead of removing it.", param="subject")
     old_key, new_key = row["subject_key"], normalize_subject(subject) if subject else None
+    if subject:
+        new_key = (await resolve_subjects(tx, [subject], agent_id=ctx.agent_id)).get(subject, new_key)
     if row["single_valued"] and new_key:
         await lock_attributes(tx, sorted({(old_key, row["attribute"]), (new_key, row["attribute"])}), ctx=ctx)
     former = {"subject_key": old_key, "attribute": row["attribute"]}
@@ -63,3 +66,24 @@ async def set_subject(tx: Tx, memory_id: UUID, subject: str | None, *, ctx: Life
     await review(tx, ctx, "fact", sorted({memory_id, *(one["memory_id"] for one in others)}))
     await entity_store.index_mentions(tx, ctx=ctx, after=UUID(int=memory_id.int - 1))
     return row["subject"]
+
+
+async def move_subjects(tx: Tx, former_keys: Sequence[str], subject: str, *, ctx: LifecycleContext) -> int:
+    """Make facts about other names of a person or thing facts about `subject`; return their number.
+
+    The facts keep the name as they state it. Of a single-valued attribute, the newest value of all names is current
+    afterwards.
+    """
+    key = normalize_subject(subject)
+    keys = [one for one in former_keys if one != key]
+    rows = await SQL["list_of_subjects"].fetch_all(tx, agent_id=ctx.agent_id, subject_keys=keys)
+    if not rows:
+        return 0
+    single = {row["attribute"] for row in rows if row["single_valued"]}
+    locked = {(name, attribute) for attribute in single for name in (key, *keys)}
+    await lock_attributes(tx, sorted(locked), ctx=ctx)
+    moved = [row["memory_id"] for row in rows]
+    await SQL["move_subjects"].execute(tx, agent_id=ctx.agent_id, memory_ids=moved, subject_key=key)
+    of_subject = await SQL["list_of_subjects"].fetch_all(tx, agent_id=ctx.agent_id, subject_keys=[key])
+    await review(tx, ctx, "fact", [row["memory_id"] for row in of_subject])
+    return len(moved)

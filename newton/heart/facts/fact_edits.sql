@@ -29,3 +29,15 @@ where agent_id = $1 and memory_id = $2;
 select memory_id
 from heart.facts
 where agent_id = $1 and subject_key = $2 and attribute = $3;
+
+-- name: list_of_subjects(agent_id, subject_keys)
+select memory_id, subject_key, attribute, single_valued
+from heart.facts
+where agent_id = $1 and subject_key = any($2::text[])
+order by memory_id;
+
+-- name: move_subjects(agent_id, memory_ids, subject_key)
+-- The facts keep the subject as it was stated. They are compared again with the known facts of the new key.
+update heart.facts
+set subject_key = $3, is_compared = false
+where agent_id = $1 and memory_id = any($2::uuid[]);

@@ -13,6 +13,7 @@ from asyncpg import Record
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, InputError, NotFoundError
+from newton.heart.entities.subject_names import resolve_subjects
 from newton.heart.facts.attributes import normalize_attribute, normalize_subject, select_single_value_attributes
 from newton.heart.lifecycle.engine import AttributeKey, LifecycleContext, lock_attributes, read_successors, review
 from newton.heart.statements.appositions import find_appositions
@@ -42,7 +43,8 @@ class NewFact:
     """A fact to store. `ref` is the idempotency key.
 
     Confirmations with different `source` count as independent. The `sources` of a generalization are the facts that it
-    covers. Raises InputError if the fact ends before it begins.
+    covers. `subject_key` is the normalized name of the entity of which `subject` is another name, set by `add_facts`.
+    Raises InputError if the fact ends before it begins.
     """
 
     ref: str
@@ -57,6 +59,7 @@ class NewFact:
     is_core: bool = False
     is_generalization: bool = False
     sources: tuple[UUID, ...] = ()
+    subject_key: str | None = None
 
     def __post_init__(self) -> None:
         if self.valid_to is not None and self.valid_to < self.valid_from:
@@ -75,7 +78,7 @@ class NewFact:
         """The normalized subject and attribute; None if the fact lacks one of them."""
         if self.subject is None or self.attribute is None:
             return None
-        return normalize_subject(self.subject), normalize_attribute(self.attribute)
+        return self.subject_key or normalize_subject(self.subject), normalize_attribute(self.attribute)
 
     def confirmation_source(self, ctx: WriteContext) -> str:
         return self.source or f"{ctx.origin} {self.valid_from:%Y-%m-%d}"
@@ -96,7 +99,9 @@ async def add_facts(tx: Tx, facts: Sequence[NewFact], *, ctx: LifecycleContext) 
     """
     refs = [(fact.ref, fact.content_hash) for fact in facts]
     known = await store.find_by_ref(tx, refs, agent_id=ctx.agent_id, kind="fact")
-    fresh = {fact.ref: fact for fact in facts if fact.ref not in known}
+    unknown = [fact for fact in facts if fact.ref not in known]
+    keys = await resolve_subjects(tx, {fact.subject for fact in unknown if fact.subject}, agent_id=ctx.agent_id)
+    fresh = {fact.ref: replace(fact, subject_key=keys.get(fact.subject or "")) for fact in unknown}
     single = await _single_valued_keys(tx, list(fresh.values()), ctx=ctx)
     await lock_attributes(tx, [single[ref] for ref in fresh if ref in single], ctx=ctx)
     distinct: dict[bytes, NewFact] = {}
@@ -360,7 +365,7 @@ def _to_row(fact: NewFact, memory_id: UUID, *, single: bool, ctx: WriteContext) 
     return {
         "memory_id": str(memory_id),
         "subject": fact.subject,
-        "subject_key": normalize_subject(fact.subject) if fact.subject else None,
+        "subject_key": fact.subject_key or (normalize_subject(fact.subject) if fact.subject else None),
         "attribute": normalize_attribute(fact.attribute) if fact.attribute else None,
         "single": single,
         "valid_from": fact.valid_from.isoformat(),

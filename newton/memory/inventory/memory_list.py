@@ -62,7 +62,7 @@ class MemoryFilter:
     until: datetime | None = None
     created_since: datetime | None = None
     created_until: datetime | None = None
-    subject_key: str | None = None
+    subject_keys: Sequence[str] | None = None
     text: str | None = None
     session_id: UUID | None = None
     source_id: UUID | None = None
@@ -197,9 +197,9 @@ async def read_rows(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -> li
 async def _select_ids(tx: Tx, wanted: MemoryFilter, *, agent_id: UUID) -> list[UUID] | None:
     """Return the ids that match the conditions on subject, text, session and source; None without such a condition."""
     found: list[list[Record]] = []
-    if wanted.subject_key is not None:
+    if wanted.subject_keys is not None:
         query = SQL["find_by_subject"]
-        found.append(await query.fetch_all(tx, agent_id=agent_id, subject_key=wanted.subject_key))
+        found.append(await query.fetch_all(tx, agent_id=agent_id, subject_keys=wanted.subject_keys))
     if wanted.text is not None:
         found.append(await SQL["find_by_words"].fetch_all(tx, agent_id=agent_id, words=prepare_words(wanted.text)))
     if wanted.session_id is not None:

@@ -132,10 +132,10 @@ where
         m.kind, m.state, m.quarantined, m.origin, m.trust, m.occurred_at, m.created_at, $4, $5, $6, $7, $8, $9, $10
     );
 
--- name: find_by_subject(agent_id, subject_key)
+-- name: find_by_subject(agent_id, subject_keys)
 select memory_id
 from heart.facts
-where agent_id = $1 and subject_key = $2;
+where agent_id = $1 and subject_key = any($2::text[]);
 
 -- name: find_by_words(agent_id, words)
 -- Memories that contain every word of the text, stemmed.

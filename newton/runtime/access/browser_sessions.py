@@ -81,6 +81,11 @@ class BrowserSessions:
         self._sessions.pop(_hash(session_id), None)
 
 
+def cookie_name(scheme: str, port: int | None) -> str:
+    """Return the name of the cookie of a daemon. It has the port: a browser sends cookies to all ports of a host."""
+    return f"newton_session_{port or scheme}"
+
+
 def _hash(secret: str) -> bytes:
     return hashlib.sha256(secret.encode(errors="replace")).digest()
 

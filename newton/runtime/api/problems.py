@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from newton.content.validation_messages import describe_problem, select_problem, suggest_field
 from newton.errors import InputError, NewtonError, NotFoundError, RefusedRequestError
+from newton.runtime.api.error_page import build_error_page, is_dashboard_path
 from newton.runtime.api.middleware.request_log import ERROR_CODE_KEY, REQUEST_ID_KEY, add_response_headers
 from newton.runtime.error_status import get_error_status
 from newton.runtime.hint_names import HintInterface, rename_in_error
@@ -85,10 +86,10 @@ def to_problem(error: NewtonError, interface: HintInterface = "http") -> Problem
     )
 
 
-def error_response(error: NewtonError, path: str) -> JSONResponse:
+def error_response(error: NewtonError, path: str) -> Response:
     """Return the HTTP response for an error, in the format that clients of the path expect.
 
-    This is OpenAI's format for an OpenAI path, JSON-RPC for MCP, and a problem document otherwise.
+    This is OpenAI's format for an OpenAI path, JSON-RPC for MCP, HTML for the dashboard, else a problem document.
     """
     status = get_error_status(error.code)
     headers = {"Retry-After": str(RETRY_AFTER_SECONDS)} if status.retryable else {}
@@ -98,7 +99,10 @@ def error_response(error: NewtonError, path: str) -> JSONResponse:
         return JSONResponse(to_openai_error(error).model_dump(), _openai_status(error), headers=headers)
     if path == MCP_PATH:
         return JSONResponse(to_json_rpc_error(error), status.http, headers=headers)
-    return JSONResponse(to_problem(error).model_dump(), status.http, headers=headers, media_type=PROBLEM_MEDIA_TYPE)
+    problem = to_problem(error)
+    if is_dashboard_path(path):
+        return build_error_page(problem.status, problem.title, problem.detail, problem.hint, headers)
+    return JSONResponse(problem.model_dump(), status.http, headers=headers, media_type=PROBLEM_MEDIA_TYPE)
 
 
 def is_openai_path(path: str) -> bool:
@@ -179,7 +183,7 @@ def _to_param(place: Sequence[str | int]) -> str | None:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in fields).lstrip(".") or None
 
 
-def _unknown_endpoint_response(path: str) -> JSONResponse:
+def _unknown_endpoint_response(path: str) -> Response:
     """Return the response for a path without an endpoint. Its hint says if the base URL lacks /v1 or has it twice."""
     what, hint = f"There is no endpoint {path}.", "`/openapi.json` lists the endpoints."
     if is_openai_path(f"/v1{path}"):  # an OpenAI client, which shows only errors in OpenAI's format
@@ -202,24 +206,24 @@ def install_error_handlers(app: FastAPI) -> None:
     """Register handlers that convert all errors of endpoints to responses in the formats of this module."""
 
     @app.exception_handler(NewtonError)
-    async def expected(request: Request, error: NewtonError) -> JSONResponse:
+    async def expected(request: Request, error: NewtonError) -> Response:
         setattr(request.state, ERROR_CODE_KEY, error.code)
         return error_response(error, request.url.path)
 
     @app.exception_handler(Exception)
-    async def unexpected(request: Request, error: Exception) -> JSONResponse:
+    async def unexpected(request: Request, error: Exception) -> Response:
         response = error_response(to_internal_error(error), request.url.path)
         # RequestLogMiddleware does not see this response
         add_response_headers(response.headers, getattr(request.state, REQUEST_ID_KEY))
         return response
 
     @app.exception_handler(RequestValidationError)
-    async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+    async def invalid(request: Request, error: RequestValidationError) -> Response:
         setattr(request.state, ERROR_CODE_KEY, InputError.code)
         return error_response(to_input_error(error, request), request.url.path)
 
     @app.exception_handler(HTTPException)
-    async def unrouted(request: Request, error: HTTPException) -> JSONResponse:
+    async def unrouted(request: Request, error: HTTPException) -> Response:
         if error.status_code == 404:
             return _unknown_endpoint_response(request.url.path)
         if is_openai_path(request.url.path):

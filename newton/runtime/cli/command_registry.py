@@ -47,7 +47,6 @@ TOP_LEVEL_COMMANDS = {
     "done": ("decisions.records:mark_done", "Mark a decision as carried out."),
     "outcomes": ("decisions.records:list_outcomes", "List the outcomes and lessons of decisions."),
     "review": ("decisions.records:review_decision", "Record the outcome of a decision."),
-    "entities": ("memory.entities:show_entities", "List known people and things (entities), or the relations of one."),
     "calibration": (
         "judgement.calibration:show_calibration",
         "Compare the confidence stated in decisions with their outcomes.",
@@ -97,6 +96,7 @@ PROFILE_COMMANDS = {
 }
 JOB_COMMANDS = {
     "list": ("operations.jobs:list_jobs", "List the jobs with their last runs."),
+    "show": ("operations.jobs:show_job", "Show the last runs of a job, and when and why it runs next."),
     "run": ("operations.jobs:run_job", "Run a job now."),
     "dead": ("operations.jobs:list_dead_runs", "List dead runs of jobs: runs that failed too often."),
     "retry": ("operations.jobs:retry_dead_runs", "Queue dead runs of jobs again."),
@@ -126,6 +126,11 @@ DECISION_COMMANDS = {
 ATTRIBUTE_COMMANDS = {
     "list": ("memory.attributes:list_attributes", "List the attributes of facts."),
     "set": ("memory.attributes:set_cardinality", "Declare that an attribute has one current value, or several."),
+}
+ENTITY_COMMANDS = {
+    "list": ("memory.entities:list_entities", "List the most mentioned people and things, or those of a session."),
+    "show": ("memory.entities:show_entity", "Show a person or thing: names, properties, relations and mentions."),
+    "merge": ("memory.entities:merge_entity", "Merge two people or things that are the same one."),
 }
 CONFLICT_COMMANDS = {
     "list": ("memory.conflicts:list_conflicts", "List pairs of facts that may contradict each other."),
@@ -274,6 +279,7 @@ DEFAULT_COMMANDS = {
     "conflicts": "list",
     "decisions": "list",
     "documents": "list",
+    "entities": "list",
     "artifacts": "list",
     "items": "list",
     "guard": "list",
@@ -316,6 +322,7 @@ COMMAND_GROUPS = (
     ("skills", "Skills: procedures from SKILL.md folders.", SKILL_COMMANDS),
     ("censors", "Censors: prohibitions that warn of or block a text.", CENSOR_COMMANDS),
     ("decisions", "List, link, amend and erase decisions.", DECISION_COMMANDS),
+    ("entities", "People and things (entities) that memories name, and their relations.", ENTITY_COMMANDS),
     ("conflicts", "Facts that may contradict each other.", CONFLICT_COMMANDS),
     ("attributes", "Attributes of facts, with one current value or several.", ATTRIBUTE_COMMANDS),
     ("guard", "Guardrails: rules checked before a decision is recorded.", GUARDRAIL_COMMANDS),

@@ -13,19 +13,13 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from newton.runtime.access.browser_sessions import BrowserSession
 from newton.runtime.api.auth import AuthenticatedCaller, get_caller
+from newton.runtime.api.error_page import PAGE_HEADERS, is_dashboard_path
 from newton.runtime.dashboard.api_client import ApiClient, encode_query
 from newton.runtime.dashboard.page_templates import render_template
 
-HOME_PATH, PREFIX = "/", "/dashboard"
 CSRF_FIELD = "csrf_token"
 MAX_FORM_FIELDS = 200
-
-PAGE_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self';"
-    " base-uri 'none'; frame-ancestors 'none'",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Referrer-Policy": "same-origin",  # with no-referrer, browsers send forms with `Origin: null`, which is refused
-}
+MIN_TYPED_CHARACTERS = 20  # shorter fields are typed again quickly
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,7 +68,7 @@ class PageRequest:
         credentials = HTTPAuthorizationCredentials(scheme="Bearer", credentials=self.session.grant.token)
         return await get_caller(self.request, credentials, self.session.agent, self.session.grant.user)
 
-    def render(self, template: str, *, status: int = 200, **values: object) -> Response:
+    def render(self, template: str, /, *, status: int = 200, **values: object) -> Response:
         """Return the page that a template renders with `values`."""
         notices, self.session.notices = self.session.notices, []
         content = render_template(
@@ -102,13 +96,19 @@ class PageRequest:
         is_own = not parts.scheme and not parts.netloc and is_dashboard_path(parts.path) and "\\" not in wanted
         return wanted if is_own else default
 
+    def list_typed_texts(self) -> dict[str, str]:
+        """Return the longer texts of the form by field, for a page that refuses them: nobody types them twice."""
+        return list_typed_texts(self.form)
+
     def has_csrf_token(self) -> bool:
         return hmac.compare_digest(self.field(CSRF_FIELD).encode(), self.session.csrf_token.encode())
 
 
-def is_dashboard_path(path: str) -> bool:
-    """Return whether a path belongs to the dashboard."""
-    return path == HOME_PATH or path.startswith(f"{PREFIX}/")
+def list_typed_texts(form: FormData) -> dict[str, str]:
+    """Return the texts of a form that a person may have typed, by field."""
+    texts = {name: value for name, value in form.items() if isinstance(value, str)}
+    hidden = {CSRF_FIELD, "next", "token"}
+    return {name: text for name, text in texts.items() if name not in hidden and len(text) >= MIN_TYPED_CHARACTERS}
 
 
 Page = Callable[[PageRequest], Awaitable[Response]]

@@ -24,9 +24,9 @@ NAVIGATION = (
 )
 
 
-def render_template(name: str, **values: object) -> str:
+def render_template(template: str, /, **values: object) -> str:
     """Return the HTML that the named template renders with `values`."""
-    return _environment().get_template(name).render(**values)
+    return _environment().get_template(template).render(**values)
 
 
 @cache

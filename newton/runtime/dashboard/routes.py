@@ -1,6 +1,6 @@
 """The routes of the dashboard, and the checks before each page: sign-in, CSRF token, and errors as pages."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from http import HTTPStatus
 from importlib.resources import files
@@ -13,20 +13,13 @@ from starlette.types import Scope
 
 from newton.errors import ForbiddenError, NewtonError, TooLargeError
 from newton.runtime.access import operator_token
-from newton.runtime.access.browser_sessions import IDLE_SECONDS, BrowserSessions
+from newton.runtime.access.browser_sessions import IDLE_SECONDS, BrowserSessions, cookie_name
+from newton.runtime.api.error_page import HOME_PATH, PAGE_HEADERS, PREFIX
 from newton.runtime.api.middleware.request_limits import MAX_FILE_BYTES, STREAMED_PATHS
 from newton.runtime.api.problems import to_problem
 from newton.runtime.api.routes.dashboard import SIGN_IN_PATH
 from newton.runtime.dashboard.api_client import ApiClient, ApiProblemError
-from newton.runtime.dashboard.page_request import (
-    HOME_PATH,
-    MAX_FORM_FIELDS,
-    PAGE_HEADERS,
-    PREFIX,
-    Method,
-    Page,
-    PageRequest,
-)
+from newton.runtime.dashboard.page_request import MAX_FORM_FIELDS, Method, Page, PageRequest, list_typed_texts
 from newton.runtime.dashboard.page_templates import render_template
 from newton.runtime.dashboard.pages import (
     agents,
@@ -75,7 +68,7 @@ async def _serve_page(request: Request, page: Page) -> Response:
     sessions: BrowserSessions = request.app.state.browser_sessions
     session = sessions.find(request.cookies.get(_cookie_name(request), ""))
     if session is None:
-        return _ask_to_sign_in(request)
+        return _ask_to_sign_in(request, typed=await _read_typed_texts(request))
     wanted = PageRequest(request=request, session=session, api=ApiClient(app=request.app, session=session))
     try:
         await _read_token_info(wanted)
@@ -89,11 +82,19 @@ async def _serve_page(request: Request, page: Page) -> Response:
     except ApiProblemError as error:
         if error.status == HTTPStatus.UNAUTHORIZED:
             sessions.sign_out(request.cookies[_cookie_name(request)])
-            return _ask_to_sign_in(request)
+            return _ask_to_sign_in(request, typed=wanted.list_typed_texts())
         return _render_error(wanted, error.status, error.detail, error.hint)
     except NewtonError as error:
         problem = to_problem(error)
         return _render_error(wanted, problem.status, problem.detail, problem.hint)
+
+
+async def _read_typed_texts(request: Request) -> Mapping[str, str]:
+    """Return the texts of a form that nobody signed in has sent; a file is not received."""
+    if request.url.path in STREAMED_PATHS:
+        return {}
+    async with request.form(max_fields=MAX_FORM_FIELDS) as form:
+        return list_typed_texts(form)
 
 
 def _check_upload(page: PageRequest) -> None:
@@ -122,20 +123,21 @@ async def _read_token_info(page: PageRequest) -> None:
 
 
 def _render_error(page: PageRequest, status: int, detail: str, hint: str) -> Response:
-    return page.render(
-        "error.html", status=status, title=HTTPStatus(status).phrase, detail=detail, hint=hint, back=HOME_PATH
-    )
+    values = {"title": HTTPStatus(status).phrase, "detail": detail, "hint": hint, "back": HOME_PATH}
+    return page.render("error.html", status=status, typed=page.list_typed_texts(), **values)
 
 
-def _ask_to_sign_in(request: Request) -> Response:
-    """Return the page that says how to sign in.
+def _ask_to_sign_in(request: Request, *, typed: Mapping[str, str] | None = None) -> Response:
+    """Return the page that says how to sign in, with the texts of a form that was sent without a session.
 
     A browser does not send the cookie with a request that another site started, such as the redirect after a
     sign-in link in a chat; the page then loads itself again, and that request has the cookie.
     """
     is_retry = request.method != "GET" or "retry" in request.query_params
     from_elsewhere = request.headers.get("sec-fetch-site") in ("cross-site", "same-site")
-    content = render_template("sign_in.html", reload=from_elsewhere and not is_retry, path=request.url.path)
+    content = render_template(
+        "sign_in.html", reload=from_elsewhere and not is_retry, path=request.url.path, typed=typed or {}
+    )
     return HTMLResponse(content, status_code=401, headers=PAGE_HEADERS)
 
 
@@ -167,8 +169,7 @@ async def _sign_out(page: PageRequest) -> Response:
 
 
 def _cookie_name(request: Request) -> str:
-    """Return the name of the cookie. It has the port, because a browser sends cookies to all ports of a host."""
-    return f"newton_session_{request.url.port or request.url.scheme}"
+    return cookie_name(request.url.scheme, request.url.port)
 
 
 async def _serve_asset(request: Request) -> Response:

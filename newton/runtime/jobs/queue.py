@@ -16,6 +16,7 @@ from newton.ids import new_id
 SQL = load("newton.runtime.jobs", "queue.sql")
 
 MAX_ATTEMPTS = 8
+MAX_STORED_RUNS = 500  # per job and agent
 CONTINUES_ELSEWHERE = "The other worker repeats the run. You need to do nothing."
 
 RunState = Literal["queued", "running", "done", "dead"]
@@ -157,6 +158,15 @@ async def latest_runs(tx: Tx, *, agent_id: UUID) -> dict[str, JobRun]:
     return {row["name"]: _to_job_run(row) for row in await SQL["list_latest"].fetch_all(tx, agent_id=agent_id)}
 
 
+async def list_runs(tx: Tx, name: str, *, agent_id: UUID, limit: int) -> list[JobRun]:
+    """Return up to `limit` runs of the named job, latest first.
+
+    Of the runs that had nothing to do, only the last one is stored.
+    """
+    rows = await SQL["list_runs"].fetch_all(tx, agent_id=agent_id, name=name, max_rows=limit)
+    return [_to_job_run(row) for row in rows]
+
+
 async def list_dead(tx: Tx, *, agent_id: UUID) -> list[JobRun]:
     """Return the runs that failed for good and whose job has not succeeded since, latest first."""
     return [_to_job_run(row) for row in await SQL["list_dead"].fetch_all(tx, agent_id=agent_id)]
@@ -171,9 +181,12 @@ async def retry_dead(tx: Tx, name: str | None, *, agent_id: UUID, moment: dateti
     return sorted(row["name"] for row in rows)
 
 
-async def delete_old_runs(tx: Tx, *, agent_id: UUID, before: datetime) -> int:
-    """Delete the runs that ended before a time, except the last run of each job. Return their number."""
-    row = await SQL["delete_old_runs"].fetch_one(tx, agent_id=agent_id, before=before)
+async def delete_old_runs(tx: Tx, *, agent_id: UUID, before: datetime, max_runs: int = MAX_STORED_RUNS) -> int:
+    """Delete the runs that ended before a time, and those beyond the latest `max_runs` of each job.
+
+    Return their number. The last run of each job is kept.
+    """
+    row = await SQL["delete_old_runs"].fetch_one(tx, agent_id=agent_id, before=before, max_runs=max_runs)
     return row["runs"] if row else 0
 
 

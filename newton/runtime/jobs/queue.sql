@@ -48,6 +48,15 @@ from runtime.jobs
 where agent_id = $1
 order by name, slot desc, job_id;
 
+-- name: list_runs(agent_id, name, max_rows)
+-- The runs of one job, latest first.
+select
+    job_id, name, slot, state, attempts, due_at, started_at, finished_at, result, reason, error
+from runtime.jobs
+where agent_id = $1 and name = $2
+order by slot desc, job_id
+limit $3;
+
 -- name: list_dead(agent_id)
 -- Dead runs without a later successful run.
 select
@@ -88,18 +97,22 @@ where
     )
 returning d.name;
 
--- name: delete_old_runs(agent_id, before)
--- Deletes runs finished before a moment except the last one of each job, which marks the slots that are done.
-with gone as (
+-- name: delete_old_runs(agent_id, before, max_runs)
+-- Deletes runs finished before a moment, and those beyond the latest max_runs of each job. The last run of each job marks
+-- the slots that are done, so it is kept.
+with ranked as (
+    select job_id, finished_at, row_number() over (partition by name order by slot desc, job_id) as place
+    from runtime.jobs
+    where agent_id = $1
+),
+gone as (
     delete from runtime.jobs as j
+    using ranked as r
     where
         j.agent_id = $1
-        and j.finished_at < $2
-        and exists (
-            select
-            from runtime.jobs as l
-            where l.agent_id = $1 and l.name = j.name and l.slot > j.slot
-        )
+        and j.job_id = r.job_id
+        and r.place > 1
+        and (r.finished_at < $2 or (r.place > $3 and r.finished_at is not null))
     returning j.job_id
 )
 select count(*)::integer as runs

@@ -6,13 +6,15 @@ from uuid import UUID
 
 from newton.runtime.jobs import queue
 from newton.runtime.jobs.job import Job
-from newton.runtime.jobs.queue import JobRun
+from newton.runtime.jobs.queue import MAX_ATTEMPTS, JobRun
 from newton.runtime.jobs.schedule import JOBS, build_schedules, get_job
 from newton.runtime.wiring import AgentServices
 
+NEXT_SLOT = "next slot of the schedule"
+
 
 class JobStatus(NamedTuple):
-    """A job with its last run, its schedule in words, and its next time.
+    """A job with its last run, its schedule in words, its next time, and why it runs then (`due_reason`).
 
     The next time is that of the next attempt of a queued run, or else of the next slot; None if the schedule has ended
     or is turned off. A jitter may delay the slot.
@@ -22,6 +24,7 @@ class JobStatus(NamedTuple):
     last_run: JobRun | None
     schedule: str
     next_at: datetime | None
+    due_reason: str
 
     @property
     def last_run_fields(self) -> dict[str, Any]:
@@ -45,8 +48,30 @@ async def list_job_statuses(newton: AgentServices) -> list[JobStatus]:
     for name, schedule in build_schedules(newton.settings.jobs).items():
         last = runs.get(name)
         due_at = last.due_at if last and last.state == "queued" else schedule.next_slot(now)
-        statuses.append(JobStatus(JOBS[name], last, schedule.description, due_at))
+        reason = describe_due(last, due_at, now)
+        statuses.append(JobStatus(JOBS[name], last, schedule.description, due_at, reason))
     return statuses
+
+
+def describe_due(last: JobRun | None, due_at: datetime | None, now: datetime) -> str:
+    """Return why a job runs at its next time, or why it does not."""
+    if last and last.state == "running":
+        return f"runs now, attempt {last.attempts} of {MAX_ATTEMPTS}"
+    if last and last.state == "queued":
+        if last.attempts:
+            return f"repeats after an error: attempt {last.attempts + 1} of {MAX_ATTEMPTS}"
+        return "due, waits for a worker" if last.due_at <= now else "requested"
+    if due_at is None:
+        return "turned off, or its schedule has ended"
+    if last and last.state == "dead":
+        return "next slot of the schedule; the last run failed and is not repeated"
+    return NEXT_SLOT
+
+
+async def list_job_runs(newton: AgentServices, name: str, *, limit: int) -> list[JobRun]:
+    """Return up to `limit` runs of the named job, latest first. Raises NotFoundError for an unknown job."""
+    async with newton.scope.transaction() as tx:
+        return await queue.list_runs(tx, get_job(name).name, agent_id=newton.scope.agent_id, limit=limit)
 
 
 async def request_run(newton: AgentServices, name: str) -> UUID:

@@ -214,6 +214,7 @@ class RelationInfo(ViewModel):
     """A relation between two entities.
 
     `weight`, from 0 to below 1, grows with the evidence; `depth` is the number of relations from the entity asked for.
+    `is_current` is false if every fact that states it is past.
     """
 
     source: str
@@ -221,6 +222,7 @@ class RelationInfo(ViewModel):
     target: str
     weight: float
     depth: int
+    is_current: bool
 
 
 class GuardrailInfo(ViewModel):

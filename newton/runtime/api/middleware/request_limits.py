@@ -20,8 +20,11 @@ from newton.errors import (
     OverloadedError,
     TimeoutExceededError,
     TooLargeError,
+    UnauthorizedError,
 )
+from newton.runtime.access.browser_sessions import BrowserSessions, cookie_name
 from newton.runtime.api.auth import BEARER, authenticate
+from newton.runtime.api.error_page import is_dashboard_path
 from newton.runtime.api.middleware.admission import BODY_BYTES_KEY
 from newton.runtime.api.middleware.callers import KnownCallers
 from newton.runtime.api.problems import error_response
@@ -48,6 +51,10 @@ STREAMED_PATHS = frozenset({"/v1/import", "/dashboard/agents/import"})
 BODY_TOO_LARGE = TooLargeError(
     f"The body exceeds {MAX_BODY_BYTES:,} bytes.",
     hint="Send the content in parts, or import a file with `newton import`.",
+)
+NOT_SIGNED_IN = UnauthorizedError(
+    "The browser is not signed in, or its session has ended.",
+    hint="Run `newton dashboard` on the machine of the daemon, open the link in another tab, then send the form again.",
 )
 NUL_CHARACTER = InputError(
     "The request contains a NUL character.", hint="Remove the NUL character; PostgreSQL cannot store it."
@@ -185,9 +192,10 @@ class BodyMiddleware:
             if size > MAX_BODY_BYTES:
                 raise BODY_TOO_LARGE
             if memory.needs_authentication(len(chunk)):
-                request = Request(scope)
+                signed_in = _with_session_token(scope)
+                request = Request(signed_in)
                 await authenticate(request, await BEARER(request), request.headers.get("X-Newton-Agent"))
-                memory.assign_to(self.callers.identify(scope).agent)
+                memory.assign_to(self.callers.identify(signed_in).agent)
             if not memory.has_room(len(chunk)):
                 raise OverloadedError("Too many large request bodies at once.", hint="Retry in a moment.")
             memory.reserve(len(chunk))
@@ -256,6 +264,24 @@ def check_body(body: bytes) -> None:
         ) from None
     except (ValueError, RecursionError):
         raise InputError("The body is not JSON.", hint="`/openapi.json` describes the endpoint.") from None
+
+
+def _with_session_token(scope: Scope) -> Scope:
+    """Return the request, for a page with the token of its session: a browser sends only a cookie.
+
+    Raises UnauthorizedError for a page without a session.
+    """
+    if not is_dashboard_path(scope["path"]):
+        return scope
+    request = Request(scope)
+    sessions: BrowserSessions = request.app.state.browser_sessions
+    session = sessions.find(request.cookies.get(cookie_name(request.url.scheme, request.url.port), ""))
+    if session is None:
+        raise NOT_SIGNED_IN
+    headers = [(b"authorization", b"Bearer " + session.grant.token.encode())]
+    if session.agent is not None:
+        headers.append((b"x-newton-agent", session.agent.encode()))
+    return {**scope, "headers": headers}
 
 
 def _replay_body(body: bytes, receive: Receive) -> Receive:

@@ -11,12 +11,12 @@ from newton.memory.lookup import short_id
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
-from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
+from newton.runtime.cli.options import AgentOption, JsonOption, LimitOption, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.jobs import queue
-from newton.runtime.jobs.queue import JobOutcome, JobRun
+from newton.runtime.jobs.queue import JobOutcome, JobRun, RunResult
 from newton.runtime.jobs.schedule import build_runner, get_job
-from newton.runtime.jobs.status import JobStatus, list_job_statuses, request_run
+from newton.runtime.jobs.status import NEXT_SLOT, JobStatus, list_job_runs, list_job_statuses, request_run
 from newton.runtime.jobs.worker import JobWorker
 
 MAX_SHOWN_TRANSITIONS = 40
@@ -37,7 +37,8 @@ async def list_jobs(*, agent: AgentOption = None, json: JsonOption = False) -> N
         return
     for one in statuses:
         due = f"next {one.next_at:%Y-%m-%d %H:%M}" if one.next_at else "no next run"
-        say(f"{one.job.name:<20} {one.schedule:<24} {due} · {_format_last_run(one.last_run)}")
+        why = "" if one.due_reason == NEXT_SLOT else f" ({one.due_reason})"
+        say(f"{one.job.name:<20} {one.schedule:<24} {due}{why} · {_format_last_run(one.last_run)}")
 
 
 def _status_to_json(status: JobStatus) -> dict[str, object]:
@@ -46,6 +47,7 @@ def _status_to_json(status: JobStatus) -> dict[str, object]:
         "name": status.job.name,
         "schedule": status.schedule,
         "next_run_at": status.next_at and status.next_at.isoformat(),
+        "due_reason": status.due_reason,
         "state": last and last.state,
         "last_started_at": last.started_at.isoformat() if last and last.started_at else None,
         "duration_seconds": last.duration.total_seconds() if last and last.duration else None,
@@ -65,6 +67,52 @@ def _format_last_run(last: JobRun | None) -> str:
         return "running"
     result = f"dead: {last.error}" if last.state == "dead" else last.reason
     return f"{last.started_at:%Y-%m-%d %H:%M}, {last.duration.total_seconds():.1f} s: {result}"
+
+
+async def show_job(
+    job: Annotated[str, Parameter(help="Name of the job.")],
+    *,
+    limit: LimitOption = 20,
+    agent: AgentOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show the last runs of a job: when, how long, what each changed and why, or its error; and the next run.
+
+    Runs are kept for 30 days, at most 500. Of runs that had nothing to do, only the last one is kept.
+
+    Example: newton jobs show embed
+    """
+    if limit < 1:
+        raise InputError("The limit is out of range.", hint="Give a limit from 1.")
+    name = get_job(job).name
+    async with open_agent(load_settings(agent)) as newton:
+        (status,) = [one for one in await list_job_statuses(newton) if one.job.name == name]
+        runs = await list_job_runs(newton, name, limit=limit)
+    if json:
+        formatting.print_json(_status_to_json(status) | {"runs": list(map(_run_to_json, runs))})
+        return
+    due = f"next {status.next_at:%Y-%m-%d %H:%M}" if status.next_at else "no next run"
+    say(f"{name}: {status.job.description}\n{status.schedule}; {due} ({status.due_reason})")
+    for one in runs:
+        say(f"  {_format_last_run(one)}{f', attempt {one.attempts}' if one.attempts > 1 else ''}")
+        if one.result:
+            say(f"    {_format_result(one.result)}")
+    if not runs:
+        say("  No runs are stored.")
+
+
+def _run_to_json(run: JobRun) -> dict[str, object]:
+    times = {"slot": run.slot, "due_at": run.due_at, "started_at": run.started_at, "finished_at": run.finished_at}
+    return {
+        **{name: at and at.isoformat() for name, at in times.items()},
+        "job_id": str(run.job_id),
+        "state": run.state,
+        "attempts": run.attempts,
+        "duration_seconds": run.duration.total_seconds() if run.duration else None,
+        "result": run.result,
+        "reason": run.reason,
+        "error": run.error,
+    }
 
 
 async def run_job(
@@ -105,13 +153,17 @@ def _print_outcome(outcome: JobOutcome, *, json: bool) -> None:
     if json:
         formatting.print_json({"reason": outcome.reason, "result": outcome.result})
         return
-    result = ", ".join(
-        f"{name.replace('_', ' ')}: {value if isinstance(value, str | int | float) else ', '.join(value)}"
-        for name, value in (outcome.result or {}).items()
-    )
+    result = _format_result(outcome.result or {})
     say(f"{'Done' if result else 'Nothing to do'}: {outcome.reason}.")
     if result:
         say(result)
+
+
+def _format_result(result: RunResult) -> str:
+    return ", ".join(
+        f"{name.replace('_', ' ')}: {value if isinstance(value, str | int | float) else ', '.join(value)}"
+        for name, value in result.items()
+    )
 
 
 def _print_lifecycle_report(report: LifecycleReport, *, dry_run: bool, json: bool) -> None:

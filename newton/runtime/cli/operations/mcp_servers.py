@@ -112,7 +112,7 @@ async def test_server(name: ServerName, *, json: JsonOption = False) -> int:
         say(f"{tool.name:<28} {kind:<12} {' '.join(tool.description.split())[:MAX_DESCRIPTION]}")
     for problem in problems:
         formatting.print_notice(f"{name}: {problem}.")
-    say(f"{name} works: {len(tools)} tools.")
+    say(f"{name} works: {formatting.pluralize(len(tools), 'tool')}.")
     return EXIT_OK
 
 

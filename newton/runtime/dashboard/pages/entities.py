@@ -1,8 +1,9 @@
-"""The pages of entities: people and things with their relations and the memories that mention them."""
+"""The pages of entities: people and things with their relations, the memories that mention them, and their merge."""
 
 from starlette.responses import Response
 
 from newton.runtime.dashboard.page_request import PageRequest, PageTable
+from newton.runtime.dashboard.page_templates import quote_segment
 
 MAX_ENTITIES, MAX_MENTIONS = 100, 25
 ENTITIES = "/dashboard/entities"
@@ -20,7 +21,24 @@ async def show_entity(page: PageRequest) -> Response:
     return page.render("entity.html", entity=entity)
 
 
+async def preview_merge(page: PageRequest) -> Response:
+    """Show what a merge of two people or things would change."""
+    name, into = page.query("name"), page.query("into")
+    plan = await page.api.post(f"/v1/entities/{name}/merge", {"into": into})
+    return page.render("merge_entity.html", plan=plan)
+
+
+async def merge_entity(page: PageRequest) -> Response:
+    """Merge two people or things, if the merge is still what the preview showed."""
+    name, into = page.field("name"), page.field("into")
+    body = {"into": into, "token": page.field("token")}
+    done = await page.api.post(f"/v1/entities/{name}/merge", body)
+    return page.redirect(f"{ENTITIES}/{quote_segment(done['kept'])}", f"Merged {done['merged']} into {done['kept']}.")
+
+
 ROUTES: PageTable = (
     ("GET", ENTITIES, list_entities),
+    ("GET", "/dashboard/merge-entities", preview_merge),
+    ("POST", "/dashboard/merge-entities", merge_entity),
     ("GET", f"{ENTITIES}/{{name:path}}", show_entity),
 )

@@ -117,7 +117,11 @@ async def forget_memory(page: PageRequest) -> Response:
 
 async def list_conflicts(page: PageRequest) -> Response:
     """Show the pairs of facts that may contradict each other."""
-    return page.render("conflicts.html", conflicts=(await page.api.get("/v1/conflicts"))["items"])
+    pairs = (await page.api.get("/v1/conflicts"))["items"]
+    start = page.query_number("start")
+    end = start + PAGE_SIZE
+    following = end if end < len(pairs) else 0
+    return page.render("conflicts.html", conflicts=pairs[start:end], total=len(pairs), start=start, following=following)
 
 
 async def settle_conflict(page: PageRequest) -> Response:

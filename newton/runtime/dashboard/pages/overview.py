@@ -12,7 +12,7 @@ from newton.runtime.dashboard.page_request import PageRequest, PageTable
 from newton.runtime.reports import activity_charts
 
 DAYS = 30
-MAX_LISTED = 5
+MAX_LISTED = 100
 DAILY_METRICS = ("context relevance", "budget utilisation", "recall precision", "refresh rate")  # measured by day
 
 

@@ -1,0 +1,133 @@
+"""Merge of two entities that are the same person or thing: all that is known of one becomes part of the other."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.errors import InputError
+from newton.heart.entities import entity_declarations, entity_records, entity_store
+from newton.heart.entities.entity_store import EntityRelation, EntitySummary, RelationTriple
+from newton.heart.entities.name_recognition import NamedEntity, normalize_name
+from newton.heart.events.event_types import Payload, render_entity_line, render_relation_line
+from newton.heart.facts.attributes import normalize_subject
+from newton.memory import store
+from newton.memory.memory import WriteContext
+from newton.memory.representations import make_short_forms
+from newton.memory.store import MemoryUpdate
+
+SQL = load("newton.heart.entities", "entity_merge.sql")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityMergePlan:
+    """The effects of merging the entity `merged` into the entity `kept`.
+
+    `aliases` and `properties` are those of the kept entity afterwards. `moved` are the relations as they are now that
+    become relations of the kept entity. `known` are those that the kept entity has already; they are deleted, and the
+    kept ones receive their evidence. `between` are relations between both entities, which are deleted. `mentions` and
+    `facts` count the memories that mention the merged entity, and the facts about it.
+    """
+
+    kept: EntitySummary
+    merged: EntitySummary
+    type: str
+    aliases: tuple[str, ...]
+    properties: Payload
+    moved: Sequence[EntityRelation]
+    known: Sequence[EntityRelation]
+    between: Sequence[EntityRelation]
+    mentions: int
+    facts: int
+
+    @property
+    def subject_keys(self) -> list[str]:
+        """Return the subjects of facts that name the merged entity."""
+        return sorted({normalize_subject(name) for name in (self.merged.name, *self.merged.aliases)})
+
+    @property
+    def state_parts(self) -> tuple[str, ...]:
+        """Return texts of which at least one changes whenever the effects of the merge change."""
+        relations = [str(one.memory_id) for one in (*self.moved, *self.known, *self.between)]
+        counts = (str(self.mentions), str(self.facts))
+        return (str(self.kept.memory_id), str(self.merged.memory_id), *self.aliases, *counts, *relations)
+
+
+async def plan_merge(tx: Tx, merged_id: UUID, kept_id: UUID, *, agent_id: UUID) -> EntityMergePlan:
+    """Return what merging one entity into another would change. Both must exist.
+
+    Raises InputError if they are one entity.
+    """
+    merged, merged_properties = await entity_records.read_entity(tx, merged_id, agent_id=agent_id)
+    kept, kept_properties = await entity_records.read_entity(tx, kept_id, agent_id=agent_id)
+    if merged_id == kept_id:
+        raise InputError(f"Both names mean {kept.name!r} already.", hint="Name two different entities.")
+    mine = await SQL["list_all_relations"].fetch_all(tx, agent_id=agent_id, entity_id=merged_id)
+    theirs = await SQL["list_all_relations"].fetch_all(tx, agent_id=agent_id, entity_id=kept_id)
+    triples = {(row["source_id"], row["type"], row["target_id"]) for row in theirs}
+    groups: dict[str, list[EntityRelation]] = {"moved": [], "known": [], "between": []}
+    for relation in (EntityRelation(*row) for row in mine):
+        triple = _move_triple(relation, merged_id, kept_id)
+        group = "between" if triple[0] == triple[2] else "known" if triple in triples else "moved"
+        groups[group].append(relation)
+    names = {normalize_name(name): name for name in (merged.name, *merged.aliases, *kept.aliases)}
+    names.pop(normalize_name(kept.name), None)
+    keys = sorted({normalize_subject(name) for name in (merged.name, *merged.aliases)})
+    counts = await SQL["count_records"].fetch_one(tx, agent_id=agent_id, entity_id=merged_id, subject_keys=keys)
+    assert counts is not None, "a query without a table returns one row"
+    return EntityMergePlan(
+        kept=kept,
+        merged=merged,
+        type=merged.type if kept.type == "thing" else kept.type,
+        aliases=tuple(sorted(names.values())),
+        properties={**merged_properties, **kept_properties},
+        mentions=counts["mentions"],
+        facts=counts["facts"],
+        **groups,
+    )
+
+
+async def merge_entities(tx: Tx, plan: EntityMergePlan, *, ctx: WriteContext) -> None:
+    """Carry out a plan of this transaction. Facts are moved apart, because their states may change."""
+    merged_id, kept_id = plan.merged.memory_id, plan.kept.memory_id
+    moved = [(one.memory_id, _move_triple(one, merged_id, kept_id)) for one in plan.moved]
+    await SQL["merge_entities"].execute(
+        tx,
+        agent_id=ctx.agent_id,
+        kept_id=kept_id,
+        merged_id=merged_id,
+        relation_ids=[memory_id for memory_id, _ in moved],
+        hashes=[entity_store.hash_relation(triple) for _, triple in moved],
+        now=ctx.now,
+        origin=ctx.origin,
+    )
+    columns = {"type": plan.type, "aliases": list(plan.aliases), "properties": json.dumps(plan.properties)}
+    query = entity_declarations.SQL["update_entity"]
+    await query.execute(tx, agent_id=ctx.agent_id, memory_id=kept_id, **columns)
+    await entity_store.record_spellings(tx, [NamedEntity(kept_id, plan.kept.name, plan.aliases)], ctx=ctx)
+    await _render_again(tx, plan, ctx=ctx)
+    relations = await SQL["list_all_relations"].fetch_all(tx, agent_id=ctx.agent_id, entity_id=kept_id)
+    await entity_store.update_weights(tx, [row["memory_id"] for row in relations], ctx=ctx)
+
+
+async def _render_again(tx: Tx, plan: EntityMergePlan, *, ctx: WriteContext) -> None:
+    """Write the lines of the kept entity and of the moved relations, with the name of the kept entity."""
+    lines = {plan.kept.memory_id: render_entity_line(plan.kept.name, plan.type, plan.properties)}
+    for one in plan.moved:
+        source, target = (
+            plan.kept.name if end == plan.merged.memory_id else name
+            for end, name in ((one.source_id, one.source), (one.target_id, one.target))
+        )
+        lines[one.memory_id] = render_relation_line(source, one.type, target)
+    updates = [
+        MemoryUpdate(memory_id=i, forms=make_short_forms(line, count_tokens=ctx.count_tokens), full_text=line)
+        for i, line in lines.items()
+    ]
+    await store.update_memories(tx, updates, ctx=ctx)
+
+
+def _move_triple(relation: EntityRelation, merged_id: UUID, kept_id: UUID) -> RelationTriple:
+    source, target = (kept_id if end == merged_id else end for end in (relation.source_id, relation.target_id))
+    return source, relation.type, target
