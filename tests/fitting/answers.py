@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
-from newton.cognition.scoring.answer_correction import to_log_odds
+from newton.cognition.corrections.answer_correction import to_log_odds
 from newton.cognition.scoring.answer_features import MEMORY_FEATURES
 from newton.cognition.scoring.answers import extract_evidence
 from newton.content.relevance_model import (

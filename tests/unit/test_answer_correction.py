@@ -6,7 +6,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from newton.cognition.scoring.answer_correction import (
+from newton.cognition.corrections.answer_correction import (
     MIN_CONTEXTS,
     NO_CORRECTION,
     AnswerCorrection,

@@ -8,15 +8,15 @@ from newton.agent.scope import AgentScope
 from newton.brain.calibration.scores import CalibrationScores, compute_scores
 from newton.brain.calibration.series import ForecastSeries
 from newton.cognition.bundles.training_data import load_judged_contexts
-from newton.cognition.scoring import answer_correction_store
-from newton.cognition.scoring.answer_correction import (
+from newton.cognition.corrections import correction_store
+from newton.cognition.corrections.answer_correction import (
     NO_CORRECTION,
     AnswerCorrection,
     CorrectionFit,
     compute_probabilities,
     fit_correction,
 )
-from newton.cognition.scoring.answer_correction_store import StoredCorrection
+from newton.cognition.corrections.correction_store import StoredCorrection
 from newton.content.relevance_model import load_relevance_model
 
 
@@ -45,27 +45,23 @@ class RelevanceFitter:
         agent_id, model = self.scope.agent_id, load_relevance_model().answer_fingerprint
         async with self.scope.transaction() as tx:
             contexts = await load_judged_contexts(tx, agent_id=agent_id)
-            current = await answer_correction_store.find_correction(tx, agent_id=agent_id, model=model)
+            current = await correction_store.find_correction(tx, agent_id=agent_id, model=model)
             fit = fit_correction(contexts, current)
             if keep and fit.verdict == "better":
-                await answer_correction_store.add_correction(
-                    tx, fit, agent_id=agent_id, model=model, now=self.scope.now()
-                )
+                await correction_store.add_correction(tx, fit, agent_id=agent_id, model=model, now=self.scope.now())
         return fit
 
     async def reset(self) -> bool:
         """Return to the shipped probabilities; return True if a correction was in use."""
         async with self.scope.transaction() as tx:
-            return await answer_correction_store.remove_corrections(
-                tx, agent_id=self.scope.agent_id, now=self.scope.now()
-            )
+            return await correction_store.remove_corrections(tx, agent_id=self.scope.agent_id, now=self.scope.now())
 
     async def report(self) -> RelevanceReport:
         """Compare the probabilities of the judged items with what replies used."""
         agent_id, model = self.scope.agent_id, load_relevance_model().answer_fingerprint
         async with self.scope.transaction() as tx:
             contexts = await load_judged_contexts(tx, agent_id=agent_id)
-            stored = await answer_correction_store.find_stored_correction(tx, agent_id=agent_id, model=model)
+            stored = await correction_store.find_stored_correction(tx, agent_id=agent_id, model=model)
         probabilities = np.concatenate([np.zeros(0), *(one.probabilities for one in contexts)])
         used = np.concatenate([np.zeros(0), *(one.is_used.astype(np.float64) for one in contexts)])
 

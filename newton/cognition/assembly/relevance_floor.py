@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from newton.cognition.scoring.answer_correction import NO_CORRECTION, AnswerCorrection
+from newton.cognition.corrections.answer_correction import NO_CORRECTION, AnswerCorrection
 from newton.cognition.scoring.answers import AnswerEstimate, estimate_sufficiency
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.memory.memory import Kind

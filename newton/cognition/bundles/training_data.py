@@ -12,7 +12,7 @@ from asyncpg import Record
 
 from newton.cognition.assembly.relevance_floor import ANSWER_KINDS, RelevanceFloor
 from newton.cognition.bundles.trace import StoredCandidate, decode_candidates, decode_trace
-from newton.cognition.scoring.answer_correction import JudgedContext
+from newton.cognition.corrections.answer_correction import JudgedContext
 from newton.cognition.scoring.reply_usage import find_used
 from newton.cognition.scoring.score import NEUTRAL_FEATURES
 from newton.cognition.scoring.weight_fit import TrainingCase

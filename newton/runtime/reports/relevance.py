@@ -6,7 +6,7 @@ from html import escape
 from newton.agent.maintenance.relevance_fitting import RelevanceReport
 from newton.brain.calibration.json_format import scores_to_json
 from newton.brain.calibration.scores import CalibrationScores
-from newton.cognition.scoring.answer_correction import MIN_CONTEXTS, MIN_ITEMS, MIN_USED, CorrectionFit
+from newton.cognition.corrections.answer_correction import MIN_CONTEXTS, MIN_ITEMS, MIN_USED, CorrectionFit
 from newton.runtime.reports import calibration_text, html_page, phrases, svg
 
 TITLE = "Relevance: share of items used by probability"

@@ -4,12 +4,12 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from newton.cognition.scoring.answer_correction import NO_CORRECTION, AnswerCorrection, CorrectionFit
+from newton.cognition.corrections.answer_correction import NO_CORRECTION, AnswerCorrection, CorrectionFit
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.ids import new_id
 
-SQL = load("newton.cognition.scoring", "answer_correction_store.sql")
+SQL = load("newton.cognition.corrections", "correction_store.sql")
 
 
 class StoredCorrection(NamedTuple):
