@@ -377,7 +377,7 @@ class ContextBuilder:
 def _create_floor(
     request: ContextBuildRequest,
     frame: Frame,
-    candidate_set: CandidateSet,
+    candidates: CandidateSet,
     gathered: GatheredSources,
     model: RelevanceModel,
 ) -> RelevanceFloor:
@@ -390,8 +390,8 @@ def _create_floor(
     minimums = (0.0, 0.0, 0.0) if request.fill else (minimum, frame.fact_share, frame.answer_floor)
     return RelevanceFloor(
         *minimums,
-        question=candidate_set.answers.question if kind in ANSWERED_KINDS else None,
-        subject=0.0 if candidate_set.answers.knows_names else MIN_QUESTION,
+        question=candidates.answers.question if kind in ANSWERED_KINDS else None,
+        subject=0.0 if candidates.answers.knows_names else MIN_QUESTION,
         sufficiency=model.answers.sufficiency,
         correction=gathered.session_state.answer_correction,
     )

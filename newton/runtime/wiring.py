@@ -53,7 +53,7 @@ from newton.settings import Settings
 if TYPE_CHECKING:
     from newton.agent.llm.structured import StructuredLLM
     from newton.agent.maintenance.profile_fitting import ProfileFitter
-    from newton.agent.maintenance.relevance_fitting import RelevanceFitter
+    from newton.agent.maintenance.relevance_fitter import RelevanceFitter
     from newton.agent.services.guardrails import GuardrailService
     from newton.agent.services.ingest import IngestService
     from newton.providers.chat import ChatModel
@@ -141,7 +141,7 @@ class AgentServices(ScopeServices):
         return module.ProfileFitter(scope=self.scope, profiles=self.profiles, frames=self.frames)
 
     def relevance_fitter(self) -> "RelevanceFitter":
-        module = import_module("newton.agent.maintenance.relevance_fitting")
+        module = import_module("newton.agent.maintenance.relevance_fitter")
         return module.RelevanceFitter(scope=self.scope)
 
     def ingest(self, origin: str) -> "IngestService":

@@ -26,6 +26,8 @@ from newton.cognition.assembly.render import count_header_tokens
 from newton.cognition.bundles import bundle_store
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.bundle_store import TurnRecord
+from newton.cognition.corrections import correction_store
+from newton.cognition.corrections.answer_correction import CorrectionFit
 from newton.cognition.pipeline import ContextBuilder
 from newton.cognition.request import ContextBuildRequest
 from newton.cognition.working_set import working_set_store
@@ -301,6 +303,8 @@ async def all_kinds(tx: Tx, ctx: WriteContext) -> None:
     await decisions.add_thought(tx, decision_id, "what if it is cold?", ctx=ctx)
     await decisions.review(tx, decision_id, DecisionReview(verdict="success", at=NOON, how="hand"), ctx=ctx)
     await snapshots.take_snapshot(tx, agent_id=ctx.agent_id, now=NOON, count_tokens=count)
+    fit = CorrectionFit(contexts=50, items=300, used=60, loss_before=0.5, loss_after=0.4)
+    await correction_store.add_correction(tx, fit, agent_id=ctx.agent_id, model="shipped", now=NOON)
     gone = NewFact(ref="f5", content="this is forgotten again", valid_from=NOON)
     await fact_store.add_facts(tx, [gone], ctx=lifted)
     await forget(

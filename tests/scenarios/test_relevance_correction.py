@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from newton.agent.loop.turn import TurnInput, TurnRunner
-from newton.agent.maintenance.relevance_fitting import RelevanceFitter
+from newton.agent.maintenance.relevance_fitter import RelevanceFitter
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.corrections import correction_store
 from newton.cognition.corrections.answer_correction import AnswerCorrection, CorrectionFit

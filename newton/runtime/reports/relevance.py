@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from html import escape
 
-from newton.agent.maintenance.relevance_fitting import RelevanceReport
+from newton.agent.maintenance.relevance_fitter import RelevanceReport
 from newton.brain.calibration.json_format import scores_to_json
 from newton.brain.calibration.scores import CalibrationScores
 from newton.cognition.corrections.answer_correction import MIN_CONTEXTS, MIN_ITEMS, MIN_USED, CorrectionFit
