@@ -375,11 +375,7 @@ class ContextBuilder:
 
 
 def _create_floor(
-    request: ContextBuildRequest,
-    frame: Frame,
-    candidates: CandidateSet,
-    gathered: GatheredSources,
-    model: RelevanceModel,
+    request: ContextBuildRequest, frame: Frame, found: CandidateSet, gathered: GatheredSources, model: RelevanceModel
 ) -> RelevanceFloor:
     """Return the minimum relevance of the frame; without minimums if the whole budget is to be used.
 
@@ -390,8 +386,8 @@ def _create_floor(
     minimums = (0.0, 0.0, 0.0) if request.fill else (minimum, frame.fact_share, frame.answer_floor)
     return RelevanceFloor(
         *minimums,
-        question=candidates.answers.question if kind in ANSWERED_KINDS else None,
-        subject=0.0 if candidates.answers.knows_names else MIN_QUESTION,
+        question=found.answers.question if kind in ANSWERED_KINDS else None,
+        subject=0.0 if found.answers.knows_names else MIN_QUESTION,
         sufficiency=model.answers.sufficiency,
         correction=gathered.session_state.answer_correction,
     )
