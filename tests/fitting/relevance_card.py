@@ -70,7 +70,7 @@ def _compute_error(stated: Floats, true: NDArray[np.bool_]) -> float:
 
 def render_card(checks: Sequence[GroupCheck], folders: Sequence[Folder], *, counts: tuple[int, int] | None) -> str:
     """Return the card as Markdown. `counts` are the fitted questions for topics and answers, None if there are none."""
-    split = "; ".join(
+    split = ";\n  ".join(
         f"{one.name}: {_list_names(one.fitted)} fitted, {_list_names(one.held_out)} held out" for one in folders
     )
     fitted = f"{counts[0]:,} questions for topics, {counts[1]:,} for answers" if counts else "not fitted in this run"

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -46,11 +47,15 @@ Label = Callable[[RetrievedMemory], bool | None]
 
 @dataclass(frozen=True, slots=True)
 class TopicCase:
-    """What was found for a question of a group, and which of the memories are about it. Memories may have no label."""
+    """What was found for a question of a group, and which of the memories are about it. Memories may have no label.
+
+    `count` is the number of lines that answer a question on a conversation, 0 for another one.
+    """
 
     group: str
     result: RecallResult
     labels: Mapping[UUID, bool]
+    count: int = 0
 
 
 class Folder(NamedTuple):
@@ -77,7 +82,9 @@ class Folder(NamedTuple):
 
 
 def load_folder(path: Path) -> Folder:
-    return Folder(path.name, load_conversations(path, count_tokens=token_counter.count))
+    """Load the conversations of a folder in the order of the numbers in their names: `chat_10` comes after `chat_9`."""
+    loaded = load_conversations(path, count_tokens=token_counter.count)
+    return Folder(path.name, sorted(loaded, key=lambda one: [int(n) for n in re.findall(r"\d+", one.name)]))
 
 
 async def collect_topics(newton: AgentServices, folders: Sequence[Folder]) -> list[TopicCase]:
@@ -89,7 +96,8 @@ async def collect_topics(newton: AgentServices, folders: Sequence[Folder]) -> li
         for conversation in folder.fitted:
             for question in conversation.questions:
                 label = _label_dialogue(conversation, question)
-                cases.append(_to_topic_case(folder.name, await search(dialogue, question.text), label))
+                case = _to_topic_case(folder.name, await search(dialogue, question.text), label)
+                cases.append(replace(case, count=len(question.gold)))
     life, asked = await _import_life(await create_agent(newton, "life"))
     cases += [_to_topic_case(LIFE, await search(life, text), label) for text, label in asked]
     for own in (dialogue, life):
@@ -110,6 +118,7 @@ async def collect_answers(
     cases = [case for folder in folders async for case in ask_conversations(newton, folder, folder.fitted)]
     unknown = [case.result for case in topics if case.group == UNKNOWN][::2]
     cases += [AnswerCase("unknown", result.query.text, result, frozenset(), 0) for result in unknown]
+    cases += [_to_merged_case(case) for case in topics if case.count and _asks_for_answer(case.result.query.text)]
     cases += [case async for case in ask_persons(newton, "small_stores.yaml")]
     for seed, (names, questions) in enumerate(STORES, 1):
         store = generate_store(seed, names=names, questions=questions)
@@ -139,7 +148,7 @@ async def ask_conversations(
         own = await import_merged(await create_agent(newton, f"answers-{conversation.name}"), [conversation])
         for question in conversation.questions:
             gold = {f"{conversation.name}/{ref}" for ref in question.gold}
-            if read_question(question.text).kind in ANSWERED_KINDS:
+            if _asks_for_answer(question.text):
                 yield _to_answer_case(folder.group, question.text, await search(own, question.text), gold)
         others = [q.text for other in folder.conversations if other is not conversation for q in other.questions]
         for text in random.Random(conversation.name).sample(others, FOREIGN_QUESTIONS[folder.group]):
@@ -196,6 +205,16 @@ def load_data(name: str) -> Any:
 def _to_answer_case(group: str, text: str, result: RecallResult, refs: frozenset[str] | set[str]) -> AnswerCase:
     right = frozenset(found.memory_id for found in result.memories if found.ref in refs)
     return AnswerCase(group, text, result, right, len(refs))
+
+
+def _to_merged_case(case: TopicCase) -> AnswerCase:
+    """Return the case of a question on one conversation to the agent that has all of them."""
+    right = frozenset(memory_id for memory_id, is_right in case.labels.items() if is_right)
+    return AnswerCase("merged", case.result.query.text, case.result, right, case.count)
+
+
+def _asks_for_answer(text: str) -> bool:
+    return read_question(text).kind in ANSWERED_KINDS
 
 
 def _to_topic_case(group: str, result: RecallResult, label: Label) -> TopicCase:
