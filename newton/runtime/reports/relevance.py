@@ -1,5 +1,6 @@
 """The report on the probability of an answer, and the fit of its correction, as text, HTML and JSON."""
 
+import textwrap
 from dataclasses import asdict
 from html import escape
 
@@ -49,7 +50,7 @@ def fit_to_json(fit: CorrectionFit, *, is_stored: bool) -> dict[str, object]:
 def render_report(report: RelevanceReport) -> str:
     """Return the report as text, at most 80 columns wide."""
     if report.shipped is None:
-        return NOTHING_JUDGED
+        return textwrap.fill(NOTHING_JUDGED, calibration_text.WIDTH)
     shown = report.corrected or report.shipped
     rows = [f"  {name:<12}{before:>9}{after:>11}" for name, before, after in _list_scores(report)]
     return "\n".join(
