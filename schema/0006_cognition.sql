@@ -109,6 +109,34 @@ comment on column cognition.turns.input_position is
 call runtime.isolate('cognition.turns');
 grant select, insert on cognition.turns to newton_app;
 
+-- Corrections of the probability of an answer, fitted to what the replies to one agent used. The latest is in use.
+create table cognition.answer_corrections (
+    agent_id uuid not null references runtime.agents (agent_id),
+    correction_id uuid not null,
+    created_at timestamptz not null,
+    removed_at timestamptz,
+    model text not null check (model <> ''),
+    slope double precision not null check (slope > 0),
+    intercept double precision not null,
+    contexts integer not null check (contexts > 0),
+    items integer not null check (items > 0),
+    used integer not null check (used between 0 and items),
+    loss_before double precision not null check (loss_before >= 0),
+    loss_after double precision not null check (loss_after >= 0),
+    primary key (agent_id, correction_id),
+    check (removed_at >= created_at)
+);
+
+create index answer_corrections_recent_idx on cognition.answer_corrections (agent_id, created_at);
+
+comment on column cognition.answer_corrections.model is 'Fingerprint of the shipped model that it corrects.';
+comment on column cognition.answer_corrections.slope is 'Of the log-odds; the intercept is added.';
+comment on column cognition.answer_corrections.items is 'Items of contexts that replies judged; `used` of them were used.';
+comment on column cognition.answer_corrections.loss_before is
+'Mean log loss of the newer contexts, to which nothing was fitted; loss_after is that with the correction.';
+
+call runtime.isolate('cognition.answer_corrections');
+grant select, insert, update (removed_at) on cognition.answer_corrections to newton_app;
 
 -- Texts of prompts that are stored nowhere else, such as a caller's system message or tool definitions; each once.
 create table cognition.prompt_texts (

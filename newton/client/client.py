@@ -252,6 +252,10 @@ class Client(AgentOperations):
         """
         return await self.get("/v1/calibration")
 
+    async def relevance_calibration(self) -> dict[str, Any]:
+        """Return how well the probability of memories to answer questions agrees with which memories replies used."""
+        return await self.get("/v1/calibration/relevance")
+
     async def iter_pages(self, path: str, **params: str | int | bool) -> AsyncGenerator[dict[str, Any]]:
         """Yield the items of all pages of a list such as `/v1/decisions`; `params` are its query parameters.
 

@@ -37,7 +37,7 @@ from newton.cognition.bundles.cache import DEFAULT_COVERAGE_THRESHOLDS, CachedCo
 from newton.cognition.frames import selection
 from newton.cognition.frames.classifier import FrameClassifier
 from newton.cognition.frames.selection import FrameChoice
-from newton.cognition.questions.question_rules import ANSWERED_KINDS, QuestionGathering
+from newton.cognition.questions.question_rules import ANSWERED_KINDS
 from newton.cognition.request import ContextBuildRequest, validate_request
 from newton.cognition.scoring.candidates import CandidateSet, collect_candidates
 from newton.cognition.scoring.score import create_scorer
@@ -300,7 +300,7 @@ class ContextBuilder:
             identity=plan.always_on.identity,
             min_evidence=frame.floor,
             is_adaptive=request.adaptive_budget,
-            relevance_floor=_create_floor(request, frame, candidate_set, gathered.gathering, self.relevance_model),
+            relevance_floor=_create_floor(request, frame, candidate_set, gathered, self.relevance_model),
             session_id=request.session_id,
             ended_ranges=gathered.task.ended_ranges,
             frame_section=render_frame_section(
@@ -375,24 +375,21 @@ class ContextBuilder:
 
 
 def _create_floor(
-    request: ContextBuildRequest,
-    frame: Frame,
-    candidate_set: CandidateSet,
-    gathering: QuestionGathering,
-    model: RelevanceModel,
+    request: ContextBuildRequest, frame: Frame, found: CandidateSet, gathered: GatheredSources, model: RelevanceModel
 ) -> RelevanceFloor:
     """Return the minimum relevance of the frame; without minimums if the whole budget is to be used.
 
     Only a question for a fact or a list has an answer; what others need is a matter of their topic.
     """
-    kind = gathering.reading.kind
+    kind = gathered.gathering.reading.kind
     minimum = frame.relevance_floor * (TIMELINE_FACTOR if kind == "timeline" else 1.0)
     minimums = (0.0, 0.0, 0.0) if request.fill else (minimum, frame.fact_share, frame.answer_floor)
     return RelevanceFloor(
         *minimums,
-        question=candidate_set.answers.question if kind in ANSWERED_KINDS else None,
-        subject=0.0 if candidate_set.answers.knows_names else MIN_QUESTION,
+        question=found.answers.question if kind in ANSWERED_KINDS else None,
+        subject=0.0 if found.answers.knows_names else MIN_QUESTION,
         sufficiency=model.answers.sufficiency,
+        correction=gathered.session_state.answer_correction,
     )
 
 

@@ -1,6 +1,7 @@
 """The relevance model: coefficients that turn search scores into the probability that a memory is relevant."""
 
 import functools
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
@@ -115,6 +116,11 @@ class RelevanceModel(StrictModel):
     other: RelevanceCoefficients
     words_only: RelevanceCoefficients
     answers: AnswerCoefficients
+
+    @functools.cached_property
+    def answer_fingerprint(self) -> str:
+        """Identify the coefficients of answers. A correction for one agent belongs to them."""
+        return hashlib.sha256(self.answers.model_dump_json().encode()).hexdigest()[:16]
 
 
 @functools.cache

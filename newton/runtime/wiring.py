@@ -54,6 +54,7 @@ from newton.settings import Settings
 if TYPE_CHECKING:
     from newton.agent.llm.structured import StructuredLLM
     from newton.agent.maintenance.profile_fitting import ProfileFitter
+    from newton.agent.maintenance.relevance_fitter import RelevanceFitter
     from newton.agent.services.guardrails import GuardrailService
     from newton.agent.services.ingest import IngestService
     from newton.providers.chat import ChatModel
@@ -139,6 +140,10 @@ class AgentServices(ScopeServices):
     def profile_fitter(self) -> "ProfileFitter":
         module = import_module("newton.agent.maintenance.profile_fitting")
         return module.ProfileFitter(scope=self.scope, profiles=self.profiles, frames=self.frames)
+
+    def relevance_fitter(self) -> "RelevanceFitter":
+        module = import_module("newton.agent.maintenance.relevance_fitter")
+        return module.RelevanceFitter(scope=self.scope)
 
     def ingest(self, origin: str) -> "IngestService":
         module = import_module("newton.agent.services.ingest")

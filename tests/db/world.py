@@ -26,6 +26,8 @@ from newton.cognition.assembly.render import count_header_tokens
 from newton.cognition.bundles import bundle_store
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.bundle_store import TurnRecord
+from newton.cognition.corrections import correction_store
+from newton.cognition.corrections.answer_correction import CorrectionFit
 from newton.cognition.pipeline import ContextBuilder
 from newton.cognition.request import ContextBuildRequest
 from newton.cognition.working_set import working_set_store
@@ -266,6 +268,9 @@ def desk(db: Database, agent_id: UUID, session_id: UUID, *, capacity: int = 128_
     )
 
 
+CORRECTED = CorrectionFit(contexts=50, items=300, used=60, loss_before=0.5, loss_after=0.4)
+
+
 async def all_kinds(tx: Tx, ctx: WriteContext) -> None:
     """What facts and dialogue do not bring along."""
     lifted = ground(ctx)
@@ -300,12 +305,17 @@ async def all_kinds(tx: Tx, ctx: WriteContext) -> None:
     (decision_id,) = await recorded(tx, REDIS, ctx=ctx)
     await decisions.add_thought(tx, decision_id, "what if it is cold?", ctx=ctx)
     await decisions.review(tx, decision_id, DecisionReview(verdict="success", at=NOON, how="hand"), ctx=ctx)
-    await snapshots.take_snapshot(tx, agent_id=ctx.agent_id, now=NOON, count_tokens=count)
+    await judged(tx, ctx)
     gone = NewFact(ref="f5", content="this is forgotten again", valid_from=NOON)
     await fact_store.add_facts(tx, [gone], ctx=lifted)
     await forget(
         tx, [await fact_store.find_fact_id(tx, gone, agent_id=ctx.agent_id)], derived=False, reason="a test", ctx=ctx
     )
+
+
+async def judged(tx: Tx, ctx: WriteContext) -> None:
+    await snapshots.take_snapshot(tx, agent_id=ctx.agent_id, now=NOON, count_tokens=count)
+    await correction_store.add_correction(tx, CORRECTED, agent_id=ctx.agent_id, model="shipped", now=NOON)
 
 
 async def near_edited_and_an_item(tx: Tx, first: UUID, second: UUID, ctx: WriteContext) -> None:

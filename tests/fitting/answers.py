@@ -1,17 +1,19 @@
 """Fit of the probability that a memory answers a question, for scripts/fit-relevance."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
+from newton.cognition.corrections.answer_correction import to_log_odds
 from newton.cognition.scoring.answer_features import MEMORY_FEATURES
-from newton.cognition.scoring.answers import extract_evidence, to_log_odds
+from newton.cognition.scoring.answers import extract_evidence
 from newton.content.relevance_model import (
     AnswerCoefficients,
     AnswerFeature,
@@ -19,7 +21,7 @@ from newton.content.relevance_model import (
     BoostedTrees,
     TreeSplit,
 )
-from newton.memory.search_types import RecallResult, RetrievedMemory
+from newton.memory.search_types import RecallResult
 
 Floats = NDArray[np.float64]
 
@@ -48,15 +50,15 @@ TREES, LEAVES, RATE = 45, 5, 0.08
 
 @dataclass(frozen=True, slots=True)
 class AnswerCase:
-    """A question of a group, what was found for it, and which memories answer; `count` is the number of answers.
+    """A question of a group, what was found for it, and the found memories that answer.
 
-    `count` is 0 for a question that memory cannot answer.
+    `count` is the number of all answers, 0 for a question that memory cannot answer.
     """
 
     group: str
     text: str
     result: RecallResult
-    is_right: Callable[[RetrievedMemory], bool]
+    right: frozenset[UUID]
     count: int
 
 
@@ -98,7 +100,7 @@ def _extract(case: AnswerCase) -> _Rows:
     shared = [evidence.shared[name] for name in FITTED_FEATURES if name in evidence.shared]
     table = [[*map(float, evidence.memories[one.memory_id]), *shared] for one in found]
     question = [evidence.shared[name] for name in QUESTION_FEATURES if name != "best_logit"]
-    return _Rows(case, np.array(table), np.array(question), np.array([case.is_right(one) for one in found]))
+    return _Rows(case, np.array(table), np.array(question), np.array([one.memory_id in case.right for one in found]))
 
 
 def _weigh(groups: Sequence[str], weights: Mapping[str, float]) -> Floats:

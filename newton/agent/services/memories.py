@@ -10,6 +10,7 @@ from newton.agent.scope import AgentScope
 from newton.cognition.assembly.deduplicator import find_repeated_messages
 from newton.cognition.assembly.exclusion_rules import is_near_procedure
 from newton.cognition.assembly.relevance_floor import select_answers
+from newton.cognition.corrections.correction_store import find_correction
 from newton.cognition.questions.echo import demote_echoes
 from newton.cognition.scoring.answers import AnswerEstimate, estimate_answers
 from newton.content.relevance_model import load_relevance_model
@@ -167,12 +168,20 @@ class MemoryService:
         )
         recalled = await recall(query, embedder=self.scope.embedder, search=search)
         ranked = demote_echoes(query, demote_other_subjects(query, recalled.memories))
-        answers = estimate_answers(load_relevance_model(), replace(recalled, memories=ranked), query)
+        answers = await self._estimate_answers(replace(recalled, memories=ranked), query, moment=as_of)
         others = self._select([f for f in ranked if not f.repeats_query(query)], answers, takes_procedures=is_asked)
         memories = sorted(others, key=lambda found: found.is_only_question)[:limit]  # what tells comes before what asks
         if as_of is None:
             await self.record_access([found.memory_id for found in memories])
         return replace(recalled, memories=memories, probabilities=answers.memories)
+
+    async def _estimate_answers(self, found: RecallResult, query: str, *, moment: datetime | None) -> AnswerEstimate:
+        model = load_relevance_model()
+        async with self.scope.transaction() as tx:
+            correction = await find_correction(
+                tx, agent_id=self.scope.agent_id, model=model.answer_fingerprint, moment=_with_timezone(moment)
+            )
+        return estimate_answers(model, found, query, correction=correction)
 
     def _select(
         self, memories: Sequence[RetrievedMemory], answers: AnswerEstimate, *, takes_procedures: bool

@@ -19,8 +19,8 @@ EMPTY_REPORT: JsonDict = {"n": 0, "partials": 0, "says": "nothing judged", "bins
 def to_json(report: CalibrationReport) -> JsonDict:
     """Return the report as JSON values, with the overall scores at the top level. Missing values are null."""
     return {
-        **(_scores(report.scores) if report.scores else EMPTY_REPORT),
-        "without_partials": report.without_partials and _scores(report.without_partials),
+        **(scores_to_json(report.scores) if report.scores else EMPTY_REPORT),
+        "without_partials": report.without_partials and scores_to_json(report.without_partials),
         "bias": report.bias and _bias(report.bias),
         "trend": report.trend and _trend(report.trend),
         "groups": {name: [_group(group) for group in groups] for name, groups in report.groups.items()},
@@ -28,7 +28,8 @@ def to_json(report: CalibrationReport) -> JsonDict:
     }
 
 
-def _scores(of: CalibrationScores) -> JsonDict:
+def scores_to_json(of: CalibrationScores) -> JsonDict:
+    """Return the scores as JSON values."""
     return {**asdict(of), "bins": [_bin(one) for one in of.bins]}
 
 

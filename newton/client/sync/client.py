@@ -253,6 +253,10 @@ class SyncClient(SyncAgentOperations):
         """
         return self.get("/v1/calibration")
 
+    def relevance_calibration(self) -> dict[str, Any]:
+        """Return how well the probability of memories to answer questions agrees with which memories replies used."""
+        return self.get("/v1/calibration/relevance")
+
     def iter_pages(self, path: str, **params: str | int | bool) -> Generator[dict[str, Any]]:
         """Yield the items of all pages of a list such as `/v1/decisions`; `params` are its query parameters.
 

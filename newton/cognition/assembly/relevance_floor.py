@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from newton.cognition.corrections.answer_correction import NO_CORRECTION, AnswerCorrection
 from newton.cognition.scoring.answers import AnswerEstimate, estimate_sufficiency
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.memory.memory import Kind
@@ -34,7 +35,8 @@ class RelevanceFloor:
 
     With an `answer` minimum, messages, facts and passages are selected by the probability that they answer the input,
     if it is known: then `question` is the probability that memory answers it at all, `subject` the minimum of that, and
-    `sufficiency` has the coefficients of the probability that a context has all that the input needs.
+    `sufficiency` has the coefficients of the probability that a context has all that the input needs. `correction` is
+    the agent's, which the probabilities of an answer contain.
     """
 
     minimum: float = 0.0
@@ -43,6 +45,7 @@ class RelevanceFloor:
     question: float | None = None
     subject: float = MIN_QUESTION
     sufficiency: tuple[float, float] | None = None
+    correction: AnswerCorrection = NO_CORRECTION
 
     @property
     def judges_answers(self) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from operator import mul
 from uuid import UUID
 
+from newton.cognition.corrections.answer_correction import NO_CORRECTION, AnswerCorrection, to_log_odds
 from newton.cognition.questions.echo import find_echoes
 from newton.cognition.scoring.answer_features import MEMORY_FEATURES, AnswerEvidence, Features, extract_features
 from newton.cognition.scoring.relevance import extract_best_evidence, find_known_share, list_telling
@@ -19,7 +20,6 @@ from newton.memory.search_types import RecallResult, RetrievedMemory
 
 MIN_TEXTS = 10  # the smallest memory to which the model is fitted has twelve
 MAX_LOG_ODDS = 30.0  # more is certainty, and would overflow
-LEAST_PROBABILITY = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,18 @@ NO_ESTIMATE = AnswerEstimate()
 
 
 def estimate_answers(
-    model: RelevanceModel, result: RecallResult, text: str, *, telling: Sequence[RetrievedMemory] | None = None
+    model: RelevanceModel,
+    result: RecallResult,
+    text: str,
+    *,
+    telling: Sequence[RetrievedMemory] | None = None,
+    correction: AnswerCorrection = NO_CORRECTION,
 ) -> AnswerEstimate:
     """Return the probabilities that the memories of a search answer a question.
 
     The probability of a memory is the product of two: that memory answers the question at all, and that this one does.
     An earlier question that says the same has none. `telling` are the memories that can answer, if they are known.
+    `correction` is that of the agent.
     """
     if (
         result.text_count < MIN_TEXTS
@@ -63,6 +69,8 @@ def estimate_answers(
     log_odds = _combine(coefficients.memory, evidence)
     question = estimate_question(coefficients.question, evidence, max(log_odds.values()))
     memories = {memory_id: question * _to_probability(value) for memory_id, value in log_odds.items()}
+    if correction != NO_CORRECTION:
+        memories = {memory_id: correction.apply(value) for memory_id, value in memories.items()}
     return AnswerEstimate(question, memories, knows_names=evidence.shared["best_name_share"] == 1)
 
 
@@ -97,16 +105,6 @@ def estimate_sufficiency(
     total = sum(found)
     share = min(sum(shown) / total, 1.0) if total > 0 else 0.0
     return share * _to_probability(intercept + slope * to_log_odds(question))
-
-
-def to_log_odds(probability: float) -> float:
-    """Return the logarithm of the odds.
-
-    >>> to_log_odds(0.5)
-    0.0
-    """
-    bounded = min(max(probability, LEAST_PROBABILITY), 1 - LEAST_PROBABILITY)
-    return math.log(bounded / (1 - bounded))
 
 
 def _combine(regression: AnswerRegression, evidence: AnswerEvidence) -> dict[UUID, float]:

@@ -7,7 +7,10 @@ from uuid import UUID
 
 from newton.brain.calibration import snapshots
 from newton.brain.calibration.snapshots import CalibrationNote
+from newton.cognition.corrections.answer_correction import NO_CORRECTION, AnswerCorrection
+from newton.cognition.corrections.correction_store import find_correction
 from newton.cognition.request import ContextBuildRequest, ContextFilters
+from newton.content.relevance_model import load_relevance_model
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue import context_injections
@@ -31,7 +34,8 @@ class SessionState:
 
     `brief` are the open items of its brief whose messages are not sent.
     `calibration_note` says how well the stated confidence of decisions matched their outcomes; None without one.
-    `injections` are memories and texts that a caller has put into the context of the session.
+    `injections` are memories and texts that a caller has put into the context of the session. `answer_correction`
+    is the agent's correction of the probability of an answer.
     """
 
     frame: str | None = None
@@ -40,6 +44,7 @@ class SessionState:
     brief: Sequence[BriefItem] = ()
     calibration_note: CalibrationNote | None = None
     injections: Sequence[ContextInjection] = ()
+    answer_correction: AnswerCorrection = NO_CORRECTION
 
     def apply_filters(self, filters: ContextFilters) -> "SessionState":
         """Return the state without the messages and decisions that the filters exclude."""
@@ -66,6 +71,9 @@ async def read_session_state(tx: Tx, request: ContextBuildRequest, *, now: datet
         )
         if session_id
         else (),
+        answer_correction=await find_correction(
+            tx, agent_id=agent_id, model=load_relevance_model().answer_fingerprint, moment=request.as_of
+        ),
     )
 
 

@@ -33,18 +33,23 @@ def render_calibration(report: CalibrationReport) -> str:
     return "\n\n".join("\n".join(part) for part in parts)
 
 
-def render_diagram(bins: Sequence[CalibrationBin]) -> list[str]:
-    """Return the lines of the reliability diagram: per bin, the stated confidence and the observed success rate."""
+def render_diagram(
+    bins: Sequence[CalibrationBin],
+    *,
+    title: str = "Observed success rate by stated confidence",
+    value: str = "succeeded",
+) -> list[str]:
+    """Return the lines of the reliability diagram: per bin, the stated confidence and the observed rate of `value`."""
     scale = "".join(f"{mark:<10}" for mark in ("0 %", "25 %", "50 %", "75 %")) + "100 %"
     return [
-        "Observed success rate by stated confidence",
-        f"stated       n  {scale}  succeeded (95 %)",
+        title,
+        f"stated       n  {scale}  {value} (95 %)",
         *(
             f"{one.label}{one.n:>7,}  {_render_row(one)}  {phrases.format_percent(one.observed):>5}  "
             f"({100 * one.wilson95[0]:.0f}-{100 * one.wilson95[1]:.0f})"
             for one in bins
         ),
-        "               ○ stated  ● succeeded  ◉ both  ├─┤ 95 % (Wilson)",
+        f"               ○ stated  ● {value}  ◉ both  ├─┤ 95 % (Wilson)",
     ]
 
 

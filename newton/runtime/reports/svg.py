@@ -15,21 +15,26 @@ COUNT_Y = -13.0  # the baseline of the counts, above the largest dot at 100 %
 MIN_MARK_GAP = 0.12  # minimum distance of two tick labels, as a share of the height
 
 
-def draw_reliability(bins: Sequence[CalibrationBin]) -> str:
-    """Draw the reliability diagram with Wilson intervals and counts. The diagonal stands for perfect calibration."""
+def draw_reliability(
+    bins: Sequence[CalibrationBin], *, name: str = "reliability", y_label: str = "observed success rate"
+) -> str:
+    """Draw the reliability diagram with Wilson intervals and counts. The diagonal stands for perfect calibration.
+
+    `name` is the prefix of ids, unique in the page.
+    """
     side, max_count = PLOT_WIDTH, max(one.n for one in bins)
     grid = "".join(
         f'<path class="grid" d="M{at * side:.0f} 0V{side}M0 {at * side:.0f}H{side}"/>'
         + draw_text(-8, side - at * side + 4, phrases.format_percent(at), "tick end")
         for at in TICKS
     )
-    y_label = f'<text class="label" transform="translate(-50 {side / 2:.0f}) rotate(-90)">observed success rate</text>'
+    label = f'<text class="label" transform="translate(-50 {side / 2:.0f}) rotate(-90)">{escape(y_label)}</text>'
     diagonal = f'<line class="ideal" x1="0" y1="{side}" x2="{side}" y2="0"/>'
     marks = "".join(_draw_bin(one, side, max_count) for one in bins)
     values = "; ".join(f"{one.label}: {phrases.format_percent(one.observed)} of {one.n}" for one in bins)
     count_label = draw_text(-8, COUNT_Y, "n", "count end")
-    content = grid + _draw_confidence_axis(side) + y_label + count_label + diagonal + marks
-    return render_svg("reliability", "Reliability diagram", values, content, size=(side, side))
+    content = grid + _draw_confidence_axis(side) + label + count_label + diagonal + marks
+    return render_svg(name, "Reliability diagram", values, content, size=(side, side))
 
 
 def draw_sharpness(bins: Sequence[CalibrationBin]) -> str:

@@ -13,6 +13,7 @@ from newton.brain.calibration.report import build_calibration
 from newton.runtime.api.auth import ReadAccess
 from newton.runtime.api.base_models import ORIGIN
 from newton.runtime.hint_names import rename_advice
+from newton.runtime.reports import relevance as relevance_report
 from newton.runtime.reports.growth import report_to_json
 from newton.runtime.reports.metrics import metrics_to_json
 
@@ -32,6 +33,15 @@ async def get_calibration(
     reviewed = await caller.newton.decisions(ORIGIN).list_reviewed_decisions()
     start = since.replace(tzinfo=since.tzinfo or UTC) if since else None
     return to_json(build_calibration(filter_decisions(reviewed, category=category, since=start)))
+
+
+@router.get("/calibration/relevance")
+async def get_relevance_calibration(caller: ReadAccess) -> dict[str, Any]:
+    """Return how well the probability that a memory answers a question agrees with which memories replies used.
+
+    `shipped` has the scores of the shipped model, `corrected` those of the agent's own correction, null without one.
+    """
+    return relevance_report.report_to_json(await caller.newton.relevance_fitter().report())
 
 
 @router.get("/metrics")

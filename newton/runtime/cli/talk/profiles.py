@@ -4,16 +4,17 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from newton.agent.maintenance.profile_fitting import LEARNABLE_FEATURES
+from newton.agent.maintenance.profile_fitting import LEARNABLE_FEATURES, ProfileFitter
 from newton.cognition.scoring.score import check_expression
 from newton.cognition.scoring.weight_fit import WeightFit
 from newton.content.profiles import Profile, get_profile, load_profiles
 from newton.content.recency_decay import RecencyDecay
-from newton.errors import ConfigError
+from newton.errors import ConfigError, ConflictError
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
+from newton.runtime.reports import relevance
 
 
 def list_profiles(*, json: JsonOption = False) -> None:
@@ -47,13 +48,15 @@ async def fit_profile(
         Parameter(name="--from", help="Profile whose contexts are the training data (default: the most used profile)."),
     ] = None,
     save: Annotated[str | None, Parameter(help="Save the fitted weights as a profile of this name.")] = None,
+    dry_run: Annotated[bool, Parameter(help="Show the fit of relevance without using it.")] = False,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Fit scoring weights to the memories that replies used, and compare them with the current weights.
+    """Fit scoring weights and relevance to the memories that replies used, and compare them with the current ones.
 
     The older contexts are the training set, the newer ones the validation set. A saved profile takes effect only when a
-    frame, --profile or the setting `profile` names it.
+    frame, --profile or the setting `profile` names it. The probability that a memory answers a question is corrected
+    for this agent from then on, if the newer contexts show a significantly lower log loss.
 
     Example: newton profiles fit --save mine
     """
@@ -64,13 +67,42 @@ async def fit_profile(
     async with open_newton(settings) as newton:
         fitter = newton.profile_fitter()
         base = base or await fitter.find_profile_in_use()
-        result = await fitter.fit(base)
+        result, problem = await _fit_weights(fitter, base)
+        correction = await newton.relevance_fitter().fit(keep=not dry_run)
+    if problem and (save is not None or correction.verdict == "too few"):
+        raise problem
+    is_stored = correction.verdict == "better" and not dry_run
     if json:
-        formatting.print_json({"base_profile": base, **_fit_to_json(result)})
+        relevance_fields = relevance.fit_to_json(correction, is_stored=is_stored)
+        formatting.print_json({"base_profile": base, **_fit_to_json(result), "relevance": relevance_fields})
     else:
-        say("\n".join(_format_fit(result, base, newton.profiles[base])))
-    if save is not None and folder is not None:
+        weights = _format_fit(result, base, newton.profiles[base]) if result else [str(problem)]
+        say("\n".join([*weights, "", *relevance.list_fit_lines(correction, is_stored=is_stored)]))
+    if save is not None and folder is not None and result:
         formatting.print_notice(f"Written to {fitter.save(result, base, save, folder)}.")
+
+
+async def reset_relevance(*, agent: AgentOption = None, json: JsonOption = False) -> None:
+    """Remove the correction of relevance that `newton profiles fit` has fitted to the replies of this agent.
+
+    The shipped probabilities are used again. The weights of a saved profile are in its file, and are not changed.
+
+    Example: newton profiles reset
+    """
+    async with open_newton(load_settings(agent)) as newton:
+        is_removed = await newton.relevance_fitter().reset()
+    if json:
+        formatting.print_json({"removed": is_removed})
+    else:
+        say("The shipped relevance is used again." if is_removed else "No correction was in use; nothing changed.")
+
+
+async def _fit_weights(fitter: ProfileFitter, base: str) -> tuple[WeightFit | None, ConflictError | None]:
+    """Return the fitted weights, or why there are none: relevance may be fitted with less data."""
+    try:
+        return await fitter.fit(base), None
+    except ConflictError as error:
+        return None, error
 
 
 def _load_all_profiles() -> dict[str, Profile]:
@@ -125,7 +157,9 @@ def _format_fit(result: WeightFit, base: str, profile: Profile) -> list[str]:
     ]
 
 
-def _fit_to_json(result: WeightFit) -> dict[str, object]:
+def _fit_to_json(result: WeightFit | None) -> dict[str, object]:
+    if result is None:
+        return {"weights": None}
     return {
         "weights": {
             name: round(float(weight), 4) for name, weight in zip(LEARNABLE_FEATURES, result.weights, strict=True)

@@ -8,6 +8,7 @@ from newton.brain.calibration.report import build_calibration
 from newton.runtime.api.base_models import ORIGIN
 from newton.runtime.dashboard.page_request import PageRequest, PageTable
 from newton.runtime.reports import html_page, phrases
+from newton.runtime.reports import relevance as relevance_report
 
 
 async def show_calibration(page: PageRequest) -> Response:
@@ -20,6 +21,7 @@ async def show_calibration(page: PageRequest) -> Response:
     return page.render(
         "calibration.html",
         sections=Markup(html_page.render_calibration_sections(report)),
+        relevance=Markup(relevance_report.render_sections(await caller.newton.relevance_fitter().report())),
         advice=phrases.advise_on_calibration(report),
         categories=sorted({one.category for one in reviewed}),
         category=category,

@@ -1,0 +1,76 @@
+"""Correction of the probability of an answer by what the agent's replies used, and how well it agrees with that."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from newton.agent.scope import AgentScope
+from newton.brain.calibration.scores import CalibrationScores, compute_scores
+from newton.brain.calibration.series import ForecastSeries
+from newton.cognition.bundles.training_data import load_judged_contexts
+from newton.cognition.corrections import correction_store
+from newton.cognition.corrections.answer_correction import (
+    NO_CORRECTION,
+    AnswerCorrection,
+    CorrectionFit,
+    compute_probabilities,
+    fit_correction,
+)
+from newton.cognition.corrections.correction_store import StoredCorrection
+from newton.content.relevance_model import load_relevance_model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelevanceReport:
+    """How well the probability of an answer agrees with what replies used.
+
+    `shipped` are the scores of the shipped model, `corrected` those with the correction that is in use (`stored`). Both
+    are None without judged items. The correction was fitted to a part of the same items.
+    """
+
+    contexts: int
+    shipped: CalibrationScores | None
+    corrected: CalibrationScores | None
+    stored: StoredCorrection | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelevanceFitter:
+    """Fits the correction of one agent, stores and removes it."""
+
+    scope: AgentScope
+
+    async def fit(self, *, keep: bool) -> CorrectionFit:
+        """Fit a correction to the judged items; with `keep`, store it if the newer contexts show a lower log loss."""
+        agent_id, model = self.scope.agent_id, load_relevance_model().answer_fingerprint
+        async with self.scope.transaction() as tx:
+            contexts = await load_judged_contexts(tx, agent_id=agent_id)
+            current = await correction_store.find_correction(tx, agent_id=agent_id, model=model)
+            fit = fit_correction(contexts, current)
+            if keep and fit.verdict == "better":
+                await correction_store.add_correction(tx, fit, agent_id=agent_id, model=model, now=self.scope.now())
+        return fit
+
+    async def reset(self) -> bool:
+        """Return to the shipped probabilities; return True if a correction was in use."""
+        async with self.scope.transaction() as tx:
+            return await correction_store.remove_corrections(tx, agent_id=self.scope.agent_id, now=self.scope.now())
+
+    async def report(self) -> RelevanceReport:
+        """Compare the probabilities of the judged items with what replies used."""
+        agent_id, model = self.scope.agent_id, load_relevance_model().answer_fingerprint
+        async with self.scope.transaction() as tx:
+            contexts = await load_judged_contexts(tx, agent_id=agent_id)
+            stored = await correction_store.find_stored_correction(tx, agent_id=agent_id, model=model)
+        probabilities = np.concatenate([np.zeros(0), *(one.probabilities for one in contexts)])
+        used = np.concatenate([np.zeros(0), *(one.is_used.astype(np.float64) for one in contexts)])
+
+        def score(correction: AnswerCorrection) -> CalibrationScores | None:
+            return compute_scores(ForecastSeries(compute_probabilities(probabilities, correction), used))
+
+        return RelevanceReport(
+            contexts=len(contexts),
+            shipped=score(NO_CORRECTION),
+            corrected=score(stored.correction) if stored else None,
+            stored=stored,
+        )
