@@ -6,6 +6,7 @@ import os
 import sys
 from asyncio.subprocess import PIPE
 from pathlib import Path
+from typing import Any
 
 from tests.endpoint import calls_tools, endpoint, says
 from tests.system.scripted import talking_within
@@ -63,7 +64,6 @@ async def test_a_plan_in_the_daemon_outlives_its_turn_and_compaction_and_is_in_t
     # S001-37, S003-16: the current task is preserved
     async with talking_within(home, dsn) as talk:
         talk.plays(PLAN, FIRST, says(["I stop here."]))
-        client = talk.client(**{"X-Newton-Session": "build"})
         said: list[dict[str, str]] = [{"role": "user", "content": "Mend the build, please."}]
         comments = await talk.post("/v1/chat/completions", {"model": "newton", "stream": True, "messages": said},
                                    **{"X-Newton-Session": "build"})  # fmt: skip
@@ -75,7 +75,9 @@ async def test_a_plan_in_the_daemon_outlives_its_turn_and_compaction_and_is_in_t
         said += [{"role": "assistant", "content": "I have a plan.\n\nI stop here."}]
         said += [{"role": "user", "content": "Go on."}]
         talk.plays(LAST, says(["Done."]))
-        reply = await client.chat.completions.create(model="newton", messages=said)  # type: ignore[arg-type]
+        async with talk.client(**{"X-Newton-Session": "build"}) as client:
+            create: Any = client.chat.completions.create
+            reply = await create(model="newton", messages=said)
         prompt = json.dumps(talk.asked(0)["messages"])
         assert "Goal: Mend the build" in prompt and "Now: Mend the cause" in prompt
         assert "Done: Read the log -> The cache is cold" in prompt
