@@ -40,7 +40,8 @@ insert into dialogue.tasks (
     agent_id, session_id, task_id, number, parent_id, depth, goal, status, is_step, first_position, pushed_at
 )
 select $1, $2, s.task_id, $6::integer + s.place::integer, $3, $4, s.goal, 'planned', true, $8, $9
-from unnest($5::uuid[], $7::text[]) with ordinality as s (task_id, goal, place);
+from unnest($5::uuid[], $7::text[]) with ordinality as s (task_id, goal, place)
+returning task_id;
 
 -- name: transition_task(agent_id, session_id, task_id, event, from_status, to_status, text, position, now, origin)
 with moved as (

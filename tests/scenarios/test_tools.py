@@ -83,10 +83,10 @@ async def test_a_model_blocks_fails_and_resumes_its_tasks(mind: Mind, notes: Cha
     )
     assert await answered(mind, able(mind, model, notes), "Ship it.") == "I make a new key."
     told = [json.loads(heard[-1].text) for heard in model.received[1:]]
-    assert told[2] == {"task": 2, "status": "blocked", "current_task": 1}
+    assert told[2] == {"task": 2, "status": "blocked", "current_task": {"number": 1, "goal": "Ship the release"}}
     assert "no task '7'" in told[3]["error"]
-    assert told[4] == {"task": 2, "status": "active", "current_task": 2}
-    assert told[5] == {"task": 2, "status": "failed", "current_task": 3}
+    assert told[4] == {"task": 2, "status": "active", "current_task": {"number": 2, "goal": "Sign the packages"}}
+    assert told[5] == {"task": 2, "status": "failed", "current_task": {"number": 3, "goal": "Make a new key"}}
     tree = await TaskService(scope=mind.scope).for_session(await mind.session()).tree()
     assert [(task.status, task.instead_of is not None) for task in tree.tasks] == [
         ("active", False),

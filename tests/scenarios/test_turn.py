@@ -28,7 +28,7 @@ from tests.support import NOON, apart, teller
 
 # The most statements of a turn before the model is called and in all, by how it got its context. One that is built
 # after a comparison with the last one takes most.
-MOST_STATEMENTS = {"stood": (44, 67), "updated": (48, 71), "built": (69, 92)}
+MOST_STATEMENTS = {"stood": (45, 68), "updated": (49, 72), "built": (70, 93)}
 
 
 class Endless(ScriptedChat):

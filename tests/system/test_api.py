@@ -32,6 +32,7 @@ BEGINS = {
     ("PUT", "/v1/agents/{name}/model"): 403,
 }
 BODIES = {
+    "/v1/entities/{name}/merge": {"into": "Ana"},
     "/v1/agents/{name}/model": {"model": None},
     "/v1/decisions/{decision_id}/thoughts": {"text": "x"},
     "/v1/decisions/{decision_id}/links": {"other_id": str(uuid4())},

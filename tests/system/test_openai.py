@@ -21,7 +21,8 @@ from tests.endpoint import calls_tools, fails, says
 from tests.support import has_code, until
 from tests.system.scripted import Talk, talking
 from tests.system.servers import run
-from tests.system.test_terminal import SAID, begins, logged, stopped
+from tests.system.talking_model import begins
+from tests.system.test_terminal import SAID, logged, stop_answers
 from tests.system.typed import Done, ok, typed
 
 WEATHER: Any = {
@@ -230,8 +231,8 @@ async def test_who_leaves_ends_the_turn_and_the_next_one_waits_for_nobody(talk: 
 
 @pytest.mark.slow
 async def test_a_conversation_over_http_is_stopped_as_one_in_this_process_is(talk: Talk, home: Path) -> None:
-    talk.plays(begins, begins, begins)
-    await stopped(home / "data", "--session", "far", "--daemon", talk.url, DATABASE_URL="postgresql://nobody@-/-")
+    talk.plays(*[begins("It is Artemis")] * 3)
+    await stop_answers(home / "data", "--session", "far", "--daemon", talk.url, DATABASE_URL="postgresql://nobody@-/-")
     assert await logged(home, "far") == SAID
 
 

@@ -17,6 +17,8 @@ from tests.system.typed import ok, piped, typed
 from tests.terminal import CTRL_C, CTRL_D, ENTER, Command, Terminal, in_terminal
 
 SERVER = Path(__file__).parents[1] / "mcp_stdio_server.py"
+ASKED = ("Which ferry?", "And the other?", "And the last?")
+SAID = [line for text in ASKED for line in (("user", text), ("assistant", "It is Artemis"))]
 
 
 @pytest.fixture
@@ -75,6 +77,27 @@ async def stop(terminal: Terminal, text: str, shown: str, keys: str = CTRL_C) ->
     terminal.type(keys)
     await terminal.until(lambda: terminal.text.count("(Stopped.)") > stopped, f"(Stopped.) after {text}")
     await terminal.prompts()
+
+
+async def stop_answers(home: Path, *words: str, **settings: str) -> None:
+    """Stop two answers by Ctrl-C, and one by closing the terminal."""
+    async with in_terminal(home, "chat", *words, **settings) as chat:
+        for number, question in enumerate(ASKED, 1):
+            await chat.terminal.prompts()
+            chat.terminal.type(question + ENTER)
+            await chat.terminal.until(lambda n=number: chat.terminal.text.count("It is Artemis") == n, "the answer")
+            chat.terminal.type(CTRL_C) if number < len(ASKED) else chat.terminal.close()
+        assert await chat.ends() == 130
+
+
+@pytest.mark.slow
+async def test_answers_are_kept_as_far_as_they_went_when_the_person_stops_them_or_closes_the_terminal(
+    home: Path, model: TalkingModel
+) -> None:
+    for question in ASKED:
+        model.answer(question, begins("It is Artemis"))
+    await stop_answers(home, "--session", "t", **model.settings)
+    assert await logged(home, "t") == SAID
 
 
 async def prepare_moments(home: Path, model: TalkingModel) -> None:

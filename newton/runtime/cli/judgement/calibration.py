@@ -9,7 +9,6 @@ from cyclopts import Parameter
 from newton.brain.calibration.filters import filter_decisions
 from newton.brain.calibration.json_format import to_json
 from newton.brain.calibration.report import build_calibration
-from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, StartTime, load_settings
@@ -58,7 +57,7 @@ async def show_calibration(
 
 
 async def _show_relevance(settings: Settings, html: Path | None, *, json: bool) -> None:
-    async with open_newton(settings) as newton:
+    async with open_agent(settings) as newton:
         report = await newton.relevance_fitter().report()
     if html is not None:
         title, sections = f"Relevance of {settings.agent}", relevance_report.render_sections(report)
