@@ -270,7 +270,7 @@ async def test_the_longest_input_and_the_longest_memory_are_no_trouble(mind: Min
     long = " ".join(f"word{n}ö" for n in range(90_000))
     await mind.know(long)
     bundle = await mind.context(f"word7ö {long[:900_000]}")
-    assert bundle.items[0].text.startswith("word0ö word1ö")
+    assert "ö word8" in bundle.items[0].text
     with pytest.raises(InputError, match="is not possible"):
         await mind.context("Which ferry?", budget=10**12)
 

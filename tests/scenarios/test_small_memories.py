@@ -41,7 +41,9 @@ async def test_a_dozen_facts_answer_questions_in_other_words_and_no_others(
             golden = [person["facts"][gold][:LABEL] for gold in question["gold"]]
             kept += [any(gold in text for text in found) for gold in golden]
             sizes.append(len(found))
-        foreign += [len((await own.context(text)).items) for text in person["unanswerable"][:FOREIGN]]
+        for text in person["unanswerable"][:FOREIGN]:
+            items = (await own.context(text)).items  # how the person wants to be addressed applies to every answer
+            foreign.append(sum(not item.placement.reason.startswith("a standing") for item in items))
     assert mean(kept) >= least
     assert mean(sizes) <= 4
     assert mean(size <= 2 for size in foreign) >= 0.9

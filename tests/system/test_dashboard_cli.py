@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -30,7 +31,11 @@ def test_a_link_of_the_command_opens_the_dashboard_of_an_agent(served: Daemon, h
 
 
 def test_the_daemon_prints_a_link_of_the_operator(served: Daemon) -> None:
-    link = re.search(r"Dashboard: (\S+/dashboard/sign-in\?code=\S+) \(opens once", "".join(served.said))
+    for _ in range(600):  # the line is printed shortly after the port is open
+        link = re.search(r"Dashboard: (\S+/dashboard/sign-in\?code=\S+) \(opens once", "".join(served.said))
+        if link is not None:
+            break
+        time.sleep(0.1)
     assert link is not None
     with httpx2.Client(base_url=served.url, timeout=60) as http:
         assert http.get(link[1]).status_code == 303

@@ -164,7 +164,7 @@ def test_messages_of_the_same_project_come_first(agent: Agent) -> None:
         body = {"input": question, "session": hook.session, "omit_session_messages": True}
         with agent.client() as client:
             items = client.post("/v1/context", json=body).json()["items"]
-        scores = {one["text"]: one["score"] for one in items if one["kind"] == "exchange" and "named" in one["text"]}
+        scores = {one["text"]: one["score"] for one in items if "named" in one["text"]}
         assert len(scores) == 3 and branch in max(scores, key=scores.__getitem__)
 
 

@@ -53,6 +53,10 @@ class CommandTerminal(Protocol):
         """Print a question and return the line that the user types."""
         ...
 
+    def read_input(self) -> str:
+        """Return all of standard input. Raises RunInProcessError in the daemon, which does not have it."""
+        ...
+
 
 class AgentHost(Protocol):
     """Interface by which a command that runs inside the daemon opens agents of the daemon."""
@@ -91,6 +95,9 @@ class ProcessTerminal:
 
     def ask(self, question: str) -> str:
         return input(question)
+
+    def read_input(self) -> str:
+        return sys.stdin.buffer.read().decode("utf-8", "surrogateescape")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

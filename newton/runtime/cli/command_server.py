@@ -68,6 +68,10 @@ class CallerTerminal:
         """Raise RunInProcessError, because waiting for the answer would block the daemon."""
         raise RunInProcessError
 
+    def read_input(self) -> str:
+        """Raise RunInProcessError, because the daemon does not have the standard input of the caller."""
+        raise RunInProcessError
+
     def _send(self, message: Message) -> None:
         self.has_output = True
         self.writer.write(encode(message))

@@ -1,7 +1,6 @@
 """Commands `newton ask` and `newton context`: answer one question, or only build the context for it."""
 
 import asyncio
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from datetime import datetime
@@ -19,7 +18,7 @@ from newton.runtime.chat_backend.protocol import DebugLines
 from newton.runtime.chat_backend.view_models import TurnView, to_context_view
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
-from newton.runtime.cli.command_context import current_terminal, require_own_process
+from newton.runtime.cli.command_context import current_terminal
 from newton.runtime.cli.connection import DaemonOption, TokenFileOption, open_chat_backend
 from newton.runtime.cli.options import (
     AgentOption,
@@ -98,8 +97,7 @@ async def _read_pipe() -> str:
     """Return what a pipe gives on standard input. Raises InputError if a person would have to type it."""
     if current_terminal().asks():
         raise InputError("The command requires a question.", hint='Write newton ask "QUESTION", or pipe it in.')
-    require_own_process()
-    return (await asyncio.to_thread(sys.stdin.buffer.read)).decode("utf-8", "surrogateescape").strip()
+    return (await asyncio.to_thread(current_terminal().read_input)).strip()
 
 
 async def show_context(

@@ -49,8 +49,8 @@ class TypedAhead:
                 yield
         finally:
             self.is_holding = False
-            _write(DO_NOT_MARK_PASTES)
-            with suppress(termios.error):  # the terminal is closed
+            with suppress(OSError, termios.error):  # the terminal is closed
+                _write(DO_NOT_MARK_PASTES)
                 termios.tcsetattr(descriptor, termios.TCSANOW, before)
             self._pass_on(source)
 
