@@ -302,6 +302,7 @@ class ContextBuilder:
             is_adaptive=request.adaptive_budget,
             relevance_floor=_create_floor(request, frame, candidate_set, gathered, self.relevance_model),
             session_id=request.session_id,
+            related_sessions=frozenset(request.related_sessions),
             ended_ranges=gathered.task.ended_ranges,
             frame_section=render_frame_section(
                 frame.name, frame.questions, frame.censors, count_tokens=count_tokens, max_tokens=layers["frame"]

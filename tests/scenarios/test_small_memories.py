@@ -43,7 +43,7 @@ async def test_a_dozen_facts_answer_questions_in_other_words_and_no_others(
             sizes.append(len(found))
         for text in person["unanswerable"][:FOREIGN]:
             items = (await own.context(text)).items  # how the person wants to be addressed applies to every answer
-            foreign.append(sum(not item.placement.reason.startswith("a standing") for item in items))
+            foreign.append(sum("a standing" not in item.placement.reason for item in items))
     assert mean(kept) >= least
     assert mean(sizes) <= 4
     assert mean(size <= 2 for size in foreign) >= 0.9

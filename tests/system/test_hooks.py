@@ -165,7 +165,7 @@ def test_messages_of_the_same_project_come_first(agent: Agent) -> None:
         with agent.client() as client:
             items = client.post("/v1/context", json=body).json()["items"]
         scores = {one["text"]: one["score"] for one in items if "named" in one["text"]}
-        assert len(scores) == 3 and branch in max(scores, key=scores.__getitem__)
+        assert len(scores) >= 3 and branch in max(scores, key=scores.__getitem__)
 
 
 def test_the_messages_of_the_session_itself_are_not_repeated_before_it_is_compacted(agent: Agent) -> None:

@@ -243,7 +243,8 @@ def _reject_candidates(
             reason = reason or find_floor_reason(s, assembly_input, best_fact)
         if reason := excluded[s.found.memory_id] or deduplicator.find_duplicate_reason(s.found, other_reason=reason):
             rejected[s.found.memory_id] = FillPlacement(s.found.memory_id, None, 0, reason)
-    repeated = find_repeated_messages(s.found for s in ordered if s.found.memory_id not in rejected)
+    kept = (s.found for s in ordered if s.found.memory_id not in rejected)
+    repeated = find_repeated_messages(one for one in kept if one.thread_id not in assembly_input.related_sessions)
     rejected |= {memory_id: FillPlacement(memory_id, None, 0, REPEATS_STATED_FACT) for memory_id in repeated}
     rejected |= reject_surplus_passages(ordered, rejected, assembly_input.artifact_selector.policy.max_selected)
     return reject_repeated_facts(ordered, rejected, assembly_input.fact_labels, assembly_input.relation_evidence)

@@ -33,7 +33,7 @@ class AssemblyInput:
     the line of a long text that is cut, which always has its id. `relation_evidence` maps relations to candidate facts
     that state them. `injected` memories were put into the session and are placed first. `observations` says of events
     whether they are chosen, and why; other events are judged like other memories. `gathering` says how the memories
-    were gathered for the kind of question.
+    were gathered for the kind of question. Messages of `related_sessions` rank higher, also than facts made of them.
     """
 
     input: str
@@ -55,6 +55,7 @@ class AssemblyInput:
     day_tokens: DayTokens
     relevance_floor: RelevanceFloor = NO_FLOOR
     session_id: UUID | None = None
+    related_sessions: frozenset[UUID] = frozenset()
     ended_ranges: tuple[tuple[int, int], ...] = ()
     artifact_selector: ArtifactSelector = DEFAULT_ARTIFACT_SELECTOR
     time_ranges: Sequence[TimeRange] = ()

@@ -18,6 +18,11 @@ from newton.memory.memory import StandingType
 from newton.memory.search_types import RetrievedMemory
 
 # The least cosine similarity to a request. Within one domain, unrelated statements have less.
+REASONS: Mapping[StandingType, str] = {
+    "manner": "a standing wish on the form of every answer",
+    "instruction": "a standing instruction that applies to the input",
+    "preference": "a standing preference that applies to the input",
+}
 MIN_COSINE: Mapping[StandingType, float] = {"manner": -1.0, "instruction": 0.15, "preference": 0.25}
 MIN_OTHER_COSINE = 0.28  # of an instruction to an input that is no request: memory may have many domains
 REQUEST_SHARE, OTHER_SHARE = 0.2, 0.06  # of the tokens, for statements that apply to a request and to another input
@@ -63,7 +68,7 @@ def choose_standing(
             if _applies(found, standing, text, is_request):
                 free_tokens -= found.summary_tokens
                 wishes.add(wish)
-                chosen[found.memory_id] = f"a standing {standing} that applies to the input"
+                chosen[found.memory_id] = REASONS[standing]
     return chosen
 
 
