@@ -81,17 +81,20 @@ async def recall(text: str, *, embedder: "Embedder | None", search: MemorySearch
     search = replace(search, uncounted_ids=search.excluded_ids)
     if search.moment is not None:
         search = await _limit_to_moment(search, search.moment)
+    query, missing, near = RecallQuery(text=text), dict[str, str](), None
     async with task_group() as tasks:
         others = [tasks.create_task(_search_words(text, search)), tasks.create_task(_search_times(search))]
-        query, missing = RecallQuery(text=text), dict[str, str]()
         with suppress(TimeoutError):
             async with asyncio.timeout(search.timeout_seconds) as limit:
                 query, missing = await embed_query(text, embedder)
                 async with search.db.transaction(search.agent_id) as tx:
                     near = await _search_meaning(tx, query, missing, search)
                     limit.reschedule(None)  # the rest of the transaction is limited by the caller
-                    return await _build_result(tx, query, [near, *await asyncio.gather(*others)], search)
-    near = _SearchBranch({}, {**missing, "embeddings": _timeout_message(search)})
+                    # While it holds a connection it waits for none: else, as many searches as there are connections
+                    # wait for each other.
+                    if all(other.done() for other in others):
+                        return await _build_result(tx, query, [near, *(other.result() for other in others)], search)
+    near = near or _SearchBranch({}, {**missing, "embeddings": _timeout_message(search)})
     async with search.db.transaction(search.agent_id) as tx:
         return await _build_result(tx, query, [near, *(other.result() for other in others)], search)
 

@@ -1,5 +1,6 @@
 """From an input to a context, on a real database."""
 
+import asyncio
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
@@ -300,6 +301,16 @@ async def test_a_context_is_a_few_turns_of_the_database_and_comes_over_a_single_
 
 
 @pytest.mark.one_server("the statements are counted as one server logs them")
+async def test_more_contexts_at_once_than_connections_do_not_wait_for_each_other(mind: Mind, dsn: str) -> None:
+    # S002-22: a search that held a connection and waited for another one would be given up after the timeout
+    await mind.know("The ferry is called Artemis.", "The kiln is fired on Mondays.", "Berta feeds the goats.")
+    questions = ("What is the ferry called?", "When is the kiln fired?", "Who feeds the goats?", "Is Berta here?")
+    async with watched_database(dsn, mind.agent_id, connections=1) as (few, _):
+        own = replace(mind, db=few)
+        bundles = await asyncio.gather(*(own.context(question) for question in questions))
+    assert [dict(bundle.missing) for bundle in bundles] == [{}] * len(questions)
+
+
 async def test_the_windows_of_all_long_texts_are_one_turn_of_the_database(mind: Mind, dsn: str) -> None:
     # S002-22
     await mind.know(*(f"Harbour {n}: " + f"The ships of pier {n} carry green paint. " * 20 for n in range(5)))
