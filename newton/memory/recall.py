@@ -90,9 +90,7 @@ async def recall(text: str, *, embedder: "Embedder | None", search: MemorySearch
                 async with search.db.transaction(search.agent_id) as tx:
                     near = await _search_meaning(tx, query, missing, search)
                     limit.reschedule(None)  # the rest of the transaction is limited by the caller
-                    # While it holds a connection it waits for none: else, as many searches as there are connections
-                    # wait for each other.
-                    if all(other.done() for other in others):
+                    if all(other.done() for other in others):  # else it would wait for connections and hold one
                         return await _build_result(tx, query, [near, *(other.result() for other in others)], search)
     near = near or _SearchBranch({}, {**missing, "embeddings": _timeout_message(search)})
     async with search.db.transaction(search.agent_id) as tx:
@@ -211,7 +209,6 @@ async def _score_windows(
     """Return the best window of each hit with a long text, and the hits with the similarity of that window if higher.
 
     The model reads only the beginning of a long text, and a sentence among many moves the vector of the whole little.
-    One statement reads the windows of all hits; without a long text there is none.
     """
     long_ids = [hit.memory_id for hit in hits if hit.is_long]
     if not long_ids:

@@ -69,6 +69,7 @@ async def test_a_text_and_a_pdf_become_documents_and_an_image_goes_to_the_model(
         assert ("nine" if "ferry" in question else "pier is closed") in found
 
 
+@pytest.mark.slow
 async def test_a_model_that_refuses_images_answers_without_them_and_the_person_is_told(
     home: Path, model: TalkingModel
 ) -> None:
@@ -87,6 +88,7 @@ async def test_a_model_that_refuses_images_answers_without_them_and_the_person_i
     assert len(model.turns) == 2
 
 
+@pytest.mark.slow
 async def test_what_cannot_be_attached_is_named_and_what_is_no_path_is_left_alone(
     home: Path, model: TalkingModel
 ) -> None:

@@ -223,6 +223,7 @@ async def test_a_reply_is_shown_while_it_comes_ctrl_c_stops_it_and_what_is_typed
     ]
 
 
+@pytest.mark.slow
 async def test_a_pipe_and_a_dumb_terminal_get_nothing_but_text(home: Path, model: TalkingModel) -> None:
     done = await piped(home, "what is the boat called\n", "ask", "--agent", "pipe", NO_COLOR="1")
     assert done.stdout == "Memory has nothing about this yet.\n" and "\x1b" not in done.stderr
