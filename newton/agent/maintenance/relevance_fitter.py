@@ -22,7 +22,7 @@ from newton.content.relevance_model import load_relevance_model
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelevanceReport:
-    """How well the probability of an answer agrees with what replies used.
+    """The agreement of the probability of an answer with what replies used.
 
     `shipped` are the scores of the shipped model, `corrected` those with the correction that is in use (`stored`). Both
     are None without judged items. The correction was fitted to a part of the same items.

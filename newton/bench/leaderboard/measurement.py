@@ -41,7 +41,7 @@ ReportProgress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class LeaderboardRun:
-    """What all measurements of a run share. `embedder` is the model of every system."""
+    """The parts that all measurements of a run share. `embedder` is the model of every system."""
 
     store: ReceiptStore
     scope: AgentScope

@@ -45,7 +45,7 @@ class BudgetScore(NamedTuple):
         return self.difference is not None and self.difference[1] > 0
 
 
-class Latency(NamedTuple):
+class ContextLatency(NamedTuple):
     """Medians over contexts: milliseconds, multiples of embedding the question, and the latter relative to Newton's."""
 
     ms: float
@@ -65,7 +65,7 @@ class SystemRow:
     title: str
     budgets: dict[int, BudgetScore]
     types: dict[str, dict[int, BudgetScore]]
-    latency: Latency
+    latency: ContextLatency
     incomplete: int | None
 
     @property
@@ -153,7 +153,7 @@ def _make_row(
         title=system.title + VARIANT_TITLES.get(name, f", {name}"),
         budgets={budget: score(budget) for budget in variant.budgets},
         types={kind: {budget: score(budget, kind) for budget in variant.budgets} for kind in kinds},
-        latency=Latency(percentile([one.ms for one in variant.receipts], 0.5), own, to_newton),
+        latency=ContextLatency(percentile([one.ms for one in variant.receipts], 0.5), own, to_newton),
         incomplete=None if None in complete else complete.count(False),
     )
 
