@@ -48,7 +48,7 @@ class MiniLM:
             raise ConfigError(f"The local model does not run on {device!r}.", hint=hint)
         path = verify_file(weights.model_path())
         self._tokenizer = build_tokenizer()
-        self._session = _load_session(str(path), PROVIDERS[device])
+        self._session = load_session(str(path), PROVIDERS[device])
         self._inputs = {one.name for one in self._session.get_inputs()}
         self._cores = threading.Semaphore(CORES)
 
@@ -128,8 +128,9 @@ def build_tokenizer() -> Tokenizer:
     return tokenizer
 
 
-@cache  # threads may share a session
-def _load_session(path: str, provider: str) -> ort.InferenceSession:
+@cache
+def load_session(path: str, provider: str) -> ort.InferenceSession:
+    """Return an inference session of a model file, which threads may share."""
     options = ort.SessionOptions()
     # One core per batch: a second core does not speed up a short text, and takes a sixth more CPU time.
     options.intra_op_num_threads = options.inter_op_num_threads = 1

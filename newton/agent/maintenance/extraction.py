@@ -88,12 +88,13 @@ async def _store_answer(
 
     Stores nothing if another worker has read the conversation meanwhile.
     """
-    vectors = await embed_statements(llm.scope.embedder, conversation) if output is None else None
-    async with llm.scope.db.transaction(ctx.agent_id) as tx:
+    db, embedder = llm.scope.db, llm.scope.embedder
+    evidence = await embed_statements(db, ctx, embedder, conversation) if output is None else None
+    async with db.transaction(ctx.agent_id) as tx:
         if not await conversations.mark_read(tx, conversation.memory_id, ctx=ctx):
             return ExtractionResult()
         if output is None:
-            return ExtractionResult(1, await store_statements(tx, conversation, vectors, ctx=ctx))
+            return ExtractionResult(1, await store_statements(tx, conversation, evidence, ctx=ctx))
         return await _store_output(tx, conversation, output, ctx=ctx)
 
 
@@ -117,10 +118,10 @@ async def _parse_unanswered(
     With `give_up`, the model is not asked again about conversations that ended more than GIVE_UP_AFTER ago.
     """
     for conversation in unanswered:
-        vectors = await embed_statements(llm.scope.embedder, conversation)
+        evidence = await embed_statements(llm.scope.db, ctx, llm.scope.embedder, conversation)
         async with llm.scope.db.transaction(ctx.agent_id) as tx:
             if await conversations.mark_parsed(tx, conversation.memory_id, ctx=ctx):
-                await store_statements(tx, conversation, vectors, ctx=ctx)
+                await store_statements(tx, conversation, evidence, ctx=ctx)
             if give_up and conversation.ended_at < ctx.now - GIVE_UP_AFTER:
                 await conversations.mark_read(tx, conversation.memory_id, ctx=ctx)
 

@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import NamedTuple
 
+from newton.agent.maintenance.changing_statements import find_changing
 from newton.agent.maintenance.extracted_facts import ExtractionResult, link_to_episode, restates_request, store_facts
 from newton.db.pool import Database, Tx
 from newton.dialogue import extraction_queue as conversations
@@ -34,10 +36,10 @@ async def extract_statements(
     async with db.transaction(ctx.agent_id) as tx:
         unread = await conversations.find_unread(tx, agent_id=ctx.agent_id, limit=limit, ended_before=ended_before)
     for conversation in unread:
-        vectors = await embed_statements(embedder, conversation)
+        evidence = await embed_statements(db, ctx, embedder, conversation)
         async with db.transaction(ctx.agent_id) as tx:
             if await conversations.mark_read(tx, conversation.memory_id, ctx=ctx):
-                result += ExtractionResult(1, await store_statements(tx, conversation, vectors, ctx=ctx))
+                result += ExtractionResult(1, await store_statements(tx, conversation, evidence, ctx=ctx))
     return result
 
 
@@ -52,30 +54,44 @@ async def learn_open_sessions(
     async with db.transaction(ctx.agent_id) as tx:
         unread = await conversations.find_open(tx, agent_id=ctx.agent_id, limit=limit, only_recent=only_recent)
     try:
-        vectors = await _embed_texts(embedder, [message for lines in unread for message in lines.messages])
+        evidence = await _embed_texts(db, ctx, embedder, [message for lines in unread for message in lines.messages])
     except ProviderError:
         return 0
     count = 0
     for lines in unread:
         async with db.transaction(ctx.agent_id) as tx:
             if await conversations.mark_open_read(tx, lines, ctx=ctx):
-                count += await _store_open_statements(tx, lines, vectors, ctx=ctx)
+                count += await _store_open_statements(tx, lines, evidence, ctx=ctx)
     return count
 
 
-async def embed_statements(embedder: Embedder | None, conversation: EpisodeLines) -> dict[str, Vector] | None:
-    """Return the vectors of the statements of users in a conversation, by text, without those stored before.
+class StatementEvidence(NamedTuple):
+    """What decides beside their form which statements of messages are facts.
+
+    `vectors` are those of the texts, by text, and `changing` the part of a message that replaces a known fact, by message.
+    """
+
+    vectors: Mapping[str, Vector]
+    changing: Mapping[str, str]
+
+
+async def embed_statements(
+    db: Database, ctx: LifecycleContext, embedder: Embedder | None, conversation: EpisodeLines
+) -> StatementEvidence | None:
+    """Return the evidence on the statements of users in a conversation, without those stored before.
 
     Return None if the embedder is not the one for which the classifier was trained, or if it fails.
     """
     try:
-        return await _embed_texts(embedder, [one for one in conversation.messages if not one.is_parsed])
+        return await _embed_texts(db, ctx, embedder, [one for one in conversation.messages if not one.is_parsed])
     except ProviderError:
         return None
 
 
-async def _embed_texts(embedder: Embedder | None, messages: Sequence[EpisodeMessage]) -> dict[str, Vector] | None:
-    """Return the vectors of the statements of users in messages, by text, from one call.
+async def _embed_texts(
+    db: Database, ctx: LifecycleContext, embedder: Embedder | None, messages: Sequence[EpisodeMessage]
+) -> StatementEvidence | None:
+    """Return the evidence on the statements of users in messages.
 
     Return None if the embedder is not the one for which the classifier was trained. Raises ProviderError.
     """
@@ -83,15 +99,16 @@ async def _embed_texts(embedder: Embedder | None, messages: Sequence[EpisodeMess
         return None
     said = [message.content for message in messages if message.role == "user"]
     texts = list(dict.fromkeys(text for content in said for text in list_texts(content)))
-    return dict(zip(texts, await embedder.embed(texts), strict=True)) if texts else {}
+    vectors = dict(zip(texts, await embedder.embed(texts), strict=True)) if texts else {}
+    return StatementEvidence(vectors, await find_changing(db, ctx, embedder, said))
 
 
 async def store_statements(
-    tx: Tx, conversation: EpisodeLines, vectors: Mapping[str, Vector] | None, *, ctx: LifecycleContext
+    tx: Tx, conversation: EpisodeLines, evidence: StatementEvidence | None, *, ctx: LifecycleContext
 ) -> int:
     """Store the facts that users state in a conversation; return how many were not known before.
 
-    `vectors` is the result of `embed_statements`. A fact gets the origin and trust tier of the message that states it.
+    `evidence` is the result of `embed_statements`. A fact gets the origin and trust tier of the message that states it.
     Facts that were stored while the session went on are only linked to the episode, as a person may have retracted or
     forgotten them since.
     """
@@ -101,31 +118,33 @@ async def store_statements(
     await link_to_episode(tx, known, conversation.memory_id, ctx=ctx)
     count = 0
     for message in conversation.messages:
-        if not message.is_parsed and (facts := _select_facts(message, requests, vectors, source=conversation.source)):
+        if not message.is_parsed and (facts := _select_facts(message, requests, evidence, source=conversation.source)):
             own_ctx = replace(ctx, trust=message.trust, origin=message.origin)
             count += await store_facts(tx, facts, conversation.memory_id, ctx=own_ctx)
     return count
 
 
 async def _store_open_statements(
-    tx: Tx, lines: OpenLines, vectors: Mapping[str, Vector] | None, *, ctx: LifecycleContext
+    tx: Tx, lines: OpenLines, evidence: StatementEvidence | None, *, ctx: LifecycleContext
 ) -> int:
     requests = await identity_store.list_requested_lines(tx, lines.covered, agent_id=ctx.agent_id)
     count = 0
     for message in lines.messages:
-        if facts := _select_facts(message, requests, vectors, source=lines.source):
+        if facts := _select_facts(message, requests, evidence, source=lines.source):
             own_ctx = replace(ctx, trust=message.trust, origin=message.origin)
             count += await store_facts(tx, facts, None, ctx=own_ctx)
     return count
 
 
 def _select_facts(
-    message: EpisodeMessage, requests: Sequence[str], vectors: Mapping[str, Vector] | None, *, source: str
+    message: EpisodeMessage, requests: Sequence[str], evidence: StatementEvidence | None, *, source: str
 ) -> list[NewFact]:
     """Return the facts that a user states in a message, without those that restate one of the `requests`. Pure."""
     if message.role != "user":
         return []
-    statements = select_statements(message.content, speaker=message.name, vectors=vectors)
+    vectors, changing = evidence or (None, {})
+    part = changing.get(message.content)
+    statements = select_statements(message.content, speaker=message.name, vectors=vectors, changing=part)
     return [_to_fact(message, one, source) for one in statements if not restates_request(one.content, requests)]
 
 

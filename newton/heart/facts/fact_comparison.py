@@ -1,5 +1,6 @@
 """Comparison of each new fact with similar known facts, which it may duplicate, supersede or contradict."""
 
+import asyncio
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -16,12 +17,20 @@ from newton.heart.facts import fact_store
 from newton.heart.facts.conflicts import concerns_safety, may_replace
 from newton.heart.facts.duplicates import merge_duplicates
 from newton.heart.lifecycle.engine import LifecycleContext, review
-from newton.heart.statements.change_detection import ChangeKind, ChangeVerdict, detect_change, load_model, score_vectors
+from newton.heart.statements.change_detection import (
+    ChangeKind,
+    ChangeVerdict,
+    detect_change,
+    is_comparable,
+    load_model,
+    score_vectors,
+)
 from newton.heart.statements.similarity import compare_statements
 from newton.ids import derive_model_id
 from newton.memory import store
 from newton.memory.memory import Trust
 from newton.providers.embedding import Vector
+from newton.providers.pair_reader import load_reader
 
 SQL = load("newton.heart.facts", "fact_comparison.sql")
 
@@ -77,6 +86,8 @@ class UncomparedFact:
 
 
 IdPair = tuple[UUID, UUID]
+Readings = Mapping[tuple[str, str], float]
+NO_READINGS: Readings = {}
 
 
 class FactChanges(NamedTuple):
@@ -137,7 +148,8 @@ async def compare_facts(
             batch = await _next_batch(tx, ctx, model_id, BATCH if limit is None else min(BATCH, limit - facts))
         if not batch:
             break
-        verdicts = resolve_chains([decide_verdict(fact, thresholds) for fact in batch])
+        readings = await asyncio.to_thread(read_changes, batch)
+        verdicts = resolve_chains([decide_verdict(fact, thresholds, readings) for fact in batch])
         async with db.transaction(ctx.agent_id) as tx:
             stored = await _store_verdicts(tx, ctx, verdicts)
         facts += len(stored)
@@ -176,7 +188,21 @@ def _to_vector(row: Record) -> Vector:
     return row["vector"].to_numpy().astype("float32")
 
 
-def decide_verdict(fact: UncomparedFact, thresholds: SimilarityThresholds) -> ComparisonVerdict:
+def read_changes(facts: Sequence[UncomparedFact]) -> Readings:
+    """Return the score of the reader for each pair of a new fact and a known one that may replace each other."""
+    pairs = dict.fromkeys(
+        (older.text, newer.text)
+        for fact in facts
+        for known in _list_compared(fact)
+        for older, newer in (_in_order(fact, known),)
+        if is_comparable(older.text, newer.text, cosine=known.cosine)
+    )
+    return dict(zip(pairs, load_reader().score_pairs(list(pairs)), strict=True)) if pairs else {}
+
+
+def decide_verdict(
+    fact: UncomparedFact, thresholds: SimilarityThresholds, readings: Readings = NO_READINGS
+) -> ComparisonVerdict:
     """Return which known fact a new fact duplicates, or else which ones it changes or is related to. Pure."""
     same_min, near_min = thresholds.duplicate_min_cosine, thresholds.related_min_cosine
     duplicates: list[tuple[float, UUID]] = []
@@ -189,21 +215,20 @@ def decide_verdict(fact: UncomparedFact, thresholds: SimilarityThresholds) -> Co
             related.append(known.canonical_id)
     if duplicates:
         return ComparisonVerdict(fact=fact, duplicate_of=max(duplicates)[1])
-    changes = find_changes(fact)
+    changes = find_changes(fact, readings)
     changed = {known_id for ids in changes for known_id in ids}
     others = tuple(one for one in dict.fromkeys(related) if one not in changed)
     return ComparisonVerdict(fact=fact, related=others, changes=changes)
 
 
-def find_changes(fact: UncomparedFact) -> FactChanges:
+def find_changes(fact: UncomparedFact, readings: Readings = NO_READINGS) -> FactChanges:
     """Return the current facts that the new one supersedes, is superseded by, or contradicts. Pure.
 
     A statement is taken to change one thing. If it clearly replaces known facts, the result is the fact that it
     replaces most clearly and the other versions of that fact. Otherwise it is the likeliest fact and all facts on
     safety; these can only be contradicted, not superseded.
     """
-    compared = [k for k in fact.candidates if k.is_current and not k.is_multi_valued][:MAX_COMPARED]
-    verdicts = [(known, _detect(fact, known)) for known in compared if known.canonical_id != fact.memory_id]
+    verdicts = [(known, _detect(fact, known, readings)) for known in _list_compared(fact)]
     clear = [(verdict.probability, n) for n, (_, verdict) in enumerate(verdicts) if verdict.kind == "update"]
     if clear:
         best = verdicts[max(clear)[1]][0]
@@ -217,13 +242,24 @@ def find_changes(fact: UncomparedFact) -> FactChanges:
     return FactChanges(*(tuple(changes[name]) for name in FactChanges._fields))
 
 
-def _detect(fact: UncomparedFact, known: KnownFact) -> ChangeVerdict:
+def _list_compared(fact: UncomparedFact) -> list[KnownFact]:
+    """Return the current facts that a new one is compared with, the nearest first."""
+    compared = [k for k in fact.candidates if k.is_current and not k.is_multi_valued][:MAX_COMPARED]
+    return [known for known in compared if known.canonical_id != fact.memory_id]
+
+
+def _in_order(fact: UncomparedFact, known: KnownFact) -> tuple[UncomparedFact | KnownFact, UncomparedFact | KnownFact]:
+    return (known, fact) if fact.since >= known.since else (fact, known)
+
+
+def _detect(fact: UncomparedFact, known: KnownFact, readings: Readings) -> ChangeVerdict:
     """Return the verdict on whether the later of the two facts replaces the earlier one."""
-    older, newer = (known, fact) if fact.since >= known.since else (fact, known)
+    older, newer = _in_order(fact, known)
     score = math.nan
     if older.vector is not None and newer.vector is not None:
         score = score_vectors(older.vector, newer.vector)
-    verdict = detect_change(older.text, newer.text, cosine=known.cosine, vector_score=score)
+    reading = readings.get((older.text, newer.text), math.nan)
+    verdict = detect_change(older.text, newer.text, cosine=known.cosine, vector_score=score, reading=reading)
     if verdict.kind == "compatible" and verdict.probability >= SAFETY_UNSURE_MIN and concerns_safety(older.text):
         return verdict._replace(kind="unsure")
     return verdict

@@ -16,7 +16,7 @@ order by m.created_at, m.memory_id
 limit $3;
 
 -- name: find_similar(agent_id, model_id, memory_ids, max_rows)
--- The nearest facts for each new fact, of the same subject or where one names none: older ones, and newer ones that were
+-- The nearest facts for each new fact, of any subject, as another person may take over a task: older ones, and newer ones that were
 -- compared before this one was stored or became current again. `canonical_id` is the original of a duplicate, or the fact
 -- itself. `mergeable` is true if the two may be one fact: the other is older, of the same subject and a comparable attribute.
 select
@@ -51,7 +51,6 @@ cross join lateral (
     left join heart.attributes as d on d.agent_id = $1 and d.attribute = k.attribute
     where
         k.agent_id = $1
-        and (k.subject_key = f.subject_key or k.subject_key is null or f.subject_key is null)
         and (k.attribute = f.attribute or k.attribute is null or f.attribute is null)
         and not k.is_generalization
         and k.memory_id <> f.memory_id

@@ -1,7 +1,9 @@
 """Detection of whether a newer statement replaces an older one, without a language model. Pure.
 
-Gradient-boosted trees over the features of `change_features` give a probability. One feature is the score of a linear
-model over the vectors of the statements. `scripts/fit-changes` fits both.
+Two models are added up: gradient-boosted trees over the features of `change_features`, of which one is the score of a
+linear model over the vectors of the statements, and the score of a transformer that reads both texts together
+(`providers.pair_reader`). `scripts/fit-changes` fits the trees,
+`scripts/fit-change-reader` the transformer and the sum.
 """
 
 import json
@@ -25,6 +27,7 @@ from newton.providers.embedding import Vector
 ChangeKind = Literal["update", "unsure", "compatible"]
 
 PATTERN_PROBABILITY = 0.9  # of a change that a pattern of another language than English shows
+MAX_TREES = 3.0  # log odds
 MIN_COSINE = 0.2  # pairs below it are not compared
 SHOWN_EVIDENCE = 3  # features named in a reason
 
@@ -72,6 +75,31 @@ class ChangeModel(NamedTuple):
     vector_base: float
 
 
+class ReadingModel(NamedTuple):
+    """The fitted sum of the trees and the reader, and the minimum probabilities of the verdicts.
+
+    `trees`, `reader` and `cosine` weigh the log odds of the trees, those of the reader, and the similarity. The wording
+    of near texts is what the trees know best, so `near_trees` and `near_reader` are added as the similarity grows
+    from .5 to 1.
+    """
+
+    base: float
+    trees: float
+    reader: float
+    cosine: float
+    near_trees: float
+    near_reader: float
+    update_min: float
+    unsure_min: float
+
+
+@cache
+def load_reading_model() -> ReadingModel:
+    """Return the fitted model of the file `reading_model.json`."""
+    text = files("newton.heart.statements").joinpath("reading_model.json").read_text(encoding="utf-8")
+    return ReadingModel(**json.loads(text))
+
+
 @cache
 def load_model() -> ChangeModel:
     """Return the fitted model of the file `change_model.json`."""
@@ -96,6 +124,16 @@ def compute_probability(features: Mapping[str, float], model: ChangeModel) -> fl
     return 1 / (1 + math.exp(-total))
 
 
+def combine_readings(probability: float, reading: float, cosine: float) -> float:
+    """Return the probability of a replacement from the probability of the trees and the log odds of the reader."""
+    model = load_reading_model()
+    trees = math.log(max(probability, 1e-9) / max(1 - probability, 1e-9))
+    trees, near = min(max(trees, -MAX_TREES), MAX_TREES), min(max(2 * cosine - 1, 0.0), 1.0)
+    odds = model.base + model.cosine * cosine
+    odds += (model.trees + model.near_trees * near) * trees + (model.reader + model.near_reader * near) * reading
+    return 1 / (1 + math.exp(-odds))
+
+
 def score_vectors(older: Vector, newer: Vector) -> float:
     """Return the log odds of a replacement by the unit vectors of both statements alone.
 
@@ -110,11 +148,14 @@ def combine_vectors(older: Vector, newer: Vector) -> Vector:
     return np.concatenate([20 * older * newer, 10 * np.abs(older - newer), 5 * older, 5 * newer])
 
 
-def detect_change(older: str, newer: str, *, cosine: float, vector_score: float = math.nan) -> ChangeVerdict:
+def detect_change(
+    older: str, newer: str, *, cosine: float, vector_score: float = math.nan, reading: float = math.nan
+) -> ChangeVerdict:
     """Return whether `newer` replaces `older`. `cosine` is the similarity of their vectors.
 
-    `vector_score` is the result of `score_vectors`, NaN if the vectors are of another model. If only some clauses of
-    the older statement are concerned, the verdict is at most `unsure`, so that the others are not lost.
+    `vector_score` is the result of `score_vectors`, NaN if the vectors are of another model. `reading` is the score of
+    the reader, NaN if it has not read the pair. If only some clauses of the older statement are concerned, the verdict
+    is at most `unsure`, so that the others are not lost.
     """
     if cosine < MIN_COSINE:
         return ChangeVerdict("compatible", 0.0, "their meaning is not close")
@@ -127,14 +168,22 @@ def detect_change(older: str, newer: str, *, cosine: float, vector_score: float 
     if features["restates"] or is_single_event(older, newer):
         reason = "they say the same" if features["restates"] else "a single event leaves what recurs as it is"
         return ChangeVerdict("compatible", 0.0, reason)
-    model = load_model()
-    probability = compute_probability(features, model)
-    if probability < model.unsure_min:
+    probability, limits = compute_probability(features, load_model()), load_model()
+    if not math.isnan(reading):
+        probability, limits = combine_readings(probability, reading, cosine), load_reading_model()
+    if probability < limits.unsure_min:
         return ChangeVerdict("compatible", probability, "too little evidence of a change")
-    is_update = probability >= model.update_min and not _says_more(older, newer)
+    is_update = probability >= limits.update_min and not _says_more(older, newer)
     kind: ChangeKind = "update" if is_update else "unsure"
     evidence = [text for name, text in _DESCRIPTIONS.items() if features[name]]
     return ChangeVerdict(kind, probability, ", ".join(evidence[:SHOWN_EVIDENCE]) or "the words are close")
+
+
+def is_comparable(older: str, newer: str, *, cosine: float) -> bool:
+    """Return whether the models judge the two statements: they are in English, short, and close in meaning."""
+    if cosine < MIN_COSINE or max(len(older), len(newer)) > MAX_CHARACTERS:
+        return False
+    return detect_language(older) == detect_language(newer) == ENGLISH
 
 
 def _detect_pattern_change(older: str, newer: str, languages: set[str]) -> ChangeVerdict:

@@ -111,13 +111,35 @@ def list_texts(message: str) -> list[str]:
     return [*dict.fromkeys(clauses), message] if clauses else []
 
 
+def list_spans(message: str) -> list[str]:
+    """Return the parts of a message that may state a change, the shortest first.
+
+    They are its clauses, pairs of clauses that follow one another, and the message itself. Questions and requests are
+    none. Return no parts of a message that is not in English.
+    """
+    if detect_language(message) != ENGLISH:
+        return []
+    message = _straighten(message)
+    clauses = split_message(message)
+    told = [one.form in (ClauseForm.STATEMENT, ClauseForm.FRAGMENT) for one in clauses]
+    ends = [(n, last) for n in range(len(clauses)) for last in (n, n + 1) if last < len(clauses)]
+    ends += [(0, len(clauses) - 1)] if clauses else []
+    spans = {message[clauses[first].start : clauses[last].end] for first, last in ends if all(told[first : last + 1])}
+    return sorted((one for one in spans if len(one) <= MAX_CLAUSE_CHARACTERS), key=lambda one: (len(one), one))
+
+
 def select_statements(
-    message: str, *, speaker: str | None = None, vectors: Mapping[str, Vector] | None = None
+    message: str,
+    *,
+    speaker: str | None = None,
+    vectors: Mapping[str, Vector] | None = None,
+    changing: str | None = None,
 ) -> list[SelectedStatement]:
     """Return the statements of a message that are worth remembering, in order.
 
     `speaker` is the name of the person, if known. `vectors` maps the texts of `list_texts` to unit vectors of the model
-    `vector_model`; without vectors, the features alone decide.
+    `vector_model`; without vectors, the features alone decide. `changing` is the one of `list_spans` that replaces a
+    known fact: it is a statement in any case, in place of its parts.
 
     >>> select_statements("Hi! I moved to Bergen in May. Where can I buy a bike?")
     [SelectedStatement(content='I moved to Bergen in May.', subject='user', attribute=None)]
@@ -126,6 +148,16 @@ def select_statements(
     """
     if (code := detect_language(message)) != ENGLISH:
         return _select_by_patterns(message, code, speaker)
+    statements = _select_by_model(message, speaker, vectors)
+    if changing is None or any(changing.casefold() in one.content.casefold() for one in statements):
+        return statements
+    kept = [one for one in statements if one.content.rstrip(".").casefold() not in changing.casefold()]
+    return [*kept, _state(changing, list_words(changing), speaker)]
+
+
+def _select_by_model(
+    message: str, speaker: str | None, vectors: Mapping[str, Vector] | None
+) -> list[SelectedStatement]:
     straight, model = _straighten(message), load_model()
     is_stressed, message = straight != message, straight  # who it is matters to the person
     candidates = split_message(message)
@@ -204,8 +236,12 @@ def _refers_back(one: StatementCandidate) -> bool:
 
 
 def _to_statement(message: str, clauses: Sequence[StatementCandidate], speaker: str | None) -> SelectedStatement:
-    text = message[clauses[0].start : clauses[-1].end].replace("\n", " ")
-    text = _complete(_FORGOTTEN_APOSTROPHE.sub(r"I'\1", text), clauses[0].words)
+    return _state(message[clauses[0].start : clauses[-1].end], clauses[0].words, speaker)
+
+
+def _state(text: str, words: Sequence[WordToken], speaker: str | None) -> SelectedStatement:
+    """Return a part of a message as a statement with a subject, a capital and a full stop."""
+    text = _complete(_FORGOTTEN_APOSTROPHE.sub(r"I'\1", text.replace("\n", " ")), words)
     content = f"{text[:1].upper()}{text[1:]}" if text.split(maxsplit=1)[0].islower() else text
     content = f"{content.rstrip(' .!,;:')}."
     return SelectedStatement(

@@ -1,0 +1,82 @@
+"""Search for the part of a message that replaces a known fact.
+
+What replaces a fact is worth remembering, whatever its form: "the doc halved it to 10" says nothing to a classifier of
+statements, but much beside "I take 20 mg in the morning".
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from pgvector import HalfVector
+
+from newton.db.pool import Database
+from newton.db.queries import load
+from newton.heart.lifecycle.engine import LifecycleContext
+from newton.heart.statements.change_detection import detect_change, is_comparable, score_vectors
+from newton.heart.statements.statement_selection import list_spans
+from newton.ids import derive_model_id
+from newton.providers.embedding import Embedder, Vector
+from newton.providers.pair_reader import load_reader
+
+SQL = load("newton.agent.maintenance", "changing_statements.sql")
+
+MAX_FACTS = 5  # of the facts nearest to a message, that its parts are compared with
+
+
+class _NearFact(NamedTuple):
+    text: str
+    vector: Vector
+
+
+async def find_changing(
+    db: Database, ctx: LifecycleContext, embedder: Embedder, messages: Sequence[str]
+) -> dict[str, str]:
+    """Return, for each message of which a part replaces a known fact, the shortest such part. Raises ProviderError.
+
+    The embedder must be the one for which change detection was trained.
+    """
+    spans = {message: parts for message in dict.fromkeys(messages) if (parts := list_spans(message))}
+    if not spans:
+        return {}
+    texts = list(dict.fromkeys([*spans, *(part for parts in spans.values() for part in parts)]))
+    vectors = dict(zip(texts, await embedder.embed(texts), strict=True))
+    near: defaultdict[str, list[_NearFact]] = defaultdict(list)
+    async with db.transaction(ctx.agent_id) as tx:
+        rows = await SQL["find_nearest_facts"].fetch_all(
+            tx,
+            agent_id=ctx.agent_id,
+            model_id=derive_model_id(embedder.identity),
+            vectors=[HalfVector(vectors[message]) for message in spans],
+            max_rows=MAX_FACTS,
+        )
+    names = list(spans)
+    for row in rows:
+        near[names[row["position"] - 1]].append(_NearFact(row["text"], row["vector"].to_numpy().astype("float32")))
+    return await asyncio.to_thread(_choose_parts, spans, near, vectors)
+
+
+def _choose_parts(
+    spans: Mapping[str, Sequence[str]], near: Mapping[str, Sequence[_NearFact]], vectors: Mapping[str, Vector]
+) -> dict[str, str]:
+    pairs = {
+        (fact.text, part): fact
+        for message, parts in spans.items()
+        for part in parts
+        for fact in near.get(message, ())
+        if is_comparable(fact.text, part, cosine=float(fact.vector @ vectors[part]))
+    }
+    readings = zip(pairs, load_reader().score_pairs(list(pairs)), strict=True) if pairs else ()
+    changing = {
+        part
+        for (older, part), reading in readings
+        if _replaces(pairs[older, part], part, vectors[part], reading=reading)
+    }
+    found = {message: next((part for part in parts if part in changing), None) for message, parts in spans.items()}
+    return {message: part for message, part in found.items() if part}
+
+
+def _replaces(fact: _NearFact, part: str, vector: Vector, *, reading: float) -> bool:
+    cosine, score = float(fact.vector @ vector), score_vectors(fact.vector, vector)
+    return detect_change(fact.text, part, cosine=cosine, vector_score=score, reading=reading).kind == "update"
