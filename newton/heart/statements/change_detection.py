@@ -3,7 +3,8 @@
 Two models are added up: gradient-boosted trees over the features of `change_features`, of which one is the score of a
 linear model over the vectors of the statements, and the score of a transformer that reads both texts together
 (`providers.pair_reader`). `scripts/fit-changes` fits the trees,
-`scripts/fit-change-reader` the transformer and the sum.
+`scripts/fit-change-reader` the transformer and the sum. What the trees alone find clear is a replacement too, unless the
+reader doubts it.
 """
 
 import json
@@ -28,6 +29,7 @@ ChangeKind = Literal["update", "unsure", "compatible"]
 
 PATTERN_PROBABILITY = 0.9  # of a change that a pattern of another language than English shows
 MAX_TREES = 3.0  # log odds
+READER_DOUBT = -1.0  # log odds of the reader below which clear evidence of the trees is not enough
 MIN_COSINE = 0.2  # pairs below it are not compared
 SHOWN_EVIDENCE = 3  # features named in a reason
 
@@ -168,13 +170,17 @@ def detect_change(
     if features["restates"] or is_single_event(older, newer):
         reason = "they say the same" if features["restates"] else "a single event leaves what recurs as it is"
         return ChangeVerdict("compatible", 0.0, reason)
-    probability, limits = compute_probability(features, load_model()), load_model()
+    probability, model = compute_probability(features, load_model()), load_model()
+    is_clear, is_likely = probability >= model.update_min, probability >= model.unsure_min
     if not math.isnan(reading):
-        probability, limits = combine_readings(probability, reading, cosine), load_reading_model()
-    if probability < limits.unsure_min:
+        limits, by_trees = load_reading_model(), is_clear and reading >= READER_DOUBT
+        combined = combine_readings(probability, reading, cosine)
+        is_clear = by_trees or combined >= limits.update_min
+        is_likely = is_clear or combined >= limits.unsure_min
+        probability = max(combined, probability) if by_trees else combined
+    if not is_likely:
         return ChangeVerdict("compatible", probability, "too little evidence of a change")
-    is_update = probability >= limits.update_min and not _says_more(older, newer)
-    kind: ChangeKind = "update" if is_update else "unsure"
+    kind: ChangeKind = "update" if is_clear and not _says_more(older, newer) else "unsure"
     evidence = [text for name, text in _DESCRIPTIONS.items() if features[name]]
     return ChangeVerdict(kind, probability, ", ".join(evidence[:SHOWN_EVIDENCE]) or "the words are close")
 
