@@ -54,16 +54,13 @@ class CodeBlock:
 
     def render_line(self, line: str) -> Sequence[StyledText]:
         """Return a line of the code in its colors, if the language is known."""
-        if not self.has_colors or not self.language:
+        if self._lexer is None and self.has_colors and self.language:
+            self._lexer, self.language = _find_lexer(self.language), ""
+        if self._lexer is None:
             return [StyledText(line)]
-        if self._lexer is None and (lexer := _find_lexer(self.language)) is None:
-            self.language = ""
-            return [StyledText(line)]
-        elif self._lexer is None:
-            self._lexer = lexer
-        parts = list(_color_last_line(self._lexer, [*self._earlier, line]))
-        self._earlier = [*self._earlier, line][-CONTEXT_LINES:]
-        return parts
+        lines = [*self._earlier, line]
+        self._earlier = lines[-CONTEXT_LINES:]
+        return list(_color_last_line(self._lexer, lines))
 
 
 def _find_lexer(language: str) -> "Lexer | None":
@@ -83,5 +80,8 @@ def _color_last_line(lexer: "Lexer", lines: Sequence[str]) -> Iterator[StyledTex
         text = value[skipped:] if skipped < len(value) else ""
         skipped = max(skipped - len(value), 0)
         if text := text.rstrip("\n"):
-            names = tuple(token)
-            yield StyledText(text, next((one for start, one in _TOKEN_STYLES.items() if names[: len(start)] == start), TextStyle.PLAIN))
+            yield StyledText(text, _find_style(tuple(token)))
+
+
+def _find_style(names: Sequence[str]) -> TextStyle:
+    return next((style for start, style in _TOKEN_STYLES.items() if names[: len(start)] == start), TextStyle.PLAIN)

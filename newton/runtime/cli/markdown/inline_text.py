@@ -12,7 +12,9 @@ from newton.runtime.cli.printing import visible
 MAX_OPEN_CHARS = 500  # an emphasis, code or link that is longer is shown as it is written
 
 # Scripts without spaces, in which a line may end after each character, and the marks that do not begin a line.
-_WIDE = "\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\U00020000-\U0003fffd"
+_WIDE = (
+    "\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\U00020000-\U0003fffd"
+)
 _CLOSING = r"、。，．！？：；）」』】〉》〕々ーぁぃぅぇぉっゃゅょァィゥェォッャュョ,.!?:;)\]}*_~`\"'’”"
 WORD_BREAK = re.compile(rf"[ \t]+|(?<=[{_WIDE}])(?=[^\s{_CLOSING}])|(?<=\S)(?=[{_WIDE}])(?=[^{_CLOSING}])")
 
@@ -52,21 +54,23 @@ def _render_tokens(tokens: Sequence[Token], *, has_colors: bool) -> Iterator[Sty
         name = token.type.removesuffix("_open").removesuffix("_close")
         if token.nesting == 1:
             style |= _STYLES.get(name, TextStyle.PLAIN)
-            if name == "link":
-                link_text, address = "", str(token.attrGet("href") or "")
+            link_text, address = ("", str(token.attrGet("href"))) if name == "link" else (link_text, address)
         elif token.nesting == -1:
             style &= ~_STYLES.get(name, TextStyle.PLAIN)
             if name == "link" and address.removeprefix("mailto:") != link_text:
                 yield StyledText(f" ({address})", TextStyle.FAINT)
-        elif token.type == "image":
-            yield StyledText(f"{token.content or 'image'} ({token.attrGet('src')})", style)
-        elif token.type == "code_inline":
-            code = token.content if has_colors else f"{token.markup}{token.content}{token.markup}"
+        else:
             link_text += token.content
-            yield StyledText(code, style | TextStyle.CODE)
-        elif token.content:
-            link_text += token.content
-            yield StyledText(token.content, style)
+            is_code = token.type == "code_inline"
+            yield StyledText(_render_leaf(token, has_colors=has_colors), style | TextStyle.CODE if is_code else style)
+
+
+def _render_leaf(token: Token, *, has_colors: bool) -> str:
+    if token.type == "image":
+        return f"{token.content or 'image'} ({token.attrGet('src')})"
+    if token.type == "code_inline" and not has_colors:
+        return f"{token.markup}{token.content}{token.markup}"
+    return token.content
 
 
 def _find_spans(text: str) -> list[tuple[int, int]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from prompt_toolkit.utils import get_cwidth
 
 from newton.runtime.cli.markdown.inline_text import WORD_BREAK
-from newton.runtime.cli.markdown.text_styles import StyledText, TextStyle, to_terminal
+from newton.runtime.cli.markdown.text_styles import StyledText, to_terminal
 
 MIN_TEXT_COLUMNS = 20  # beside an indentation; a deeper indentation is cut
 

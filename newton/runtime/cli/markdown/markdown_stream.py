@@ -1,4 +1,8 @@
-"""Markdown that is rendered while it is received. Each line is printed once: no cursor moves and no line is replaced."""
+"""Markdown that is rendered while it is received.
+
+Each line is printed once and not replaced: nothing depends on the height of the screen, and the terminal keeps all of
+it.
+"""
 
 import re
 from collections.abc import Callable, Sequence

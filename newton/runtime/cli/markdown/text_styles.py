@@ -2,12 +2,9 @@
 
 from collections.abc import Mapping
 from enum import Flag, auto
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from newton.runtime.cli.printing import visible
-
-# What a terminal shows beside text: nothing (also not a cursor that moves), styles such as bold, or colors, too.
-TerminalStyle = Literal["text", "styles", "colors"]
 
 RESET = "\x1b[0m"
 
@@ -64,9 +61,11 @@ RICH_STYLES: Mapping[TextStyle, str] = {
 def to_terminal(text: str, style: TextStyle, *, has_colors: bool) -> str:
     r"""Return a text with the sequences that begin and end its style. Control characters in the text are escaped.
 
-    >>> to_terminal("a", TextStyle.BOLD | TextStyle.CODE, has_colors=True), to_terminal("a", TextStyle.CODE, has_colors=False)
-    ('\x1b[1;36ma\x1b[0m', 'a')
+    >>> to_terminal("a", TextStyle.BOLD | TextStyle.CODE, has_colors=True)
+    '\x1b[1;36ma\x1b[0m'
+    >>> to_terminal("a", TextStyle.CODE, has_colors=False)
+    'a'
     """
-    parameters = _ATTRIBUTES | _COLORS if has_colors else _ATTRIBUTES
+    parameters = {**_ATTRIBUTES, **_COLORS} if has_colors else _ATTRIBUTES
     numbers = ";".join(number for one, number in parameters.items() if one in style)
     return f"\x1b[{numbers}m{visible(text)}{RESET}" if numbers and text else visible(text)
