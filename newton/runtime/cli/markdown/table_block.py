@@ -16,7 +16,7 @@ MIN_CELL_COLUMNS = 8  # if a terminal has fewer for a cell, each row is printed 
 
 _CELL = re.compile(r"(?:\\\||`[^`]*`|[^|])*")
 _DELIMITER = re.compile(r":?-+:?")
-_LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
+_LINE_BREAK = re.compile(r"\s*<br\s*/?>\s*", re.IGNORECASE)
 
 
 def split_row(line: str) -> list[str]:
