@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.endpoint import Respond, Wire, chunk, hangs, says
+from tests.endpoint import Respond, Wire, chunk, hangs
 from tests.system.talking_model import TalkingModel, talking_model
 from tests.system.typed import piped
 from tests.terminal import CTRL_C, CTRL_D, ENTER, in_terminal
@@ -42,6 +42,7 @@ def sends(text: str, *, size: int = 7, pause: float = 0, ends: bool = True) -> R
             await asyncio.sleep(pause)
         if not ends:
             await hangs(wire)
+        await wire.event(chunk({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}))
         await wire.event("[DONE]")
 
     return respond
@@ -71,7 +72,7 @@ async def test_a_reply_is_rendered_and_ctrl_c_in_a_code_block_leaves_what_was_sh
         chat.terminal.type(CTRL_C)
         await chat.terminal.shows("(Stopped.)")
         await chat.terminal.prompts()
-        assert "import os\nprint(\n…\n(Stopped.)\n›" in chat.terminal.text
+        assert "import os\nprint(\n …\n(Stopped.)\n›" in chat.terminal.text
         assert not chat.terminal.screen.cursor.attrs.bold and chat.terminal.screen.cursor.attrs.fg == "default"
         chat.terminal.type(CTRL_D)
         assert await chat.ends() == 0
@@ -100,7 +101,7 @@ async def test_a_long_reply_stays_whole_while_the_window_is_resized(home: Path, 
 async def test_a_dumb_terminal_gets_wrapped_text_no_color_gets_styles_and_a_pipe_what_the_model_sent(
     home: Path, model: TalkingModel
 ) -> None:
-    model.usual = says([REPLY])
+    model.usual = sends(REPLY)
     plain = REPLY.replace("\x1b", r"\x1b").replace("\x07", r"\x07")
     async with in_terminal(home, "ask", "Which ferry?", TERM="dumb", **model.settings) as dumb:
         assert await dumb.ends() == 0

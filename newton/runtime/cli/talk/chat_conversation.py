@@ -15,7 +15,6 @@ from newton.memory.redaction.tally import redaction_tally
 from newton.runtime.chat_backend.protocol import ChatBackend, DebugLines, ImageInput, PrivateMessage
 from newton.runtime.chat_backend.view_models import ContextView, ProposalView, TurnView
 from newton.runtime.cli import formatting
-from newton.runtime.cli.command_context import current_terminal
 from newton.runtime.cli.printing import say
 from newton.runtime.cli.status_line import clear_status, print_status
 from newton.runtime.cli.talk.attachments import AttachedInput, attach_files
@@ -135,7 +134,7 @@ class ChatConversation:
         except asyncio.CancelledError:
             if self.is_leaving:
                 raise
-            say("" if not self.has_begun else " …" if current_terminal().has_open_line() else "…", flush=True)
+            say(" …" if self.has_begun else "", flush=True)
             formatting.print_notice("(Stopped.)")
         finally:
             self.answer_task, self.has_begun = None, False
