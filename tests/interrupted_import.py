@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import json
 import re
+import sys
 import zipfile
 from pathlib import Path
 
@@ -62,26 +63,30 @@ async def run_import(folder: Path, stop_at: int | None, settings: dict[str, str]
     async with in_terminal(folder, *command_line, **settings) as command:
         ended = asyncio.ensure_future(command.process.wait())
         async with asyncio.timeout(SECONDS):
-            while stop_at is not None and read_progress(command.terminal) < stop_at and not ended.done():
-                await asyncio.sleep(0.05)
+            while stop_at is not None and read_progress(command.terminal) < stop_at:
+                command.terminal.changed.clear()
+                await command.terminal.changed.wait()
             progress = [row for row in command.terminal.rows if "importing" in row]
             if stop_at is not None:
                 command.terminal.type(CTRL_C)
             status = await ended
             await asyncio.sleep(0.5)
-        print(f"$ newton {' '.join(command_line)}", *progress, "^C" if stop_at else "", sep="\n")
-        print("\n".join(row for row in command.terminal.rows if row), f"\n(exit status {status})\n", flush=True)
+        rows = [row for row in command.terminal.rows if row]
+        typed = [*progress, *(["^C"] if stop_at else []), *rows]
+        report("\n".join([f"$ newton {' '.join(command_line)}", *typed, f"(exit status {status})\n"]))
+
+
+def report(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 async def measure(folder: Path, dsn: str, *, embedding: str, messages: int) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    write_archive(folder / "chatgpt.zip", messages)
-    (folder / "newton.toml").write_text(f'database_url = "{dsn}"\n', encoding="utf-8")
     settings = {"NEWTON_EMBEDDING_PROVIDER": embedding}
     for stop_at in (*(int(share * messages) for share in STOPS), None, None):
         await run_import(folder, stop_at, settings)
         connection = await asyncpg.connect(dsn)
-        print({**(await connection.fetchrow(COUNTS) or {})}, "\n", flush=True)
+        report(f"{dict(await connection.fetchrow(COUNTS) or {})}\n")
         await connection.close()
 
 
@@ -92,6 +97,9 @@ def main() -> None:
     parser.add_argument("--embedding", default="none")
     parser.add_argument("--messages", type=int, default=20_000)
     given = parser.parse_args()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    write_archive(given.folder / "chatgpt.zip", given.messages)
+    (given.folder / "newton.toml").write_text(f'database_url = "{given.dsn}"\n', encoding="utf-8")
     asyncio.run(measure(given.folder.resolve(), given.dsn, embedding=given.embedding, messages=given.messages))
 
 

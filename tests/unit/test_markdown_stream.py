@@ -139,7 +139,9 @@ def test_text_without_spaces_is_broken_within_and_an_address_is_not() -> None:
     assert f"see\n{address}\n" in stream.add(f"see {address}\n")
 
 
-@pytest.mark.parametrize("text", ["a\x1b[2Jb", "**\x1b]52;c;cm0=\x07**", "`\x9b31m`", "| \x1b[1A |\n|--|\n| \x1b[2J |\n"])
+@pytest.mark.parametrize(
+    "text", ["a\x1b[2Jb", "**\x1b]52;c;cm0=\x07**", "`\x9b31m`", "| \x1b[1A |\n|--|\n| \x1b[2J |\n"]
+)
 def test_control_characters_and_entities_of_them_are_escaped(text: str) -> None:
     for written in (text, text.replace("\x1b", "&#27;&#x202e;&#13;")):
         rows = shown(visible(written), has_colors=False)
