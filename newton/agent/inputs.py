@@ -126,6 +126,9 @@ class ConflictsInput(ToolInput):
     """List pairs of facts that may contradict each other, the newer fact of each pair first. Ask the person which is
     true, then call `settle_conflict`."""
 
+    limit: int = Field(20, ge=1, le=200, description="Maximum number of pairs.")
+    cursor: str | None = Field(None, max_length=500, description="The cursor of the page: `next` of the previous page.")
+
 
 class SettlementInput(ToolInput):
     """A person's decision about a conflict between two facts."""

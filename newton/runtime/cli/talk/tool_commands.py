@@ -57,7 +57,7 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
     "/forget": SlashCommand(
         "forget", ("memory_id", "token"), "show what would be deleted, and a token; with the token, delete it"
     ),
-    "/conflicts": SlashCommand("conflicts", (), "list facts that may contradict each other"),
+    "/conflicts": SlashCommand("conflicts", ("cursor",), "list facts that may contradict each other"),
     "/settle": SlashCommand(
         "settle_conflict", ("memory_id", "keep"), "say which fact is right: newer, older, both or same"
     ),

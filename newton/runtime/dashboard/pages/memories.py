@@ -117,11 +117,9 @@ async def forget_memory(page: PageRequest) -> Response:
 
 async def list_conflicts(page: PageRequest) -> Response:
     """Show the pairs of facts that may contradict each other."""
-    pairs = (await page.api.get("/v1/conflicts"))["items"]
-    start = page.query_number("start")
-    end = start + PAGE_SIZE
-    following = end if end < len(pairs) else 0
-    return page.render("conflicts.html", conflicts=pairs[start:end], total=len(pairs), start=start, following=following)
+    cursor, start = page.query("cursor"), page.query_number("start")
+    found = await page.api.get("/v1/conflicts", limit=PAGE_SIZE, **({"cursor": cursor} if cursor else {}))
+    return page.render("conflicts.html", conflicts=found, start=start if cursor else 0, following=start + PAGE_SIZE)
 
 
 async def settle_conflict(page: PageRequest) -> Response:

@@ -24,12 +24,12 @@ async def show_overview(page: PageRequest) -> Response:
         api.get("/v1/metrics", days=DAYS),
         api.get("/v1/jobs"),
         _read_health(page),
-        api.get("/v1/conflicts"),
+        api.get("/v1/conflicts", limit=1),
         api.get("/v1/identity/proposals"),
         api.get("/v1/censors"),
         api.get("/v1/decisions", due=True, limit=MAX_LISTED),
     )
-    conflicts, proposals, censors, due = (one["items"] for one in attention)
+    conflicts, (proposals, censors, due) = attention[0]["count"], (one["items"] for one in attention[1:])
     return page.render(
         "overview.html",
         health=health,
