@@ -15,6 +15,7 @@ from newton.memory.question_detection import contains_question, is_only_question
 from newton.memory.time_search import DATED_KINDS
 
 MAX_QUOTES = 8
+WISH_REASONS = frozenset({REASONS["manner"], REASONS["instruction"]})
 MIN_WISH_SHARE = 0.6  # of the characters of a text that only states a wish
 MIN_COSINE = 0.2  # for memories that share no word with the input
 
@@ -96,7 +97,7 @@ def _is_unasked_wish(item: ScoredCandidate, bundle: Bundle) -> bool:
     """
     text = item.scored.found.spoken_text
     wish = " ".join(one.text for one in detect_instructions(text))
-    applies = bundle.assembly_input.gathering.standing.get(item.memory_id) in (
+    applies = bundle.assembly_input.gathering.reasons.get(item.memory_id) in WISH_REASONS
         REASONS["manner"],
         REASONS["instruction"],
     )
