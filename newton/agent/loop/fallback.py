@@ -98,9 +98,6 @@ def _is_unasked_wish(item: ScoredCandidate, bundle: Bundle) -> bool:
     text = item.scored.found.spoken_text
     wish = " ".join(one.text for one in detect_instructions(text))
     applies = bundle.assembly_input.gathering.reasons.get(item.memory_id) in WISH_REASONS
-        REASONS["manner"],
-        REASONS["instruction"],
-    )
     if not applies and len(wish) < MIN_WISH_SHARE * len(text):
         return False
     return extract_content_words(bundle.input).isdisjoint(extract_content_words(text))
