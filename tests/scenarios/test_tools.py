@@ -33,7 +33,8 @@ def notes(tmp_path: Path) -> ChainHeadFiles:
 async def facts(mind: Mind) -> Sequence[Record]:
     async with mind.db.transaction(mind.agent_id) as tx:
         return await tx.fetch(
-            "select m.memory_id, m.summary, m.trust, m.origin, m.state from memory.memories m where kind = 'fact' order by summary"
+            "select m.memory_id, m.summary, m.trust, m.origin, m.state"
+            " from memory.memories m where kind = 'fact' order by summary"
         )
 
 
