@@ -10,6 +10,7 @@ from newton.runtime.cli.markdown.text_styles import StyledText, TextStyle
 from newton.runtime.cli.printing import visible
 
 MAX_OPEN_CHARS = 500  # an emphasis, code or link that is longer is shown as it is written
+MAX_WORD_CHARS = 2_000  # a longer word is shown before it is complete
 
 # Scripts without spaces, in which a line may end after each character, and the marks that do not begin a line.
 _WIDE = (
@@ -34,7 +35,7 @@ def split_complete(text: str) -> tuple[str, str]:
     spans = [] if len(text) > MAX_OPEN_CHARS else _find_spans(text)
     breaks = (match.end() for match in WORD_BREAK.finditer(text))
     place = max((one for one in breaks if not any(first < one < end for first, end in spans)), default=0)
-    return text[:place], text[place:]
+    return (text, "") if not place and len(text) > MAX_WORD_CHARS else (text[:place], text[place:])
 
 
 def parse_inline(text: str, *, has_colors: bool) -> Iterator[StyledText]:

@@ -120,11 +120,20 @@ class MarkdownStream:
             return
         if self._code is not None:
             self._end_code(self._code)
-        if _is_row(text) and not (len(self._rows) == 1 and not is_delimiter_row(text)):
-            self._begin_block(depth) if not self._rows else None
-            self._rows.append(text)
-            return
-        self._close_table()
+        if not self._add_row(text, depth):
+            self._add_block_line(line, text, depth)
+
+    def _add_row(self, text: str, depth: int) -> bool:
+        """Hold a row of a table, and close a table that has ended. Return False if the line is no row."""
+        is_row = _is_row(text)
+        if self._rows and not (is_row and (len(self._rows) > 1 or is_delimiter_row(text))):
+            self._close_table()
+        if is_row and not self._rows:
+            self._begin_block(depth)
+        self._rows += [text] if is_row else []
+        return is_row
+
+    def _add_block_line(self, line: str, text: str, depth: int) -> None:
         if not text.strip():
             self._wants_gap = True
         elif fence := FENCE.fullmatch(text):
@@ -132,8 +141,6 @@ class MarkdownStream:
         elif _RULE.fullmatch(text):
             self._begin_block(depth)
             self._print_line([StyledText("─" * self._text_columns, TextStyle.FAINT)])
-        elif _is_row(text):  # the line before it was none of a table
-            self._rows.append(text)
         else:
             self._add_inline(self._begin_text(line).removesuffix("\\"))
             self._end_line()
@@ -199,7 +206,7 @@ class MarkdownStream:
         """Print the rows of the open table. A row alone is text."""
         rows, self._rows = self._rows, []
         if len(rows) == 1:
-            self._add_inline(self._begin_text(rows[0]))
+            self._add_inline(self._begin_text("> " * self._quote_depth + rows[0]))
             self._end_line()
         elif rows:
             marks = "".join(mark.text for mark in self._quote_marks)
