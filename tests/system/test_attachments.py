@@ -66,7 +66,7 @@ async def test_files_are_attached_in_a_chat_with_a_daemon(home: Path, model: Tal
         assert "Fine." in ok(done) and "(1 passage)" in done.stdout and "There is no file gone.txt" in done.stderr
         assert_attached(model, picture, turn=0)
         with served.client() as client:
-            artifacts = client.get("/v1/sessions/remote/artifacts").json()["items"]
+            artifacts = client.get("/v1/artifacts", params={"session": "remote"}).json()["items"]
             found = client.post("/v1/recall", json={"query": "Which pier is closed in May?"}).json()["items"]
     assert {"ferry times.txt", "plan.pdf"} <= {one["name"] for one in artifacts}
     assert "pier is closed" in str(found)
