@@ -82,8 +82,11 @@ async def list_memories(
 
 def format_table(page: MemoryListResponse, query: ListMemoriesInput, *, ids: Sequence[str]) -> str:
     """Format one page of memories as a table that fits the width of the terminal. `ids` are their short ids."""
-    rows = [_to_row(item, query.sort, short) for item, short in zip(page.items, ids, strict=True)]
-    head = ("id", "kind", "state", SHOWN_TIMES.get(query.sort, OCCURRED)[1], "importance", "text")
+    time, column = SHOWN_TIMES.get(query.sort, OCCURRED)
+    if all(getattr(item, time) is None for item in page.items):  # not selected, or none of them has it
+        time, column = OCCURRED
+    rows = [_to_row(item, time, short) for item, short in zip(page.items, ids, strict=True)]
+    head = ("id", "kind", "state", column, "importance", "text")
     widths = [max(len(row[n]) for row in [head, *rows]) for n in range(len(head) - 1)]
     room = _text_width(sum(widths) + 2 * len(widths))
     order = ORDER_NAMES[query.sort][query.order == "desc"]
@@ -94,9 +97,9 @@ def format_table(page: MemoryListResponse, query: ListMemoriesInput, *, ids: Seq
     return "\n".join([*lines, *(_format_row(row, widths, room) for row in rows)])
 
 
-def _to_row(item: MemoryListItem, sort: SortKey, short: str) -> tuple[str, ...]:
+def _to_row(item: MemoryListItem, time: str, short: str) -> tuple[str, ...]:
     assert item.importance is not None, "a table has all its fields"
-    at: datetime | None = getattr(item, SHOWN_TIMES.get(sort, OCCURRED)[0])
+    at: datetime | None = getattr(item, time)
     state = f"{item.state}, quarantined" if item.quarantined else item.state or ""
     mark = "*" if item.is_importance_set else ""
     text = item.text or ""
