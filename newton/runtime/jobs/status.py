@@ -64,7 +64,7 @@ def describe_due(last: JobRun | None, due_at: datetime | None, now: datetime) ->
             return f"repeats after an error: attempt {last.attempts + 1} of {MAX_ATTEMPTS}"
         return "due, waits for a worker" if last.due_at <= now else "requested"
     if due_at is None:
-        return "its schedule has ended"
+        return "has no next time: its schedule has ended"
     if last and last.state == "dead":
         return "next slot of the schedule; the last run failed and is not repeated"
     return NEXT_SLOT

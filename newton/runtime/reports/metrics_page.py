@@ -98,7 +98,11 @@ def _render_groups(title: str, groups: Sequence[MetricGroup]) -> str:
     """Return a table of the groups without the metrics that no group has."""
     names = [name for name in DAILY_METRICS if any(_find_metric(group, name).value is not None for group in groups)]
     rows = [
-        (group.name, f"{group.turns:,}", *(_format_metric(_find_metric(group, name)) for name in names))
+        (
+            group.name.replace("-", "\u2011"),
+            f"{group.turns:,}",
+            *(_format_metric(_find_metric(group, name)) for name in names),
+        )
         for group in groups
     ]
     head = (title.removeprefix("By "), "turns", *names)

@@ -27,9 +27,10 @@ async def show_overview(page: PageRequest) -> Response:
         api.get("/v1/conflicts"),
         api.get("/v1/identity/proposals"),
         api.get("/v1/censors"),
+        api.get("/v1/procedures"),
         api.get("/v1/decisions", due=True, limit=MAX_LISTED),
     )
-    conflicts, proposals, censors, due = (one["items"] for one in attention)
+    conflicts, proposals, censors, procedures, due = (one["items"] for one in attention)
     return page.render(
         "overview.html",
         health=health,
@@ -44,6 +45,7 @@ async def show_overview(page: PageRequest) -> Response:
         conflicts=conflicts,
         proposals=proposals,
         censors=[one for one in censors if one["is_proposed"]],
+        procedures=[one for one in procedures if one["is_proposed"]],
         due=due,
         max_listed=MAX_LISTED,
         days=DAYS,
