@@ -98,15 +98,16 @@ def _render_groups(title: str, groups: Sequence[MetricGroup]) -> str:
     """Return a table of the groups without the metrics that no group has."""
     names = [name for name in DAILY_METRICS if any(_find_metric(group, name).value is not None for group in groups)]
     rows = [
-        (
-            group.name.replace("-", "\u2011"),
-            f"{group.turns:,}",
-            *(_format_metric(_find_metric(group, name)) for name in names),
-        )
+        (_keep_together(group.name), f"{group.turns:,}", *(_format_metric(_find_metric(group, name)) for name in names))
         for group in groups
     ]
     head = (title.removeprefix("By "), "turns", *names)
     return html_page.render_table(head, rows, numeric_columns=set(range(1, len(head))))
+
+
+def _keep_together(name: str) -> str:
+    """Return a name, such as a day, with hyphens at which a line is not broken."""
+    return name.replace("-", "\N{NON-BREAKING HYPHEN}")
 
 
 def _find_metric(group: MetricGroup, name: str) -> QualityMetric:

@@ -73,14 +73,18 @@ def render_sections(report: RelevanceReport) -> str:
     table = html_page.render_table(head, rows, numeric_columns={1, 2})
     parts = [("of the shipped model", report.shipped), ("with the correction", report.corrected)]
     figures = [
-        f"<figure>{svg.draw_reliability(scores.bins, name=f'relevance-{n}', x_label='probability', y_label='share used by replies')}"
-        f"<figcaption>Share of the items that replies used by probability {escape(which)}.</figcaption></figure>"
+        f"<figure>{_draw_reliability(scores, n)}<figcaption>Share of the items that replies used by probability {escape(which)}.</figcaption></figure>"
         for n, (which, scores) in enumerate(parts)
         if scores
     ]
     cards = [html_page.render_card("Relevance", figure) for figure in figures]
     cards.append(html_page.render_card("Scores of relevance", table))
     return f'<p>{escape(_describe_sample(report))}</p><div class="cards">{"".join(cards)}</div>'
+
+
+def _draw_reliability(scores: CalibrationScores, number: int) -> str:
+    name = f"relevance-{number}"
+    return svg.draw_reliability(scores.bins, name=name, x_label="probability", y_label="share used by replies")
 
 
 def list_fit_lines(fit: CorrectionFit, *, is_stored: bool) -> list[str]:
