@@ -73,7 +73,8 @@ def render_sections(report: RelevanceReport) -> str:
     table = html_page.render_table(head, rows, numeric_columns={1, 2})
     parts = [("of the shipped model", report.shipped), ("with the correction", report.corrected)]
     figures = [
-        f"<figure>{_draw_reliability(scores, n)}<figcaption>Share of the items that replies used by probability {escape(which)}.</figcaption></figure>"
+        f"<figure>{_draw_reliability(scores, n)}"
+        f"<figcaption>Share of the items that replies used by probability {escape(which)}.</figcaption></figure>"
         for n, (which, scores) in enumerate(parts)
         if scores
     ]
