@@ -30,7 +30,10 @@ async def fill(api: Api) -> dict[str, str]:
         await client.post("/v1/agents", json={"name": "copy"})
     async with api.client(OPERATOR) as agent:  # what an agent says does not replace what a person said
         other = {"content": "Noor lives in Turku.", "subject": "Noor", "attribute": "lives in", "source": "own"}
-        ids["contested_id"] = (await agent.call_tool("remember", other))["memory_id"]
+        await agent.call_tool("remember", other)
+    async with api.http() as client:
+        (conflict,) = (await client.get("/v1/conflicts")).json()["items"]
+        ids["contested_id"] = conflict["newer"]["memory_id"]
     return ids | await _use_tools(api)
 
 

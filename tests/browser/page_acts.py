@@ -37,6 +37,14 @@ R, A = "/dashboard/rules", "/dashboard/agents"
 S = "/dashboard/conversations/{session}"
 ACTS = (
     PageAct(
+        route=M,
+        at=M,
+        button="Add",
+        fields={"content": "The lock has nine gates.", "subject": "lock"},
+        path="/v1/memories?subject=lock",
+        is_done=lambda known: len(known["items"]) == 1,
+    ),
+    PageAct(
         route=f"{M}/{{memory_id}}/confirm",
         at=f"{M}/{{memory_id}}",
         button="Confirm",

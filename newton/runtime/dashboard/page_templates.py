@@ -25,6 +25,9 @@ NAVIGATION = (
 )
 
 
+LABELS = {"age_h": "age in hours"}  # of identifiers that are no words
+
+
 def render_template(template: str, /, **values: object) -> str:
     """Return the HTML that the named template renders with `values`."""
     return _environment().get_template(template).render(**values)
@@ -76,8 +79,12 @@ def format_percent(share: float | None) -> str:
 
 
 def format_number(value: float | None, digits: int = 0) -> str:
-    """Return a number with separators of thousands; a dash for None."""
-    return "–" if value is None else f"{value:,.{digits}f}"
+    """Return a number with separators of thousands; a dash for None.
+
+    >>> format_number(-0.0001, 2)
+    '0.00'
+    """
+    return "–" if value is None else f"{round(value, digits) + 0.0:,.{digits}f}"
 
 
 def format_bytes(size: int) -> str:
@@ -114,7 +121,7 @@ def format_label(name: str) -> str:
     >>> format_label("type_priority")
     'type priority'
     """
-    return name.replace("_", " ").lower()
+    return LABELS.get(name) or name.replace("_", " ").lower()
 
 
 def format_plural(kind: str) -> str:

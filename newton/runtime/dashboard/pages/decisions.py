@@ -1,6 +1,6 @@
 """The pages of decisions: list, record after a check, one decision with its links, and its review."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from starlette.responses import Response
@@ -55,7 +55,10 @@ async def record_decision(page: PageRequest) -> Response:
     """Check a decision, or record it."""
     draft = read_draft(page)
     if page.field("act") == "check":
-        return _render_form(page, await page.api.post("/v1/decisions/preview", draft))
+        preview = await page.api.post("/v1/decisions/preview", draft)
+        ids = [one["decision_id"] for one in preview["precedents"]]
+        similar = await gather_json(*(page.api.get(f"/v1/decisions/{decision_id}") for decision_id in ids))
+        return _render_form(page, preview, similar)
     recorded = await page.api.post("/v1/decisions", draft)
     return page.redirect(f"{DECISIONS}/{recorded['decision_id']}", "Recorded.")
 
@@ -76,7 +79,7 @@ async def show_decision(page: PageRequest) -> Response:
         decision=decision,
         links=[{**one, "other": other} for one, other in zip(links, others, strict=False)],
         others=[one for one in recent["items"] if one["decision_id"] != own_id],
-        choices={"links": LINK_TYPES, "outcomes": OUTCOMES},
+        choices={"links": {name: LINK_PHRASES[name][0] for name in LINK_TYPES}, "outcomes": OUTCOMES},
     )
 
 
@@ -120,11 +123,12 @@ def read_draft(page: PageRequest) -> dict[str, object]:
     return draft
 
 
-def _render_form(page: PageRequest, preview: dict[str, Any] | None) -> Response:
+def _render_form(page: PageRequest, preview: dict[str, Any] | None, similar: Sequence[Any] = ()) -> Response:
     values = {name: page.field(name) for name in (*DRAFT_FIELDS, "alternatives")}
     reasons = [(page.field(f"kind_{row}"), page.field(f"reason_{row}")) for row in range(REASON_ROWS)]
     choices = {"stakes": STAKES, "reasons": REASON_KINDS}
-    return page.render("decide.html", values=values, reasons=reasons, preview=preview, choices=choices)
+    shown = {"values": values, "reasons": reasons, "preview": preview, "similar": similar, "choices": choices}
+    return page.render("decide.html", **shown)
 
 
 def _describe_link(link: dict[str, str], decision_id: str) -> dict[str, str]:
