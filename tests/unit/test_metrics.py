@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from datetime import date, timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -24,6 +25,7 @@ from newton.cognition.metrics.metrics import (
 from newton.content.frames import Frame
 from newton.runtime.cli.command_registry import COMMAND_GROUPS, TOP_LEVEL_COMMANDS
 from newton.runtime.cli.judgement.metrics import format_metrics
+from newton.runtime.dashboard.pages.overview import draw_metric
 from newton.runtime.reports.metrics import ADVICE_BY_VERDICT, metrics_to_json
 from newton.runtime.reports.metrics_page import render_html
 from newton.settings import Settings
@@ -230,3 +232,12 @@ def test_the_page_shows_each_target_and_no_empty_row() -> None:
     assert "There was no turn" in empty and "<code>newton chat</code>" in empty
     assert re.findall(r"<h2>(.*?)</h2>", empty) == [*with_target, "Without a target", "New memories by day"]
     assert not re.search(r"<td[^>]*>(0|–|0 %)</td>", empty), "what is not measured has no row"
+
+
+def test_the_overview_draws_the_days_from_the_first_to_the_last() -> None:
+    early = turn(0, context(1, tokens=200), created_at=NOON - timedelta(days=3))
+    report: dict[str, Any] = metrics_to_json(found(early, turn(1, context(2, tokens=800))))
+    (metric,) = [one for one in report["metrics"] if one["name"] == "budget utilisation"]
+    chart = draw_metric(report, metric, 0, (0.5, 0.9))
+    assert "from 0.2 to 0.8" in chart
+    assert ">50 %</text>" in chart, "the ends of the target range are labelled"

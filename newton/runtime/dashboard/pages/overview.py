@@ -104,13 +104,13 @@ def _describe_metrics(report: Mapping[str, Any]) -> list[dict[str, Any]]:
                 "target_text": format_target(target, metric["unit"]),
                 "meaning": MEANINGS[metric["name"]],
                 "verdict_text": VERDICT_TEXTS[metric["verdict"]],
-                "chart": Markup(_draw_metric(report, metric, number, target)),
+                "chart": Markup(draw_metric(report, metric, number, target)),
             }
         )
     return shown
 
 
-def _draw_metric(
+def draw_metric(
     report: Mapping[str, Any], metric: Mapping[str, Any], number: int, target: tuple[float | None, float | None]
 ) -> str:
     """Draw a metric by day if it is measured by day, and else as a bar. Draw nothing for a single day."""
