@@ -40,7 +40,7 @@ ACTS = (
         route=M,
         at=M,
         button="Add",
-        fields={"content": "The lock has nine gates.", "subject": "lock"},
+        fields={"content": "The lock has nine bolts.", "subject": "lock"},
         path="/v1/memories?subject=lock",
         is_done=lambda known: len(known["items"]) == 1,
     ),
@@ -85,14 +85,6 @@ ACTS = (
         is_done=lambda known: known["outcome"] == "partial",
     ),
     PageAct(
-        route=f"{M}/{{memory_id}}/forget",
-        action=f"{M}/{{gone_id}}/forget",
-        at=f"{M}/{{gone_id}}/forget",
-        button="Forget permanently",
-        path="/v1/memories?text=gate",
-        is_done=lambda known: known["items"] == [],
-    ),
-    PageAct(
         route=f"{M}/conflicts/{{memory_id}}",
         action=f"{M}/conflicts/{{contested_id}}",
         at=f"{M}/conflicts",
@@ -120,6 +112,15 @@ ACTS = (
         at=f"{C}/{{bundle_id}}",
         button="Replay",
         is_done=lambda text: "The rebuilt context" in text,
+    ),
+    # a stored context that contains the memory is deleted with it
+    PageAct(
+        route=f"{M}/{{memory_id}}/forget",
+        action=f"{M}/{{gone_id}}/forget",
+        at=f"{M}/{{gone_id}}/forget",
+        button="Forget permanently",
+        path="/v1/memories?text=gate",
+        is_done=lambda known: known["items"] == [],
     ),
     PageAct(
         route=f"{D}/new",

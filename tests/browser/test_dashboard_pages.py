@@ -148,5 +148,6 @@ async def test_what_is_done_by_keyboard_on_each_page_is_seen_by_the_api(api: Api
     page = await opened(chromium, api)
     async with api.http() as client:
         answers = [(act.route, await is_felt(page, client, act, ids)) for act in ACTS]
-    assert [(route, answer) for route, answer in answers if answer] == []
+    undone = [f"{route}: {answer}" for route, answer in answers if answer]
+    assert not undone, "\n\n".join(undone)
     assert page.complaints == []
