@@ -304,7 +304,9 @@ ACTS = (
         route=f"{A}/import",
         at=A,
         button="Import",
-        fields={"file": '{"type": "fact", "content": "The mill has two wheels.", "ref": "m", "at": "2026-01-02"}'},
+        fields={
+            "file": '{"type": "fact", "content": "The mill has two wheels.", "ref": "m", "at": "2026-01-02T08:00:00Z"}'
+        },
         path="/v1/memories?text=mill",
         is_done=lambda known: len(known["items"]) == 1,
     ),
