@@ -50,9 +50,9 @@ async def test_a_dismissed_procedure_is_not_proposed_again(api: Api) -> None:
     minds: AgentRegistry = api.app.state.agents
     mind = await minds.get("ben")
 
-    async def propose(tool: str) -> bool:
+    async def propose(tool: str, call: str = "post__send") -> bool:
         async with mind.scope.at("agent", "tool").write() as (tx, ctx):
-            return await propose_procedure(tx, tool, "post__send x", "post__send y", ctx=ctx)
+            return await propose_procedure(tx, tool, f"{call} x", f"{call} y", ctx=ctx)
 
     assert await propose("post__send")
     path, why = "/v1/procedures/calling-post-send", {"reason": "the address was a mistake of mine"}
@@ -68,6 +68,12 @@ async def test_a_dismissed_procedure_is_not_proposed_again(api: Api) -> None:
         (change,) = (await ben.get(f"/v1/memories/{known['memory_id']}")).json()["changes"]
         assert change["reason"] == "a person dismissed it: the address was a mistake of mine"
         assert not await propose("post__send")
+    async with api.client(tokens["ben"]) as client:
+        assert await propose("post__list", "post__list")
+        assert (await client.call_tool("dismiss_procedure", {"name": "calling-post-list"}))["changed"] is True
+        assert await client.dismiss_procedure("calling-post-list") is False
+    async with api.http(tokens["ben"]) as ben:
         assert not await propose("post__send_again"), "nor under another name"
-        assert [one["name"] for one in (await ben.get("/v1/procedures")).json()["items"]] == ["calling-post-send"]
+        names = [one["name"] for one in (await ben.get("/v1/procedures")).json()["items"]]
+        assert names == ["calling-post-list", "calling-post-send"]
     assert (await mind.maintenance("job lifecycle").run_lifecycle()).steps == [], "it stays retired"
