@@ -189,6 +189,18 @@ class ProcedureOutcomeInput(ProcedureResultInput):
     name: Name = Field(description="The name of the procedure.")
 
 
+class DismissalInput(ToolInput):
+    """Why a proposed procedure is dismissed."""
+
+    reason: CleanText | None = Field(None, description="Why the procedure is not wanted. The reason is recorded.")
+
+
+class DismissProcedureInput(DismissalInput):
+    """Dismiss a procedure that waits for approval, when the person says so. It is not proposed again."""
+
+    name: Name = Field(description="The name of the procedure.")
+
+
 class ListCensorsInput(ToolInput):
     """List the censors: what each forbids and why, whether it warns or blocks, and how often it matched."""
 

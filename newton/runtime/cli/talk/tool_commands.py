@@ -112,6 +112,7 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
     "/procedure-outcome": SlashCommand(
         "procedure_outcome", ("name", "result"), "record the outcome of the last use of a procedure"
     ),
+    "/dismiss-procedure": SlashCommand("dismiss_procedure", ("name", "reason"), "dismiss a proposed procedure"),
     "/censors": SlashCommand("censors", (), "list the censors, the prohibitions"),
     "/add-censor": SlashCommand("add_censor", ("trigger", "reason"), "add a censor that warns of a phrase"),
     "/retire-censor": SlashCommand("retire_censor", ("censor_id",), "retire a censor, so that it no longer matches"),
