@@ -1,6 +1,15 @@
 -- Each erasing procedure that the application may call is a function whose first argument is the agent, because a
 -- distributed database runs such a function on the node of the agent: there the rights of the owner apply in the same
 -- transaction. An expression of a column in an UPDATE is immutable for the same reason.
+
+-- Returns the agent in scope if it is the given one, else null, which matches no row. A function with the rights of the
+-- owner, which row level security may not restrict, changes only rows of this agent: the scope decides, not the argument.
+create function runtime.get_scoped_agent(target_agent uuid) returns uuid
+language sql
+stable
+parallel safe
+return (case when target_agent = nullif(current_setting('newton.agent_id', true), '')::uuid then target_agent end);
+
 create function dialogue.redact_tool_calls(tool_calls jsonb, call_id text) returns jsonb
 language sql
 immutable
@@ -87,13 +96,12 @@ security definer
 set search_path = pg_catalog
 as $$
 declare
-    scoped_agent uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the session's scope decides, not the argument
+    scoped_agent uuid := runtime.get_scoped_agent(target_agent);
     deleted bigint;
 begin
-    delete from cognition.prompts where scoped_agent = target_agent and agent_id = scoped_agent and created_at < before;
+    delete from cognition.prompts where agent_id = scoped_agent and created_at < before;
     get diagnostics deleted = row_count;
-    delete from cognition.prompt_texts
-    where scoped_agent = target_agent and agent_id = scoped_agent and used_at < before - interval '1 day';
+    delete from cognition.prompt_texts where agent_id = scoped_agent and used_at < before - interval '1 day';
     return deleted;
 end
 $$;
@@ -108,15 +116,14 @@ security definer
 set search_path = pg_catalog
 as $$
 declare
-    scoped_agent uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the session's scope decides, not the argument
+    scoped_agent uuid := runtime.get_scoped_agent(target_agent);
     removed_ids uuid[];
 begin
     removed_ids := array(
         select b.bundle_id
         from cognition.bundles as b
         where
-            scoped_agent = target_agent
-            and b.agent_id = scoped_agent
+            b.agent_id = scoped_agent
             and b.created_at < before
             and b.bundle_id not in (
                 select p.bundle_id
@@ -169,7 +176,7 @@ security definer
 set search_path = pg_catalog
 as $$
 declare
-    scoped_agent uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the session's scope decides, not the argument
+    scoped_agent uuid := runtime.get_scoped_agent(target_agent);
     removed_ids uuid[];
     removed_tenets uuid[];
     removed_bundles uuid[];
@@ -180,7 +187,7 @@ begin
     select array_agg(m.memory_id) into removed_ids
     from memory.memories as m
     join memory.forgotten as f on f.agent_id = scoped_agent and f.memory_id = m.memory_id
-    where m.agent_id = scoped_agent and scoped_agent = target_agent;
+    where m.agent_id = scoped_agent;
 
     if removed_ids is null then
         return;
@@ -485,11 +492,11 @@ security definer
 set search_path = pg_catalog
 as $$
 declare
-    scoped_agent uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the session's scope decides, not the argument
+    scoped_agent uuid := runtime.get_scoped_agent(target_agent);
     known record;
     removed_ids uuid[] := array[merged];
 begin
-    if scoped_agent is distinct from target_agent or kept = merged then
+    if scoped_agent is null or kept = merged then
         return;
     end if;
 
@@ -568,15 +575,14 @@ security definer
 set search_path = pg_catalog
 as $$
 declare
-    scoped_agent uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the session's scope decides, not the argument
+    scoped_agent uuid := runtime.get_scoped_agent(target_agent);
     removed_ids uuid[];
     table_name text;
 begin
     delete from brain.decision_texts as t
     using brain.decision_records as e
     where
-        scoped_agent = target_agent
-        and t.agent_id = scoped_agent
+        t.agent_id = scoped_agent
         and e.agent_id = scoped_agent
         and e.kind = 'erasure'
         and e.body -> 'erased' ? t.record_id::text;
@@ -585,8 +591,7 @@ begin
     select array_agg(d.record_id) into removed_ids
     from brain.decision_records as d
     where
-        scoped_agent = target_agent
-        and d.agent_id = scoped_agent
+        d.agent_id = scoped_agent
         and d.kind = 'decision'
         and exists (
             select
@@ -643,13 +648,13 @@ security definer
 set search_path = pg_catalog
 as $$
 declare
-    scoped_agent uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the session's scope decides, not the argument
+    scoped_agent uuid := runtime.get_scoped_agent(target_agent);
     removed_ids uuid[];
 begin
     select array_agg(t.tenet_id) into removed_ids
     from heart.tenets as t
     join heart.identity_versions as i on i.agent_id = scoped_agent and i.tenet_id = t.tenet_id and i.change = 'erased'
-    where t.agent_id = scoped_agent and scoped_agent = target_agent and t.text is not null;
+    where t.agent_id = scoped_agent and t.text is not null;
 
     if removed_ids is not null then
         call heart.redact_tenets(scoped_agent, removed_ids);
@@ -668,10 +673,10 @@ security definer
 set search_path = pg_catalog
 as $$
 declare
-    scoped_agent uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the session's scope decides, not the argument
+    scoped_agent uuid := runtime.get_scoped_agent(target_agent);
     target_table regclass;
 begin
-    if scoped_agent is distinct from target_agent then
+    if scoped_agent is null then
         return;
     end if;
     for target_table in select target from runtime.agent_tables() with ordinality as t (target, ordinal) order by ordinal desc loop
@@ -691,9 +696,9 @@ security definer
 set search_path = pg_catalog
 as $$
 declare
-    scoped_agent uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the session's scope decides, not the argument
+    scoped_agent uuid := runtime.get_scoped_agent(target_agent);
 begin
-    if scoped_agent is distinct from target_agent then
+    if scoped_agent is null then
         return;
     end if;
     perform runtime.erase_agent(scoped_agent);
@@ -714,8 +719,7 @@ set search_path = pg_catalog
 as $$
     delete from heart.documents as d
     where
-        d.agent_id = target_agent
-        and target_agent = nullif(current_setting('newton.agent_id', true), '')::uuid
+        d.agent_id = runtime.get_scoped_agent(target_agent)
         and d.document_id = target_document
         and not exists (
             select
@@ -736,23 +740,20 @@ as $$
     delete from memory.embeddings as e
     using memory.active_models as a
     where
-        a.agent_id = target_agent
-        and target_agent = nullif(current_setting('newton.agent_id', true), '')::uuid
-        and e.agent_id = target_agent
+        a.agent_id = runtime.get_scoped_agent(target_agent)
+        and e.agent_id = a.agent_id
         and e.model_id <> a.model_id;
     delete from memory.window_embeddings as e
     using memory.active_models as a
     where
-        a.agent_id = target_agent
-        and target_agent = nullif(current_setting('newton.agent_id', true), '')::uuid
-        and e.agent_id = target_agent
+        a.agent_id = runtime.get_scoped_agent(target_agent)
+        and e.agent_id = a.agent_id
         and e.model_id <> a.model_id;
     delete from dialogue.artifact_vectors as e
     using memory.active_models as a
     where
-        a.agent_id = target_agent
-        and target_agent = nullif(current_setting('newton.agent_id', true), '')::uuid
-        and e.agent_id = target_agent
+        a.agent_id = runtime.get_scoped_agent(target_agent)
+        and e.agent_id = a.agent_id
         and e.model_id <> a.model_id;
 $$;
 
@@ -769,13 +770,13 @@ security definer
 set search_path = pg_catalog
 as $$
 declare
-    scoped_agent uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the session's scope decides, not the argument
+    scoped_agent uuid := runtime.get_scoped_agent(target_agent);
     redacted_ids uuid[];
     affected record;
 begin
     select array_agg(f.memory_id) into redacted_ids
     from memory.forgotten as f
-    where f.agent_id = scoped_agent and scoped_agent = target_agent and f.memory_id = any(ids);
+    where f.agent_id = scoped_agent and f.memory_id = any(ids);
 
     call cognition.delete_bundles_by_id(scoped_agent, redacted_ids);
     call cognition.delete_prompt_texts(scoped_agent, redacted_ids);
