@@ -227,16 +227,14 @@ async def test_the_stores_write_nothing_for_the_other_agent(world: World) -> Non
                         await sessions.ensure_session(tx, agent_id=world.ben, ref="new", now=NOON)
 
 
-async def test_a_function_with_the_rights_of_the_owner_changes_the_agent_in_scope_only(world: World) -> None:
-    """A wrong first argument, which such a function trusts no more than a statement does, changes nothing."""
+async def test_a_function_with_the_rights_of_the_owner_refuses_another_agent(world: World) -> None:
     async with connect(world.dsn) as owner:
         entities = [row["memory_id"] for row in await owner.fetch(ENTITIES, world.ben)]
         before = {name: await owner.fetchval(CONTENT.format(table=name), world.ben) for name in world.names}
         calls = {row["name"]: row["call"] for row in await owner.fetch(DEFINERS, [world.ben, *entities])}
     assert {"forget", "merge_entities", "erase_agent", "delete_agent"} < calls.keys()
-    for call in calls.values():
-        async with world.db.transaction(world.ana) as tx:
-            await tx.execute(call)
+    for name, call in calls.items():
+        assert await refusal(world.db, world.ana, call) == "InsufficientPrivilegeError", name
     async with connect(world.dsn) as owner:
         for name, content in before.items():
             assert await owner.fetchval(CONTENT.format(table=name), world.ben) == content, name
