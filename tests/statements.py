@@ -1,8 +1,11 @@
-"""The statements that Newton sends to the database."""
+"""The statements that Newton sends to the database, and their plans."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import json
+import re
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from typing import Any
 from uuid import UUID
 
 from asyncpg.connection import LoggedQuery
@@ -37,3 +40,20 @@ async def watched_database(
         yield database, sent
     finally:
         await database.close()
+
+
+def list_scans(explained: str, table: str) -> list[dict[str, Any]]:
+    """The nodes that read a table, in a plan that EXPLAIN wrote as JSON; on a cluster they are those of a worker."""
+    return [node for node in _walk(json.loads(explained)) if node.get("Relation Name") == table]
+
+
+def _walk(plan: object) -> Iterator[dict[str, Any]]:
+    if isinstance(plan, dict):
+        if "Node Type" in plan:
+            names = ((key, plan.get(key, "")) for key in ("Relation Name", "Index Name"))
+            yield {**plan, **{key: re.sub(r"_[0-9]{6,}$", "", name) for key, name in names}}  # without the shard
+        for value in plan.values():  # pyright: ignore[reportUnknownVariableType]  # parsed JSON
+            yield from _walk(value)
+    elif isinstance(plan, list):
+        for value in plan:  # pyright: ignore[reportUnknownVariableType]  # parsed JSON
+            yield from _walk(value)
