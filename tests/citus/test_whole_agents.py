@@ -52,16 +52,11 @@ async def test_entities_are_merged_on_the_node_of_their_agent(world: ClusterWorl
         others = await read_all(owner, world.names, world.ben)
     agent = await agents.get_or_create_agent(world.db, "merger", now=NOON)
     service = EntityService(scope=agent_scope(agent_id=agent, db=world.db))
-    triples = [
-        ("Bob Smith", "works at", "Acme"),
-        ("Robert Smith", "works at", "Acme"),
-        ("Acme", "employs", "Bob Smith"),
-    ]
+    works = [(name, "works at", "Acme") for name in ("Bob Smith", "Robert Smith")]
     async with world.db.transaction(agent) as tx:
-        relations = [
-            RelationDeclaration(ref=" ".join(one), source=one[0], type=one[1], target=one[2]) for one in stated
-        ]
-        await entity_declarations.declare_relations(tx, relations, ctx=teller(agent))
+        for source, kind, target in (*works, ("Acme", "employs", "Bob Smith")):
+            stated = RelationDeclaration(ref=f"{source} {kind}", source=source, type=kind, target=target)
+            await entity_declarations.declare_relations(tx, [stated], ctx=teller(agent))
     plan, token = await service.plan_merge("Bob Smith", "Robert Smith")
     assert ([one.type for one in plan.known], [one.type for one in plan.moved]) == (["works at"], ["employs"])
     await service.merge("Bob Smith", "Robert Smith", token=token)

@@ -136,8 +136,11 @@ def _returns_rows(text: str) -> bool:
 
 
 def _recurses(text: str) -> bool:
-    """A recursive query in the body of an SQL function: Citus refuses it with the parameters of the function."""
-    return ROUTINE.match(text) is not None and "language sql" in text and "with recursive" in text
+    """A recursive query of rows in an SQL function: Citus refuses it with the parameters of the function."""
+    rows = re.search(
+        r"with recursive.*\b(from|join) (memory|heart|brain|dialogue|cognition|runtime)\.\w+", text, re.DOTALL
+    )
+    return ROUTINE.match(text) is not None and "language sql" in text and rows is not None
 
 
 def _intersects(text: str) -> bool:
@@ -170,7 +173,8 @@ RULES: dict[str, tuple[Callable[[str], bool], str]] = {
     ),
     "recursion": (
         _recurses,
-        "create function f(a uuid) returns setof uuid language sql begin atomic with recursive later as (select a) end",
+        "create function f(a uuid) returns setof uuid language sql as $$"
+        " with recursive later as (select a union select l.b from memory.links as l) $$",
     ),
     "intersect": (_intersects, "select 1 where array(select unnest($1) intersect select unnest($2)) <> '{}'"),
     "set null": (
