@@ -62,7 +62,8 @@ async def test_entities_are_merged_on_the_node_of_their_agent(world: ClusterWorl
     await service.merge("Bob Smith", "Robert Smith", token=token)
     found = await service.get("Bob Smith", limit=1)
     assert found.entity.name == "Robert Smith" and list(found.entity.aliases) == ["Bob Smith"]
-    assert {(one.source, one.type, one.target) for one in found.relations} == {
+    relations = [reached.relation for reached in found.relations]
+    assert {(one.source, one.type, one.target) for one in relations} == {
         ("Robert Smith", "works at", "Acme"),
         ("Acme", "employs", "Robert Smith"),
     }
