@@ -239,7 +239,9 @@ async def test_the_application_may_not_change_or_delete_a_record(db: Database, a
 async def test_the_application_erases_only_what_the_chain_says_and_only_of_its_own_agent(tx: Tx) -> None:
     await recorded(tx, REDIS)
     await tx.execute("select brain.erase_decisions($1)", ANA)
-    await tx.execute("select brain.erase_decisions($1)", BEN)
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+        async with part(tx):
+            await tx.execute("select brain.erase_decisions($1)", BEN)
     assert await tx.fetchval("select count(*) from brain.decision_texts") == 1
 
 
