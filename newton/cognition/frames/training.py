@@ -57,7 +57,7 @@ async def load_or_train(
     if not examples:
         return None
     identity = embedder.identity if embedder else NO_EMBEDDER
-    name = build_file_name(examples, identity)
+    name = build_file_name(tuple(examples), identity)
     if found := _read_shipped_file(name, tuple(examples)) or _read_file(cache / name, examples):
         return found
     cores = [FrameExample(example.frame, strip_greeting(example.text)) for example in examples]
@@ -87,7 +87,9 @@ def list_examples(frames: Mapping[str, Frame]) -> list[FrameExample]:
     return [FrameExample(name, text) for name in sorted(frames) for text in frames[name].examples]
 
 
-def build_file_name(examples: Sequence[FrameExample], identity: str) -> str:
+@functools.lru_cache(maxsize=2)  # with the embedder and without
+def build_file_name(examples: tuple[FrameExample, ...], identity: str) -> str:
+    """Return the name of the file for a classifier of these examples: a hash of all that its training depends on."""
     languages = (language.version_hash for language in load_frame_languages().values())
     told = (f"{example.frame}\1{example.text}" for example in examples)
     key = "\0".join([TRAINING_VERSION, identity, *list_detection_weights(), *languages, *told])
