@@ -55,7 +55,7 @@ def alike(one: FrameClassifier, other: FrameClassifier) -> bool:
 
 
 def test_what_ships_was_learnt_from_the_examples_that_ship() -> None:
-    told = tuple(list_examples(SHIPPED))
+    told = list_examples(SHIPPED)
     wanted = {build_file_name(told, identity) for identity in (MiniLM.identity, NO_EMBEDDER)}
     found = {path.name for path in data_folder("frames").glob("learnt-*.npz")}
     assert found == wanted, "run scripts/fit-frames"
