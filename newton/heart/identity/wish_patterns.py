@@ -19,7 +19,8 @@ _PART = re.compile(r"\{([a-z_]+)\}")
 # A reference to one thing or one time.
 _ONE_CASE = re.compile(
     r"\b(?:for now|right now|just once|(?:just )?this (?:time|once|one|text|letter|file|week|month)"
-    r"|today|tonight|tomorrow|yesterday|here|(?:in|on|for|of|to|with) (?:this|that|these|those|the following))\b(?! on\b)",
+    r"|today|tonight|tomorrow|yesterday|here"
+    r"|(?:in|on|for|of|to|with) (?:this|that|these|those|the following))\b(?! on\b)",
     re.IGNORECASE,
 )
 
