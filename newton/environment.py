@@ -214,3 +214,8 @@ def _read_file(configured: str | None) -> tuple[Path, dict[str, Any]]:
 def is_dumb_terminal() -> bool:
     """Return whether the terminal, if there is one, only prints text: it moves no cursor and deletes nothing."""
     return os.environ.get("TERM", "").lower() in ("dumb", "unknown")
+
+
+def wants_no_color() -> bool:
+    """Return whether the user asks programs to print no colors (https://no-color.org)."""
+    return bool(os.environ.get("NO_COLOR"))

@@ -31,13 +31,17 @@ create index facts_duplicate_idx on heart.facts (agent_id, duplicate_of) where d
 create index facts_uncompared_idx on heart.facts (agent_id, memory_id) where not is_compared;
 
 -- The facts that took the place of a superseded one, directly or in steps, current or not: by a link, as a value of its
--- attribute, as the original that it repeats, or made from it, also by generalization. With a moment, as of then.
+-- attribute, as the original that it repeats, or made from it, also by generalization. With a moment, as of then. In
+-- plpgsql, because Citus refuses a recursive query of an SQL function with parameters.
 create function heart.list_successors(scoped_agent uuid, superseded_id uuid, moment timestamptz)
 returns table (memory_id uuid)
-language sql
+language plpgsql
 stable
 rows 2
-begin atomic
+as $$
+#variable_conflict use_column
+begin
+    return query
     with recursive later as (
         select list_successors.superseded_id as memory_id
         union
@@ -73,7 +77,8 @@ begin atomic
     from later as n
     join heart.facts as f on f.agent_id = scoped_agent and f.memory_id = n.memory_id and f.single_valued
     join heart.facts as v on v.agent_id = scoped_agent and v.subject_key = f.subject_key and v.attribute = f.attribute;
-end;
+end
+$$;
 
 comment on column heart.facts.valid_from is
 'When it became true in the world; when Newton learned it is memories.created_at.';

@@ -128,20 +128,3 @@ end
 $$;
 
 grant execute on procedure runtime.import_rows(uuid, regclass, jsonb, text, text[]) to newton_app;
-
--- Row counts of every table, as visible to the caller.
-create function runtime.row_counts() returns table (table_name text, row_count bigint)
-language plpgsql
-stable
-set search_path = pg_catalog
-as $$
-begin
-    for table_name in select p::text from runtime.agent_tables() as p loop
-        execute format('select count(*) from %s', table_name) into row_count;
-        return next;
-    end loop;
-end
-$$;
-
-revoke execute on function runtime.row_counts() from public;
-

@@ -42,11 +42,15 @@ LAST_SECONDS = 0.5  # for what a test has just left to end
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Common:
-    """The database, with connections that are used again, for to open one takes as long as most tests."""
+    """The database, with connections that are used again, for to open one takes as long as most tests.
+
+    `workers` are the connection strings of the other nodes of a cluster.
+    """
 
     dsn: str
     db: Database
     owner: Tx
+    workers: tuple[str, ...]
 
     @property
     def is_idle(self) -> bool:
@@ -58,7 +62,7 @@ class Common:
         is_idle = await self._becomes_idle()
         if not is_idle:
             await self.disconnect()
-        await delete_rows(self.owner, self.dsn)
+        await delete_rows(self.owner, self.workers)
         assert is_idle, "a unit of work is still open"
 
     async def disconnect(self) -> None:
@@ -77,10 +81,10 @@ class Common:
         return self.is_idle
 
 
-async def delete_rows(owner: Tx, dsn: str) -> None:
+async def delete_rows(owner: Tx, workers: tuple[str, ...]) -> None:
     """Delete the rows on each server; on a cluster they are in the shards of its nodes."""
     await delete_local_rows(owner)
-    for node in (await list_nodes(dsn))[1:]:
+    for node in workers:
         async with connection(node, **FREE, **{"citus.enable_manual_changes_to_shards": "on"}) as worker:
             await delete_local_rows(worker)
 
@@ -108,7 +112,7 @@ class Lent:
         yield dsn
         owner = await asyncpg.connect(dsn, server_settings=FREE)
         await owner.execute(CUT)
-        await delete_rows(owner, dsn)
+        await delete_rows(owner, (await list_nodes(dsn))[1:])
         await owner.close()
         self.free.append(dsn)
 
@@ -135,6 +139,6 @@ async def opened(dsn: str) -> AsyncGenerator[Common]:
     owner = await asyncpg.connect(dsn, server_settings=FREE)
     await owner.execute(FIXED)
     db = await Database.open(dsn, size=4)
-    yield Common(dsn=dsn, db=db, owner=owner)
+    yield Common(dsn=dsn, db=db, owner=owner, workers=(await list_nodes(dsn))[1:])
     await db.close()
     await owner.close()

@@ -1,13 +1,11 @@
-"""The fixture of this version: what its database and its data folder hold after some use. `scripts/make-fixture`."""
+"""The fixture of this version: a backup of a database after some use. `scripts/make-fixture` writes it."""
 
 import asyncio
 import json
-import lzma
 import os
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 from pathlib import Path
 
@@ -16,15 +14,15 @@ from newton.content.package_data import data_folder
 from newton.db.backup import create_backup
 from newton.db.backup_manifest import BackupManifest
 from newton.db.connection import prepare_database
-from newton.db.embedded_server import EmbeddedServer, delete_data, temporary_server
+from newton.db.embedded_server import EmbeddedServer, temporary_server
 from newton.db.migrations import read_migrations
 from newton.db.pool import APP_ROLE, WORKER_ROLE, Database
-from newton.settings import Settings, load
+from newton.settings import load
 from tests.db.world import live
 from tests.support import NOON
 
 FOLDER = Path(__file__).parent / "data" / "fixture"
-DUMP, DATA_FOLDER = FOLDER / "dump", FOLDER / "data-folder.tar.xz"
+BACKUP = FOLDER / "backup"
 SCHEMA = data_folder("schema")
 VERSION_FILE = FOLDER / "version.json"
 # What the agent `ben` is told, by question. `ana` gets a row in every table.
@@ -44,33 +42,12 @@ def read_told() -> dict[str, str]:
     return json.loads(VERSION_FILE.read_text(encoding="utf-8"))["told"]
 
 
-def unpack_data_folder(target: Path) -> Path:
-    """Unpack the backup of the data folder; return its folder."""
-    with tarfile.open(DATA_FOLDER) as archive:
-        archive.extractall(target, filter="data")
-    return target / "backup"
-
-
-async def _make_dump() -> None:
+async def _make_backup() -> None:
     with temporary_server() as server:
         dsn = server.dsn("postgres")
         await _fill(dsn, server)
         _tell({"DATABASE_URL": dsn})
-        await create_backup(load({"database_url": dsn}, env={}), DUMP, now=NOON)
-
-
-async def _make_data_folder(home: Path) -> None:
-    settings: Settings = load({"data_dir": home}, env={})
-    with EmbeddedServer.start(home) as server:
-        await _fill(server.dsn("postgres"), server)
-    _tell({"NEWTON_DATA_DIR": str(home)})
-    copy = home / "backup"
-    await create_backup(settings, copy, now=NOON)
-    with (
-        lzma.open(DATA_FOLDER, "wb", preset=9) as packed,
-        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
-    ):
-        archive.add(copy, "backup")
+        await create_backup(load({"database_url": dsn}, env={}), BACKUP, now=NOON)
 
 
 async def _fill(owner: str, server: EmbeddedServer) -> None:
@@ -90,14 +67,8 @@ def _tell(env: dict[str, str]) -> None:
 def main() -> None:
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
-    home = Path(tempfile.mkdtemp(prefix="newton-fixture-"))
-    try:
-        asyncio.run(_make_dump())
-        asyncio.run(_make_data_folder(home))
-        VERSION_FILE.write_text(json.dumps({"newton": __version__, "told": SENTENCES}, indent=1) + "\n")
-    finally:
-        delete_data(home)
-        shutil.rmtree(home, ignore_errors=True)
+    asyncio.run(_make_backup())
+    VERSION_FILE.write_text(json.dumps({"newton": __version__, "told": SENTENCES}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -69,6 +69,7 @@ EVENT_TYPES: Mapping[str, str] = {
     "permission.revoked": "a person revokes a permission or a prohibition",
     "procedure.added": "a person adds a skill, or a new version of one",
     "procedure.approved": "a person approves a proposed procedure",
+    "procedure.dismissed": "a person dismisses a proposed procedure",
     "procedure.outcome_recorded": "the outcome of a use of a procedure is recorded",
     "procedure.retired": "a person retires a procedure",
     "procedure.used": "a use of a procedure is recorded",

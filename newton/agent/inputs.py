@@ -112,7 +112,12 @@ class ConfirmInput(MemoryIdInput):
     """Confirm that a stored fact is true. Confirmed facts rank higher in searches. One confirmation per day counts."""
 
 
-class RetractInput(MemoryIdInput):
+class RetractOwnFactInput(MemoryIdInput):
+    """Retract a fact that you stored and that was never true. Facts that a person told or confirmed are refused: tell
+    the person instead."""
+
+
+class RetractInput(RetractOwnFactInput):
     """Retract a stored fact that was never true. If it had replaced another fact, that one becomes current again."""
 
 
@@ -125,6 +130,9 @@ class SupersedeInput(MemoryIdInput):
 class ConflictsInput(ToolInput):
     """List pairs of facts that may contradict each other, the newer fact of each pair first. Ask the person which is
     true, then call `settle_conflict`."""
+
+    limit: int = Field(20, ge=1, le=200, description="Maximum number of pairs.")
+    cursor: str | None = Field(None, max_length=500, description="The cursor of the page: `next` of the previous page.")
 
 
 class SettlementInput(ToolInput):
@@ -177,6 +185,18 @@ class ProcedureResultInput(ToolInput):
 
 class ProcedureOutcomeInput(ProcedureResultInput):
     """Record how the last use of a procedure ended. A procedure that fails too often is no longer used."""
+
+    name: Name = Field(description="The name of the procedure.")
+
+
+class DismissalInput(ToolInput):
+    """Why a proposed procedure is dismissed."""
+
+    reason: CleanText | None = Field(None, description="Why the procedure is not wanted. The reason is recorded.")
+
+
+class DismissProcedureInput(DismissalInput):
+    """Dismiss a procedure that waits for approval, when the person says so. It is not proposed again."""
 
     name: Name = Field(description="The name of the procedure.")
 

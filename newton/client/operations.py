@@ -56,6 +56,11 @@ class AgentOperations(SessionOperations):
         """Put a proposed procedure in use; return False if it was not waiting for approval."""
         return (await self.post(f"/v1/procedures/{encode_segment(name)}/approve"))["changed"]
 
+    async def dismiss_procedure(self, name: str, reason: str | None = None) -> bool:
+        """Dismiss a proposed procedure for good; return False if it was not waiting for approval."""
+        body = {} if reason is None else {"reason": reason}
+        return (await self.post(f"/v1/procedures/{encode_segment(name)}/dismiss", body))["changed"]
+
     async def procedure_outcome(self, name: str, result: str) -> None:
         """Record how the last use of a procedure ended: success, failure or neutral."""
         await self.post(f"/v1/procedures/{encode_segment(name)}/outcomes", {"result": result})

@@ -110,7 +110,7 @@ def binaries() -> Path:
 
 
 def require_server() -> None:
-    """Raise DatabaseError if only the client programs of PostgreSQL are installed, as in Newton's container image."""
+    """Raise DatabaseError if PostgreSQL's programs are not installed, as in Newton's container image."""
     if not (binaries() / "postgres").is_file():
         raise DatabaseError(
             "This installation of Newton has no embedded PostgreSQL server.",

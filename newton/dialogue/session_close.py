@@ -103,11 +103,12 @@ def to_episode(messages: Sequence[UncoveredMessage], *, session_id: UUID, first:
     between = [remove_questions(item.message.content) for item in telling[1:-1]]
     central = " ".join(one_line(sentence) for sentence in central_sentences(between, limit=SUMMARY_SENTENCES))
     came_back = f" They came back to this: {central}" if central else ""
+    count = "1 line" if last == first else f"{last - first + 1} lines"
     ended = f"{end.message.speaker}: {one_line(end.message.content)}"
     return NewEpisode(
         ref=f"{session_id}:{first}",
         title=title,
-        content=f"{' and '.join(people)} talked, {last - first + 1} lines.{came_back} It ended with {ended}",
+        content=f"{' and '.join(people)} talked, {count}.{came_back} It ended with {ended}",
         started_at=times[0],
         ended_at=times[-1],
         participants=people,

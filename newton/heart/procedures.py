@@ -27,7 +27,7 @@ CORE_TOKENS = 300
 class ProcedureVersion:
     """One version of a procedure with the counts of its uses, successes and failures.
 
-    While it is `quarantined`, it waits for the approval of a person and is in no context.
+    While it is `quarantined`, it is in no context: it waits for the approval of a person, or a person dismissed it.
     """
 
     name: str
@@ -45,6 +45,11 @@ class ProcedureVersion:
     activations: int
     successes: int
     failures: int
+
+    @property
+    def is_proposed(self) -> bool:
+        """Return whether the procedure waits for a person to approve or dismiss it."""
+        return self.quarantined and self.state != "RETIRED"
 
     @property
     def effectiveness(self) -> float:
@@ -71,6 +76,7 @@ class _StoredVersion:
     version: int
     memory_id: UUID
     retired: bool
+    core: Sequence[str]
     content_hash: bytes
     origin: str
 
@@ -95,12 +101,15 @@ async def sync_procedures(tx: Tx, skills: Mapping[str, SkillFile], *, ctx: Lifec
 
 
 async def add_procedure(tx: Tx, skill: SkillFile, *, ctx: LifecycleContext) -> UUID | None:
-    """Store a learnt procedure and return its id; None if an equal one exists.
+    """Store a learnt procedure and return its id; None if an equal one exists, or one of these steps was retired.
 
     Raises ConflictError if another procedure has the same name.
     """
     await SQL["lock_procedures"].execute(tx, agent_id=ctx.agent_id)
-    if known := (await _read_latest(tx, ctx)).get(skill.name):
+    latest = await _read_latest(tx, ctx)
+    if any(one.retired and tuple(one.core) == skill.core for one in latest.values()):
+        return None
+    if known := latest.get(skill.name):
         if _is_same(skill, known):
             return None
         raise ConflictError(
@@ -142,7 +151,22 @@ async def approve_procedure(tx: Tx, name: str, *, ctx: LifecycleContext) -> bool
     version = await get_latest(tx, name, agent_id=ctx.agent_id)
     reason, state = "a person approved it", version.state
     approval = PlannedTransition(version.memory_id, "released", state, state, reason, releases=True)
-    return bool(version.quarantined and await apply_transitions(tx, [approval], ctx=ctx))
+    return bool(version.is_proposed and await apply_transitions(tx, [approval], ctx=ctx))
+
+
+async def dismiss_procedure(tx: Tx, name: str, reason: str | None, *, ctx: LifecycleContext) -> bool:
+    """Retire a proposed procedure, so that it is not proposed again. Return False if it was not waiting for approval.
+
+    The reason is recorded with the change of the state. Raises NotFoundError.
+    """
+    version = await get_latest(tx, name, agent_id=ctx.agent_id)
+    if not version.is_proposed:
+        return False
+    because = "a person dismissed it" + (f": {reason}" if reason else "")
+    dismissal = PlannedTransition(version.memory_id, "retired", version.state, "RETIRED", because)
+    await apply_transitions(tx, [dismissal], ctx=ctx)
+    await _update_retirement(tx, [version.memory_id], retired=True, ctx=ctx)
+    return True
 
 
 async def list_versions(tx: Tx, *, agent_id: UUID) -> list[ProcedureVersion]:

@@ -5,7 +5,7 @@ from (select count(*) from runtime.agents where agent_id = $1) as node;
 -- name: list_latest_versions(agent_id)
 -- The last version of each procedure.
 select distinct on (p.name)
-    p.name, p.version, p.memory_id, p.is_retired as retired, m.content_hash, m.origin
+    p.name, p.version, p.memory_id, p.is_retired as retired, p.steps as core, m.content_hash, m.origin
 from heart.procedures as p
 join memory.memories as m on m.agent_id = $1 and m.memory_id = p.memory_id
 where p.agent_id = $1

@@ -5,15 +5,20 @@ axe-core and names its file in DASHBOARD_AXE; without it, accessibility is not c
 """
 
 import os
+import re
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+import httpx2
 import pytest
 
 from newton.db.pool import Database
-from newton.runtime.dashboard.page_templates import NAVIGATION
+from tests.browser.lived_agent import fill
+from tests.browser.page_acts import ACTS, PageAct
+from tests.browser.page_paths import list_page_paths
 from tests.system.served import Api, served
 
 playwright = pytest.importorskip("playwright.async_api", reason="the package playwright is not installed")
@@ -24,14 +29,7 @@ pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium: `apt-get install chromium` installs one"),
 ]
-PATHS = [
-    *(path for path, _ in NAVIGATION),
-    *("/dashboard/decisions/new", "/dashboard/memories/conflicts", "/dashboard/entities", "/dashboard/entities/Ana"),
-    "/dashboard/jobs/embed",
-    *("/dashboard/rules/censors", "/dashboard/rules/guardrails", "/dashboard/rules/procedures"),
-    *("/dashboard/conversations/s", "/dashboard/agents/erase?subject=Ana"),
-]
-SCREENS = {"light": (1280, 900), "dark": (1280, 900), "phone": (375, 800)}
+WIDTHS = {"wide": (1280, 900), "phone": (375, 800)}
 
 
 @pytest.fixture
@@ -48,12 +46,14 @@ async def chromium() -> AsyncIterator[Any]:
         await program.close()
 
 
-async def opened(chromium: Any, api: Api, *, screen: str = "light") -> Any:
+async def opened(chromium: Any, api: Api) -> Any:
     """A page that has followed a sign-in link; what the console says is kept in `page.complaints`."""
-    width, height = SCREENS[screen]
-    scheme = "dark" if screen == "dark" else "light"
-    context = await chromium.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+    width, height = WIDTHS["wide"]
+    context = await chromium.new_context(viewport={"width": width, "height": height}, color_scheme="light")
     page = await context.new_page()
+    page.base = api.url
+    page.set_default_timeout(15_000)
+    page.set_default_navigation_timeout(90_000)  # on a machine that has much else to do
     complaints = page.complaints = list[str]()
 
     def note_message(message: Any) -> None:
@@ -76,64 +76,78 @@ async def opened(chromium: Any, api: Api, *, screen: str = "light") -> Any:
     return page
 
 
-async def filled(api: Api) -> str:
-    """Memories of several kinds, one with a script that tries to run."""
-    script = "<script>document.title='run'</script><img src=x onerror=\"document.title='run'\">"
-    async with api.http() as client:
-        fact = {"content": f"Ana lives in Porto. {script}", "subject": "Ana"}
-        memory_id = (await client.post("/v1/memories", json=fact)).json()["memory_id"]
-        reason = {"kind": "analysis", "text": script}
-        for number in range(24):
-            draft = {"description": f"Use {number} {script}", "confidence": 0.5 + number % 5 / 10, "reasons": [reason]}
-            decision = (await client.post("/v1/decisions", json=draft)).json()["decision_id"]
-            outcome = "success" if number % 3 else "failure"
-            await client.post(f"/v1/decisions/{decision}/review", json={"outcome": outcome})
-        messages = [{"role": "user", "content": f"{n} {script}"} for n in range(40)]
-        await client.post("/v1/sessions/s/messages", json={"messages": messages})
-        await client.post("/v1/tasks", json={"goal": "A" * 200, "session": "s"})
-        await client.post("/v1/identity/lines", json={"section": "value", "text": "W" * 100})
-        await client.post("/v1/context", json={"input": "Where does Ana live?", "session": "s"})
-    return memory_id
+async def find_faults(page: Any, screen: str) -> list[str]:
+    """What is wrong with the page on a screen: wide and light, or narrow and dark."""
+    width, height = WIDTHS[screen]
+    await page.set_viewport_size({"width": width, "height": height})
+    await page.emulate_media(color_scheme="light" if screen == "wide" else "dark")
+    metrics = await (await page.context.new_cdp_session(page)).send("Page.getLayoutMetrics")
+    is_wide = metrics["cssContentSize"]["width"] > metrics["cssLayoutViewport"]["clientWidth"]
+    faults = ["scrolls to the side"] if is_wide else []
+    if AXE is None:
+        return faults
+    found = (await page.evaluate("axe.run()"))["violations"]
+    return faults + [one["id"] for one in found if one["impact"] in ("serious", "critical")]
 
 
-@pytest.mark.parametrize("screen", SCREENS)
-async def test_no_page_is_wide_runs_a_script_or_is_hard_to_read(api: Api, chromium: Any, screen: str) -> None:
-    memory_id = await filled(api)
-    async with api.http() as client:
-        (bundle,) = (await client.get("/v1/bundles", params={"limit": 1})).json()["items"]
-    page, serious = await opened(chromium, api, screen=screen), list[object]()
-    for path in (*PATHS, f"/dashboard/memories/{memory_id}", f"/dashboard/context/{bundle['bundle_id']}"):
+async def test_no_page_is_wide_runs_a_script_or_is_hard_to_read(api: Api, chromium: Any) -> None:
+    page, faults, shown = await opened(chromium, api), list[tuple[str, str, list[str]]](), 0
+    for path in list_page_paths(await fill(api)):
         answer = await page.goto(api.url + path)
         assert answer.status == 200, path
         assert "run" not in await page.title(), "a stored script stays text"
-        metrics = await (await page.context.new_cdp_session(page)).send("Page.getLayoutMetrics")
-        width = metrics["cssLayoutViewport"]["clientWidth"]
-        assert metrics["cssContentSize"]["width"] <= width, f"{path} scrolls to the side"
+        assert await page.locator("script, img[src=x]").count() == 0, path
+        text = await page.inner_text("main")
+        shown += "<script>" in text
+        assert not re.search(r"\bNone\b(?!:|\.)|\bundefined\b|\d\.\d{6}", text), f"{path} shows a raw value"
         if AXE is not None:
             await page.evaluate(f"{AXE};0")
-            found = (await page.evaluate("axe.run()"))["violations"]
-            serious += [(path, one["id"]) for one in found if one["impact"] in ("serious", "critical")]
-    assert serious == []
+        faults += [(path, screen, one) for screen in WIDTHS if (one := await find_faults(page, screen))]
+    assert faults == []
+    assert shown >= 14, "most pages show the text of the script"
     assert page.complaints == [], "nothing is blocked by the CSP, and nothing is loaded from elsewhere"
 
 
-async def test_what_is_done_by_keyboard_is_seen_by_the_api(api: Api, chromium: Any) -> None:
-    memory_id = await filled(api)
+async def do(page: Any, act: PageAct, ids: Mapping[str, str]) -> None:
+    """Fill and send the form of an act, and wait for the page that follows."""
+    target = act.target.format(**{name: quote(value, safe="") for name, value in ids.items()})
+    await page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true })")
+    label = re.compile(f"^{act.button}")
+    form = page.locator(f'form[action="{target}"]').filter(has=page.get_by_role("button", name=label)).first
+    for name, value in act.fields.items():
+        control = form.locator(f'[name="{name}"]').first
+        kind = await control.evaluate("one => one.type")
+        text = value.format(**ids) if name == "other_id" else value
+        if kind == "file":
+            content = {"name": "lines.ndjson", "mimeType": "application/x-ndjson", "buffer": text.encode()}
+            await control.set_input_files(content)
+        elif kind == "select-one":
+            await control.select_option(text)
+        else:
+            await control.fill(text)
+    async with page.expect_navigation():
+        await form.get_by_role("button", name=label).press("Enter")
+
+
+async def is_felt(page: Any, client: httpx2.AsyncClient, act: PageAct, ids: Mapping[str, str]) -> str:
+    """What the API, or the next page, says instead after an act; empty if it was done."""
+    await page.goto(page.base + act.at.format(**ids))
+    try:
+        await do(page, act, ids)
+    except playwright.TimeoutError as error:
+        return str(error)
+    text = await page.inner_text("main")
+    if not act.path:
+        return "" if act.is_done(text) else text
+    known = (await client.get(act.path.format(**ids))).json()
+    return "" if act.is_done(known) else f"{text[:200]} {known}"
+
+
+async def test_what_is_done_by_keyboard_on_each_page_is_seen_by_the_api(api: Api, chromium: Any) -> None:
+    ids = await fill(api)
     page = await opened(chromium, api)
-    await page.goto(f"{api.url}/dashboard/memories/{memory_id}")
-    await page.get_by_role("button", name="Confirm").focus()
-    await page.keyboard.press("Enter")
-    await page.get_by_text("Confirmed.").wait_for()
-    await page.get_by_label("The fact that is true instead").fill("Ana lives in Bergen.")
-    await page.get_by_role("button", name="Supersede").press("Enter")
-    await page.get_by_text("supersedes the old one").wait_for()
-    await page.goto(f"{api.url}/dashboard/context")
-    await page.get_by_label("Input: a message or a task").fill("Where does Ana live?")
-    await page.get_by_role("button", name="Build the context").press("Enter")
-    await page.get_by_text("Budget by layer").wait_for()
-    assert "Ana lives in Bergen." in await page.inner_text("main")
-    await page.get_by_role("button", name="Replay").press("Enter")
-    await page.get_by_text("identical").wait_for()
     async with api.http() as client:
-        known = (await client.get(f"/v1/memories/{memory_id}")).json()
-    assert (known["state"], known["confirmations"]) == ("SUPERSEDED", 1)
+        answers = [(act.route, await is_felt(page, client, act, ids)) for act in ACTS]
+    undone = [f"{route}: {answer}" for route, answer in answers if answer]
+    assert not undone, "\n\n".join(undone)
+    assert page.complaints == []

@@ -1,7 +1,5 @@
 """Bundles at rest: what the next input asks of them costs the same however many there are."""
 
-import pytest
-
 from newton.cognition.sources.session_state import SQL, find_session_frame
 from newton.db.pool import Tx
 from newton.ids import new_id
@@ -17,11 +15,11 @@ select
     '', '{}'
 from dialogue.sessions as s, generate_series(1, $3) as n
 where s.agent_id = $1
+returning agent_id
 """
 SESSION = "insert into dialogue.sessions (agent_id, session_id, ref, created_at) values ($1, $2, $3, $4)"
 
 
-@pytest.mark.one_server("the plan of the statement is on another node")
 async def test_the_frame_of_a_session_is_looked_up_among_its_own_bundles(tx: Tx) -> None:
     old, new = new_id(), new_id()
     await tx.execute(SESSION, ANA, old, "old", NOON)

@@ -117,8 +117,10 @@ async def test_every_kind_but_decisions_can_be_forgotten_and_another_agent_loses
 
 async def test_the_application_may_delete_only_what_it_wrote_down_of_its_own_agent(db: Database) -> None:
     ana, ben = await live(db, "ana"), await live(db, "ben")
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+        async with db.transaction(ana) as tx:
+            await tx.execute("select memory.forget($1)", ben)
     async with db.transaction(ana) as tx:
-        await tx.execute("select memory.forget($1)", ben)  # the scope counts
         await tx.execute("select memory.forget($1)", ana)  # nothing was written down
     for agent_id in (ana, ben):
         async with db.transaction(agent_id) as tx:

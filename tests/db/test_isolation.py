@@ -37,6 +37,29 @@ select string_agg(quote_ident(attname), ', ') from pg_attribute
 where attrelid = $1::text::regclass and attnum > 0 and not attisdropped and attgenerated = ''
 """
 
+ENTITIES = "select memory_id from heart.entities where agent_id = $1 order by 1 limit 2"
+CONTENT = "select md5(string_agg(to_json(t)::text, '' order by to_json(t)::text)) from {table} as t where agent_id = $1"
+# Functions with the rights of the owner, whom row level security may not restrict, and an argument for each parameter.
+DEFINERS = """
+select p.proname as name, format(
+    'select %s(%s)', p.oid::regproc, (
+        select string_agg(
+            case t.type::regtype::text
+                when 'uuid' then format('%L', ($1::uuid[])[least(t.place, 3)])
+                when 'uuid[]' then format('%L', ($1::uuid[])[2:])
+                when 'timestamp with time zone' then '''2999-01-01'''
+                when 'text' then '''.'''
+                else 'null'
+            end || '::' || t.type::regtype, ', ' order by t.place
+        )
+        from unnest(p.proargtypes::oid[]) with ordinality as t (type, place)
+    )
+) as call
+from pg_proc as p
+where p.prosecdef and p.proargnames[1] = 'target_agent'
+order by 1
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class World:
@@ -202,6 +225,19 @@ async def test_the_stores_write_nothing_for_the_other_agent(world: World) -> Non
                         await episodes.add_episodes(tx, [told("new")], ctx=ctx)
                     case _:
                         await sessions.ensure_session(tx, agent_id=world.ben, ref="new", now=NOON)
+
+
+async def test_a_function_with_the_rights_of_the_owner_refuses_another_agent(world: World) -> None:
+    async with connect(world.dsn) as owner:
+        entities = [row["memory_id"] for row in await owner.fetch(ENTITIES, world.ben)]
+        before = {name: await owner.fetchval(CONTENT.format(table=name), world.ben) for name in world.names}
+        calls = {row["name"]: row["call"] for row in await owner.fetch(DEFINERS, [world.ben, *entities])}
+    assert {"forget", "merge_entities", "erase_agent", "delete_agent"} < calls.keys()
+    for name, call in calls.items():
+        assert await refusal(world.db, world.ana, call) == "InsufficientPrivilegeError", name
+    async with connect(world.dsn) as owner:
+        for name, content in before.items():
+            assert await owner.fetchval(CONTENT.format(table=name), world.ben) == content, name
 
 
 async def test_without_a_scope_every_table_is_empty(world: World) -> None:

@@ -137,7 +137,7 @@ async def test_code_and_database_agree_on_what_is_past(tx: Tx) -> None:
     }
 
 
-@pytest.mark.one_server("the plan of the statement is on another node")
+@pytest.mark.one_server("the indexes are hidden in the catalog of the server that plans the statement")
 async def test_the_searches_find_what_is_past_by_its_index(tx: Tx) -> None:
     await tx.execute("set local enable_seqscan = off")
     await tx.execute("reset role")

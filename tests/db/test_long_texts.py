@@ -14,7 +14,7 @@ LINE = "The ferry to the island leaves at nine, and Ana must call the harbour be
 CASES: dict[str, list[tuple[Role, str]]] = {
     "one long message": [("user", LINE * 4_000)],
     "a long reply": [("assistant", f"{LINE}\n" * 4_000)],
-    "many messages": [("user", f"{LINE} {n}") for n in range(1_500)],
+    "many messages": [("user", f"{LINE} {n}") for n in range(500)],
 }
 
 

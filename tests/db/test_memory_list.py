@@ -1,6 +1,5 @@
 """Lists of memories: what each filter selects, in which order, page by page, of one agent only, by an index."""
 
-import json
 from datetime import timedelta
 from itertools import product
 from typing import Any
@@ -31,6 +30,7 @@ from newton.memory.inventory.memory_list import (
     read_rows,
 )
 from newton.memory.memory import KINDS
+from tests.statements import list_scans
 from tests.support import ANA, NOON, ground, teller
 
 MANY_ROWS = 20_000
@@ -150,10 +150,10 @@ select
     case n % 2 when 0 then 'NEW' else 'ACTIVE' end, 'x', 'x', 1, 1, 0, $2::timestamptz + n * interval '1 second',
     $2::timestamptz + n * interval '1 second', 'test', 'user', false, sha256(n::text::bytea)
 from generate_series(1, $3::integer) as n
+returning agent_id
 """
 
 
-@pytest.mark.one_server("the plan of the statement is on another node")
 async def test_a_page_of_many_memories_reads_only_as_many_entries_of_an_index(
     db: Database, dsn: str, agent: UUID
 ) -> None:
@@ -177,8 +177,4 @@ async def plan_scans(tx: Tx, query: SqlQuery, agent: UUID, **arguments: object) 
     """The scans of memory.memories in the plan, as it was carried out."""
     bound = query.bind(agent_id=agent, **MemoryFilter().columns, **arguments)
     rows = await tx.fetch(f"explain (analyze, format json) {query.sql}", *bound)
-    return [node for node in walk(json.loads(rows[0][0])[0]["Plan"]) if node.get("Relation Name") == "memories"]
-
-
-def walk(node: dict[str, Any]) -> list[dict[str, Any]]:
-    return [node, *(inner for child in node.get("Plans", []) for inner in walk(child))]
+    return list_scans(rows[0][0], "memories")

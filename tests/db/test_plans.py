@@ -50,7 +50,8 @@ async def test_the_steps_of_a_plan_follow_one_another_and_the_last_completes_it(
     assert ended.current is None and {one.status for one in ended.tasks} == {"complete"}
     assert ended.tasks[0].words == "v1 is tagged"
     assert ended.ended_ranges == ((0, 7), (0, 3), (4, 7))
-    kinds = await tx.fetch("select task_id, title from dialogue.tasks join heart.episodes on memory_id = task_id")
+    episodes = "heart.episodes as e on e.agent_id = t.agent_id and e.memory_id = t.task_id"
+    kinds = await tx.fetch(f"select t.task_id, e.title from dialogue.tasks as t join {episodes}")
     assert len(kinds) == 4
 
 

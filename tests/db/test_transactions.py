@@ -45,7 +45,7 @@ async def stranger(server: str) -> AsyncIterator[str]:
 
 async def end(tx: Tx, *, by: Tx) -> None:
     """The server ends the connection, and its client has heard of it."""
-    await by.execute("select pg_terminate_backend($1)", tx.get_server_pid())
+    await by.execute("select pg_terminate_backend($1::int)", tx.get_server_pid())
 
     async def closed() -> bool:
         with suppress(asyncpg.InterfaceError):  # the pool has taken it away

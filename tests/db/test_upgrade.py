@@ -1,9 +1,8 @@
-"""What the previous version stored is taken over by this one: from a dump and from a data folder, forward only.
+"""What the previous version stored is taken over by this one: a backup is restored and migrated, forward only.
 
 Until the first release the previous version is the present one, whose fixture `scripts/make-fixture` writes.
 """
 
-import asyncio
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -23,7 +22,7 @@ from newton.db.pool import begin, connect
 from newton.errors import SchemaVersionError
 from newton.settings import load
 from tests.conftest import database
-from tests.fixture import DUMP, SCHEMA, is_stale, read_told, unpack_data_folder
+from tests.fixture import BACKUP, SCHEMA, is_stale, read_told
 from tests.system.servers import fresh
 
 NEXT = "9000_next.sql"
@@ -45,20 +44,20 @@ def newer(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 async def restored(server: str, template: str) -> AsyncIterator[tuple[str, RestoreResult]]:
-    """A database with what the dump holds. The template has the roles that a dump refers to."""
+    """A database with what the backup holds."""
     async with database(server, "template0") as dsn:
-        yield dsn, await restore(load({"database_url": dsn}, env={}), DUMP, schema=SCHEMA, replace=False)
+        yield dsn, await restore(load({"database_url": dsn}, env={}), BACKUP, schema=SCHEMA, replace=False)
 
 
 def test_the_fixture_is_that_of_the_present_schema() -> None:
-    assert not is_stale(verify_backup(DUMP)), "run scripts/make-fixture: a migration was changed"
+    assert not is_stale(verify_backup(BACKUP)), "run scripts/make-fixture: a migration was changed"
 
 
-async def test_a_dump_of_the_previous_version_is_migrated_forward(
+async def test_a_backup_of_the_previous_version_is_migrated_forward(
     restored: tuple[str, RestoreResult], newer: Path, server: str
 ) -> None:
     original, done = restored
-    assert done.rows == verify_backup(DUMP).rows
+    assert done.rows == verify_backup(BACKUP).rows
     async with database(server, urlsplit(original).path[1:]) as dsn:
         assert await prepare_database(dsn, schema=newer) == [NEXT]
         await assert_kept(dsn)
@@ -69,12 +68,12 @@ async def test_a_dump_of_the_previous_version_is_migrated_forward(
 
 
 @pytest.mark.slow
-async def test_a_data_folder_of_the_previous_version_is_migrated_forward(tmp_path: Path, newer: Path) -> None:
-    backup = await asyncio.to_thread(unpack_data_folder, tmp_path)
-    assert not is_stale(verify_backup(backup))
+async def test_a_backup_of_the_previous_version_is_migrated_forward_in_an_embedded_database(
+    tmp_path: Path, newer: Path
+) -> None:
     for home in homes(tmp_path):
-        done = await restore(load({"data_dir": home}, env={}), backup, schema=newer, replace=False)
-        assert done.rows == verify_backup(backup).rows
+        done = await restore(load({"data_dir": home}, env={}), BACKUP, schema=newer, replace=False)
+        assert done.rows == verify_backup(BACKUP).rows
         with EmbeddedServer.start(home) as started:
             await assert_kept(started.dsn("postgres"))
 
@@ -87,6 +86,8 @@ def homes(folder: Path) -> Iterator[Path]:
 async def assert_kept(dsn: str) -> None:
     """What the agents had been told is there, changed by the migration, and the chain of decisions is whole."""
     async with connect(dsn) as conn:
+        memories = verify_backup(BACKUP).rows["memory.memories"]
+        assert await conn.fetchval("select count(*) from memory.memories") == memories
         told = {row["content"] for row in await conn.fetch(FACTS, ids.derive_agent_id("ben"))}
         assert set(read_told().values()) <= told
         assert await conn.fetchval("select distinct next_version from memory.memories") == 7

@@ -15,7 +15,7 @@ from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.deploy.project import BASE, READY_SECONDS, ROOT, ComposeProject, DaemonContainer, docker, project
-from tests.fixture import DUMP, read_told
+from tests.fixture import BACKUP, read_told
 from tests.system.servers import wait
 
 pytestmark = [pytest.mark.deploy, pytest.mark.timeout(1_800)]
@@ -159,7 +159,7 @@ def test_it_is_upgraded_from_the_previous_version_and_not_back(image: str, quoti
     try:
         with project(image, quoting) as made:
             made.run(
-                "run", "--rm", "-T", "-v", f"{_readable(DUMP, tmp_path)}:/fixture:ro", "newton", "restore", "/fixture"
+                "run", "--rm", "-T", "-v", f"{_readable(BACKUP, tmp_path)}:/fixture:ro", "newton", "restore", "/fixture"
             )
             made.env["NEWTON_IMAGE"] = newer
             made.starts()

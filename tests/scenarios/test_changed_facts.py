@@ -221,10 +221,11 @@ async def test_what_was_kept_of_a_fact_is_forgotten_with_it(mind: Mind, minilm: 
     assert not any("plumber" in item["text"] for item in bundle.as_json()["items"])
 
 
-async def test_many_facts_about_few_things_are_not_taken_for_changes(mind: Mind, minilm: MiniLM) -> None:
-    # S002-17: fifty facts on ten topics, most of them told again in other words; none of them changes
+@pytest.mark.parametrize("most", [4, pytest.param(10, marks=pytest.mark.slow)])
+async def test_many_facts_about_few_things_are_not_taken_for_changes(mind: Mind, minilm: MiniLM, most: int) -> None:
+    # S002-17: five facts on each of ten topics, most of them told again in other words; none of them changes
     mind = await another_mind(mind, minilm, "crowded")
-    topics = yaml.safe_load((DATA / "week.yaml").read_text(encoding="utf-8"))["topics"]
+    topics = yaml.safe_load((DATA / "week.yaml").read_text(encoding="utf-8"))["topics"][:most]
     for way in ("say", "again"):
         for topic in topics:
             for fact in topic["facts"]:
@@ -237,7 +238,7 @@ async def test_many_facts_about_few_things_are_not_taken_for_changes(mind: Mind,
         )
     conflicts = await ConflictService(scope=mind.scope).list_conflicts()
     assert replaced == []
-    assert len(conflicts) <= 6, [(pair.older.text, pair.newer.text) for pair in conflicts]
+    assert len(conflicts) <= 0.6 * most, [(pair.older.text, pair.newer.text) for pair in conflicts]
 
 
 async def test_a_message_whose_fact_was_retracted_is_marked_and_remains_when_the_fact_is_forgotten(

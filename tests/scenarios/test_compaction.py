@@ -285,7 +285,7 @@ async def test_a_restored_message_stays_restored(mind: Mind) -> None:
     assert any(one.entry.kind == "goals" and one.entry.first <= place for one in await talking.doors.list_entries("s1"))
     await talking.doors.restore("s1", str(restored.entry.entry_id))
     whole = (await talking.doors.read_log("s1"))[place].message.content
-    for number in range(25, 40):
+    for number in range(25, 33):
         mind.clock.advance(timedelta(minutes=5))
         view = await talking.turns([turn(number, work=1)], most=4_000)
         assert [item.text for item in view if item.first == place == item.last] == [whole]
@@ -339,7 +339,9 @@ async def test_a_huge_file_that_a_tool_is_given_is_kept_and_shown_in_short(mind:
     assert [item.role for item in await talking.asks(most=6_000)][-3:] == ["user", "assistant", "tool"]
 
 
-@pytest.mark.parametrize("limit", [300, 700, 1_500, 4_000])
+@pytest.mark.parametrize(
+    "limit", [300, pytest.param(700, marks=pytest.mark.slow), 1_500, pytest.param(4_000, marks=pytest.mark.slow)]
+)
 async def test_a_limit_that_a_person_asks_for_is_reached(mind: Mind, limit: int) -> None:
     # S003-18: whatever the preset spares, a person's own limit holds
     talking = Talking(mind, "none")

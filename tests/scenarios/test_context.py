@@ -19,7 +19,7 @@ from newton.providers.fakes import BrokenEmbedder
 from tests.scenarios.conftest import Mind
 from tests.statements import watched_database
 
-MOST_TURNS = 33  # of which begin and end take two for each unit of work
+MOST_TURNS = 31  # of which begin and end take two for each unit of work
 LONG_TURNS = MOST_TURNS + 1  # one more reads the windows of all long texts
 
 
@@ -300,7 +300,6 @@ async def test_a_context_is_a_few_turns_of_the_database_and_comes_over_a_single_
     assert len(asked) <= MOST_TURNS, "\n".join(asked)
 
 
-@pytest.mark.one_server("the statements are counted as one server logs them")
 async def test_more_contexts_at_once_than_connections_do_not_wait_for_each_other(mind: Mind, dsn: str) -> None:
     # S002-22: a search that held a connection and waited for another one would be given up after the timeout
     await mind.know("The ferry is called Artemis.", "The kiln is fired on Mondays.", "Berta feeds the goats.")

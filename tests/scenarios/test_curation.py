@@ -56,7 +56,8 @@ async def tell(mind: Mind, *said: tuple[str, str, str]) -> None:
 async def current(mind: Mind) -> set[str]:
     async with mind.db.transaction(mind.agent_id) as tx:
         rows = await tx.fetch(
-            "select full_text from memory.memories as m join heart.facts as f using (memory_id) where f.is_current"
+            "select m.full_text from memory.memories as m join heart.facts as f using (agent_id, memory_id)"
+            " where f.is_current"
         )
     return {row["full_text"] for row in rows}
 

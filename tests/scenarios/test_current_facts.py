@@ -16,7 +16,7 @@ from newton.agent.services.identity import IdentityService
 from newton.agent.services.memories import FactDraft
 from newton.brain.chain_heads import ChainHeadFiles
 from newton.db.pool import Database, Tx
-from newton.errors import ConflictError, NotFoundError
+from newton.errors import ConflictError, InputError, NotFoundError
 from newton.heart.extraction_schema import PairRelation
 from newton.heart.facts.conflicts import FactPair, Settlement
 from newton.heart.facts.fact_comparison import SimilarityThresholds, compare_facts
@@ -28,6 +28,8 @@ from newton.memory.lookup import short_id
 from newton.memory.memory import Trust
 from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.minilm import MiniLM
+from newton.runtime.tools.conflict_page import list_conflict_page
+from newton.runtime.tools.cursors import encode_cursor
 from tests.scenarios.conftest import Mind
 from tests.scenarios.handy import toolbox
 from tests.support import NOON
@@ -215,6 +217,23 @@ async def test_a_person_settles_a_conflict_with_one_word(
     assert await service.list_conflicts() == []
     with pytest.raises(NotFoundError, match="no open conflict"):
         await service.settle(newer.hex, keep)
+
+
+async def test_conflicts_are_listed_in_pages(mind: Mind) -> None:
+    facts = await tell(mind, *(FactDraft(content=f"Crate {number} is on shelf {number}.") for number in range(8)))
+    async with mind.scope.write() as (tx, ctx):
+        await store.add_links(tx, "contradicts", list(zip(facts[::2], facts[1::2], strict=True)), ctx=ctx)
+    service = ConflictService(scope=mind.scope)
+    whole = await list_conflict_page(service, limit=10, cursor=None)
+    assert (len(whole.pairs), whole.next, whole.count) == (4, None, 4)
+    first = await list_conflict_page(service, limit=3, cursor=None)
+    await service.settle(first.pairs[0].newer.memory_id.hex, "both")  # the next page is the same nevertheless
+    second = await list_conflict_page(service, limit=3, cursor=first.next)
+    assert (*first.pairs, *second.pairs) == tuple(whole.pairs)
+    assert (second.next, second.count) == (None, None)
+    for cursor in ("nonsense", encode_cursor("1"), encode_cursor(f"2026-01-01 {facts[0]} {facts[1]}")):
+        with pytest.raises(InputError, match="cursor is invalid"):
+            await list_conflict_page(service, limit=3, cursor=cursor)
 
 
 class Judge:

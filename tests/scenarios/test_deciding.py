@@ -183,21 +183,26 @@ async def test_the_end_of_the_chain_is_noted_outside_after_every_change(deciding
     )
 
 
-@pytest.mark.one_server("the changes behind the back of the application are those of an owner on one server")
+CUT = (
+    "delete from brain.decision_texts as t using brain.decision_records as r"
+    " where t.agent_id = $1 and r.agent_id = $1 and r.record_id = t.record_id and r.seq = 3",
+    "delete from brain.decision_records where agent_id = $1 and seq = 3",
+    "update brain.chain_heads set seq = 2,"
+    " hash = (select hash from brain.decision_records where agent_id = $1 and seq = 2) where agent_id = $1",
+)
+
+
 async def test_a_cut_tail_is_found_after_the_chain_has_grown_past_it(deciding: DecisionService, dsn: str) -> None:
     first = await deciding.decide(REDIS)
     await deciding.add_thought(first.decision_id.hex, "is it warm?")
     await deciding.add_thought(first.decision_id.hex, "it is not")
     owner = await asyncpg.connect(dsn)
-    await owner.execute("set session_replication_role = replica")
-    await owner.execute(
-        "delete from brain.decision_texts using brain.decision_records as r"
-        " where r.agent_id = decision_texts.agent_id and r.record_id = decision_texts.record_id and seq = 3"
-    )
-    await owner.execute("delete from brain.decision_records where seq = 3")
-    await owner.execute(
-        "update brain.chain_heads set seq = 2, hash = (select hash from brain.decision_records where seq = 2)"
-    )
+    unit = owner.transaction()
+    await unit.start()
+    await owner.execute("set local session_replication_role = replica")
+    for change in CUT:
+        await owner.execute(change, deciding.scope.agent_id)
+    await unit.commit()
     await owner.close()
     for thought in ("it is after all", "or is it?"):
         await deciding.add_thought(first.decision_id.hex, thought)

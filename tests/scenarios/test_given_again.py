@@ -14,7 +14,6 @@ from newton.cognition.pipeline import ContextBuilder
 from newton.cognition.request import ContextBuildRequest
 from newton.db.pool import Tx
 from newton.heart.censors import CensorRule
-from newton.memory import agents
 from newton.providers.chat import ChatReply
 from newton.providers.embedding import Vector
 from newton.providers.fakes import BrokenEmbedder, HashEmbedder
@@ -148,7 +147,6 @@ DOORS: dict[str, Door] = {
         lambda tx, mind: usage.record(tx, UsageRecord(REPLY, "turn"), agent_id=mind.agent_id, now=NOON)
     ),
     "another context": lambda mind, _: mind.context("Something else?"),
-    "another agent": lambda mind, _: agents.get_or_create_agent(mind.db, "ben", now=NOON),
 }
 
 

@@ -16,13 +16,13 @@ LOOK = [call("post__look", text="tides")]
 
 @pytest.mark.parametrize(
     ("mode", "said"),
-    [("mute", "did not answer within 1 s"), ("lost", "did not answer within 1 s"), ("early", "more than 16 MB")],
+    [("mute", "did not answer within 3 s"), ("lost", "did not answer within 3 s"), ("early", "more than 16 MB")],
 )
 async def test_a_server_that_fails_before_it_has_listed_its_tools_costs_the_turn_only_its_tools(
     mind: Mind, tmp_path: Path, mode: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("CONNECT_SECONDS", "MIN_CONNECT_SECONDS"):
-        monkeypatch.setattr(server_connection, name, 60.0 if mode == "early" else 1.0)
+        monkeypatch.setattr(server_connection, name, 60.0 if mode == "early" else 3.0)
     async with acting(mind, tmp_path, mode, trust=True) as post:
         model = await post.says("Hello.", "Hello.")
         assert not [name for name in model.offered[0] if name.startswith("post__")]

@@ -76,7 +76,7 @@ async def test_what_a_person_removed_does_not_come_back_when_the_session_is_clos
     after = {row["full_text"]: row["state"] for row in await stored(mind, "fact")}
     assert after == {**before, "Carla lives in Turin.": "NEW"}
     async with mind.db.transaction(mind.agent_id) as tx:
-        linked = "select m.full_text from memory.links as l join memory.memories as m using (memory_id)"
+        linked = "select m.full_text from memory.links as l join memory.memories as m using (agent_id, memory_id)"
         rows = await tx.fetch(f"{linked} where l.link = 'part_of'")
         assert sorted(row[0] for row in rows) == sorted([texts[0], *texts[2:], "Carla lives in Turin."])
         episode = await tx.fetchval("select memory_id from heart.episodes")
@@ -135,7 +135,7 @@ async def test_a_fact_has_the_origin_the_trust_and_the_message_of_who_said_it(mi
     async with mind.db.transaction(mind.agent_id) as tx:
         rows = await tx.fetch(
             "select f.subject, x.position from heart.facts as f join memory.sources as s using (agent_id, memory_id)"
-            " join memory.memories as x on x.memory_id = s.source_id order by x.position"
+            " join memory.memories as x on x.agent_id = s.agent_id and x.memory_id = s.source_id order by x.position"
         )
     assert [tuple(row) for row in rows] == [("Ana", 0), ("user", 1)]
 

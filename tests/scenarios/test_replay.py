@@ -201,7 +201,7 @@ async def test_a_context_of_the_past_is_the_one_that_was_made_then(mind: Mind) -
         await mind.settle()
         bundle = await mind.context(asked(life.chosen), budget=(8_000, 300, 1_500)[n % 3])
         made.append((mind.clock.now(), bundle))
-    await life.go_on(120)
+    await life.go_on(60)
     await mind.settle()
     for moment, was in made:
         again = await mind.context(was.input, budget=was.budget, as_of=moment)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from newton.agent.loop.fallback import quote_memories
 from newton.agent.services.identity import IdentityService
 from newton.providers.minilm import MiniLM
 from tests.scenarios.conftest import Mind
@@ -23,3 +24,15 @@ async def test_a_wish_holds_for_a_request_on_something_else_and_is_shown_once(mi
     assert context.text.count("Nina lives in Bergen") == 1
     reasons = {one["reason"] for one in context.as_json()["dropped"]}
     assert {"its fact says the same", "already in the identity"} <= reasons
+
+
+async def test_a_wish_is_no_answer_to_a_question_on_something_else(mind: Mind) -> None:
+    own = replace(mind, embedder=MiniLM())
+    await own.hear("Please answer briefly.", "From now on answer in French.", session="s0")
+    await own.know("Please answer briefly.", "Nina lives in Bergen.")
+    context = await own.context("Where does Nina live?", session_id=await own.session("s2"))
+    assert "answer briefly" in context.text
+    assert [quote for quote in quote_memories(context) if "answer" in quote] == []
+    assert "Bergen" in " ".join(quote_memories(context))
+    asked = await own.context("How shall you answer me, briefly or at length?", session_id=await own.session("s3"))
+    assert "briefly" in " ".join(quote_memories(asked))

@@ -11,6 +11,7 @@ from asyncpg import Record
 
 from newton.agent.loop.session_lock import SessionLease
 from newton.agent.loop.turn import TurnInput, TurnRunner
+from newton.agent.services.curation import CurationService
 from newton.agent.session_data.tasks import TaskService
 from newton.brain.chain_heads import ChainHeadFiles
 from newton.dialogue import leases, sessions
@@ -20,7 +21,7 @@ from newton.heart.censors import CensorRule
 from newton.ids import new_id
 from newton.providers.fakes import ScriptedChat
 from tests.scenarios.conftest import Mind
-from tests.scenarios.handy import Handy, able, call
+from tests.scenarios.handy import Handy, able, call, toolbox
 from tests.scenarios.test_turn import Endless, log, stopped, take
 
 
@@ -32,7 +33,8 @@ def notes(tmp_path: Path) -> ChainHeadFiles:
 async def facts(mind: Mind) -> Sequence[Record]:
     async with mind.db.transaction(mind.agent_id) as tx:
         return await tx.fetch(
-            "select m.summary, m.trust, m.origin, m.state from memory.memories m where kind = 'fact' order by summary"
+            "select m.memory_id, m.summary, m.trust, m.origin, m.state"
+            " from memory.memories m where kind = 'fact' order by summary"
         )
 
 
@@ -246,3 +248,23 @@ async def test_a_lease_is_seen_to_be_lost_when_it_is_renewed(mind: Mind, monkeyp
         async with asyncio.timeout(60):
             async for _ in stream:
                 pass
+
+
+async def test_a_model_retracts_what_it_stated_and_nothing_that_a_person_told_or_confirmed(
+    mind: Mind, notes: ChainHeadFiles
+) -> None:
+    tools = toolbox(mind, notes)
+    own = {}
+    for text in ("The ferry is called Hermes.", "The pier is closed."):
+        kept = await tools.execute("remember", json.dumps({"content": text}))
+        own[text] = str(kept.fields["memory_id"])
+    await mind.know("The ferry leaves at nine.")
+    told = next(row["memory_id"] for row in await facts(mind) if "nine" in row["summary"])
+    await CurationService(scope=mind.scope.at("cli", "user")).confirm(own["The pier is closed."])
+    for memory_id, reason in ((told.hex, "a person told it"), (own["The pier is closed."], "a person confirmed it")):
+        refused = await tools.execute("retract", json.dumps({"memory_id": memory_id}))
+        assert refused.is_error and reason in str(refused.fields["error"])
+        assert "newton retract" in str(refused.fields["hint"])
+    assert not (await tools.execute("retract", json.dumps({"memory_id": own["The ferry is called Hermes."]}))).is_error
+    states = {row["summary"]: row["state"] for row in await facts(mind)}
+    assert states.pop("The ferry is called Hermes.") == "INACTIVE" and "INACTIVE" not in states.values()

@@ -37,6 +37,7 @@ BODIES = {
     "/v1/decisions/{decision_id}/thoughts": {"text": "x"},
     "/v1/decisions/{decision_id}/links": {"other_id": str(uuid4())},
     "/v1/procedures/{name}/outcomes": {"result": "success"},
+    "/v1/procedures/{name}/dismiss": {"reason": "nobody does it so"},
     "/v1/memories/{memory_id}/supersede": {"content": "Ana lives in Bergen."},
     "/v1/censors/{censor_id}/relax": {"reason": "it never applies"},
     "/v1/conflicts/{memory_id}/settle": {"keep": "newer"},

@@ -12,6 +12,7 @@ from pypdf import PdfWriter
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
 from tests.endpoint import Wire, says
+from tests.system.daemons import daemon
 from tests.system.model_line import png
 from tests.system.talking_model import TalkingModel, talking_model
 from tests.system.typed import Done, ok, piped, typed
@@ -42,31 +43,53 @@ async def say(home: Path, model: TalkingModel, session: str, *texts: str) -> Don
     return await piped(home, "".join(f"{text}\n" for text in texts), "chat", "--session", session, **model.settings)
 
 
-def sent_input(model: TalkingModel) -> object:
-    """The content of the last message that the model got."""
-    return model.turns[-1]["messages"][-1]["content"]
-
-
 async def test_a_text_and_a_pdf_become_documents_and_an_image_goes_to_the_model(
     home: Path, model: TalkingModel
 ) -> None:
-    (home / "ferry times.txt").write_text("The ferry leaves at nine.", encoding="utf-8")
-    write_pdf(home / "plan.pdf", "The pier is closed in May.")
-    picture = png(4, 4)
-    (home / "map.png").write_bytes(base64.b64decode(picture.partition(",")[2]))
-    text = 'See @"ferry times.txt" and @plan.pdf, then @map.png; mail ana@example.com'
-    done = await say(home, model, "files", text)
+    picture = write_files(home)
+    done = await say(home, model, "files", ATTACHING)
     assert "Fine." in ok(done)
-    content = sent_input(model)
-    assert isinstance(content, list)
-    assert [part["image_url"]["url"] for part in content if part["type"] == "image_url"] == [picture]
-    words = " ".join(part.get("text", "") for part in content)
-    assert "ferry times.txt" in words and "plan.pdf" in words and "[image: map.png]" in words
+    assert_attached(model, picture)
     documents = json.loads(ok(await asyncio.to_thread(typed, home, "documents", "--json")))
     assert {one["title"] for one in documents} >= {"ferry times", "plan"} or len(documents) == 2
     for question in ("When does the ferry leave?", "Which pier is closed in May?"):
         found = ok(await asyncio.to_thread(typed, home, "recall", question, "--kind", "passage"))
         assert ("nine" if "ferry" in question else "pier is closed") in found
+
+
+async def test_files_are_attached_in_a_chat_with_a_daemon(home: Path, model: TalkingModel) -> None:
+    picture = write_files(home)
+    with daemon(home, NEWTON_EMBEDDING_PROVIDER="none", **model.settings) as served:
+        command_line = ("chat", "--session", "remote", "--daemon", served.url)
+        lines = f"{ATTACHING}\nRead @gone.txt\n/documents\n"
+        done = await piped(home, lines, *command_line, NEWTON_TOKEN=served.token)
+        assert "Fine." in ok(done) and "(1 passage)" in done.stdout and "There is no file gone.txt" in done.stderr
+        assert_attached(model, picture, turn=0)
+        with served.client() as client:
+            artifacts = client.get("/v1/artifacts", params={"session": "remote"}).json()["items"]
+            found = client.post("/v1/recall", json={"query": "Which pier is closed in May?"}).json()["items"]
+    assert {"ferry times.txt", "plan.pdf"} <= {one["name"] for one in artifacts}
+    assert "pier is closed" in str(found)
+
+
+ATTACHING = 'See @"ferry times.txt" and @plan.pdf, then @map.png; mail ana@example.com'
+
+
+def write_files(home: Path) -> str:
+    """Write the files that the message names; the picture as a data URL."""
+    (home / "ferry times.txt").write_text("The ferry leaves at nine.", encoding="utf-8")
+    write_pdf(home / "plan.pdf", "The pier is closed in May.")
+    picture = png(4, 4)
+    (home / "map.png").write_bytes(base64.b64decode(picture.partition(",")[2]))
+    return picture
+
+
+def assert_attached(model: TalkingModel, picture: str, *, turn: int = -1) -> None:
+    content = model.turns[turn]["messages"][-1]["content"]
+    assert isinstance(content, list)
+    assert [part["image_url"]["url"] for part in content if part["type"] == "image_url"] == [picture]
+    words = " ".join(part.get("text", "") for part in content)
+    assert "ferry times.txt" in words and "plan.pdf" in words and "[image: map.png]" in words
 
 
 @pytest.mark.slow

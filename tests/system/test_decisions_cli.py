@@ -156,12 +156,15 @@ def test_growth_is_told_as_markdown_as_a_page_and_as_json(home: Path) -> None:
         assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr
 
 
-def test_metrics_are_told_as_a_table_and_as_json(home: Path) -> None:
+def test_metrics_are_told_as_a_table_as_a_page_and_as_json(home: Path) -> None:
     # S002-22
     ok(run(home, "agents", "create", "newborn"))
     told = ok(run(home, "metrics", "--agent", "newborn"))
     assert "context relevance" in told and "too few" in told
-    made = json.loads(ok(run(home, "metrics", "--days", "30", "--json")))
+    made = json.loads(ok(run(home, "metrics", "--days", "30", "--json", "--html", "metrics.html")))
     assert {"since", "until", "turns", "metrics", "frames", "profiles", "days", "memories"} == set(made)
+    page = home / "metrics.html"
+    assert page.read_text(encoding="utf-8").count("Target: ") == 6
+    assert page.stat().st_mode & 0o777 == 0o600, "only its owner reads what contexts were about"
     refused = run(home, "metrics", "--days", "0")
     assert (refused.returncode, "Metrics of 0 days are not possible" in refused.stderr) == (2, True)

@@ -46,6 +46,18 @@ def test_every_job_says_when_it_runs_and_how_it_went(home: Path) -> None:
     assert listed(home, "bo")["verify"]["state"] is None, "another agent's runs are its own"
 
 
+def test_the_whole_maintenance_leaves_a_run_as_each_job_does(home: Path) -> None:
+    create_agents(home, "mia")
+    due = json.loads(typed(home, "jobs", "run", "lifecycle", "--dry-run", "--agent", "mia", "--json").stdout)
+    assert due == [] and listed(home, "mia")["lifecycle"]["state"] is None, "a look at what is due is no run"
+    done = typed(home, "jobs", "run", "lifecycle", "--agent", "mia")
+    assert done.stdout == "Done: nothing.\n", done.stderr
+    shown = json.loads(typed(home, "jobs", "show", "lifecycle", "--agent", "mia", "--json").stdout)
+    assert [run["state"] for run in shown["runs"]] == ["done"]
+    assert shown["reason"] == "no memory is due for a change of its state"
+    assert (shown["next_run_at"], shown["due_reason"]) == (None, "runs only on request")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

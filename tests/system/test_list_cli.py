@@ -13,7 +13,7 @@ from newton.agent.services.items import ItemService
 from newton.db.pool import Database
 from newton.ids import derive_agent_id, new_id
 from tests.support import agent_scope
-from tests.system.typed import Done, create_agents, ok, typed
+from tests.system.typed import Done, chatted, create_agents, ok, typed
 
 Run = Callable[..., Done]
 
@@ -101,6 +101,28 @@ def test_a_document_is_listed_shown_and_deleted(run: Run, tmp_path: Path) -> Non
     assert "Deleted Kettles" in ok(run("documents", "delete", str(path), "--yes"))
     assert ok(run("documents")).startswith("No documents")
     assert listed(run, "--kind", "passage", "--state", "all") == []
+
+
+def test_a_passage_that_its_document_no_longer_has_is_not_recalled(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "ferry.md"
+    for hour in ("nine", "ten"):
+        path.write_text(f"# Ferry\n\nThe ferry to Hydra leaves at {hour}.\n")
+        ok(run("ingest", str(path)))
+    found = ok(run("recall", "ferry to Hydra", "--min-relevance", "0"))
+    assert "at ten" in found and "at nine" not in found
+
+
+def test_slash_commands_print_lists_as_the_commands_do(home: Path, tmp_path: Path) -> None:
+    create_agents(home, name := f"a{new_id().hex}")
+    path = tmp_path / "mill.md"
+    path.write_text("# Mills\n\nThe mill grinds on Mondays.\n")
+    ok(typed(home, "ingest", str(path), "--agent", name))
+    lines = "/list mill\n/documents\n/stats\n/recall --min-relevance 0 mill\n/recall zzz\n/conflicts\n"
+    shown = ok(chatted(home, f"Hello.\n{lines}", "--agent", name))
+    assert ok(typed(home, "documents", "--agent", name)) in shown
+    assert re.search(r"passage +ACTIVE +\d{4}-\d\d-\d\d .*The mill grinds", shown) and "importance  text" in shown
+    assert "A model receives" in shown and "No facts contradict each other." in shown
+    assert "The mill grinds on Mondays." in shown and "memory_id" not in shown and "min_relevance" not in shown
 
 
 def test_an_agent_is_shown_and_deleted_with_the_code_of_the_preview(home: Path) -> None:

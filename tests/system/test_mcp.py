@@ -27,7 +27,7 @@ from tests.system.daemons import Daemon
 from tests.system.typed import create_agents, ok, typed
 
 READING = {name for name, tool in TOOLS.items() if tool.effect == "nothing"}
-DESTROYING = {"forget", "delete_document", "retire_censor", "false_positive", "relax_censor"}
+DESTROYING = {"forget", "delete_document", "retire_censor", "false_positive", "relax_censor", "dismiss_procedure"}
 
 
 @pytest.fixture(scope="module")

@@ -59,6 +59,10 @@ async def test_procedures_and_censors_are_the_same_over_http_and_mcp(client: Cli
     assert await client.procedures() == [] == (await tool(client, "procedures"))["items"]
     with pytest.raises(ApiError, check=has_code("not_found")):
         await client.procedure_outcome("no such thing", "success")
+    with pytest.raises(ApiError, check=has_code("not_found")):
+        await client.dismiss_procedure("no such thing", "it was a mistake")
+    with pytest.raises(ApiError, check=has_code("not_found")):
+        await client.call_tool("dismiss_procedure", {"name": "no such thing"})
     assert (await tool(client, "add_censor", trigger="open the sluice", reason="villages lie below"))["is_new"]
     (proposed,) = await client.censors()
     assert proposed["is_proposed"], "a model proposes; a person approves"

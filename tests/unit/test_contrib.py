@@ -60,7 +60,6 @@ def test_an_installation_without_the_server_says_so_and_makes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "pg_dump").touch()
     monkeypatch.setattr(server_paths, "binaries", lambda: tmp_path / "bin")
     with pytest.raises(DatabaseError, match="has no embedded PostgreSQL server") as refused:
         EmbeddedServer.start(tmp_path / "home")

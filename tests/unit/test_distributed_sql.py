@@ -119,12 +119,7 @@ def _sets_scope_here(text: str) -> bool:
 def _is_undelegated_definer(text: str) -> bool:
     """The rights of the owner that are not those of a function whose first argument is the agent."""
     head = text.partition("$$")[0]
-    is_internal = "function runtime.row_counts" in text
-    return (
-        "security definer" in head
-        and not is_internal
-        and re.match(r"\s*create function [\w.]+\(\s*target_agent uuid\b", text) is None
-    )
+    return "security definer" in head and re.match(r"\s*create function [\w.]+\(\s*target_agent uuid\b", text) is None
 
 
 def _returns_rows(text: str) -> bool:
@@ -133,6 +128,14 @@ def _returns_rows(text: str) -> bool:
         ROUTINE.match(text) is not None
         and re.search(r"\nreturn\b.*\b(from|join) \w+\.\w+", text, re.DOTALL) is not None
     )
+
+
+def _recurses(text: str) -> bool:
+    """A recursive query of rows in an SQL function: Citus refuses it with the parameters of the function."""
+    rows = re.search(
+        r"with recursive.*\b(from|join) (memory|heart|brain|dialogue|cognition|runtime)\.\w+", text, re.DOTALL
+    )
+    return ROUTINE.match(text) is not None and "language sql" in text and rows is not None
 
 
 def _intersects(text: str) -> bool:
@@ -162,6 +165,11 @@ RULES: dict[str, tuple[Callable[[str], bool], str]] = {
     "return": (
         _returns_rows,
         "create function f() returns bool language sql\nreturn exists (select from memory.sources)",
+    ),
+    "recursion": (
+        _recurses,
+        "create function f(a uuid) returns setof uuid language sql as $$"
+        " with recursive later as (select a union select l.b from memory.links as l) $$",
     ),
     "intersect": (_intersects, "select 1 where array(select unnest($1) intersect select unnest($2)) <> '{}'"),
     "set null": (

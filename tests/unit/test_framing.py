@@ -26,6 +26,7 @@ from newton.content.frames import Frame, FramePattern, load_frames
 from newton.heart.statements.greetings import says_resolved, strip_greeting
 from newton.providers.embedding import Vector
 from newton.providers.minilm import MiniLM
+from newton.runtime.cli.frame_text import format_frame
 from tests.timing import assert_near_linear
 
 FRAMES = load_frames()
@@ -111,6 +112,8 @@ def test_within_a_topic_one_input_does_not_change_the_frame_but_two_do(model: Mi
     assert choice.frame != "task"
     kept = keep_session_frame(choice, "task", pending_frame=None)
     assert (kept.frame, kept.runner_up) == ("task", choice.frame)
+    told = f"frame task (kept from the session; this input alone looks like {choice.frame})"
+    assert format_frame(kept.as_json()) == told
     assert keep_session_frame(choice, "task", pending_frame=choice.frame) == choice
     assert keep_session_frame(force_frame("debug"), "task", pending_frame=None).frame == "debug"
 

@@ -4,6 +4,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import NamedTuple
 
 from newton.agent.erasure.alias_cues import find_aliases
@@ -209,14 +210,15 @@ class _NameSearch:
 
     def _find_addresses(self) -> None:
         """Find e-mail addresses, handles and dotted initials that are built from the known names."""
+        rate_handle = cache(partial(_rate_handle, known=self._known))  # most words come again and again
         for text in self._texts:
             for address in _EMAIL.findall(text):
-                verdict = _rate_handle(re.split(r"[@]", address)[0], self._known) or _rate_domain(address, self._known)
+                verdict = rate_handle(re.split(r"[@]", address)[0]) or _rate_domain(address, self._known)
                 self._note(address, verdict=verdict)
             for word in _WORD.findall(_EMAIL.sub(" ", text)):
                 if word[:1].islower():
                     is_known = word in self._spellings
-                    self._note(word, verdict=None if is_known else _rate_handle(word, self._known))
+                    self._note(word, verdict=None if is_known else rate_handle(word))
             for letters in _DOTTED.findall(text):
                 if letters.replace(".", "").casefold() in self._known.initials:
                     self._spellings.add(letters)

@@ -6,12 +6,17 @@ from newton.cognition.assembly.assembler import TIMELY_INDEX
 from newton.cognition.assembly.fact_labels import render_contradiction
 from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate
 from newton.cognition.bundles.bundle import Bundle
+from newton.cognition.content_words import extract_content_words
+from newton.cognition.questions.standing_choice import REASONS
 from newton.cognition.sources.signals import asks_for_whole_range
 from newton.dialogue.brief.item_detection import find_asked_kinds
+from newton.heart.identity.standing_instructions import detect_instructions
 from newton.memory.question_detection import contains_question, is_only_question, summarizes_session_starting_with
 from newton.memory.time_search import DATED_KINDS
 
 MAX_QUOTES = 8
+WISH_REASONS = frozenset({REASONS["manner"], REASONS["instruction"]})
+MIN_WISH_SHARE = 0.6  # of the characters of a text that only states a wish
 MIN_COSINE = 0.2  # for memories that share no word with the input
 
 # Procedures are excluded: they are instructions, not answers.
@@ -76,8 +81,23 @@ def _is_relevant(item: ScoredCandidate, bundle: Bundle) -> bool:
         or (item.kind == "episode" and summarizes_session_starting_with(found.spoken_text, bundle.input))
     ):
         return False
+    if _is_unasked_wish(item, bundle):
+        return False
     if item.scored.features[TIMELY_INDEX] > 0:
         return True
     # the messages of the session are in the context whatever they say
     is_above_floor = bundle.assembly_input.relevance_floor.find_reason(item.scored) is None
     return is_above_floor and (item.features["lexical"] > 0 or item.features["cosine"] >= MIN_COSINE)
+
+
+def _is_unasked_wish(item: ScoredCandidate, bundle: Bundle) -> bool:
+    """Return whether a memory only says how to answer, such as "Please answer briefly", and the input asks about else.
+
+    Such memories are in a context because they apply to each input, not because they answer it.
+    """
+    text = item.scored.found.spoken_text
+    wish = " ".join(one.text for one in detect_instructions(text))
+    applies = bundle.assembly_input.gathering.reasons.get(item.memory_id) in WISH_REASONS
+    if not applies and len(wish) < MIN_WISH_SHARE * len(text):
+        return False
+    return extract_content_words(bundle.input).isdisjoint(extract_content_words(text))

@@ -193,6 +193,11 @@ async def expand(toolset: AgentToolset, args: inputs.ExpandInput) -> ToolResult:
     return ToolResult(fields, memory.trust if memory.quarantined else None)
 
 
+async def retract(toolset: AgentToolset, args: inputs.RetractOwnFactInput) -> ToolResult:
+    await toolset.curation.retract_own(args.memory_id)
+    return ToolResult({"memory_id": args.memory_id, "state": "INACTIVE"})
+
+
 async def decide(toolset: AgentToolset, args: decision_inputs.DecisionInput) -> ToolResult:
     result = await toolset.decisions.decide(args.to_draft(toolset.memories.scope.now()))
     await toolset.session_use.record([result.decision_id])
@@ -277,6 +282,7 @@ TOOLS: Mapping[str, ToolSpec] = {
     "remember": ToolSpec(inputs.RememberInput, remember),
     "recall": ToolSpec(inputs.RecallInput, recall, mutates=False),
     EXPAND_TOOL: ToolSpec(inputs.ExpandInput, expand, mutates=False),
+    "retract": ToolSpec(inputs.RetractOwnFactInput, retract),
     "decide": ToolSpec(decision_inputs.DecisionInput, decide),
     "review": ToolSpec(decision_inputs.ReviewInput, review),
     "push_task": ToolSpec(context_inputs.PushTaskInput, push_task),
@@ -290,7 +296,7 @@ TOOLS: Mapping[str, ToolSpec] = {
 
 
 # Offered only if they fit into the window beside the others.
-OPTIONAL_TOOLS = frozenset({"block_task", "fail_task", "resume_task", "note_lesson"})
+OPTIONAL_TOOLS = frozenset({"retract", "block_task", "fail_task", "resume_task", "note_lesson"})
 
 
 def preview_fields(preview: DecisionPreview) -> dict[str, object]:

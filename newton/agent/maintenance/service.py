@@ -151,9 +151,6 @@ class MaintenanceService:
             retention = await self.apply_retention(tx)
         async with self.scope.transaction() as tx:
             changes = await list_applied_since(tx, started_at, agent_id=self.scope.agent_id, origin=self.scope.origin)
-            if changes:
-                result = Counter(change.transition.event for change in changes)
-                self.scope.publish("job.completed", {"job": "lifecycle", "result": result})
         return LifecycleReport([change.transition for change in changes], retention.contexts)
 
     async def generalize_facts(self) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from newton.agent.scope import AgentScope
 from newton.errors import ForbiddenError, NotFoundError
 from newton.heart.facts import conflicts
-from newton.heart.facts.conflicts import FactPair, Settlement
+from newton.heart.facts.conflicts import FactPair, PairPosition, Settlement
 from newton.memory.lookup import resolve_id, short_id
 
 
@@ -16,10 +16,17 @@ class ConflictService:
 
     scope: AgentScope
 
-    async def list_conflicts(self) -> list[FactPair]:
-        """Return the open conflicts, newest first."""
+    async def list_conflicts(
+        self, limit: int = conflicts.MAX_CONFLICTS, *, after: PairPosition | None = None
+    ) -> list[FactPair]:
+        """Return up to `limit` open conflicts, newest first, after the place `after`."""
         async with self.scope.transaction() as tx:
-            return await conflicts.list_conflicts(tx, agent_id=self.scope.agent_id)
+            return await conflicts.list_conflicts(tx, agent_id=self.scope.agent_id, limit=limit, after=after)
+
+    async def count_conflicts(self) -> int:
+        """Return the number of open conflicts."""
+        async with self.scope.transaction() as tx:
+            return await conflicts.count_conflicts(tx, agent_id=self.scope.agent_id)
 
     async def settle(self, memory_ref: str, settlement: Settlement, *, by_person: bool = True) -> Sequence[FactPair]:
         """Settle all open conflicts of a fact as `settlement` says; return these conflicts.

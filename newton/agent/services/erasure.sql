@@ -13,6 +13,16 @@ with named as (
     from heart.entities
     where agent_id = $1 and key = any($2::text[])
 ),
+said as materialized (  -- so that each text is searched once
+    select session_id, position
+    from dialogue.messages
+    where agent_id = $1 and (lower(name) = any($2::text[]) or content ~ $3 or tool_calls::text ~ $3)
+),
+decided as materialized (
+    select record_id
+    from brain.decision_texts
+    where agent_id = $1 and texts::text ~ $3
+),
 found as (
     select memory_id
     from named
@@ -35,12 +45,9 @@ found as (
     where agent_id = $1 and subject_key = any($2::text[])
     union
     select m.memory_id
-    from dialogue.messages as d
+    from said as d
     join memory.memories as m
         on m.agent_id = $1 and m.kind = 'exchange' and m.thread_id = d.session_id and m.position = d.position
-    where
-        d.agent_id = $1
-        and (lower(d.name) = any($2::text[]) or d.content ~ $3 or d.tool_calls::text ~ $3)
     union
     select memory_id
     from memory.memories
@@ -67,15 +74,9 @@ found as (
     from heart.items
     where agent_id = $1 and memory_id is not null and concat_ws(' ', array_to_string(namespace, ' '), key, value) ~ $3
     union
-    select decision_id
-    from brain.decision_records as r
-    where
-        r.agent_id = $1
-        and exists (
-            select
-            from brain.decision_texts as t
-            where t.agent_id = $1 and t.record_id = r.record_id and t.texts::text ~ $3
-        )
+    select r.decision_id
+    from decided as d
+    join brain.decision_records as r on r.agent_id = $1 and r.record_id = d.record_id
 )
 select m.memory_id, m.kind, m.micro
 from found as f

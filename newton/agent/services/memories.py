@@ -138,8 +138,9 @@ class MemoryService:
 
         Quarantined memories are found only with `include_quarantined`, and events with the output of tools also if
         `kinds` names events. Superseded facts rank lower, messages that only ask a question rank last, and retracted
-        facts are left out. Messages, facts, passages and summaries of sessions need `min_relevance`. `as_of` searches
-        the memory as it was at that time. Messages of the session `session_id` rank higher.
+        facts and passages that their document no longer has are left out. Messages, facts, passages and summaries of
+        sessions need `min_relevance`. `as_of` searches the memory as it was at that time. Messages of the session
+        `session_id` rank higher.
         """
         if limit < 1:
             raise InputError(f"The limit of {limit} is too small.", hint="Give a limit of 1 or more.")
@@ -167,7 +168,8 @@ class MemoryService:
             preferred=PreferredMemories(threads=frozenset([session_id] if session_id else [])),
         )
         recalled = await recall(query, embedder=self.scope.embedder, search=search)
-        ranked = demote_echoes(query, demote_other_subjects(query, recalled.memories))
+        current = recalled.memories if as_of else _drop_replaced_passages(recalled.memories)
+        ranked = demote_echoes(query, demote_other_subjects(query, current))
         answers = await self._estimate_answers(replace(recalled, memories=ranked), query, moment=as_of)
         others = self._select([f for f in ranked if not f.repeats_query(query)], answers, takes_procedures=is_asked)
         memories = sorted(others, key=lambda found: found.is_only_question)[:limit]  # what tells comes before what asks
@@ -227,6 +229,11 @@ def _drop_repeated_messages(memories: Sequence[RetrievedMemory]) -> Sequence[Ret
             texts.add(found.dedup_text)
         kept.append(found)
     return kept
+
+
+def _drop_replaced_passages(memories: Sequence[RetrievedMemory]) -> Sequence[RetrievedMemory]:
+    """Return the memories without passages that their document no longer has."""
+    return [found for found in memories if not (found.kind == "passage" and found.state == "SUPERSEDED")]
 
 
 def _with_timezone(value: datetime | None) -> datetime | None:

@@ -55,6 +55,17 @@ class ProcedureService:
                 self.scope.publish("procedure.approved", {})
             return is_approved
 
+    async def dismiss(self, name: str, reason: str | None = None) -> bool:
+        """Retire a proposed procedure, so that it is not proposed again; the reason is recorded.
+
+        Return False if it was not waiting for approval. Raises NotFoundError.
+        """
+        async with self.scope.write() as (tx, ctx):
+            is_dismissed = await procedures.dismiss_procedure(tx, name, reason, ctx=ctx)
+            if is_dismissed:
+                self.scope.publish("procedure.dismissed", {})
+            return is_dismissed
+
     async def record_use(self, name: str, result: ActivationResult | None) -> None:
         """Record a use of a procedure, with its result if known. Raises NotFoundError for an unknown procedure."""
         async with self.scope.write() as (tx, ctx):

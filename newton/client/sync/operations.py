@@ -55,6 +55,11 @@ class SyncAgentOperations(SyncSessionOperations):
         """Put a proposed procedure in use; return False if it was not waiting for approval."""
         return (self.post(f"/v1/procedures/{encode_segment(name)}/approve"))["changed"]
 
+    def dismiss_procedure(self, name: str, reason: str | None = None) -> bool:
+        """Dismiss a proposed procedure for good; return False if it was not waiting for approval."""
+        body = {} if reason is None else {"reason": reason}
+        return (self.post(f"/v1/procedures/{encode_segment(name)}/dismiss", body))["changed"]
+
     def procedure_outcome(self, name: str, result: str) -> None:
         """Record how the last use of a procedure ended: success, failure or neutral."""
         self.post(f"/v1/procedures/{encode_segment(name)}/outcomes", {"result": result})

@@ -23,6 +23,7 @@ PATTERN_WEIGHT = 1.0  # log odds of a full pattern match, beside the examples
 PATTERN_ONLY_WEIGHT = 6.0  # the same for a frame without examples: a score above 0.5 wins
 SESSION_FRAME_WEIGHT = 1.0  # log odds in favour of the session's frame
 CLEAR_MARGIN = 19.0  # log odds at which one input changes the frame within a topic; otherwise it takes two
+SAME_TOPIC = "the topic is the same"  # begins the reason for a frame that is kept from the session
 MIN_CONFIDENCE = 0.45  # below this, fewer than half of the choices are right (leave-one-out over the examples)
 MAX_PATTERN_CHARS = 250  # of the input that are matched with patterns: each character costs 6 microseconds
 MAX_FEATURES = 8  # named in an explanation
@@ -161,7 +162,7 @@ def keep_session_frame(choice: FrameChoice, session_frame: str, *, pending_frame
         frame=session_frame,
         confidence=_compute_confidence([evidence[name].score for name in ranked]),
         runner_up=choice.frame,
-        reason=f"the topic is the same, and one input is too little evidence for {choice.frame}: {choice.reason}",
+        reason=f"{SAME_TOPIC}, and one input is too little evidence for {choice.frame}: {choice.reason}",
     )
 
 

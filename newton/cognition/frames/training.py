@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,15 @@ ARRAY_FIELDS = (
 LIST_FIELDS = ("frames", "vocabulary", "form_vocabulary")
 
 Arrays = Mapping[str, NDArray[Any]]  # contents of an npz file, of mixed dtypes
+FrameTexts = tuple[tuple[str, tuple[str, ...]], ...]  # the name of each frame with its examples, by name
+
+
+class ShippedClassifier(NamedTuple):
+    """The examples of frames, the name of the file for their classifier, and the classifier if Newton ships it."""
+
+    examples: list[FrameExample]
+    name: str
+    classifier: FrameClassifier | None
 
 
 async def load_or_train(
@@ -53,12 +62,11 @@ async def load_or_train(
     Newton ships a classifier for its own frames. For other frames, one is trained at first use, which takes up to a
     minute, and cached. If the embedder fails, it is trained without embeddings.
     """
-    examples = list_examples(frames)
+    identity = embedder.identity if embedder else NO_EMBEDDER
+    examples, name, shipped = _find_shipped(_list_texts(frames), identity)
     if not examples:
         return None
-    identity = embedder.identity if embedder else NO_EMBEDDER
-    name = build_file_name(examples, identity)
-    if found := _read_shipped_file(name, tuple(examples)) or _read_file(cache / name, examples):
+    if found := shipped or _read_file(cache / name, examples):
         return found
     cores = [FrameExample(example.frame, strip_greeting(example.text)) for example in examples]
     try:
@@ -84,10 +92,19 @@ def load_extractor() -> FeatureExtractor:
 
 def list_examples(frames: Mapping[str, Frame]) -> list[FrameExample]:
     """Return the examples of all frames in a fixed order."""
-    return [FrameExample(name, text) for name in sorted(frames) for text in frames[name].examples]
+    return _build_examples(_list_texts(frames))
+
+
+def _list_texts(frames: Mapping[str, Frame]) -> FrameTexts:
+    return tuple((name, frames[name].examples) for name in sorted(frames))
+
+
+def _build_examples(texts: FrameTexts) -> list[FrameExample]:
+    return [FrameExample(name, text) for name, examples in texts for text in examples]
 
 
 def build_file_name(examples: Sequence[FrameExample], identity: str) -> str:
+    """Return the name of the file for a classifier of these examples: a hash of all that its training depends on."""
     languages = (language.version_hash for language in load_frame_languages().values())
     told = (f"{example.frame}\1{example.text}" for example in examples)
     key = "\0".join([TRAINING_VERSION, identity, *list_detection_weights(), *languages, *told])
@@ -104,8 +121,15 @@ async def _embed_examples(examples: Sequence[FrameExample], embedder: "Embedder 
 
 
 @functools.lru_cache(maxsize=2)  # with the embedder and without
-def _read_shipped_file(name: str, examples: tuple[FrameExample, ...]) -> FrameClassifier | None:
-    return _read_file(data_folder("frames") / name, examples)
+def _find_shipped(texts: FrameTexts, identity: str) -> ShippedClassifier:
+    """Return the examples, the name of the file for their classifier, and this classifier if Newton ships it.
+
+    It is called for each agent that is opened, with the same texts. To make and hash thousands of examples takes longer
+    than the rest of that.
+    """
+    examples = _build_examples(texts)
+    name = build_file_name(examples, identity)
+    return ShippedClassifier(examples, name, _read_file(data_folder("frames") / name, examples))
 
 
 def _read_file(path: Path, examples: Sequence[FrameExample]) -> FrameClassifier | None:

@@ -28,6 +28,35 @@ where agent_id = $1 and created_at >= $2 and created_at <= $3 and kind <> 'artif
 group by 1, 2
 order by 1, 2;
 
+-- name: count_facts(agent_id, until)
+-- Facts that are neither duplicates nor quarantined, and the confirmed ones of them. The duplicates and the confirmations are
+-- few, so that only one table is read whole.
+with stored as (
+    select count(*) as facts
+    from memory.memories
+    where agent_id = $1 and kind = 'fact' and not quarantined and created_at <= $2
+),
+repeated as (
+    select count(*) as facts
+    from heart.facts as f
+    join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id
+    where f.agent_id = $1 and f.duplicate_of is not null and not m.quarantined and m.created_at <= $2
+),
+confirmed as (
+    select count(distinct c.memory_id) as facts
+    from memory.confirmations as c
+    join heart.facts as f on f.agent_id = $1 and f.memory_id = c.memory_id
+    join memory.memories as m on m.agent_id = $1 and m.memory_id = c.memory_id
+    where
+        c.agent_id = $1
+        and c.confirmed_at <= $2
+        and f.duplicate_of is null
+        and not m.quarantined
+        and m.created_at <= $2
+)
+select stored.facts - repeated.facts as total, confirmed.facts as confirmed
+from stored, repeated, confirmed;
+
 -- name: sum_turn_tokens(agent_id, since, until)
 -- LLM tokens used by the turns of a period.
 select coalesce(sum(input_tokens + output_tokens), 0)::bigint as tokens

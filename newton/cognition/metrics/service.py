@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
@@ -23,8 +23,6 @@ from newton.cognition.scoring.reply_usage import find_used
 from newton.db.pool import Database, Tx
 from newton.db.queries import load
 from newton.errors import InputError
-from newton.heart import growth_queries
-from newton.memory.time_expressions import ReportPeriods
 
 SQL = load("newton.cognition.metrics", "metrics.sql")
 
@@ -52,22 +50,22 @@ class MetricsService:
         if not 1 <= days <= MAX_DAYS:
             raise InputError(f"Metrics of {days} days are not possible.", hint=f"Give 1 to {MAX_DAYS:,} days.")
         now = self.clock.now()
-        periods = ReportPeriods(now - timedelta(days=2 * days), now - timedelta(days=days), now)
         async with self.db.transaction(self.agent_id) as tx:
-            return compute_report(await _load_period(tx, periods, agent_id=self.agent_id))
+            return compute_report(await _load_period(tx, now - timedelta(days=days), now, agent_id=self.agent_id))
 
 
-async def _load_period(tx: Tx, periods: ReportPeriods, *, agent_id: UUID) -> MetricPeriod:
-    between = {"agent_id": agent_id, "since": periods.start, "until": periods.now}
+async def _load_period(tx: Tx, since: datetime, until: datetime, *, agent_id: UUID) -> MetricPeriod:
+    between = {"agent_id": agent_id, "since": since, "until": until}
     cost = await SQL["sum_turn_tokens"].fetch_one(tx, **between)
     assert cost is not None
-    facts = await growth_queries.count_facts(tx, periods, agent_id=agent_id)
+    facts = await SQL["count_facts"].fetch_one(tx, agent_id=agent_id, until=until)
+    assert facts is not None
     return MetricPeriod(
-        since=periods.start,
-        until=periods.now,
+        since=since,
+        until=until,
         turns=await _load_turns(tx, await SQL["list_turns"].fetch_all(tx, **between), agent_id=agent_id),
         memories_by_day=_group_by_day(await SQL["count_created"].fetch_all(tx, **between)),
-        facts=FactConfirmationCounts(facts.known, facts.confirmed),
+        facts=FactConfirmationCounts(**facts),
         model_tokens=cost["tokens"],
     )
 

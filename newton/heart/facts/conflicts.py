@@ -1,7 +1,6 @@
 """Conflicts: pairs of current facts that may exclude each other, and decisions on such pairs."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple
@@ -47,6 +46,14 @@ class FactVersion(NamedTuple):
     is_vouched: bool
 
 
+class PairPosition(NamedTuple):
+    """The place of a pair in the list of pairs, the newest first."""
+
+    found_at: datetime
+    first_id: UUID
+    second_id: UUID
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactPair:
     """Two current facts with a stored link from the first to the second. `newer` is the one that was stated later."""
@@ -57,6 +64,11 @@ class FactPair:
     found_at: datetime
     newer: FactVersion
     older: FactVersion
+
+    @property
+    def position(self) -> PairPosition:
+        """Return the place of the pair in a list."""
+        return PairPosition(self.found_at, self.first_id, self.second_id)
 
     @property
     def may_be_replaced(self) -> bool:
@@ -84,10 +96,33 @@ def may_replace(newer_trust: Trust, text: str, *, state: str, trust: Trust, is_v
 
 
 async def list_conflicts(
-    tx: Tx, *, agent_id: UUID, memory_id: UUID | None = None, limit: int = MAX_CONFLICTS
+    tx: Tx,
+    *,
+    agent_id: UUID,
+    memory_id: UUID | None = None,
+    limit: int = MAX_CONFLICTS,
+    after: PairPosition | None = None,
 ) -> list[FactPair]:
-    """Return up to `limit` open conflicts, newest first; with `memory_id`, only those of that fact."""
-    return await _list_pairs(tx, ["contradicts"], ["compatible"], agent_id=agent_id, memory_id=memory_id, limit=limit)
+    """Return up to `limit` open conflicts after the place `after`, newest first; with `memory_id`, those of a fact."""
+    place = after or (None, None, None)
+    rows = await SQL["list_pairs"].fetch_all(
+        tx,
+        agent_id=agent_id,
+        links=["contradicts"],
+        decisions=["compatible"],
+        memory_id=memory_id,
+        max_rows=limit,
+        last_found_at=place[0],
+        last_first_id=place[1],
+        last_second_id=place[2],
+    )
+    return [_to_pair(row) for row in rows]
+
+
+async def count_conflicts(tx: Tx, *, agent_id: UUID) -> int:
+    """Return the number of open conflicts."""
+    row = await SQL["count_pairs"].fetch_one(tx, agent_id=agent_id, link="contradicts", decision="compatible")
+    return row["number"] if row else 0
 
 
 async def list_undecided_pairs(tx: Tx, *, agent_id: UUID, limit: int) -> list[FactPair]:
@@ -95,21 +130,16 @@ async def list_undecided_pairs(tx: Tx, *, agent_id: UUID, limit: int) -> list[Fa
 
     A pair is undecided until a model or a person has decided whether one fact replaces the other.
     """
-    decisions: list[LinkType] = ["compatible", "undecided"]
-    return await _list_pairs(tx, ["near", "contradicts"], decisions, agent_id=agent_id, memory_id=None, limit=limit)
-
-
-async def _list_pairs(
-    tx: Tx,
-    links: Sequence[LinkType],
-    decisions: Sequence[LinkType],
-    *,
-    agent_id: UUID,
-    memory_id: UUID | None,
-    limit: int,
-) -> list[FactPair]:
     rows = await SQL["list_pairs"].fetch_all(
-        tx, agent_id=agent_id, links=links, decisions=decisions, memory_id=memory_id, max_rows=limit
+        tx,
+        agent_id=agent_id,
+        links=["near", "contradicts"],
+        decisions=["compatible", "undecided"],
+        memory_id=None,
+        max_rows=limit,
+        last_found_at=None,
+        last_first_id=None,
+        last_second_id=None,
     )
     return [_to_pair(row) for row in rows]
 

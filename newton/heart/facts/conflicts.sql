@@ -1,5 +1,6 @@
--- name: list_pairs(agent_id, links, decisions, memory_id, max_rows)
+-- name: list_pairs(agent_id, links, decisions, memory_id, max_rows, last_found_at, last_first_id, last_second_id)
 -- Pairs of current facts with one of the links, and without a decision on it, newest first; all, or those of one fact.
+-- With the last three arguments, those after the pair that they identify.
 with sides as (
     select
         l.link, l.memory_id as first_id, l.other_id as second_id, l.created_at as found_at,
@@ -11,6 +12,10 @@ with sides as (
         l.agent_id = $1
         and l.link = any($2::text[])
         and ($4::uuid is null or $4 in (l.memory_id, l.other_id))
+        and (
+            $6::timestamptz is null
+            or (l.created_at, l.memory_id, l.other_id) < ($6, $7::uuid, $8::uuid)
+        )
         and not exists (
             select
             from memory.links as d
@@ -20,7 +25,7 @@ with sides as (
                 and d.other_id = l.other_id
                 and d.link = any($3::text[])
         )
-    order by l.created_at desc, l.memory_id desc, l.other_id, l.link
+    order by l.created_at desc, l.memory_id desc, l.other_id desc, l.link
     limit $5
 )
 select
@@ -48,4 +53,19 @@ join memory.memories as older
     on
         older.agent_id = $1
         and older.memory_id = case when s.first_since >= s.second_since then s.second_id else s.first_id end
-order by s.found_at desc, s.first_id desc, s.second_id, s.link;
+order by s.found_at desc, s.first_id desc, s.second_id desc, s.link;
+
+-- name: count_pairs(agent_id, link, decision)
+-- The number of pairs of current facts with a link and without a decision on it.
+select count(*) as number
+from memory.links as l
+join heart.facts as a on a.agent_id = $1 and a.memory_id = l.memory_id and a.is_current
+join heart.facts as b on b.agent_id = $1 and b.memory_id = l.other_id and b.is_current
+where
+    l.agent_id = $1
+    and l.link = $2
+    and not exists (
+        select
+        from memory.links as d
+        where d.agent_id = $1 and d.memory_id = l.memory_id and d.other_id = l.other_id and d.link = $3
+    );

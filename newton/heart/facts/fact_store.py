@@ -176,6 +176,12 @@ async def retract(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
     await _retract(tx, found.memory_id, ctx=ctx)
 
 
+async def is_vouched(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> bool:
+    """Return whether a person confirmed a fact."""
+    row = await SQL["is_vouched"].fetch_one(tx, agent_id=agent_id, memory_id=memory_id)
+    return row is not None and row["is_vouched"]
+
+
 async def _retract(tx: Tx, memory_id: UUID, *, ctx: LifecycleContext) -> None:
     await SQL["retract_fact"].execute(tx, agent_id=ctx.agent_id, memory_id=memory_id)
     await review(tx, ctx, "fact", [memory_id])

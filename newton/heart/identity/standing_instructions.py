@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from newton.heart.identity.tenets import IdentityPart
-from newton.heart.identity.wish_patterns import load_patterns
+from newton.heart.identity.wish_patterns import concerns_one_case, load_patterns
 from newton.languages.detection import detect_language
 from newton.languages.language_data import ENGLISH
 from newton.languages.patterns import list_instructions
@@ -132,12 +132,6 @@ _POLITE_REQUEST = re.compile(
     r"|(?=(?:can|could|shall|may) we (?:speak|talk|chat|write|use|stick|switch|keep)\b|(?:would|do) you mind )",
     re.IGNORECASE,
 )
-# A reference to one thing or one time, so not a standing instruction.
-_ONE_TIME = re.compile(
-    r"\b(?:for now|right now|this time|(?:just )?this once|just once|today|tonight|tomorrow|yesterday|here"
-    r"|(?:in|on|for|of|to|with) (?:this|that|these|those|the following))\b(?! on\b)",
-    re.IGNORECASE,
-)
 
 _SENTENCE = re.compile(r"\S(?:[^\n.!?]|[.!?](?!\s)|(?<=\b[DMS][rst])\.|(?<=\bMrs)\.)*[.!?]*")
 # Not the person's own words: code, quotations, lists, transcripts.
@@ -198,7 +192,7 @@ def mask_foreign_text(text: str) -> str:
 def _match_sentence(sentence: "re.Match[str]", text: str) -> StandingInstruction | None:
     masked, offset = sentence[0], sentence.start()
     start, end = _instruction_span(masked)
-    if len(masked) > MAX_SENTENCE_CHARACTERS or _ONE_TIME.search(masked, 0, end):
+    if len(masked) > MAX_SENTENCE_CHARACTERS or concerns_one_case(masked[:end]):
         return None
     for begin in dict.fromkeys((start, 0)):
         for part, pattern in _INSTRUCTION_PATTERNS:

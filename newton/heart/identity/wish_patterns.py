@@ -16,6 +16,13 @@ import yaml
 from newton.content.yaml_source import Loader
 
 _PART = re.compile(r"\{([a-z_]+)\}")
+# A reference to one thing or one time.
+_ONE_CASE = re.compile(
+    r"\b(?:for now|right now|just once|(?:just )?this (?:time|once|one|text|letter|file|week|month)"
+    r"|today|tonight|tomorrow|yesterday|here"
+    r"|(?:in|on|for|of|to|with) (?:this|that|these|those|the following))\b(?! on\b)",
+    re.IGNORECASE,
+)
 
 
 class WishPatterns(NamedTuple):
@@ -47,6 +54,15 @@ def concerns_every_answer(text: str) -> bool:
     """
     patterns = load_patterns()
     return patterns.on_answers.search(text) is not None and patterns.on_kind.search(text) is None
+
+
+def concerns_one_case(text: str) -> bool:
+    """Return whether a text is on one thing or one time, so that no wish in it holds for later requests.
+
+    >>> [concerns_one_case(text) for text in ("Answer this letter in French", "From today on answer in French")]
+    [True, False]
+    """
+    return _ONE_CASE.search(text) is not None
 
 
 def _fill(pattern: str, parts: Mapping[str, str]) -> str:

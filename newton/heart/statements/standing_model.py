@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from newton.heart.identity.wish_patterns import concerns_every_answer
+from newton.heart.identity.wish_patterns import concerns_every_answer, concerns_one_case
 from newton.memory.memory import StandingType
 from newton.providers.embedding import Vector
 
@@ -45,11 +45,6 @@ _FEATURES = {
         "order": r"^\W*(?:don't|do not|no|stop|avoid|never|without|only|keep|use|be)\b",
     }.items()
 }
-_ONE_TIME = re.compile(
-    r"\b(?:for now|right now|this (?:time|once|one|text|letter|file|week|month)|today|tonight|tomorrow|yesterday"
-    r"|just once)\b",
-    re.IGNORECASE,
-)
 
 
 class StandingModel(NamedTuple):
@@ -77,7 +72,7 @@ def find_standing_by_vector(embedded_text: str, vector: Vector, *, vector_model:
     text, model = _SPEAKER.sub("", embedded_text, count=1), load_model()
     if vector_model != model.vector_model or not 2 <= len(text.split()) <= MAX_WORDS:
         return None
-    if _ONE_TIME.search(text) or compute_probability(text, vector) < model.min_probability:
+    if concerns_one_case(text) or compute_probability(text, vector) < model.min_probability:
         return None
     if concerns_every_answer(text):
         return "manner"

@@ -41,7 +41,8 @@ HELP_DEFAULTS = Parameter(show_default=_format_default)
 def build_app(argv: Sequence[str] = ()) -> App:
     """Build the application that parses the command line `argv`.
 
-    Only the module of the command in `argv` is imported; the other commands have the help of the registry.
+    Only the module of the command in `argv` is imported; the other commands have the help of the registry. Of the
+    groups, all have their commands only if `argv` is empty: no help lists the commands of a group that is not called.
     """
     app = App(
         name="newton",
@@ -51,7 +52,8 @@ def build_app(argv: Sequence[str] = ()) -> App:
     )
     for name, description, commands in COMMAND_GROUPS:
         group = App(name=name, help=description, group=GROUP_BY_COMMAND[name])
-        _register(group, commands, argv[1:2] if argv[:1] == [name] else ())
+        if not argv or argv[0] == name:
+            _register(group, commands, argv[1:2])
         app.command(group)
     _register(app, TOP_LEVEL_COMMANDS, argv[:1])
     return app

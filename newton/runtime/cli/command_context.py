@@ -6,13 +6,16 @@ from collections.abc import Callable, Generator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from newton.environment import SettingSources, is_dumb_terminal
+from newton.environment import SettingSources, is_dumb_terminal, wants_no_color
 
 if TYPE_CHECKING:
     from newton.runtime.wiring import AgentServices
     from newton.settings import Settings
+
+# What a terminal can show: only text, also styles such as bold, or colors, too.
+TerminalStyle = Literal["text", "styles", "colors"]
 
 
 class RunInProcessError(Exception):
@@ -47,6 +50,10 @@ class CommandTerminal(Protocol):
 
     def columns(self) -> int | None:
         """Return the width of the terminal in characters; None if standard output is not a terminal."""
+        ...
+
+    def style(self) -> TerminalStyle:
+        """Return what standard output can show."""
         ...
 
     def ask(self, question: str) -> str:
@@ -92,6 +99,11 @@ class ProcessTerminal:
 
     def columns(self) -> int | None:
         return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+    def style(self) -> TerminalStyle:
+        if not sys.stdout.isatty() or is_dumb_terminal():
+            return "text"
+        return "styles" if wants_no_color() else "colors"
 
     def ask(self, question: str) -> str:
         return input(question)

@@ -86,6 +86,7 @@ PROCEDURE_COMMANDS = {
     "list": ("memory.procedures:list_procedures", "List the procedures with their track records."),
     "show": ("memory.procedures:show_procedure", "Show the goals, steps and details of a procedure."),
     "approve": ("memory.procedures:approve_procedure", "Approve a procedure that was proposed."),
+    "dismiss": ("memory.procedures:dismiss_procedure", "Dismiss a procedure that was proposed."),
     "record-use": ("memory.procedures:record_use", "Record that a procedure was used, and its outcome."),
     "record-outcome": ("memory.procedures:record_outcome", "Record the outcome of the last use of a procedure."),
 }

@@ -16,7 +16,7 @@ from newton.environment import SettingSources
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.bootstrap import find_or_create_agent
 from newton.runtime.cli.app import run_hosted_command
-from newton.runtime.cli.command_context import CommandContext, RunInProcessError, use_context
+from newton.runtime.cli.command_context import CommandContext, RunInProcessError, TerminalStyle, use_context
 from newton.runtime.cli.daemon_state import DaemonState
 from newton.runtime.cli.operations.doctor import check_running_services
 from newton.runtime.command_socket import CommandSocket, Message, encode, is_own_peer
@@ -41,6 +41,7 @@ class CallerTerminal:
     can_ask: bool
     has_progress: bool
     width: int | None = None
+    shown_style: TerminalStyle = "text"
     has_output: bool = False
     is_line_open: bool = False
 
@@ -63,6 +64,9 @@ class CallerTerminal:
 
     def columns(self) -> int | None:
         return self.width
+
+    def style(self) -> TerminalStyle:
+        return self.shown_style
 
     def ask(self, question: str) -> str:
         """Raise RunInProcessError, because waiting for the answer would block the daemon."""
@@ -166,7 +170,11 @@ class CommandServer:
         self, request: Mapping[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         terminal = CallerTerminal(
-            writer=writer, can_ask=request["asks"], has_progress=request["shows_progress"], width=request["columns"]
+            writer=writer,
+            can_ask=request["asks"],
+            has_progress=request["shows_progress"],
+            width=request["columns"],
+            shown_style=request["style"],
         )
         sources = _decode_sources(request["sources"])
         host = DaemonHost(agents=self.agents, state=self.state, sources=sources)

@@ -99,6 +99,7 @@ def _run(daemon: CommandConnection, argv: Sequence[str], sources: SettingSources
                     "asks": terminal.asks(),
                     "shows_progress": terminal.shows_progress(),
                     "columns": terminal.columns(),
+                    "style": terminal.style(),
                 }
             )
         except (TypeError, OSError):  # a value that JSON has not, which no setting accepts; a daemon that just ended

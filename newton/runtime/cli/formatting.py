@@ -371,11 +371,22 @@ def format_settlement(count: int, keep: Settlement) -> str:
 
 def format_open_conflicts(pairs: Sequence[ConflictView], *, settle_command: str) -> str:
     """Format pairs of conflicting facts, the newer one first, and `settle_command`, which settles a conflict."""
+    sides = [(_format_fact(pair.newer), _format_fact(pair.older)) for pair in pairs]
+    return format_conflict_lines(sides, settle_command=settle_command)
+
+
+def format_conflict_lines(pairs: Sequence[tuple[str, str]], *, settle_command: str) -> str:
+    """Format pairs of conflicting facts, each given as its two lines."""
     if not pairs:
         return "No facts contradict each other."
-    lines = [f"{_format_fact(pair.newer)}\n  older: {_format_fact(pair.older)}" for pair in pairs]
+    lines = [f"{newer}\n  older: {older}" for newer, older in pairs]
     return "\n".join([*lines, "", f"Say which fact is right: {settle_command} ID newer|older|both|same"])
 
 
 def _format_fact(fact: ConflictFactView) -> str:
-    return f"{short_id(fact.memory_id)}  {fact.since:%Y-%m-%d}  {fact.text}"
+    return format_conflict_fact(short_id(fact.memory_id), fact.since, fact.text)
+
+
+def format_conflict_fact(short: str, since: datetime, text: str) -> str:
+    """Format one of the two facts of a conflict: its short id, when it was stated, and its text."""
+    return f"{short}  {since:%Y-%m-%d}  {text}"

@@ -1,12 +1,18 @@
 """Formatting of the frame that was selected for an input, and of the features that decided."""
 
 from newton.client.context import FrameSelection
+from newton.cognition.frames.selection import SAME_TOPIC
 
 
 def format_frame(choice: FrameSelection) -> str:
-    """Format the frame (kind of input) selected for an input, the confidence of the selection, and the runner-up."""
+    """Format the frame (kind of input) selected for an input, the confidence of the selection, and the runner-up.
+
+    A frame that is kept from the session has no confidence: that of this input alone may be 0.
+    """
     if choice["forced"]:
         return f"frame {choice['name']} (requested)"
+    if choice["reason"].startswith(SAME_TOPIC):
+        return f"frame {choice['name']} (kept from the session; this input alone looks like {choice['runner_up']})"
     runner_up = f", runner-up {choice['runner_up']}" if choice["runner_up"] else ""
     confidence = "unsure" if choice["unsure"] else f"confidence {choice['confidence']:.0%}"
     return f"frame {choice['name']} ({confidence}{runner_up})"

@@ -1,7 +1,8 @@
 """The status line of a terminal: a line of standard error that says what a command waits for, and is replaced."""
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import aclosing, contextmanager
+from contextvars import ContextVar
 from typing import TypeVar
 
 from newton.runtime.cli.command_context import current_terminal
@@ -9,14 +10,28 @@ from newton.runtime.cli.printing import say
 
 T = TypeVar("T")
 
+_release: ContextVar[Callable[[], None] | None] = ContextVar("release", default=None)
+
 
 def is_interactive() -> bool:
     """Return True if standard error is a terminal."""
     return current_terminal().shows_progress()
 
 
+@contextmanager
+def use_release(release: Callable[[], None]) -> Generator[None]:
+    """Call `release`, which prints what is held back of a reply, before anything else is printed within the block."""
+    token = _release.set(release)
+    try:
+        yield
+    finally:
+        _release.reset(token)
+
+
 def end_line() -> None:
     """End the line of standard output that is not ended, such as a reply that goes on after the call of a tool."""
+    if release := _release.get():
+        release()
     if current_terminal().has_open_line():
         say(flush=True)
 
@@ -28,6 +43,12 @@ def print_status(text: str) -> None:
     """
     if is_interactive():
         end_line()  # a terminal shows both streams, and a part of the reply is not replaced
+        replace_status(text)
+
+
+def replace_status(text: str) -> None:
+    """Replace the status line by `text`, as `print_status` does, where no line of standard output is open."""
+    if is_interactive():
         columns = current_terminal().columns()
         say(text if columns is None else text[: columns - 1], start="\r\x1b[K", end="", to_stderr=True, flush=True)
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from newton.runtime.dashboard.api_client import encode_query
 
@@ -22,6 +23,9 @@ NAVIGATION = (
     ("/dashboard/jobs", "Jobs"),
     ("/dashboard/agents", "Agents"),
 )
+
+
+LABELS = {"age_h": "age in hours"}  # of identifiers that are no words
 
 
 def render_template(template: str, /, **values: object) -> str:
@@ -47,6 +51,10 @@ def _environment() -> Environment:
         segment=quote_segment,
         short=shorten_id,
         label=format_label,
+        plural=format_plural,
+        setting=format_setting,
+        figure=format_figure,
+        code=format_code,
         compact_json=format_json,
     )
     cast("MutableMapping[str, Any]", environment.globals).update(navigation=NAVIGATION, query=build_query)
@@ -71,8 +79,12 @@ def format_percent(share: float | None) -> str:
 
 
 def format_number(value: float | None, digits: int = 0) -> str:
-    """Return a number with separators of thousands; a dash for None."""
-    return "–" if value is None else f"{value:,.{digits}f}"
+    """Return a number with separators of thousands; a dash for None.
+
+    >>> format_number(-0.0001, 2)
+    '0.00'
+    """
+    return "–" if value is None else f"{round(value, digits) + 0.0:,.{digits}f}"
 
 
 def format_bytes(size: int) -> str:
@@ -109,7 +121,45 @@ def format_label(name: str) -> str:
     >>> format_label("type_priority")
     'type priority'
     """
-    return name.replace("_", " ").lower()
+    return LABELS.get(name) or name.replace("_", " ").lower()
+
+
+def format_plural(kind: str) -> str:
+    """Return the plural of a kind of memory.
+
+    >>> format_plural("entity"), format_plural("fact")
+    ('entities', 'facts')
+    """
+    name = format_label(kind)
+    return f"{name[:-1]}ies" if name.endswith("y") else f"{name}s"
+
+
+def format_setting(name: str) -> str:
+    """Return the name of a setting of a context in words.
+
+    >>> format_setting("layer facts"), format_setting("frame")
+    ('tokens for facts', 'frame')
+    """
+    return f"tokens for {name.removeprefix('layer ')}" if name.startswith("layer ") else format_label(name)
+
+
+def format_figure(value: object) -> object:
+    """Return a number, or the text of one, with separators of thousands; anything else as it is."""
+    text = str(value)
+    return f"{int(text):,}" if text.isascii() and text.isdecimal() and len(text) < 16 else value
+
+
+def format_code(text: str) -> Markup:
+    """Return a text in which what stands between backquotes is marked as code.
+
+    >>> format_code("`newton growth` shows <it>")
+    Markup('<code>newton growth</code> shows &lt;it&gt;')
+    """
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return escape(text)
+    template = Markup("<code>{}</code>")
+    return Markup("").join(template.format(part) if number % 2 else escape(part) for number, part in enumerate(parts))
 
 
 def format_json(value: object) -> str:

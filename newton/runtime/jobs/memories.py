@@ -20,9 +20,12 @@ from newton.runtime.jobs.triggers import JobSchedule
 from newton.runtime.wiring import AgentServices
 
 REEMBED = "reembed"
+LIFECYCLE = "lifecycle"
+LIFECYCLE_TIMEOUT_SECONDS = 3_600  # of a run that embeds whatever waits, and compares it
 EXTRACT = "extract"
 MAX_REEMBEDDED_PER_RUN = 5_000  # memories; takes some minutes with the bundled model
 MAX_ARTIFACTS_PER_RUN = 20  # whose passages are embedded; takes seconds each with the bundled model
+EXPIRED_CONTEXTS = "expired_contexts"
 NO_MODEL = "no chat model is configured"
 
 LIFECYCLE_DESCRIPTIONS: dict[LifecycleScope, str] = {
@@ -100,6 +103,16 @@ def lifecycle_job(kind: LifecycleScope, schedule: JobSchedule) -> Job:
 
     name = f"lifecycle-{kind}"
     return Job(name, LIFECYCLE_DESCRIPTIONS[kind], schedule, run)
+
+
+async def run_lifecycle(newton: AgentServices) -> JobOutcome:
+    """Do the daily maintenance of all kinds of memories at once."""
+    report = await newton.maintenance(f"job {LIFECYCLE}").run_lifecycle()
+    outcome = to_lifecycle_outcome(report.steps)
+    if not report.expired_contexts:
+        return outcome
+    reason = f"{outcome.reason}; {format_count(report.expired_contexts, 'context')} expired"
+    return JobOutcome(reason=reason, result={**(outcome.result or {}), EXPIRED_CONTEXTS: report.expired_contexts})
 
 
 def to_lifecycle_outcome(transitions: Sequence[PlannedTransition]) -> JobOutcome:

@@ -10,7 +10,7 @@ from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.jobs import decisions, memories, retention
 from newton.runtime.jobs.job import Job
 from newton.runtime.jobs.queue import ClaimedRun, JobOutcome
-from newton.runtime.jobs.triggers import JobSchedule, daily, every_minutes, weekly
+from newton.runtime.jobs.triggers import JobSchedule, OffSchedule, daily, every_minutes, weekly
 from newton.runtime.jobs.worker import RunFunction
 
 _TABLE = (
@@ -42,6 +42,13 @@ _TABLE = (
     ),
     Job("generalize", "Merges the facts of an attribute that has too many.", daily(3, 10), memories.generalize_facts),
     *(memories.lifecycle_job(kind, daily(3, 20)) for kind in memories.LIFECYCLE_DESCRIPTIONS),
+    Job(
+        memories.LIFECYCLE,
+        "Does the daily maintenance at once: embeds, compares and merges facts, changes states, deletes old contexts.",
+        OffSchedule("on request"),
+        memories.run_lifecycle,
+        memories.LIFECYCLE_TIMEOUT_SECONDS,
+    ),
     Job("remind", "Lists decisions whose review is due.", daily(7), decisions.remind_reviews),
     Job(
         "calibrate",

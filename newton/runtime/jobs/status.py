@@ -8,9 +8,11 @@ from newton.runtime.jobs import queue
 from newton.runtime.jobs.job import Job
 from newton.runtime.jobs.queue import MAX_ATTEMPTS, JobRun
 from newton.runtime.jobs.schedule import JOBS, build_schedules, get_job
+from newton.runtime.jobs.triggers import OffSchedule
 from newton.runtime.wiring import AgentServices
 
 NEXT_SLOT = "next slot of the schedule"
+ON_REQUEST = "runs only on request"
 
 
 class JobStatus(NamedTuple):
@@ -48,7 +50,7 @@ async def list_job_statuses(newton: AgentServices) -> list[JobStatus]:
     for name, schedule in build_schedules(newton.settings.jobs).items():
         last = runs.get(name)
         due_at = last.due_at if last and last.state == "queued" else schedule.next_slot(now)
-        reason = describe_due(last, due_at, now)
+        reason = ON_REQUEST if isinstance(schedule, OffSchedule) and due_at is None else describe_due(last, due_at, now)
         statuses.append(JobStatus(JOBS[name], last, schedule.description, due_at, reason))
     return statuses
 
@@ -62,7 +64,7 @@ def describe_due(last: JobRun | None, due_at: datetime | None, now: datetime) ->
             return f"repeats after an error: attempt {last.attempts + 1} of {MAX_ATTEMPTS}"
         return "due, waits for a worker" if last.due_at <= now else "requested"
     if due_at is None:
-        return "turned off, or its schedule has ended"
+        return "has no next time: its schedule has ended"
     if last and last.state == "dead":
         return "next slot of the schedule; the last run failed and is not repeated"
     return NEXT_SLOT

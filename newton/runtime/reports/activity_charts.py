@@ -1,6 +1,6 @@
 """Charts of the dashboard: stacked bars by day, a metric over time with its target range, and bars of shares."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, timedelta
 from html import escape
 
@@ -9,6 +9,7 @@ from newton.runtime.reports.svg import draw_text, render_svg
 PLOT_WIDTH, PLOT_HEIGHT = 400, 130
 MAX_SERIES = 8  # colours; the last one stands for all other series
 SPARK_WIDTH, SPARK_HEIGHT = 240, 56
+SPARK_MARGINS = (6, 6, 8, 44)  # at the top, right, bottom and left
 BAR_HEIGHT = 10
 OTHER_SERIES = "other"
 
@@ -42,31 +43,39 @@ def list_days(first: date, last: date) -> list[date]:
 
 
 def draw_metric(
-    name: str, title: str, values: Sequence[float | None], target: tuple[float | None, float | None] | None
+    name: str,
+    title: str,
+    values: Sequence[float | None],
+    target: tuple[float | None, float | None],
+    *,
+    format_tick: Callable[[float], str],
 ) -> str:
-    """Draw a metric over time as a line, above its target range (above, below) if it has one."""
+    """Draw a metric over time as a line, above its target range (above, below), whose ends are labelled."""
     known = [value for value in values if value is not None]
-    above, below = target or (None, None)
-    bounds = [value for value in (above, below) if value is not None]
+    bounds = [value for value in target if value is not None]
     highest = 1.1 * max([*known, *bounds], default=1.0) or 1.0
 
     def height(value: float) -> float:
         return SPARK_HEIGHT * (1 - value / highest)
 
     step = SPARK_WIDTH / max(len(values) - 1, 1)
-    first = SPARK_WIDTH / 2 if len(values) == 1 else 0.0
-    points = [(first + at * step, height(value)) for at, value in enumerate(values) if value is not None]
+    points = [(at * step, height(value)) for at, value in enumerate(values) if value is not None]
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     dots = "".join(f'<circle class="value" cx="{x:.1f}" cy="{y:.1f}" r="2.5"/>' for x, y in points)
-    band = ""
-    if bounds:
-        top, bottom = height(highest if below is None else below), height(above or 0.0)
-        band = f'<rect class="target" x="0" y="{top:.1f}" width="{SPARK_WIDTH}" height="{bottom - top:.1f}"/>'
+    above, below = target
+    top, bottom = height(highest if below is None else below), height(above or 0.0)
+    band = f'<rect class="target" x="0" y="{top:.1f}" width="{SPARK_WIDTH}" height="{bottom - top:.1f}"/>'
     axis = f'<path class="grid" d="M0 {SPARK_HEIGHT}H{SPARK_WIDTH}"/>'
-    content = f'{band}{axis}<polyline class="value" points="{line}"/>{dots}'
-    return render_svg(
-        name, title, _describe_values(known), content, size=(SPARK_WIDTH, SPARK_HEIGHT), margins=(6, 6, 6, 6)
-    )
+    ticks = "".join(draw_text(-6, height(value) + 4, format_tick(value), "tick end") for value in (0.0, *bounds))
+    content = f'{band}{axis}{ticks}<polyline class="value" points="{line}"/>{dots}'
+    size = (SPARK_WIDTH, SPARK_HEIGHT)
+    return render_svg(name, title, _describe_values(known), content, size=size, margins=SPARK_MARGINS)
+
+
+def draw_target_bar(value: float, target: tuple[float | None, float | None]) -> str:
+    """Draw a bar for a metric that has one value, with a mark at the end of its target range."""
+    bound = next(end for end in target if end is not None)
+    return draw_share(100 * value / bound, 200, mark=100)
 
 
 def draw_share(used: float, ceiling: float, *, mark: float | None = None) -> str:

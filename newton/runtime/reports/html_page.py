@@ -26,6 +26,7 @@ th, td { padding: .25rem .5rem .25rem 0; text-align: left; border-bottom: 1px so
   vertical-align: top } tr:last-child > * { border-bottom: 0 }
 th { font-weight: 600 } td.number, th.number { text-align: right } td.number { white-space: nowrap }
 td:first-child { overflow-wrap: break-word; max-width: 14rem }
+section > :last-child { margin-bottom: 0 }
 ul { margin: .25rem 0; padding-left: 1.1rem } li { margin-bottom: .35rem; overflow-wrap: anywhere }
 code { font-size: .85em } table + p { margin-top: .75rem } thead td { border-bottom: 1px solid var(--line) }
 @media (max-width: 40rem) { .stack, .stack tbody, .stack tr, .stack td { display: block; width: 100% }

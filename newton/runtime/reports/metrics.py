@@ -1,4 +1,4 @@
-"""The quality metrics of contexts as JSON, with advice for missed targets."""
+"""The quality metrics of contexts as JSON, and as texts: values, targets, meanings, and advice for missed targets."""
 
 from collections.abc import Mapping
 
@@ -22,6 +22,28 @@ ADVICE_BY_VERDICT: Mapping[tuple[str, str], str] = {
     " doctor` finds problems; NEWTON_SOURCE_TIMEOUT_SECONDS is the timeout of each source.",
     ("facts confirmed", "low"): "Few facts were confirmed: `newton confirm` confirms a fact, and `newton jobs run"
     " lifecycle` merges facts of the same meaning.",
+}
+
+
+MEANINGS: Mapping[str, str] = {
+    "context relevance": "mean probability that a memory in a context is relevant to its input",
+    "budget utilisation": "mean share of its tokens that a context uses",
+    "refresh rate": "share of the later turns of a session whose context was rebuilt or lost memories",
+    "recall precision": "share of the memories in contexts that replies used",
+    "cold start, p95": "95 % of the contexts were built within this time",
+    "facts confirmed": "share of the known facts that were stated more than once",
+    "memories a day": "memories stored per day",
+    "contexts with additions only": "share of the later turns of a session whose context only gained memories",
+    "mean cosine": "mean cosine similarity of the memories in contexts to their inputs",
+    "frames corrected": "share of the selected frames that a person replaced in the next turn",
+    "context share of tokens": "share of the contexts in all tokens of the model calls",
+}
+DAILY_METRICS = ("context relevance", "budget utilisation", "recall precision", "refresh rate")  # measured by day
+VERDICT_TEXTS: Mapping[str, str] = {
+    "ok": "on target",
+    "low": "below target",
+    "high": "above target",
+    "too few": "too few data",
 }
 
 
@@ -59,3 +81,34 @@ def _metric_to_json(metric: QualityMetric) -> dict[str, object]:
 def _group_to_json(group: MetricGroup) -> dict[str, object]:
     metrics = (group.relevance, group.utilisation, group.precision, group.refresh)
     return {"name": group.name, "turns": group.turns, "metrics": list(map(_metric_to_json, metrics))}
+
+
+def format_value(value: float | None, unit: str) -> str:
+    """Return the value of a metric with its unit.
+
+    >>> format_value(0.456, "share"), format_value(12.3, "ms"), format_value(None, "score")
+    ('46 %', '12 ms', 'no data')
+    """
+    if value is None:
+        return "no data"
+    match unit:
+        case "share":
+            return f"{100 * value:.0f} %"
+        case "ms":
+            return f"{value:,.0f} ms"
+        case "count":
+            return f"{value:,.1f}"
+        case _:
+            return f"{value:.2f}"
+
+
+def format_target(target: tuple[float | None, float | None], unit: str) -> str:
+    """Return the target range of a metric as text.
+
+    >>> format_target((0.5, 0.9), "share"), format_target((None, 500), "ms")
+    ('50 % to 90 %', 'below 500 ms')
+    """
+    above, below = target
+    if above is not None and below is not None:
+        return f"{format_value(above, unit)} to {format_value(below, unit)}"
+    return f"above {format_value(above, unit)}" if above is not None else f"below {format_value(below, unit)}"

@@ -68,10 +68,12 @@ def render_sections(report: RelevanceReport) -> str:
     """Return the report as HTML sections, without the page around them."""
     if report.shipped is None:
         return f"<p>{escape(NOTHING_JUDGED)}</p>"
-    table = html_page.render_table(("", "shipped", "corrected"), _list_scores(report), numeric_columns={1, 2})
+    head = ("", "shipped", "corrected") if report.corrected else ("", "shipped")
+    rows = [row[: len(head)] for row in _list_scores(report)]
+    table = html_page.render_table(head, rows, numeric_columns={1, 2})
     parts = [("of the shipped model", report.shipped), ("with the correction", report.corrected)]
     figures = [
-        f"<figure>{svg.draw_reliability(scores.bins, name=f'relevance-{n}', y_label='share used by replies')}"
+        f"<figure>{_draw_reliability(scores, n)}"
         f"<figcaption>Share of the items that replies used by probability {escape(which)}.</figcaption></figure>"
         for n, (which, scores) in enumerate(parts)
         if scores
@@ -79,6 +81,11 @@ def render_sections(report: RelevanceReport) -> str:
     cards = [html_page.render_card("Relevance", figure) for figure in figures]
     cards.append(html_page.render_card("Scores of relevance", table))
     return f'<p>{escape(_describe_sample(report))}</p><div class="cards">{"".join(cards)}</div>'
+
+
+def _draw_reliability(scores: CalibrationScores, number: int) -> str:
+    name = f"relevance-{number}"
+    return svg.draw_reliability(scores.bins, name=name, x_label="probability", y_label="share used by replies")
 
 
 def list_fit_lines(fit: CorrectionFit, *, is_stored: bool) -> list[str]:
@@ -108,7 +115,7 @@ def _describe_sample(report: RelevanceReport) -> str:
 def _list_scores(report: RelevanceReport) -> list[tuple[str, str, str]]:
     """Return the name of each score, and its value for the shipped and for the corrected probabilities."""
     columns = [_format_scores(scores) for scores in (report.shipped, report.corrected)]
-    return list(zip(("Log loss", "Brier score", "ECE", "mean stated"), *columns, strict=True))
+    return list(zip(("Log loss", "Brier score", "ECE", "Mean probability"), *columns, strict=True))
 
 
 def _format_scores(scores: CalibrationScores | None) -> tuple[str, str, str, str]:

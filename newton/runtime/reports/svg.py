@@ -9,6 +9,7 @@ from newton.runtime.reports import phrases
 
 PLOT_WIDTH, PLOT_HEIGHT = 400, 150  # size of a plot in drawing units; the reliability diagram is a square
 LEFT, TOP, RIGHT, BOTTOM = 62, 28, 24, 44  # margins
+CONFIDENCE_LABEL = "stated confidence"
 TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 MIN_RADIUS, MAX_RADIUS = 3.5, 9.0  # radius of a dot
 COUNT_Y = -13.0  # the baseline of the counts, above the largest dot at 100 %
@@ -16,7 +17,11 @@ MIN_MARK_GAP = 0.12  # minimum distance of two tick labels, as a share of the he
 
 
 def draw_reliability(
-    bins: Sequence[CalibrationBin], *, name: str = "reliability", y_label: str = "observed success rate"
+    bins: Sequence[CalibrationBin],
+    *,
+    name: str = "reliability",
+    x_label: str = CONFIDENCE_LABEL,
+    y_label: str = "observed success rate",
 ) -> str:
     """Draw the reliability diagram with Wilson intervals and counts. The diagonal stands for perfect calibration.
 
@@ -33,7 +38,7 @@ def draw_reliability(
     marks = "".join(_draw_bin(one, side, max_count) for one in bins)
     values = "; ".join(f"{one.label}: {phrases.format_percent(one.observed)} of {one.n}" for one in bins)
     count_label = draw_text(-8, COUNT_Y, "n", "count end")
-    content = grid + _draw_confidence_axis(side) + label + count_label + diagonal + marks
+    content = grid + _draw_share_axis(side, x_label) + label + count_label + diagonal + marks
     return render_svg(name, "Reliability diagram", values, content, size=(side, side))
 
 
@@ -47,7 +52,7 @@ def draw_sharpness(bins: Sequence[CalibrationBin]) -> str:
         bars += draw_text(left + width / 2, top - 4, f"{one.n:,}", "count")
     baseline = f'<line class="axis" x1="0" y1="{PLOT_HEIGHT}" x2="{PLOT_WIDTH}" y2="{PLOT_HEIGHT}"/>'
     values = "; ".join(f"{one.label}: {one.n}" for one in bins)
-    content = _draw_confidence_axis(PLOT_HEIGHT) + baseline + bars
+    content = _draw_share_axis(PLOT_HEIGHT, CONFIDENCE_LABEL) + baseline + bars
     return render_svg("sharpness", "Decisions by stated confidence", values, content, size=(PLOT_WIDTH, PLOT_HEIGHT))
 
 
@@ -93,10 +98,10 @@ def _draw_bin(score_bin: CalibrationBin, side: int, max_count: int) -> str:
     )
 
 
-def _draw_confidence_axis(height: int) -> str:
+def _draw_share_axis(height: int, label: str) -> str:
     """Draw the tick labels and the label of the x axis below a plot of the given height."""
     ticks = (draw_text(at * PLOT_WIDTH, height + 18, phrases.format_percent(at), "tick") for at in TICKS)
-    return "".join(ticks) + draw_text(PLOT_WIDTH / 2, height + 38, "stated confidence", "label")
+    return "".join(ticks) + draw_text(PLOT_WIDTH / 2, height + 38, label, "label")
 
 
 def draw_text(x: float, y: float, text: str, kind: str) -> str:

@@ -30,6 +30,10 @@ async def record_procedure_outcome(caller: ToolCaller, args: inputs.ProcedureOut
     return ToolResult({"name": args.name, "result": args.result})
 
 
+async def dismiss_procedure(caller: ToolCaller, args: inputs.DismissProcedureInput) -> ToolResult:
+    return ToolResult({"name": args.name, "changed": await caller.procedures.dismiss(args.name, args.reason)})
+
+
 async def list_censors(caller: ToolCaller, args: inputs.ListCensorsInput) -> ToolResult:
     found = [to_censor_info(one) for one in await caller.censors.list_censors()]
     return ToolResult({"items": [one.model_dump(mode="json") for one in found]})

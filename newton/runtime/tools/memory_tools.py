@@ -8,6 +8,7 @@ from newton.agent.memory_inputs import ListMemoriesInput
 from newton.heart.facts.conflicts import FactPair
 from newton.memory.lookup import short_id
 from newton.memory.memory import PERSON_TIERS
+from newton.runtime.tools.conflict_page import list_conflict_page
 from newton.runtime.tools.context_request import ContextCall
 from newton.runtime.tools.memory_views import MemoryField
 from newton.runtime.tools.memory_views import list_memories as build_list
@@ -109,24 +110,25 @@ async def show_working_memory(caller: ToolCaller, args: context_inputs.WorkingMe
 
 
 async def list_conflicts(caller: ToolCaller, args: inputs.ConflictsInput) -> ToolResult:
-    return _describe_conflicts(await caller.conflicts.list_conflicts())
+    page = await list_conflict_page(caller.conflicts, limit=args.limit, cursor=args.cursor)
+    return ToolResult({"items": _describe_conflicts(page.pairs), "next": page.next, "count": page.count})
 
 
 async def settle_conflict(caller: ToolCaller, args: inputs.SettleConflictInput) -> ToolResult:
     by_person = caller.trust in PERSON_TIERS
-    return _describe_conflicts(await caller.conflicts.settle(args.memory_id, args.keep, by_person=by_person))
+    pairs = await caller.conflicts.settle(args.memory_id, args.keep, by_person=by_person)
+    return ToolResult({"items": _describe_conflicts(pairs)})
 
 
-def _describe_conflicts(pairs: Sequence[FactPair]) -> ToolResult:
+def _describe_conflicts(pairs: Sequence[FactPair]) -> list[dict[str, object]]:
     sides = [{"newer": pair.newer, "older": pair.older} for pair in pairs]
-    items = [
+    return [
         {
             side: {"memory_id": short_id(fact.memory_id), "since": fact.since.isoformat(), "text": fact.text}
             for side, fact in facts.items()
         }
         for facts in sides
     ]
-    return ToolResult({"items": items})
 
 
 async def set_outcome(caller: ToolCaller, args: inputs.EpisodeOutcomeInput) -> ToolResult:

@@ -201,6 +201,7 @@ TOOLS: Mapping[str, McpTool] = {
     "save_artifact": _writer(artifact_inputs.SaveArtifactInput, artifact_tools.save_artifact, is_idempotent=True),
     "procedures": _reader(inputs.ProceduresInput, judgement_tools.show_procedures),
     "procedure_outcome": _writer(inputs.ProcedureOutcomeInput, judgement_tools.record_procedure_outcome),
+    "dismiss_procedure": McpTool(inputs.DismissProcedureInput, "destroys", judgement_tools.dismiss_procedure),
     "censors": _reader(inputs.ListCensorsInput, judgement_tools.list_censors),
     "add_censor": _writer(inputs.AddCensorInput, judgement_tools.add_censor, is_idempotent=True),
     "retire_censor": McpTool(inputs.RetireCensorInput, "destroys", judgement_tools.retire_censor),

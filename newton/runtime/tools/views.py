@@ -316,7 +316,7 @@ def to_censor_info(censor: CensorSummary) -> CensorInfo:
 
 def _procedure_fields(procedure: ProcedureVersion) -> dict[str, float | bool]:
     rates = {"success_rate": procedure.effectiveness, "success_rate_lower_bound": procedure.lower_bound}
-    return {**rates, "is_proposed": procedure.quarantined}
+    return {**rates, "is_proposed": procedure.is_proposed}
 
 
 def to_procedure_infos(versions: list[ProcedureVersion]) -> list[ProcedureInfo]:

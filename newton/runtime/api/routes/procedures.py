@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from newton.agent.inputs import ProcedureResultInput
+from newton.agent.inputs import DismissalInput, ProcedureResultInput
 from newton.content.frames import Frame
 from newton.runtime.api.auth import ReadAccess
 from newton.runtime.api.base_models import ORIGIN, ItemList, ResponseModel
@@ -21,7 +21,7 @@ class ProcedureOutcomeResponse(ResponseModel):
     result: str
 
 
-class ProcedureApprovalResponse(ResponseModel):
+class ProcedureChangeResponse(ResponseModel):
     """The name of the procedure. `changed` is false if it was not waiting for approval."""
 
     name: str
@@ -46,12 +46,23 @@ async def get_procedure(name: str, caller: ReadAccess) -> ProcedureDetail:
     return to_procedure_detail(await caller.newton.procedures(ORIGIN).get(name))
 
 
-@router.post("/procedures/{name}/approve", tags=["procedures"], response_model=ProcedureApprovalResponse)
+@router.post("/procedures/{name}/approve", tags=["procedures"], response_model=ProcedureChangeResponse)
 async def approve_procedure(name: str, act: AdminAction) -> Response:
     """Put a proposed procedure in use."""
 
-    async def work(newton: AgentServices) -> ProcedureApprovalResponse:
-        return ProcedureApprovalResponse(name=name, changed=await newton.procedures(ORIGIN).approve(name))
+    async def work(newton: AgentServices) -> ProcedureChangeResponse:
+        return ProcedureChangeResponse(name=name, changed=await newton.procedures(ORIGIN).approve(name))
+
+    return await act.run_once(work)
+
+
+@router.post("/procedures/{name}/dismiss", tags=["procedures"], response_model=ProcedureChangeResponse)
+async def dismiss_procedure(name: str, body: DismissalInput, act: AdminAction) -> Response:
+    """Dismiss a proposed procedure: it stays in the list as retired, and is not proposed again."""
+
+    async def work(newton: AgentServices) -> ProcedureChangeResponse:
+        changed = await newton.procedures(ORIGIN).dismiss(name, body.reason)
+        return ProcedureChangeResponse(name=name, changed=changed)
 
     return await act.run_once(work)
 

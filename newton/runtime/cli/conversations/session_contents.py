@@ -1,13 +1,12 @@
 """Commands `newton sessions inject`, `eject` and `stats`: what is put into a session, and its statistics."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from newton.agent.session_data.injections import SessionInjection
-from newton.agent.session_data.session_stats import SessionStats
 from newton.dialogue.compaction.entry_store import CompactionStats
 from newton.errors import InputError
 from newton.memory.hygiene import clean_ref
@@ -17,7 +16,12 @@ from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
-from newton.runtime.tools.session_info import to_injection_info, to_stats_response
+from newton.runtime.tools.session_info import (
+    SessionStatsResponse,
+    StrategyRunsInfo,
+    to_injection_info,
+    to_stats_response,
+)
 from newton.runtime.wiring import AgentServices
 
 MAX_TEXT_CHARS = 100
@@ -107,13 +111,13 @@ async def show_stats(
             if json:
                 formatting.print_json([{**one._asdict(), "last_at": one.last_at.isoformat()} for one in runs])
             else:
-                say("\n".join(_format_runs(runs)) or "No compactions yet.")
+                say("\n".join(_format_run(one, one.sessions) for one in runs) or "No compactions yet.")
             return
-        stats = await newton.session_stats().read(clean_ref(session, what="session"))
+        stats = to_stats_response(await newton.session_stats().read(clean_ref(session, what="session")))
     if json:
-        formatting.print_json(to_stats_response(stats).model_dump(mode="json"))
+        formatting.print_json(stats.model_dump(mode="json"))
     else:
-        say("\n".join(_format_stats(stats)))
+        say(format_stats(stats))
 
 
 async def _inject_messages(
@@ -139,7 +143,12 @@ def _format_injection(injection: SessionInjection) -> str:
     return f"{short_id(injection.injection_id)}  {_describe(injection)}  {tokens}  {time}"
 
 
-def _format_stats(stats: SessionStats) -> Iterator[str]:
+def format_stats(stats: SessionStatsResponse) -> str:
+    """Format the statistics of a session."""
+    return "\n".join(_format_stats(stats))
+
+
+def _format_stats(stats: SessionStatsResponse) -> Iterator[str]:
     many = formatting.pluralize(stats.messages, "message")
     yield f"{many}, {stats.log_tokens:,} tokens."
     yield f"A model receives {stats.view_tokens:,} of at most {stats.max_tokens:,} tokens:"
@@ -151,8 +160,9 @@ def _format_stats(stats: SessionStats) -> Iterator[str]:
         restored = f", {one.restored} undone" if one.restored else ""
         yield f"Compactions of kind {one.kind}: {one.in_use} ({one.tokens_before:,} -> {one.tokens:,} tokens{restored})"
     if stats.masked.messages:
-        yield f"Masked: {stats.masked.messages} tool outputs, {stats.masked.tokens:,} tokens saved."
-    yield from _format_runs(stats.runs)
+        masked = formatting.pluralize(stats.masked.messages, "tool output")
+        yield f"Masked: {masked}, {stats.masked.tokens_saved:,} tokens saved."
+    yield from (_format_run(one) for one in stats.runs)
     if stats.context:
         layers = ", ".join(f"{name} {tokens:,}" for name, tokens in stats.context.layers.items())
         context = stats.context
@@ -160,10 +170,10 @@ def _format_stats(stats: SessionStats) -> Iterator[str]:
         yield f"  {layers}"
 
 
-def _format_runs(runs: Sequence[CompactionStats]) -> Iterator[str]:
-    for one in runs:
-        failed = f", {one.failed} without effect" if one.failed else ""
-        count, sessions = formatting.pluralize(one.runs, "run"), formatting.pluralize(one.sessions, "session")
-        duration = f"{one.mean_ms:,.0f} ms on average, {one.most_ms:,.0f} ms at most"
-        last = f"last {one.last_at:%Y-%m-%d %H:%M}"
-        yield f"{one.strategy:<14}{count} in {sessions}{failed}; {one.saved:,} tokens saved; {duration}; {last}"
+def _format_run(run: CompactionStats | StrategyRunsInfo, sessions: int | None = None) -> str:
+    failed = f", {run.failed} without effect" if run.failed else ""
+    count = formatting.pluralize(run.runs, "run")
+    count += f" in {formatting.pluralize(sessions, 'session')}" if sessions is not None else ""
+    duration = f"{run.mean_ms:,.0f} ms on average, {run.most_ms:,.0f} ms at most"
+    last = f"last {run.last_at:%Y-%m-%d %H:%M}"
+    return f"{run.strategy:<14}{count}{failed}; {run.saved:,} tokens saved; {duration}; {last}"

@@ -1,6 +1,7 @@
 """Command `newton metrics`: quality of the contexts compared with targets."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -10,12 +11,15 @@ from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
+from newton.runtime.cli.private_files import write_page
+from newton.runtime.reports import metrics_page
 from newton.runtime.reports.metrics import find_advice, metrics_to_json
 
 
 async def show_metrics(
     *,
     days: Annotated[int, Parameter(help="Length of the period in days.")] = 7,
+    html: Annotated[Path | None, Parameter(help="Write the report as an HTML page to this file.")] = None,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -23,13 +27,16 @@ async def show_metrics(
 
     Each metric is shown with its target and its sample size.
 
-    Example: newton metrics --days 30
+    Example: newton metrics --days 30 --html metrics.html
     """
-    async with open_agent(load_settings(agent)) as newton:
+    settings = load_settings(agent)
+    async with open_agent(settings) as newton:
         report = await newton.metrics().report(days)
+    if html is not None:
+        write_page(html, metrics_page.render_html(report, agent=settings.agent))
     if json:
         formatting.print_json(metrics_to_json(report))
-    else:
+    elif html is None:
         say("\n".join(format_metrics(report)))
 
 

@@ -1,9 +1,9 @@
 """Commands `newton documents`: list, show and delete the ingested documents."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, NamedTuple
 from uuid import UUID
 
 from cyclopts import Parameter
@@ -29,12 +29,33 @@ async def list_documents(*, agent: AgentOption = None, json: JsonOption = False)
     if json:
         formatting.print_json([_to_json(asdict(one)) for one in found])
         return
-    for one in found:
+    lines = (
+        DocumentLine(short_id(one.document_id), one.title, one.ref, one.passages, one.ingested_at, one.dated_at)
+        for one in found
+    )
+    say(format_documents(list(lines)) or "No documents. `newton ingest PATH` ingests some.")
+
+
+class DocumentLine(NamedTuple):
+    """A document in a list. `passages` is their number."""
+
+    short_id: str
+    title: str
+    ref: str
+    passages: int
+    ingested_at: datetime
+    dated_at: datetime | None
+
+
+def format_documents(documents: Sequence[DocumentLine]) -> str:
+    """Format a list of documents, one on a line."""
+    lines: list[str] = []
+    for one in documents:
         passages = formatting.pluralize(one.passages, "passage")
         dated = f", of {one.dated_at:%Y-%m-%d}" if one.dated_at else ""
-        say(f"{short_id(one.document_id)}  {one.ingested_at:%Y-%m-%d}  {one.title} ({passages}{dated})  {one.ref}")
-    if not found:
-        say("No documents. `newton ingest PATH` ingests some.")
+        place = "" if one.ref == one.title else f"  {one.ref}"
+        lines.append(f"{one.short_id}  {one.ingested_at:%Y-%m-%d}  {one.title} ({passages}{dated}){place}")
+    return "\n".join(lines)
 
 
 async def show_document(document: DocumentArgument, *, agent: AgentOption = None, json: JsonOption = False) -> None:

@@ -75,15 +75,18 @@ async def list_memories(
     if not page.items:
         say(_format_empty(select, cursor))
         return
-    say(format_table(page, query))
+    say(format_table(page, query, ids=[short_id(one.memory_id) for one in page.items if one.memory_id]))
     if page.next:
         formatting.print_notice(f"\nMore: the same command with --cursor {page.next}")
 
 
-def format_table(page: MemoryListResponse, query: ListMemoriesInput) -> str:
-    """Format one page of memories as a table that fits the width of the terminal."""
-    rows = [_to_row(item, query.sort) for item in page.items]
-    head = ("id", "kind", "state", SHOWN_TIMES.get(query.sort, OCCURRED)[1], "importance", "text")
+def format_table(page: MemoryListResponse, query: ListMemoriesInput, *, ids: Sequence[str]) -> str:
+    """Format one page of memories as a table that fits the width of the terminal. `ids` are their short ids."""
+    time, column = SHOWN_TIMES.get(query.sort, OCCURRED)
+    if all(getattr(item, time) is None for item in page.items):  # not selected, or none of them has it
+        time, column = OCCURRED
+    rows = [_to_row(item, time, short) for item, short in zip(page.items, ids, strict=True)]
+    head = ("id", "kind", "state", column, "importance", "text")
     widths = [max(len(row[n]) for row in [head, *rows]) for n in range(len(head) - 1)]
     room = _text_width(sum(widths) + 2 * len(widths))
     order = ORDER_NAMES[query.sort][query.order == "desc"]
@@ -94,16 +97,16 @@ def format_table(page: MemoryListResponse, query: ListMemoriesInput) -> str:
     return "\n".join([*lines, *(_format_row(row, widths, room) for row in rows)])
 
 
-def _to_row(item: MemoryListItem, sort: SortKey) -> tuple[str, ...]:
-    assert item.memory_id and item.importance is not None, "a table has all fields"
-    at: datetime | None = getattr(item, SHOWN_TIMES.get(sort, OCCURRED)[0])
+def _to_row(item: MemoryListItem, time: str, short: str) -> tuple[str, ...]:
+    assert item.importance is not None, "a table has all its fields"
+    at: datetime | None = getattr(item, time)
     state = f"{item.state}, quarantined" if item.quarantined else item.state or ""
     mark = "*" if item.is_importance_set else ""
     text = item.text or ""
     about = f"[{item.subject}] " if item.subject and item.subject.casefold() not in text.casefold() else ""
     date = f"{at:%Y-%m-%d}" if at else "never"
     text = text.removeprefix(f"[{date}] ")
-    return (short_id(item.memory_id), item.kind or "", state, date, f"{item.importance:g}{mark}", f"{about}{text}")
+    return (short, item.kind or "", state, date, f"{item.importance:g}{mark}", f"{about}{text}")
 
 
 def _format_row(row: Sequence[str], widths: Sequence[int], room: int | None) -> str:
@@ -119,9 +122,14 @@ def _text_width(used: int) -> int | None:
 
 
 def _format_empty(select: FilterOptions, cursor: str | None) -> str:
+    return format_empty(has_filter=bool(select.to_fields()), has_states=bool(select.state), cursor=cursor)
+
+
+def format_empty(*, has_filter: bool, has_states: bool = False, cursor: str | None = None) -> str:
+    """Say that a list has no memory, and what to try."""
     if cursor:
         return "There are no more memories."
-    if select.to_fields():
-        hint = "" if select.state else " `--state all` also lists superseded, retracted and quarantined memories."
+    if has_filter:
+        hint = "" if has_states else " `--state all` also lists superseded, retracted and quarantined memories."
         return f"No memory matches these filters.{hint}"
     return 'The memory is empty. `newton remember "…"` stores a fact.'

@@ -62,6 +62,21 @@ async def approve_procedure(name: ProcedureName, *, agent: AgentOption = None) -
     say(f"Approved {name}." if is_approved else f"{name} was not waiting for approval.")
 
 
+async def dismiss_procedure(
+    name: ProcedureName,
+    *,
+    reason: Annotated[str | None, Parameter(help="Why it is not wanted. The reason is recorded.")] = None,
+    agent: AgentOption = None,
+) -> None:
+    """Dismiss a procedure that was proposed. It stays in the list as retired, and is not proposed again.
+
+    Example: newton procedures dismiss calling-files-write-file --reason "the path was a mistake of mine"
+    """
+    async with open_agent(load_settings(agent)) as newton:
+        is_dismissed = await newton.procedures("cli").dismiss(name, reason)
+    say(f"Dismissed {name}." if is_dismissed else f"{name} was not waiting for approval.")
+
+
 async def record_use(
     name: ProcedureName,
     *,
@@ -93,7 +108,7 @@ def _format_procedure(procedure: ProcedureVersion) -> str:
     record, uses = "no record", procedure.successes + procedure.failures
     if uses:
         record = f"{procedure.effectiveness:.0%} of {uses} succeeded, lower bound {procedure.lower_bound:.0%}"
-    waiting = ", proposed" if procedure.quarantined else ""
+    waiting = ", proposed" if procedure.is_proposed else ""
     name = f"{procedure.name} v{procedure.version} ({procedure.domain}{waiting})"
     return f"{short_id(procedure.memory_id)}  {procedure.state:<11} {name} · {record}\n{'':10}{procedure.description}"
 
@@ -104,7 +119,7 @@ def _procedure_to_json(procedure: ProcedureVersion) -> dict[str, object]:
         "name": procedure.name,
         "version": procedure.version,
         "state": procedure.state,
-        "proposed": procedure.quarantined,
+        "proposed": procedure.is_proposed,
         "domain": procedure.domain,
         "description": procedure.description,
         "activations": procedure.activations,

@@ -20,8 +20,8 @@ async def create_backup(
 ) -> None:
     """Back up all agents to a folder. Newton can be used during the backup.
 
-    The embedded database is copied as a base backup with its write-ahead log; an external database is dumped. Each file
-    is verified and its hash is recorded. The backup is not encrypted.
+    The backup has the rows of Newton's tables, as of its start, and the hash of each file. It can be restored into the
+    embedded database and into an external one. It is not encrypted.
 
     Example: newton backup /backups/2026-11-21
     """
@@ -46,8 +46,9 @@ async def restore_backup(
 ) -> None:
     """Verify a backup and restore it. Stop `newton serve` first.
 
-    Restore only a backup that you trust: it contains code of the database, which runs with the rights of its server.
-    The hashes in it show damage, not forgery.
+    Nothing in a backup is run: Newton's migrations create the tables, and every row is checked by their constraints.
+    But who writes a backup writes what the agents remember, decided and may do, and the hashes in it show damage, not
+    forgery: restore only a backup that you trust.
 
     The tokens in the backup are revoked, because some may have been revoked after the backup was made.
 
@@ -80,7 +81,5 @@ async def restore_backup(
 
 
 def _format_row_counts(rows: Mapping[str, int]) -> str:
-    if not rows:  # the manifest of an older version has no counts
-        return "all data"
     memories, agents = rows.get("memory.memories", 0), rows.get("runtime.agents", 0)
     return f"{formatting.pluralize(memories, 'memory', 'memories')} of {formatting.pluralize(agents, 'agent')}"

@@ -14,6 +14,7 @@ from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, LimitOption, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.jobs import queue
+from newton.runtime.jobs.memories import EXPIRED_CONTEXTS, LIFECYCLE
 from newton.runtime.jobs.queue import JobOutcome, JobRun, RunResult
 from newton.runtime.jobs.schedule import build_runner, get_job
 from newton.runtime.jobs.status import NEXT_SLOT, JobStatus, list_job_runs, list_job_statuses, request_run
@@ -131,21 +132,26 @@ async def run_job(
 
     Example: newton jobs run lifecycle --dry-run
     """
-    if job != "lifecycle" and dry_run:
+    name = get_job(job).name
+    if name != LIFECYCLE and dry_run:
         raise InputError(
-            f"{get_job(job).name} does not support --dry-run.",
+            f"{name} does not support --dry-run.",
             hint="Only `newton jobs run lifecycle` supports --dry-run.",
         )
-    settings = load_settings(agent)
-    if job != "lifecycle":
-        get_job(job)
-    async with open_agent(settings) as newton:
-        if job == "lifecycle":
-            report = await newton.maintenance("job lifecycle").run_lifecycle(dry_run=dry_run)
-            _print_lifecycle_report(report, dry_run=dry_run, json=json)
+    async with open_agent(load_settings(agent)) as newton:
+        if dry_run:
+            due = await newton.maintenance(f"job {LIFECYCLE}").run_lifecycle(dry_run=True)
+            _print_lifecycle_report(due, dry_run=True, json=json)
             return
+        started_at = newton.scope.now()
         worker = JobWorker(newton.scope.db, build_runner(AgentRegistry(newton)))
-        outcome = await worker.run_once(agent_id=newton.scope.agent_id, job_id=await request_run(newton, job))
+        outcome = await worker.run_once(agent_id=newton.scope.agent_id, job_id=await request_run(newton, name))
+        if name == LIFECYCLE:
+            changes = await newton.curation(f"job {LIFECYCLE}").list_changes(started_at)
+            expired = (outcome.result or {}).get(EXPIRED_CONTEXTS, 0)
+            report = LifecycleReport([one.transition for one in changes], int(str(expired)))
+            _print_lifecycle_report(report, dry_run=False, json=json)
+            return
     _print_outcome(outcome, json=json)
 
 

@@ -10,7 +10,7 @@ from newton.agent.actions.approvals import ApprovalAnswer, ApprovalRequest
 from newton.memory.representations import one_line
 from newton.runtime.cli.formatting import print_notice
 from newton.runtime.cli.printing import say
-from newton.runtime.cli.status_line import print_status
+from newton.runtime.cli.status_line import end_line, print_status
 
 LineAsker = Callable[[str], Awaitable[str]]
 
@@ -32,6 +32,7 @@ async def ask_approval(request: ApprovalRequest, ask: LineAsker) -> ApprovalAnsw
     What was typed before the question is discarded, so that it cannot be the answer.
     """
     print_status("")
+    end_line()
     say(format_request(request), to_stderr=True)  # the arguments exactly as they are
     with suppress(termios.error, ValueError):
         termios.tcflush(sys.stdin, termios.TCIFLUSH)

@@ -38,6 +38,7 @@ from newton.runtime.cli.options import (
 from newton.runtime.cli.printing import print_error, say
 from newton.runtime.cli.status_line import clear_status
 from newton.runtime.cli.talk.override_options import OverridesOption, parse_overrides
+from newton.runtime.cli.talk.reply_printer import ReplyPrinter
 from newton.runtime.error_status import EXIT_FAILED, EXIT_OK, EXIT_REFUSED
 from newton.runtime.tools.context_request import ContextCall
 
@@ -85,7 +86,8 @@ async def ask(
             include_context=json or debug,
             private=() if private else None,
         )
-        answer = await (_collect_answer if json else _print_answer)(_print_debug_lines(turn, debug=debug))
+        pieces = _print_debug_lines(turn, debug=debug)
+        answer = await (_collect_answer(pieces) if json else _print_answer(pieces, has_model=backend.model is not None))
         await backend.learn()
         await backend.process_pending()
     if json:
@@ -209,16 +211,18 @@ async def _print_debug_lines(
                 formatting.print_debug_lines(piece.lines)
 
 
-async def _print_answer(stream: AsyncGenerator[str | TurnView]) -> TurnView:
+async def _print_answer(stream: AsyncGenerator[str | TurnView], *, has_model: bool) -> TurnView:
     answer: TurnView | None = None
-    async with aclosing(stream) as pieces:
-        async for piece in pieces:
-            if isinstance(piece, TurnView):
-                answer = piece
-            else:
-                say(piece, end="", flush=True)
+    printer = ReplyPrinter(is_markdown=has_model)
+    with printer.open():
+        async with aclosing(stream) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, TurnView):
+                    answer = piece
+                else:
+                    printer.write(piece)
+        printer.finish()
     assert answer is not None
-    say()
     formatting.print_missing_sources(answer.context_summary.missing)
     if not answer.from_memory:  # a quoting answer contains it
         formatting.print_unknown_times(answer.context_summary.empty_time_ranges)

@@ -60,6 +60,11 @@ async def chat(
 ) -> int:
     """Chat with the agent. The conversation is stored; /help in the chat lists its commands.
 
+    From a pipe, each line is a message of its own, as if it were typed. `newton ask` takes all of a pipe as one
+    question.
+
+    Example: printf '%s\\n' "The ferry leaves at nine." "When does it leave?" | newton chat
+
     Example: newton chat --session planning
 
     Example: newton chat --daemon https://newton.example --token-file laptop.token

@@ -18,6 +18,7 @@ from newton.runtime.cli import formatting
 from newton.runtime.cli.printing import say
 from newton.runtime.cli.status_line import clear_status, print_status
 from newton.runtime.cli.talk.attachments import AttachedInput, attach_files
+from newton.runtime.cli.talk.reply_printer import ReplyPrinter
 from newton.runtime.cli.talk.typed_ahead import TypedAhead
 from newton.runtime.hint_names import rename_commands
 
@@ -161,26 +162,32 @@ class ChatConversation:
             include_context=self.debug,
             private=private,
         )
-        async with aclosing(clear_status(turn)) as pieces:  # closing it stores the reply so far
-            async for piece in pieces:
-                if isinstance(piece, DebugLines):
-                    formatting.print_debug_lines(piece.lines)
-                elif isinstance(piece, TurnView):
-                    say(flush=True)  # ends the line of the reply
-                    self._print_changed_notices(piece.context_summary)
-                    self.last_turn, self.proposals = piece, piece.proposals or self.proposals
-                    self.tokens_used += piece.input_tokens + piece.output_tokens
-                    if self.private_messages is not None:
-                        self.private_messages += [PrivateMessage("user", text), PrivateMessage("assistant", piece.text)]
-                    if piece.redacted:
-                        formatting.print_notice(f"({formatting.format_redactions(piece.redacted)})")
-                    if piece.warning and self.backend.model:
-                        formatting.print_notice(f"({piece.warning})")
-                    formatting.print_proposals(piece.proposals)
-                else:
-                    self.has_begun = True
-                    say(piece, end="", flush=True)
+        printer = ReplyPrinter(is_markdown=self.backend.model is not None)
+        with printer.open():
+            async with aclosing(clear_status(turn)) as pieces:  # closing it stores the reply so far
+                async for piece in pieces:
+                    if isinstance(piece, DebugLines):
+                        formatting.print_debug_lines(piece.lines)
+                    elif isinstance(piece, TurnView):
+                        printer.finish()
+                        self._end_turn(text, piece)
+                    else:
+                        self.has_begun = True
+                        printer.write(piece)
         say(flush=True)
+
+    def _end_turn(self, text: str, turn: TurnView) -> None:
+        """Keep the result of the turn with the input `text`, and print what the user should know of it."""
+        self._print_changed_notices(turn.context_summary)
+        self.last_turn, self.proposals = turn, turn.proposals or self.proposals
+        self.tokens_used += turn.input_tokens + turn.output_tokens
+        if self.private_messages is not None:
+            self.private_messages += [PrivateMessage("user", text), PrivateMessage("assistant", turn.text)]
+        if turn.redacted:
+            formatting.print_notice(f"({formatting.format_redactions(turn.redacted)})")
+        if turn.warning and self.backend.model:
+            formatting.print_notice(f"({turn.warning})")
+        formatting.print_proposals(turn.proposals)
 
     def _print_changed_notices(self, context: ContextView) -> None:
         """Print what did not fit into the context and what was not searched, unless the last turn had the same."""

@@ -17,7 +17,8 @@ from newton.runtime.cli.options import check_strategy
 from newton.runtime.cli.printing import fit_lines, say
 from newton.runtime.cli.status_line import print_status
 from newton.runtime.cli.talk.chat_conversation import ChatConversation
-from newton.runtime.cli.talk.tool_commands import find_command, format_help, format_result, parse_arguments
+from newton.runtime.cli.talk.result_formats import format_tool_result
+from newton.runtime.cli.talk.tool_commands import find_command, format_help, parse_arguments
 from newton.runtime.tools.prompt_views import TurnPromptsInfo
 
 HELP_TEXT = """\
@@ -69,7 +70,7 @@ async def run_slash_command(conversation: ChatConversation, text: str) -> None:
             result = await conversation.backend.call_tool(tool_command.tool, arguments)
         finally:
             print_status("")
-        tell(format_result(result))
+        tell(format_tool_result(tool_command.tool, arguments, result))
 
 
 def print_help(conversation: ChatConversation, _: str) -> None:

@@ -20,6 +20,7 @@ LABELS = (
 )  # the first field of an item's line
 
 
+_OPTION = re.compile(r"\s*--([\w-]+)[ =](\S+)(?:\s+|$)")
 _ARGUMENT = re.compile(r'\s*(?:"([^"]*)"|(\S+))')
 
 
@@ -28,7 +29,7 @@ class SlashCommand(NamedTuple):
 
     `parameters` are the tool's arguments in the order of the line; the last one takes the rest of the line. With
     `uses_session`, the session of the conversation is also passed. With `has_reason`, the text after "because" is
-    passed as a reason.
+    passed as a reason. `options` are arguments that may come first, as `--name value`.
     """
 
     tool: str
@@ -36,15 +37,18 @@ class SlashCommand(NamedTuple):
     help_text: str
     uses_session: bool = False
     has_reason: bool = False
+    options: tuple[str, ...] = ()
 
     @property
     def usage(self) -> str:
         """Return the names of the arguments in capitals, as the help shows them."""
-        return " ".join((*self.parameters, *(("because", "reason") if self.has_reason else ()))).upper()
+        options = [f"[--{name.replace('_', '-')} {name.partition('_')[0].upper()}]" for name in self.options]
+        words = (*self.parameters, *(("because", "reason") if self.has_reason else ()))
+        return " ".join([*options, *(word.upper() for word in words)])
 
 
 TOOL_COMMANDS: Mapping[str, SlashCommand] = {
-    "/recall": SlashCommand("recall", ("query",), "search the memories"),
+    "/recall": SlashCommand("recall", ("query",), "search the memories", options=("min_relevance",)),
     "/list": SlashCommand("list_memories", ("text",), "list the stored memories, newest first"),
     "/expand": SlashCommand("expand", ("memory_id", "offset"), "read a memory in full"),
     "/confirm": SlashCommand("confirm", ("memory_id",), "confirm that a fact is true"),
@@ -53,7 +57,7 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
     "/forget": SlashCommand(
         "forget", ("memory_id", "token"), "show what would be deleted, and a token; with the token, delete it"
     ),
-    "/conflicts": SlashCommand("conflicts", (), "list facts that may contradict each other"),
+    "/conflicts": SlashCommand("conflicts", ("cursor",), "list facts that may contradict each other"),
     "/settle": SlashCommand(
         "settle_conflict", ("memory_id", "keep"), "say which fact is right: newer, older, both or same"
     ),
@@ -108,6 +112,7 @@ TOOL_COMMANDS: Mapping[str, SlashCommand] = {
     "/procedure-outcome": SlashCommand(
         "procedure_outcome", ("name", "result"), "record the outcome of the last use of a procedure"
     ),
+    "/dismiss-procedure": SlashCommand("dismiss_procedure", ("name", "reason"), "dismiss a proposed procedure"),
     "/censors": SlashCommand("censors", (), "list the censors, the prohibitions"),
     "/add-censor": SlashCommand("add_censor", ("trigger", "reason"), "add a censor that warns of a phrase"),
     "/retire-censor": SlashCommand("retire_censor", ("censor_id",), "retire a censor, so that it no longer matches"),
@@ -136,10 +141,12 @@ def parse_arguments(command: SlashCommand, text: str, *, session: str) -> dict[s
 
     >>> parse_arguments(TOOL_COMMANDS["/add-censor"], '"push to main" it needs a review', session="s")
     {'trigger': 'push to main', 'reason': 'it needs a review'}
+    >>> parse_arguments(TOOL_COMMANDS["/recall"], "--min-relevance 0 the ferry", session="s")
+    {'min_relevance': '0', 'query': 'the ferry'}
     >>> parse_arguments(TOOL_COMMANDS["/decide"], "0.9 Use Postgres because the team knows it", session="s")
     {'confidence': '0.9', 'description': 'Use Postgres', 'reasons': [{'text': 'the team knows it'}]}
     """
-    arguments: dict[str, object] = {}
+    arguments, text = _parse_options(command, text)
     for parameter in command.parameters[:-1]:
         if (match := _ARGUMENT.match(text)) is None:
             break
@@ -153,6 +160,14 @@ def parse_arguments(command: SlashCommand, text: str, *, session: str) -> dict[s
     if missing := [name for name in command.parameters if name not in arguments and fields[name].is_required()]:
         raise InputError(f"The command requires {missing[0].upper()}.", hint=f"Its arguments are {command.usage}.")
     return arguments | ({"session": session} if command.uses_session else {})
+
+
+def _parse_options(command: SlashCommand, text: str) -> tuple[dict[str, object], str]:
+    """Return the options at the beginning of a line, by name, and the rest of the line."""
+    options: dict[str, object] = {}
+    while (match := _OPTION.match(text)) and (name := match[1].replace("-", "_")) in command.options:
+        options[name], text = match[2], text[match.end() :]
+    return options, text
 
 
 def format_help() -> str:

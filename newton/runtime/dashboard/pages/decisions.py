@@ -1,6 +1,6 @@
 """The pages of decisions: list, record after a check, one decision with its links, and its review."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from starlette.responses import Response
@@ -9,6 +9,7 @@ from newton.brain.draft import ReasonKind, Stakes
 from newton.brain.outcomes import Verdict
 from newton.runtime.dashboard.api_client import gather_json
 from newton.runtime.dashboard.page_request import PageRequest, PageTable
+from newton.runtime.dashboard.page_templates import format_label
 
 PAGE_SIZE = 25
 DECISIONS = "/dashboard/decisions"
@@ -16,6 +17,14 @@ STAKES: tuple[Stakes, ...] = get_args(Stakes)
 REASON_KINDS: tuple[ReasonKind, ...] = get_args(ReasonKind)
 OUTCOMES: tuple[Verdict, ...] = get_args(Verdict)
 LINK_TYPES = ("relates", "depends_on", "contradicts", "supersedes")
+LINK_PHRASES: Mapping[str, tuple[str, str]] = {  # of a link to the other decision, and from it
+    "relates": ("relates to", "relates to"),
+    "near": ("is similar to", "is similar to"),
+    "depends_on": ("depends on", "is needed by"),
+    "contradicts": ("contradicts", "is contradicted by"),
+    "supersedes": ("supersedes", "is superseded by"),
+}
+MAX_CHOICES = 100  # decisions that can be linked
 REASON_ROWS, MAX_LINKS = 3, 10
 DRAFT_FIELDS = (
     *("description", "confidence", "stakes", "category", "expected", "context", "look_again_at", "reviewed_by"),
@@ -46,7 +55,10 @@ async def record_decision(page: PageRequest) -> Response:
     """Check a decision, or record it."""
     draft = read_draft(page)
     if page.field("act") == "check":
-        return _render_form(page, await page.api.post("/v1/decisions/preview", draft))
+        preview = await page.api.post("/v1/decisions/preview", draft)
+        ids = [one["decision_id"] for one in preview["precedents"]]
+        similar = await gather_json(*(page.api.get(f"/v1/decisions/{decision_id}") for decision_id in ids))
+        return _render_form(page, preview, similar)
     recorded = await page.api.post("/v1/decisions", draft)
     return page.redirect(f"{DECISIONS}/{recorded['decision_id']}", "Recorded.")
 
@@ -58,12 +70,16 @@ async def show_decision(page: PageRequest) -> Response:
     links = [
         _describe_link(one, own_id) for one in decision["links"] if own_id in (one["decision_id"], one["other_id"])
     ]
-    others = await gather_json(*(page.api.get(f"/v1/decisions/{one['other_id']}") for one in links[:MAX_LINKS]))
+    recent, *others = await gather_json(
+        page.api.get("/v1/decisions", limit=MAX_CHOICES),
+        *(page.api.get(f"/v1/decisions/{one['other_id']}") for one in links[:MAX_LINKS]),
+    )
     return page.render(
         "decision.html",
         decision=decision,
         links=[{**one, "other": other} for one, other in zip(links, others, strict=False)],
-        choices={"links": LINK_TYPES, "outcomes": OUTCOMES},
+        others=[one for one in recent["items"] if one["decision_id"] != own_id],
+        choices={"links": {name: LINK_PHRASES[name][0] for name in LINK_TYPES}, "outcomes": OUTCOMES},
     )
 
 
@@ -107,17 +123,19 @@ def read_draft(page: PageRequest) -> dict[str, object]:
     return draft
 
 
-def _render_form(page: PageRequest, preview: dict[str, Any] | None) -> Response:
+def _render_form(page: PageRequest, preview: dict[str, Any] | None, similar: Sequence[Any] = ()) -> Response:
     values = {name: page.field(name) for name in (*DRAFT_FIELDS, "alternatives")}
     reasons = [(page.field(f"kind_{row}"), page.field(f"reason_{row}")) for row in range(REASON_ROWS)]
     choices = {"stakes": STAKES, "reasons": REASON_KINDS}
-    return page.render("decide.html", values=values, reasons=reasons, preview=preview, choices=choices)
+    shown = {"values": values, "reasons": reasons, "preview": preview, "similar": similar, "choices": choices}
+    return page.render("decide.html", **shown)
 
 
 def _describe_link(link: dict[str, str], decision_id: str) -> dict[str, str]:
     is_source = link["decision_id"] == decision_id
     other = link["other_id"] if is_source else link["decision_id"]
-    return {"type": link["link"], "other_id": other, "direction": "to" if is_source else "from"}
+    outward, inward = LINK_PHRASES.get(link["link"], (format_label(link["link"]), format_label(link["link"])))
+    return {"other_id": other, "phrase": outward if is_source else inward}
 
 
 ROUTES: PageTable = (

@@ -57,6 +57,16 @@ async def show_memory(page: PageRequest) -> Response:
     return page.render("memory.html", memory=memory, offset=offset, next_offset=end if memory["remaining_chars"] else 0)
 
 
+async def add_fact(page: PageRequest) -> Response:
+    """Store a fact that the person states."""
+    body = {"content": page.field("content"), **({"subject": page.field("subject")} if page.field("subject") else {})}
+    result = await page.api.post("/v1/memories", body)
+    return page.redirect(
+        f"{MEMORIES}/{result['memory_id']}",
+        "Stored." if result["status"] == "new" else "It was known already; this counts as a confirmation.",
+    )
+
+
 async def confirm_memory(page: PageRequest) -> Response:
     """Confirm a fact."""
     memory_id = page.path("memory_id")
@@ -117,11 +127,9 @@ async def forget_memory(page: PageRequest) -> Response:
 
 async def list_conflicts(page: PageRequest) -> Response:
     """Show the pairs of facts that may contradict each other."""
-    pairs = (await page.api.get("/v1/conflicts"))["items"]
-    start = page.query_number("start")
-    end = start + PAGE_SIZE
-    following = end if end < len(pairs) else 0
-    return page.render("conflicts.html", conflicts=pairs[start:end], total=len(pairs), start=start, following=following)
+    cursor, start = page.query("cursor"), page.query_number("start")
+    found = await page.api.get("/v1/conflicts", limit=PAGE_SIZE, **({"cursor": cursor} if cursor else {}))
+    return page.render("conflicts.html", conflicts=found, start=start if cursor else 0, following=start + PAGE_SIZE)
 
 
 async def settle_conflict(page: PageRequest) -> Response:
@@ -132,6 +140,7 @@ async def settle_conflict(page: PageRequest) -> Response:
 
 ROUTES: PageTable = (
     ("GET", MEMORIES, list_memories),
+    ("POST", MEMORIES, add_fact),
     ("GET", f"{MEMORIES}/conflicts", list_conflicts),
     ("POST", f"{MEMORIES}/conflicts/{{memory_id}}", settle_conflict),
     ("GET", f"{MEMORIES}/{{memory_id}}", show_memory),

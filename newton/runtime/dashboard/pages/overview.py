@@ -10,10 +10,10 @@ from starlette.responses import Response
 from newton.runtime.dashboard.api_client import ApiProblemError, gather_json
 from newton.runtime.dashboard.page_request import PageRequest, PageTable
 from newton.runtime.reports import activity_charts
+from newton.runtime.reports.metrics import DAILY_METRICS, MEANINGS, VERDICT_TEXTS, format_target, format_value
 
 DAYS = 30
 MAX_LISTED = 100
-DAILY_METRICS = ("context relevance", "budget utilisation", "recall precision", "refresh rate")  # measured by day
 
 
 async def show_overview(page: PageRequest) -> Response:
@@ -24,12 +24,13 @@ async def show_overview(page: PageRequest) -> Response:
         api.get("/v1/metrics", days=DAYS),
         api.get("/v1/jobs"),
         _read_health(page),
-        api.get("/v1/conflicts"),
+        api.get("/v1/conflicts", limit=1),
         api.get("/v1/identity/proposals"),
         api.get("/v1/censors"),
+        api.get("/v1/procedures"),
         api.get("/v1/decisions", due=True, limit=MAX_LISTED),
     )
-    conflicts, proposals, censors, due = (one["items"] for one in attention)
+    conflicts, (proposals, censors, procedures, due) = attention[0]["count"], (one["items"] for one in attention[1:])
     return page.render(
         "overview.html",
         health=health,
@@ -44,6 +45,7 @@ async def show_overview(page: PageRequest) -> Response:
         conflicts=conflicts,
         proposals=proposals,
         censors=[one for one in censors if one["is_proposed"]],
+        procedures=[one for one in procedures if one["is_proposed"]],
         due=due,
         max_listed=MAX_LISTED,
         days=DAYS,
@@ -92,54 +94,46 @@ def _tokens_on(tokens: Sequence[Mapping[str, Any]], day: str) -> int:
 
 def _describe_metrics(report: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the metrics that have a target, each with its text and its chart."""
-    by_day = {metric: _daily_values(report, metric) for metric in DAILY_METRICS}
     shown = list[dict[str, Any]]()
     for number, metric in enumerate(one for one in report["metrics"] if one["target"]):
         target = (metric["target"]["above"], metric["target"]["below"])
-        values = by_day.get(metric["name"]) or [metric["value"]]
-        chart = activity_charts.draw_metric(f"metric-{number}", metric["name"], values, target)
         shown.append(
             {
                 **metric,
                 "text": format_value(metric["value"], metric["unit"]),
                 "target_text": format_target(target, metric["unit"]),
-                "chart": Markup(chart),
+                "meaning": MEANINGS[metric["name"]],
+                "verdict_text": VERDICT_TEXTS[metric["verdict"]],
+                "chart": Markup(draw_metric(report, metric, number, target)),
             }
         )
     return shown
 
 
-def _daily_values(report: Mapping[str, Any], name: str) -> list[float | None]:
-    return [metric["value"] for day in reversed(report["days"]) for metric in day["metrics"] if metric["name"] == name]
+def draw_metric(
+    report: Mapping[str, Any], metric: Mapping[str, Any], number: int, target: tuple[float | None, float | None]
+) -> str:
+    """Draw a metric by day if it is measured by day, and else as a bar. Draw nothing for a single day."""
+    if metric["value"] is None:
+        return ""
+    if metric["name"] not in DAILY_METRICS:
+        return activity_charts.draw_target_bar(metric["value"], target)
+    by_day = {date.fromisoformat(day["name"]): _find_value(day, metric["name"]) for day in report["days"]}
+    known = [day for day, value in by_day.items() if value is not None]
+    if len(known) < 2:
+        return ""
+    values = [by_day.get(day) for day in activity_charts.list_days(known[0], known[-1])]
+    return activity_charts.draw_metric(
+        f"metric-{number}",
+        metric["name"],
+        values,
+        target,
+        format_tick=lambda value: format_value(value, metric["unit"]),
+    )
 
 
-def format_value(value: float | None, unit: str) -> str:
-    """Return the value of a metric with its unit.
-
-    >>> format_value(0.456, "share"), format_value(12.3, "ms"), format_value(None, "score")
-    ('46 %', '12 ms', 'no data')
-    """
-    if value is None:
-        return "no data"
-    match unit:
-        case "share":
-            return f"{100 * value:.0f} %"
-        case "ms":
-            return f"{value:,.0f} ms"
-        case _:
-            return f"{value:.2f}"
-
-
-def format_target(target: tuple[float | None, float | None], unit: str) -> str:
-    """Return the target range of a metric as text.
-
-    >>> format_target((0.5, 0.9), "share"), format_target((None, 500), "ms")
-    ('50 % to 90 %', 'below 500 ms')
-    """
-    above, below = target
-    if above is not None and below is not None:
-        return f"{format_value(above, unit)} to {format_value(below, unit)}"
-    return f"above {format_value(above, unit)}" if above is not None else f"below {format_value(below, unit)}"
+def _find_value(day: Mapping[str, Any], name: str) -> float | None:
+    return next(metric["value"] for metric in day["metrics"] if metric["name"] == name)
 
 
 ROUTES: PageTable = (("GET", "/", show_overview),)

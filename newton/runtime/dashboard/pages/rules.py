@@ -8,6 +8,7 @@ from newton.agent.inputs import AddCensorInput
 from newton.heart.identity.tenets import IdentityPart
 from newton.runtime.dashboard.api_client import ApiProblemError, gather_json
 from newton.runtime.dashboard.page_request import PageRequest, PageTable
+from newton.runtime.dashboard.page_templates import quote_segment
 from newton.runtime.dashboard.pages.decisions import STAKES, read_draft
 
 RULES = "/dashboard/rules"
@@ -146,6 +147,13 @@ async def approve_procedure(page: PageRequest) -> Response:
     return page.redirect(f"{RULES}/procedures/{name}", "The procedure is in use.")
 
 
+async def dismiss_procedure(page: PageRequest) -> Response:
+    """Dismiss a proposed procedure, so that it is not proposed again."""
+    name = page.path("name")
+    await page.api.post(f"/v1/procedures/{name}/dismiss", {"reason": page.field("reason") or None})
+    return page.redirect(f"{RULES}/procedures/{quote_segment(name)}", "Dismissed: it is not proposed again.")
+
+
 async def list_permissions(page: PageRequest) -> Response:
     """Show which tools of servers the agent may call, and its latest calls."""
     permissions, calls = await gather_json(
@@ -184,6 +192,7 @@ ROUTES: PageTable = (
     ("GET", f"{RULES}/procedures/{{name}}", show_procedure),
     ("POST", f"{RULES}/procedures/{{name}}/outcomes", record_outcome),
     ("POST", f"{RULES}/procedures/{{name}}/approve", approve_procedure),
+    ("POST", f"{RULES}/procedures/{{name}}/dismiss", dismiss_procedure),
     ("GET", f"{RULES}/permissions", list_permissions),
     ("POST", f"{RULES}/permissions/{{permission_id}}/revoke", revoke_permission),
 )

@@ -1,0 +1,210 @@
+"""The tables of a backup: a file of rows for each, in the text format of COPY.
+
+A backup holds rows and no definitions. A restore creates the schema with Newton's own migrations and fills it with its
+own statements, so that no function, trigger or policy of a backup ever runs, whoever made it.
+"""
+
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import asyncpg
+
+from newton.db.backup_manifest import FILE_NAME, BackupManifest, damaged_error
+from newton.db.pool import Tx
+from newton.errors import DatabaseError, InputError
+
+TABLES_FOLDER = "tables"
+# Tables only: no shards of a distributed table, no generated columns, and not the table of migrations.
+LIST_TABLES_SQL = """
+select
+    c.relnamespace::regnamespace::text as schema_name,
+    c.relname::text as table_name,
+    array_agg(a.attname::text order by a.attnum) as column_names
+from pg_class as c
+join pg_attribute as a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
+where
+    c.relkind = 'r'
+    and c.relnamespace::regnamespace::text = any('{memory,heart,brain,dialogue,cognition,runtime}')
+    and c.relname !~ '_[0-9]{6,}$'
+    and c.oid is distinct from to_regclass('runtime.schema_migrations')
+group by c.oid
+order by 1, 2
+"""
+DROP_SCHEMAS_SQL = "drop schema if exists memory, heart, brain, dialogue, cognition, runtime cascade"
+LIST_FOREIGN_KEYS_SQL = """
+select
+    conrelid::regclass::text as table_name, quote_ident(conname) as name, pg_get_constraintdef(oid) as definition
+from pg_constraint
+where contype = 'f' and connamespace::regnamespace::text = any('{memory,heart,brain,dialogue,cognition,runtime}')
+order by conrelid, conname
+"""
+LIST_FORCED_SQL = """
+select oid::regclass::text as table_name
+from pg_class
+where relforcerowsecurity and relnamespace::regnamespace::text = any('{memory,heart,brain,dialogue,cognition,runtime}')
+order by oid
+"""
+# The text of a value depends on these settings. With `row_security` off, a role that does not see all rows gets an
+# error.
+ROW_SETTINGS_SQL = """
+set local row_security = off; set local datestyle = 'ISO, YMD'; set local intervalstyle = 'postgres';
+set local timezone = 'UTC'; set local extra_float_digits = 1; set local bytea_output = 'hex'
+"""
+# What PostgreSQL raises for rows that its types, the constraints or the functions of the schema do not allow.
+REJECTED = (
+    asyncpg.DataError,
+    asyncpg.IntegrityConstraintViolationError,
+    asyncpg.ProgramLimitExceededError,
+    asyncpg.RaiseError,
+)
+
+
+class BackupTable(NamedTuple):
+    """A table whose rows are in backups, with all columns but generated ones."""
+
+    schema: str
+    table: str
+    columns: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.schema}.{self.table}"
+
+    def find_file(self, folder: Path) -> Path:
+        """Return the path of the file of rows in a backup folder."""
+        return folder / TABLES_FOLDER / f"{self.name}.tsv"
+
+
+class WrittenTables(NamedTuple):
+    """The number of rows and the columns of each table."""
+
+    rows: dict[str, int]
+    columns: dict[str, tuple[str, ...]]
+
+
+async def write_tables(conn: Tx, folder: Path) -> WrittenTables:
+    """Write the rows of all tables to files, as of one moment. An empty table has no file.
+
+    Raises DatabaseError if the database user does not see all rows.
+    """
+    tables = await _list_tables(conn)
+    (folder / TABLES_FOLDER).mkdir()
+    rows: dict[str, int] = {}
+    try:
+        async with conn.transaction(isolation="repeatable_read", readonly=True):
+            await conn.execute(ROW_SETTINGS_SQL)
+            # Before the first query, which fixes the moment: a migration cannot change a table that is not read yet.
+            if tables:
+                await conn.execute(f"lock table {', '.join(table.name for table in tables)} in access share mode")
+            for table in tables:
+                rows[table.name] = await _write_table(conn, table, table.find_file(folder))
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise DatabaseError(
+            f"The database user does not see the rows of all agents: {error}.",
+            hint="Set DATABASE_URL to the connection string of a superuser, or of a role with BYPASSRLS.",
+        ) from None
+    _remove_empty_files(folder / TABLES_FOLDER)
+    return WrittenTables(rows, {table.name: table.columns for table in tables})
+
+
+async def _list_tables(conn: Tx) -> list[BackupTable]:
+    rows = await conn.fetch(LIST_TABLES_SQL)
+    return [BackupTable(row["schema_name"], row["table_name"], tuple(row["column_names"])) for row in rows]
+
+
+async def _write_table(conn: Tx, table: BackupTable, file: Path) -> int:
+    status = await conn.copy_from_table(table.table, schema_name=table.schema, columns=table.columns, output=file)
+    return int(status.split()[-1])
+
+
+def _remove_empty_files(folder: Path) -> None:
+    for file in folder.iterdir():
+        if not file.stat().st_size:
+            file.unlink()
+
+
+async def drop_schemas(conn: Tx) -> None:
+    """Delete Newton's tables and functions from the database."""
+    await conn.execute(DROP_SCHEMAS_SQL)
+
+
+@asynccontextmanager
+async def writable_tables(conn: Tx) -> AsyncGenerator[None]:
+    """Let the owner of the tables write the rows of all agents in the block of the open transaction."""
+    await conn.execute(ROW_SETTINGS_SQL)
+    tables = [row["table_name"] for row in await conn.fetch(LIST_FORCED_SQL)]
+    for name in tables:
+        await conn.execute(f"alter table {name} no force row level security")
+    yield
+    for name in tables:
+        await conn.execute(f"alter table {name} force row level security")
+
+
+async def load_tables(conn: Tx, folder: Path, manifest: BackupManifest) -> None:
+    """Fill the tables of a schema that was just created, in the open transaction, within `writable_tables`.
+
+    Every constraint of the schema is checked. Raises InputError for a table or column that the schema does not have,
+    and for rows that it does not allow.
+    """
+    tables = {table.name: table for table in await _list_tables(conn)}
+    _check_names(folder, manifest, tables)
+    async with _without_foreign_keys(conn, folder):
+        for name, rows in manifest.rows.items():
+            if rows:
+                await _load_table(conn, folder, tables[name], manifest)
+        with _reject_rows(folder, "a table"):
+            await conn.execute("set constraints all immediate")
+
+
+def _check_names(folder: Path, manifest: BackupManifest, tables: Mapping[str, BackupTable]) -> None:
+    expected = {table.find_file(folder).relative_to(folder).as_posix() for table in tables.values()}
+    unknown = sorted(
+        [name for name in manifest.rows if name not in tables]
+        + [
+            f"{name}.{column}"
+            for name, columns in manifest.columns.items()
+            for column in columns
+            if name not in tables or column not in tables[name].columns
+        ]
+        + [name for name in manifest.files if name.startswith(f"{TABLES_FOLDER}/") and name not in expected]
+    )
+    if missing := tables.keys() - manifest.rows.keys():
+        raise damaged_error(folder, f"{min(missing)} is missing in {FILE_NAME}")
+    if unknown:
+        raise InputError(
+            f"The backup {folder} has {unknown[0]!r}, which no migration of Newton creates. Nothing was changed.",
+            hint="Move what you added out of Newton's schemas, make the backup again, or use another backup.",
+        )
+
+
+async def _load_table(conn: Tx, folder: Path, table: BackupTable, manifest: BackupManifest) -> None:
+    file, columns = table.find_file(folder), manifest.columns.get(table.name, ())
+    if not file.is_file() or not columns:
+        raise damaged_error(folder, f"the rows of {table.name} are missing")
+    with _reject_rows(folder, table.name):
+        status = await conn.copy_to_table(table.table, schema_name=table.schema, columns=columns, source=file)
+    if int(status.split()[-1]) != manifest.rows[table.name]:
+        raise damaged_error(folder, f"{table.name} has another number of rows than {FILE_NAME} says")
+    await conn.execute(f"analyze {table.name}")  # else the first searches would have plans for empty tables
+
+
+@asynccontextmanager
+async def _without_foreign_keys(conn: Tx, folder: Path) -> AsyncGenerator[None]:
+    """Drop the foreign keys, and add them after the block, when all rows are there: each is then checked at once."""
+    keys = await conn.fetch(LIST_FOREIGN_KEYS_SQL)
+    for key in keys:
+        await conn.execute(f"alter table {key['table_name']} drop constraint {key['name']}")
+    yield
+    for key in keys:
+        with _reject_rows(folder, key["table_name"]):
+            await conn.execute(f"alter table {key['table_name']} add constraint {key['name']} {key['definition']}")
+
+
+@contextmanager
+def _reject_rows(folder: Path, table: str) -> Generator[None]:
+    try:
+        yield
+    except REJECTED as error:
+        raise damaged_error(folder, f"{table} has rows that are not allowed: {error}") from error

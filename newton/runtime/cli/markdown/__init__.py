@@ -1,0 +1,1 @@
+"""Markdown of a reply, rendered for a terminal while the reply is received."""

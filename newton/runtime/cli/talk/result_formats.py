@@ -1,0 +1,99 @@
+"""Results of tools as the slash commands of the chat print them: as the commands do, or else as indented fields."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, cast
+
+from newton.agent.memory_inputs import ListMemoriesInput
+from newton.runtime.cli.conversations.session_contents import format_stats
+from newton.runtime.cli.formatting import format_conflict_fact, format_conflict_lines
+from newton.runtime.cli.memory.documents import DocumentLine, format_documents
+from newton.runtime.cli.memory.memory_lists import format_empty, format_table
+from newton.runtime.cli.talk.tool_commands import format_result
+from newton.runtime.hint_names import rename_commands
+from newton.runtime.tools.memory_views import MemoryListResponse
+from newton.runtime.tools.session_info import SessionStatsResponse
+
+Fields = Mapping[str, object]
+
+
+def format_tool_result(tool: str, arguments: Fields, result: Fields) -> str:
+    """Return the result of a tool that was called with these arguments, as text for the terminal."""
+    if "error" not in result and (formatter := RESULT_FORMATS.get(tool)):
+        return formatter(arguments, result)
+    return format_result(result)
+
+
+def _format_memories(arguments: Fields, result: Fields) -> str:
+    items = cast("Sequence[dict[str, Any]]", result["items"])
+    if not items:
+        return rename_commands(format_empty(has_filter=bool(arguments)), "chat")
+    page = {**result, "items": [{name: one[name] for name in one if name != "memory_id"} for one in items]}
+    query = ListMemoriesInput.model_validate(arguments)
+    table = format_table(MemoryListResponse.model_validate(page), query, ids=[one["memory_id"] for one in items])
+    return f"{table}\nMore: `newton list --cursor {result['next']}`" if result.get("next") else table
+
+
+def _format_documents(arguments: Fields, result: Fields) -> str:
+    """Format the list of the documents, or one document with its passages."""
+    items = cast("Sequence[dict[str, Any]]", result["items"])
+    if "title" not in result:
+        lines = [_to_document_line(one) for one in items]
+        return format_documents(lines) or "No documents. @PATH in a message makes one of a file."
+    line = format_documents([_to_document_line(result)])
+    passages = [
+        f"{one['memory_id']}  {', '.join(filter(None, (one.get('heading'), one.get('location'))))}\n{one['text']}"
+        for one in items
+    ]
+    return "\n\n".join([line, *passages])
+
+
+def _to_document_line(fields: Mapping[str, Any]) -> DocumentLine:
+    times = (datetime.fromisoformat(fields["ingested_at"]), fields.get("dated_at"))
+    dated_at = datetime.fromisoformat(times[1]) if times[1] else None
+    names = ("document_id", "title", "document", "passages")
+    return DocumentLine(*(fields[name] for name in names), ingested_at=times[0], dated_at=dated_at)
+
+
+def _format_stats(arguments: Fields, result: Fields) -> str:
+    return format_stats(SessionStatsResponse.model_validate(result))
+
+
+def _format_recall(arguments: Fields, result: Fields) -> str:
+    """Format what a search found: of each memory the id, the probability that it answers, the kind and the text."""
+    items = cast("Sequence[dict[str, Any]]", result["items"])
+    lines = [
+        f"{one['memory_id']}  {_format_probability(one.get('probability'))}  {one['kind']:<9}  {one['text']}"
+        for one in items
+    ]
+    missing = cast("Mapping[str, str]", result.get("missing", {}))
+    lines += [f"({source} not available: {reason})" for source, reason in missing.items()]
+    if items:
+        return "\n".join(lines)
+    hint = " To see the nearest memories, write /recall --min-relevance 0 and the query." if "note" in result else ""
+    return "\n".join([f"Nothing known answers this.{hint}" if hint else "No matching memory.", *lines])
+
+
+def _format_conflicts(arguments: Fields, result: Fields) -> str:
+    items = cast("Sequence[dict[str, Any]]", result["items"])
+    text = format_conflict_lines(
+        [(_format_side(one["newer"]), _format_side(one["older"])) for one in items], settle_command="/settle"
+    )
+    return f"{text}\nMore: /conflicts {result['next']}" if result.get("next") else text
+
+
+def _format_side(fact: Mapping[str, Any]) -> str:
+    return format_conflict_fact(fact["memory_id"], datetime.fromisoformat(fact["since"]), fact["text"])
+
+
+def _format_probability(probability: float | None) -> str:
+    return "   -" if probability is None else f"{probability:4.0%}"
+
+
+RESULT_FORMATS: Mapping[str, Callable[[Fields, Fields], str]] = {
+    "list_memories": _format_memories,
+    "recall": _format_recall,
+    "conflicts": _format_conflicts,
+    "documents": _format_documents,
+    "session_stats": _format_stats,
+}

@@ -1,0 +1,173 @@
+"""Replies in a terminal: Markdown is rendered while it is received, and what was printed stays as it is."""
+
+import re
+from collections.abc import Sequence
+
+import pyte
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from newton.runtime.cli.markdown.markdown_stream import MarkdownStream
+from newton.runtime.cli.markdown.wrapped_stream import WrappedStream
+from newton.runtime.cli.printing import visible
+
+LONG = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen"
+SAMPLE = f"""\
+# The plan
+
+Take **the early ferry** to *Hydra*, see `timetable(1)` and [the page](https://example.org/ferry).
+1. {LONG}
+   - [ ] nested
+
+> quoted
+
+```python
+def sail(island: str) -> None:
+    '''Sail
+    there.'''
+```
+| Island | Price |
+|:--|--:|
+| **Hydra** | 12 |
+| Aegina | 8 |
+The end, 2 * 3 * 4 and snake_case_name.
+"""
+CURSOR_MOVES = re.compile(r"\x1b\[[0-9;?]*[^0-9;?m]")
+
+
+def rendered(*pieces: str, columns: int = 80, has_colors: bool = True) -> str:
+    stream = MarkdownStream(count_columns=lambda: columns, has_colors=has_colors)
+    return "".join([*(stream.add(piece) for piece in pieces), stream.finish()])
+
+
+def shown(*pieces: str, columns: int = 80, has_colors: bool = True) -> list[str]:
+    """The rows of a terminal that was sent the pieces of a reply."""
+    return on_screen(rendered(*pieces, columns=columns, has_colors=has_colors), columns)
+
+
+def on_screen(output: str, columns: int = 80) -> list[str]:
+    assert not CURSOR_MOVES.search(output)
+    screen = pyte.Screen(columns, 400)
+    pyte.Stream(screen).feed(output.replace("\n", "\r\n"))
+    rows = [row.rstrip() for row in screen.display]
+    return rows[: max((place for place, row in enumerate(rows, 1) if row), default=0)]
+
+
+def test_blocks_are_rendered() -> None:
+    assert shown(SAMPLE, has_colors=False) == [
+        "The plan",
+        "",
+        "Take the early ferry to Hydra, see `timetable(1)` and the page",
+        "(https://example.org/ferry).",
+        "1. one two three four five six seven eight nine ten eleven twelve thirteen",
+        "   fourteen fifteen sixteen seventeen",
+        "   ☐ nested",
+        "",
+        "│ quoted",
+        "",
+        "── python ──────────────────────────────────────────────────",
+        "def sail(island: str) -> None:",
+        "    '''Sail",
+        "    there.'''",
+        "─" * 60,
+        "",
+        "Island   Price",
+        "──────────────",
+        "Hydra       12",
+        "Aegina       8",
+        "",
+        "The end, 2 * 3 * 4 and snake_case_name.",
+    ]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(1, len(SAMPLE)), max_size=30))
+def test_the_output_does_not_depend_on_how_the_reply_is_cut_into_pieces(places: Sequence[int]) -> None:
+    ends = sorted({*places, len(SAMPLE)})
+    pieces = [SAMPLE[first:end] for first, end in zip([0, *ends], ends, strict=False)]
+    assert rendered(*pieces) == rendered(SAMPLE)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "bold"),
+    [(("a **bo", "ld** c"), "bold"), (("a *", "*bo", "ld*", "* c"), "bold"), (("a **b c", " d** e"), "b c d")],
+)
+def test_an_emphasis_that_is_cut_into_pieces_is_shown_when_it_is_complete(pieces: Sequence[str], bold: str) -> None:
+    stream = MarkdownStream(count_columns=lambda: 80, has_colors=True)
+    screen = pyte.Screen(80, 24)
+    printed = pyte.Stream(screen)
+    for piece in pieces:
+        printed.feed(stream.add(piece))
+        assert "*" not in screen.display[0]
+    printed.feed(stream.finish())
+    row = screen.buffer[0]
+    assert "".join(row[x].data for x in range(80) if row[x].bold and row[x].data != " ") == bold.replace(" ", "")
+
+
+def test_a_word_is_shown_when_the_next_begins_and_what_is_held_back_at_a_status_line() -> None:
+    stream = MarkdownStream(count_columns=lambda: 80, has_colors=True)
+    assert stream.add("It is") == "It"
+    assert stream.add(" Arte") == " is"
+    assert stream.release() == " Arte"
+    assert stream.add("mis.\n") == "mis.\n"
+
+
+def test_a_window_that_becomes_narrower_breaks_the_next_words() -> None:
+    columns = 80
+    stream = MarkdownStream(count_columns=lambda: columns, has_colors=True)
+    output = stream.add("one two three four five ")
+    columns = 20
+    output += stream.add(f"six seven eight nine ten\n- {LONG}") + stream.finish()
+    lines = output.split("\n")
+    assert lines[:2] == ["one two three four five", "six seven eight nine"]
+    assert max(map(len, lines[1:])) <= 20
+
+
+def test_a_table_that_does_not_fit_is_printed_row_by_row_and_a_single_row_is_text() -> None:
+    table = "| A | B | C | D |\n|--|--|--|--|\n| 1 | 2 | 3 | `4` |\n| 5 | 6 | 7 | 8 |\n"
+    assert shown(table, columns=40) == ["A: 1", "B: 2", "C: 3", "D: 4", "", "A: 5", "B: 6", "C: 7", "D: 8"]
+    assert shown("| no table\nat all") == ["| no table", "at all"]
+    assert shown("| A |\n|--|\n| a **b", "c** <br> `d|e` |") == ["A", "────", "a bc", "d|e"]
+
+
+def test_text_without_spaces_is_broken_within_and_an_address_is_not() -> None:
+    assert shown("中文字符没有空格所以", columns=12) == ["中文字符没有", "空格所以"]
+    assert shown("字符，没有。", columns=5) == ["字", "符，", "没", "有。"]
+    address = "https://example.org/" + "x" * 60
+    stream = MarkdownStream(count_columns=lambda: 40, has_colors=True)
+    assert f"see\n{address}\n" in stream.add(f"see {address}\n")
+
+
+@pytest.mark.parametrize(
+    "text", ["a\x1b[2Jb", "**\x1b]52;c;cm0=\x07**", "`\x9b31m`", "| \x1b[1A |\n|--|\n| \x1b[2J |\n"]
+)
+def test_control_characters_and_entities_of_them_are_escaped(text: str) -> None:
+    for written in (text, text.replace("\x1b", "&#27;&#x202e;&#13;")):
+        printed = re.sub(r"\x1b\[[0-9;]*m", "", rendered(visible(written), has_colors=False))
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", printed)
+
+
+def test_without_colors_there_are_styles_and_no_colors() -> None:
+    stream = MarkdownStream(count_columns=lambda: 80, has_colors=False)
+    output = stream.add(SAMPLE) + stream.finish()
+    assert set(re.findall(r"\x1b\[([0-9;]*)m", output)) <= {"0", "1", "2", "3", "4", "9", "1;4"}
+
+
+def test_an_open_code_block_is_closed_and_fences_within_it_are_text() -> None:
+    assert shown("````\n```\nx") == ["─" * 60, "```", "x", "─" * 60]
+    assert shown("> ```\n> a\n\nb") == ["│ " + "─" * 60, "│ a", "│ " + "─" * 60, "", "b"]
+
+
+def test_three_hundred_lines_are_all_printed() -> None:
+    text = "\n".join(f"- line **{number}** of the reply" for number in range(300))
+    assert shown(text) == [f"• line {number} of the reply" for number in range(300)]
+
+
+def test_plain_text_is_only_wrapped() -> None:
+    pieces = [SAMPLE[place : place + 3] for place in range(0, len(SAMPLE), 3)]
+    stream = WrappedStream(count_columns=lambda: 40)
+    output = "".join([*(stream.add(piece) for piece in pieces), stream.finish()])
+    assert "\x1b" not in output and output.split() == SAMPLE.split()
+    assert "1. one two three four five six seven\n   eight nine ten" in output
+    assert "    '''Sail\n    there.'''\n```\n| Island | Price |" in output
