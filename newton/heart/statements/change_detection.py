@@ -172,7 +172,8 @@ def detect_change(
         return ChangeVerdict("compatible", 0.0, reason)
     probability, model = compute_probability(features, load_model()), load_model()
     is_clear, is_likely = probability >= model.update_min, probability >= model.unsure_min
-    if not math.isnan(reading):
+    # The same words in another order are no change that the reader can tell: it has not seen such pairs enough.
+    if not math.isnan(reading) and outline(older).stems != outline(newer).stems:
         limits, by_trees = load_reading_model(), is_clear and reading >= READER_DOUBT
         combined = combine_readings(probability, reading, cosine)
         is_clear = by_trees or combined >= limits.update_min
