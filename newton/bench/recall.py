@@ -61,6 +61,9 @@ class RecordingEmbedder:
         self.calls.append(texts)
         return await self._embedder.embed(texts)
 
+    async def embed_questions(self, texts: Sequence[str]) -> "list[Vector]":
+        return await self._embedder.embed_questions(texts)
+
 
 @dataclass(slots=True)
 class ImportSpeed:

@@ -16,6 +16,8 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ProviderError
 from newton.ids import derive_model_id
+from newton.languages.detection import detect_language
+from newton.languages.language_data import ENGLISH
 from newton.languages.search_words import prepare_words
 from newton.memory import time_search
 from newton.memory.as_of import read_as_of
@@ -46,6 +48,7 @@ NO_EMBEDDER = "no embedding model is set"
 # Weight of the share of the input's words in a window; the cosine has weight 1. Words decide only between windows
 # without vectors: the subject of the input is in many windows of a text about it, often not in the one that answers.
 WINDOW_WORD_WEIGHT = 0.01
+MAX_QUESTION_CHARS = 600
 MAX_WIDENINGS = 2  # of a search that finds mostly duplicates
 
 
@@ -72,7 +75,9 @@ class _SearchBranch(NamedTuple):
     text_count: int = 0
 
 
-async def recall(text: str, *, embedder: "Embedder | None", search: MemorySearch) -> RecallResult:
+async def recall(
+    text: str, *, embedder: "Embedder | None", search: MemorySearch, is_question: bool = True
+) -> RecallResult:
     """Return the memories that are most relevant to a text, best first, within the limit of each kind.
 
     The search by words runs while the text is embedded. Without an embedding there is no search by meaning. Only
@@ -86,7 +91,7 @@ async def recall(text: str, *, embedder: "Embedder | None", search: MemorySearch
         others = [tasks.create_task(_search_words(text, search)), tasks.create_task(_search_times(search))]
         with suppress(TimeoutError):
             async with asyncio.timeout(search.timeout_seconds) as limit:
-                query, missing = await embed_query(text, embedder)
+                query, missing = await embed_query(text, embedder, is_question=is_question)
                 async with search.db.transaction(search.agent_id) as tx:
                     near = await _search_meaning(tx, query, missing, search)
                     limit.reschedule(None)  # the rest of the transaction is limited by the caller
@@ -217,7 +222,7 @@ async def _score_windows(
         tx,
         agent_id=search.agent_id,
         model_id=query.model_id,
-        embedding=query.vector,
+        embedding=query.search_vector,
         input=prepare_words(query.text),
         memory_ids=long_ids,
         word_weight=WINDOW_WORD_WEIGHT,
@@ -246,7 +251,7 @@ async def _fetch_neighbours(
         tx,
         agent_id=search.agent_id,
         model_id=query.model_id,
-        embedding=query.vector,
+        embedding=query.search_vector,
         thread_ids=thread_ids,
         positions=positions,
         quarantined=list(search.quarantined_kinds),
@@ -255,15 +260,23 @@ async def _fetch_neighbours(
     return [SearchHit._make((*row, 0.0)) for row in rows]
 
 
-async def embed_query(text: str, embedder: "Embedder | None") -> tuple[RecallQuery, dict[str, str]]:
-    """Return the query with its vector. Without a vector, also return the reason under the key `embeddings`."""
+async def embed_query(
+    text: str, embedder: "Embedder | None", *, is_question: bool = True
+) -> tuple[RecallQuery, dict[str, str]]:
+    """Return the query with its vectors. Texts that are no question are searched for by what says the same; so are
+    long texts and those of other languages than English, which encoders of questions are not trained for. Without a vector, also return the reason under the key `embeddings`."""
     if embedder is None:
         return RecallQuery(text=text), {"embeddings": NO_EMBEDDER}
+    as_question = is_question and len(text) <= MAX_QUESTION_CHARS and detect_language(text) == ENGLISH
     try:
-        vector = (await embedder.embed([text]))[0]
+        if as_question:
+            (vector,), (search_vector,) = await asyncio.gather(embedder.embed([text]), embedder.embed_questions([text]))
+        else:
+            vector = search_vector = (await embedder.embed([text]))[0]
     except ProviderError as error:
         return RecallQuery(text=text), {"embeddings": error.what}
-    return RecallQuery(text=text, vector=vector, model_id=derive_model_id(embedder.identity)), {}
+    model_id = derive_model_id(embedder.identity)
+    return RecallQuery(text=text, vector=vector, search_vector=search_vector, model_id=model_id), {}
 
 
 async def _search_words(text: str, search: MemorySearch) -> _SearchBranch:
@@ -301,9 +314,9 @@ def _timeout_message(search: MemorySearch) -> str:
 
 
 async def _fetch_by_meaning(tx: Tx, query: RecallQuery, search: MemorySearch) -> Mapping[UUID, _Row]:
-    if query.vector is None or not search.weights.similarity:
+    if query.search_vector is None or not search.weights.similarity:
         return {}
-    vector = {"model_id": query.model_id, "embedding": query.vector}
+    vector = {"model_id": query.model_id, "embedding": query.search_vector}
     rows = await SQL["search_vectors"].fetch_all(
         tx, **search.query_arguments, **vector, **_superseded_arguments(search)
     )
@@ -340,13 +353,13 @@ def _keep_best(rows: Sequence[Record], *, score: int) -> dict[UUID, Record]:
 async def _fetch_similarities(
     tx: Tx, query: RecallQuery, memory_ids: Set[UUID], search: MemorySearch
 ) -> dict[UUID, float]:
-    if query.vector is None or not memory_ids or not search.weights.similarity:
+    if query.search_vector is None or not memory_ids or not search.weights.similarity:
         return {}
     rows = await SQL["get_similarities"].fetch_all(
         tx,
         agent_id=search.agent_id,
         model_id=query.model_id,
-        embedding=query.vector,
+        embedding=query.search_vector,
         kinds=list(search.limits),
         memory_ids=list(memory_ids),
     )

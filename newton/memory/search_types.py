@@ -217,10 +217,15 @@ def _fold_case(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallQuery:
-    """The text to search for, and, if it was embedded, its vector and the id of the embedding model."""
+    """The text to search for, and, if it was embedded, its vectors and the id of the embedding model.
+
+    `vector` is that of the text as it would be stored, which is near to texts that say the same. `search_vector` is near
+    to texts that answer it.
+    """
 
     text: str
     vector: "Vector | None" = None
+    search_vector: "Vector | None" = None
     model_id: UUID | None = None
 
 

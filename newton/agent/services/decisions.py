@@ -242,7 +242,9 @@ class DecisionService:
         censors = await self.gate.check(text, "action", dry_run=dry_run)
         limits = SearchLimits(SEARCH_LIMIT, SEARCH_LIMIT)
         search = MemorySearch(db=self.scope.db, agent_id=self.scope.agent_id, limits={"decision": limits})
-        recalled = await recall(to_embedding_text(draft), embedder=self.scope.embedder, search=search)
+        recalled = await recall(
+            to_embedding_text(draft), embedder=self.scope.embedder, search=search, is_question=False
+        )
         track_record, results = await self.check_guardrails(draft)
         similar = [hit for hit in recalled.memories if max(hit.similarity, hit.lexical) >= MIN_PRECEDENT_SIMILARITY]
         return DecisionPreview(

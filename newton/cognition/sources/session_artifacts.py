@@ -82,6 +82,9 @@ class CachingEmbedder:
         # the cancellation of one waiting task must not cancel the others
         return await asyncio.shield(self._pending[key])
 
+    async def embed_questions(self, texts: Sequence[str]) -> "list[Vector]":
+        return await self._embedder.embed_questions(texts)
+
     def cancel_pending(self) -> None:
         """Cancel the requests that are not finished."""
         for future in self._pending.values():
