@@ -55,6 +55,16 @@ class MiniLM:
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         return await asyncio.to_thread(self.embed_now, texts)
 
+    async def embed_questions(self, texts: Sequence[str]) -> list[Vector]:
+        return await asyncio.to_thread(self.embed_questions_now, texts)
+
+    def embed_questions_now(self, texts: Sequence[str]) -> list[Vector]:
+        """Encode questions in the current thread, as `embed_questions`."""
+        from newton.providers.question_encoder import load_encoder  # noqa: PLC0415 (it imports this module)
+
+        with self._cores:
+            return load_encoder().encode_questions(texts)
+
     def embed_now(self, texts: Sequence[str]) -> list[Vector]:
         """Embed texts in the current thread.
 

@@ -1,0 +1,50 @@
+"""The encoder of questions that belongs to the local embedding model.
+
+It is all-MiniLM-L6-v2, trained further by `scripts/fit-question-encoder` so that the vector of a question is near to
+the stored vectors of the texts that answer it. The vectors of its words are those of the embedding model.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import as_file, files
+
+import numpy as np
+
+from newton.providers.embedding import Vector, normalize_rows
+from newton.providers.minilm import PROVIDERS, build_tokenizer, clean_text, group_by_length, load_session
+from newton.providers.word_table import load_word_table
+
+MODEL_FILE = "question_encoder.onnx"
+
+
+class QuestionEncoder:
+    """Maps questions to unit vectors. Loading takes 0.2 s, a question 3 ms of one core."""
+
+    def __init__(self) -> None:
+        """Load the model. Raises ProviderError if the file of the embedding model is damaged."""
+        self._words = load_word_table()
+        self._tokenizer = build_tokenizer()
+        with as_file(files("newton.providers").joinpath("data", MODEL_FILE)) as file:
+            self._session = load_session(str(file), PROVIDERS["cpu"])
+
+    def encode_questions(self, texts: Sequence[str]) -> list[Vector]:
+        """Return the vector of each question, in order. Questions are truncated to 256 word pieces."""
+        pieces = [one.ids for one in self._tokenizer.encode_batch([clean_text(text) for text in texts])]
+        vectors: dict[int, Vector] = {}
+        for batch in group_by_length([len(ids) for ids in pieces]):
+            vectors |= zip(batch, self._run_batch([pieces[index] for index in batch]), strict=True)
+        return [vectors[index] for index in range(len(texts))]
+
+    def _run_batch(self, pieces: Sequence[Sequence[int]]) -> list[Vector]:
+        longest = max(len(ids) for ids in pieces)
+        ids, mask = (np.zeros((len(pieces), longest), dtype=np.int64) for _ in range(2))
+        for row, text_ids in enumerate(pieces):
+            ids[row, : len(text_ids)], mask[row, : len(text_ids)] = text_ids, 1
+        inputs = {"word_vectors": self._words.take_vectors(ids), "attention_mask": mask}
+        return normalize_rows(np.asarray(self._session.run(None, inputs)[0]))
+
+
+@cache
+def load_encoder() -> QuestionEncoder:
+    """Return the encoder, loaded once. Raises ProviderError if a file is damaged."""
+    return QuestionEncoder()
