@@ -6,14 +6,15 @@ vectors of its words are those of the embedding model.
 
 from collections.abc import Sequence
 from functools import cache
-from importlib.resources import as_file, files
+from pathlib import Path
 
 import numpy as np
 
-from newton.providers.minilm import PROVIDERS, build_tokenizer, clean_text, group_by_length, load_session
+from newton.errors import ProviderError
+from newton.providers.minilm import PROVIDERS, build_tokenizer, clean_text, group_by_length, load_session, verify_file
 from newton.providers.word_table import load_word_table
 
-MODEL_FILE = "change_reader.onnx"
+MODEL = Path(__file__).parent / "data" / "change_reader.onnx"
 MAX_PIECES = 96  # word pieces of both statements together
 CLS, SEP = 101, 102
 
@@ -21,12 +22,11 @@ CLS, SEP = 101, 102
 class PairReader:
     """Reads pairs of statements. Loading takes 0.2 s, a pair about 3 ms of one core."""
 
-    def __init__(self) -> None:
-        """Load the model. Raises ProviderError if the file of the embedding model is damaged."""
+    def __init__(self, model: Path = MODEL) -> None:
+        """Load a trained model. Raises ProviderError if its file or that of the embedding model is damaged."""
         self._words = load_word_table()
         self._tokenizer = build_tokenizer()
-        with as_file(files("newton.providers").joinpath("data", MODEL_FILE)) as file:
-            self._session = load_session(str(file), PROVIDERS["cpu"])
+        self._session = load_session(str(verify_file(model, read_sha256(model))), PROVIDERS["cpu"])
 
     def score_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Return for each pair (older, newer) the log odds that the newer statement replaces the older one.
@@ -55,6 +55,14 @@ class PairReader:
 def load_reader() -> PairReader:
     """Return the reader, loaded once. Raises ProviderError if a file is damaged."""
     return PairReader()
+
+
+def read_sha256(model: Path) -> str:
+    """Return the SHA-256 that the training wrote beside its model. Raises ProviderError if there is none."""
+    try:
+        return model.with_suffix(".sha256").read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        raise ProviderError(f"The model's file {model} has no SHA-256.", hint="Reinstall Newton.") from None
 
 
 def _join(older: list[int], newer: list[int]) -> tuple[list[int], list[int]]:

@@ -2,9 +2,8 @@
 
 Two models are added up: gradient-boosted trees over the features of `change_features`, of which one is the score of a
 linear model over the vectors of the statements, and the score of a transformer that reads both texts together
-(`providers.pair_reader`). `scripts/fit-changes` fits the trees,
-`scripts/fit-change-reader` the transformer and the sum. What the trees alone find clear is a replacement too, unless the
-reader doubts it.
+(`providers.pair_reader`). `scripts/fit-changes` fits the trees, `scripts/fit-change-reader` the transformer and the sum.
+What the trees alone find clear is a replacement too, unless the reader doubts it.
 """
 
 import json
@@ -28,8 +27,7 @@ from newton.providers.embedding import Vector
 ChangeKind = Literal["update", "unsure", "compatible"]
 
 PATTERN_PROBABILITY = 0.9  # of a change that a pattern of another language than English shows
-MAX_TREES = 3.0  # log odds
-READER_DOUBT = -1.0  # log odds of the reader below which clear evidence of the trees is not enough
+MAX_TREES, MAX_READING = 3.0, 4.0  # log odds, by which the score of each counts at most
 MIN_COSINE = 0.2  # pairs below it are not compared
 SHOWN_EVIDENCE = 3  # features named in a reason
 
@@ -80,19 +78,18 @@ class ChangeModel(NamedTuple):
 class ReadingModel(NamedTuple):
     """The fitted sum of the trees and the reader, and the minimum probabilities of the verdicts.
 
-    `trees`, `reader` and `cosine` weigh the log odds of the trees, those of the reader, and the similarity. The wording
-    of near texts is what the trees know best, so `near_trees` and `near_reader` are added as the similarity grows
-    from .5 to 1.
+    `trees` and `reader` weigh the log odds of the trees and those of the reader. The wording of near texts is what the
+    trees know best, so `near_trees` and `near_reader` are added as the similarity grows from .5 to 1. `doubt` is the log odds of the reader below which clear evidence of the trees is not enough.
     """
 
     base: float
     trees: float
     reader: float
-    cosine: float
     near_trees: float
     near_reader: float
     update_min: float
     unsure_min: float
+    doubt: float
 
 
 @cache
@@ -129,11 +126,23 @@ def compute_probability(features: Mapping[str, float], model: ChangeModel) -> fl
 def combine_readings(probability: float, reading: float, cosine: float) -> float:
     """Return the probability of a replacement from the probability of the trees and the log odds of the reader."""
     model = load_reading_model()
-    trees = math.log(max(probability, 1e-9) / max(1 - probability, 1e-9))
-    trees, near = min(max(trees, -MAX_TREES), MAX_TREES), min(max(2 * cosine - 1, 0.0), 1.0)
-    odds = model.base + model.cosine * cosine
-    odds += (model.trees + model.near_trees * near) * trees + (model.reader + model.near_reader * near) * reading
+    odds = model.base + sum(
+        weight * value
+        for weight, value in zip(
+            (model.trees, model.reader, model.near_trees, model.near_reader),
+            weigh_evidence(probability, reading, cosine),
+            strict=True,
+        )
+    )
     return 1 / (1 + math.exp(-odds))
+
+
+def weigh_evidence(probability: float, reading: float, cosine: float) -> tuple[float, float, float, float]:
+    """Return what the sum weighs: the log odds of the trees and of the reader, and both by how near the texts are."""
+    odds = math.log(max(probability, 1e-9) / max(1 - probability, 1e-9))
+    trees, near = min(max(odds, -MAX_TREES), MAX_TREES), min(max(2 * cosine - 1, 0.0), 1.0)
+    reader = min(max(reading, -MAX_READING), MAX_READING)
+    return trees, reader, trees * near, reader * near
 
 
 def score_vectors(older: Vector, newer: Vector) -> float:
@@ -170,11 +179,13 @@ def detect_change(
     if features["restates"] or is_single_event(older, newer):
         reason = "they say the same" if features["restates"] else "a single event leaves what recurs as it is"
         return ChangeVerdict("compatible", 0.0, reason)
-    probability, model = compute_probability(features, load_model()), load_model()
+    model = load_model()
+    probability = compute_probability(features, model)
     is_clear, is_likely = probability >= model.update_min, probability >= model.unsure_min
     # The same words in another order are no change that the reader can tell: it has not seen such pairs enough.
     if not math.isnan(reading) and outline(older).stems != outline(newer).stems:
-        limits, by_trees = load_reading_model(), is_clear and reading >= READER_DOUBT
+        limits = load_reading_model()
+        by_trees = is_clear and reading >= limits.doubt
         combined = combine_readings(probability, reading, cosine)
         is_clear = by_trees or combined >= limits.update_min
         is_likely = is_clear or combined >= limits.unsure_min

@@ -15,6 +15,7 @@ TRAINED = ("updates_dev", "updates_train", "updates_chat_a", "updates_chat_b", "
            "updates_chat_e", "updates_chat_f")  # fmt: skip
 CALIBRATED = ("updates_chat_g", "updates_everyday")
 HELD_OUT = ("updates_heldout",)
+HELD_OUT_SCENARIOS = ("everyday_scenarios_heldout", "everyday_lives_heldout")
 LABELS = {"update": 1.0, "compatible": 0.0}
 NEAREST, SAME_MAX_COSINE, NEAR = 40, 0.5, 6
 
@@ -42,13 +43,30 @@ def load_labelled(names: Sequence[str]) -> list[StatementPair]:
 
 
 def load_scenarios(name: str) -> list[StatementPair]:
-    """Return the changes and the compatible pairs of the messages of scenarios."""
+    """Return the changes and the compatible pairs of the messages of scenarios, the earlier message first."""
     pairs = list[StatementPair]()
     for scenario in _load(name):
-        told = {ref: told[1] for ref, told in scenario["told"].items()}
-        changed, compatible = scenario.get("changed") or {}, scenario.get("compatible") or []
-        pairs += [StatementPair(told[old], told[new], 1.0, f"{name} changed") for new, old in changed.items()]
-        pairs += [StatementPair(told[new], told[old], 0.0, f"{name} compatible") for new, old in compatible]
+        told, refs = scenario["told"], sorted(scenario["told"], key=lambda ref: scenario["told"][ref][0])
+        for kind, label in (("changed", 1.0), ("compatible", 0.0)):
+            related = scenario.get(kind) or {}
+            for ends in related.items() if kind == "changed" else related:
+                older, newer = sorted(ends, key=refs.index)
+                pairs.append(StatementPair(told[older][1], told[newer][1], label, f"{name} {kind}"))
+    return pairs
+
+
+def load_others(name: str) -> list[StatementPair]:
+    """Return the pairs of the first messages of scenarios and the later ones that leave them as they are."""
+    pairs = list[StatementPair]()
+    for scenario in _load(name):
+        related = {*(scenario.get("changed") or {}).items(), *map(tuple, scenario.get("compatible") or [])}
+        first = min(day for day, *_ in scenario["told"].values())
+        pairs += [
+            StatementPair(older, newer, 0.0, f"{name} others")
+            for new, (day, newer, _) in scenario["told"].items()
+            for old, (told, older, _) in scenario["told"].items()
+            if told == first != day and (new, old) not in related
+        ]
     return pairs
 
 

