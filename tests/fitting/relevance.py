@@ -20,6 +20,7 @@ from tests.fitting.relevance_data import (
     ask_beliefs,
     ask_conversations,
     ask_persons,
+    ask_stores,
     collect_answers,
     collect_topics,
     load_folder,
@@ -52,6 +53,7 @@ async def run(paths: Sequence[Path], output: Path, *, only_check: bool) -> str:
 async def _collect_held_out(newton: AgentServices, folders: Sequence[Folder]) -> list[AnswerCase]:
     cases = [case for folder in folders async for case in ask_conversations(newton, folder, folder.held_out)]
     cases += [case async for case in ask_persons(newton, "small_stores_heldout.yaml")]
+    cases += [case async for case in ask_stores(newton, "heldout")]
     return [*cases, *[case async for case in ask_beliefs(newton)]]
 
 

@@ -120,6 +120,7 @@ async def collect_answers(
     cases += [AnswerCase("unknown", result.query.text, result, frozenset(), 0) for result in unknown]
     cases += [_to_merged_case(case) for case in topics if case.count and _asks_for_answer(case.result.query.text)]
     cases += [case async for case in ask_persons(newton, "small_stores.yaml")]
+    cases += [case async for case in ask_stores(newton, "answers")]
     for seed, (names, questions) in enumerate(STORES, 1):
         store = generate_store(seed, names=names, questions=questions)
         own = await import_facts(await create_agent(newton, f"beliefs-{seed}"), store.facts)
@@ -165,6 +166,15 @@ async def ask_persons(newton: AgentServices, file: str) -> AsyncIterator[AnswerC
         for place, text in enumerate(person["unanswerable"]):
             group = "foreign" if place < FOREIGN else "shared words"
             yield AnswerCase(group, text, await search(small, text), frozenset(), 0)
+
+
+async def ask_stores(newton: AgentServices, name: str) -> AsyncIterator[AnswerCase]:
+    """Yield the questions to the small memories of a file of `question_stores`. They have the name as their group."""
+    for number, store in enumerate(load_data(f"question_stores/{name}.yaml")):
+        own = await import_facts(await create_agent(newton, f"{name}-{number}"), store["items"])
+        for one in store["questions"]:
+            group = name if one["right"] else f"{name}, nothing known"
+            yield _to_answer_case(group, one["ask"], await search(own, one["ask"]), set(one["right"]))
 
 
 async def ask_beliefs(newton: AgentServices) -> AsyncIterator[AnswerCase]:
