@@ -14,14 +14,12 @@ from asyncpg import Record
 from newton.concurrency import task_group
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.errors import ProviderError
 from newton.ids import derive_model_id
-from newton.languages.detection import detect_language
-from newton.languages.language_data import ENGLISH
 from newton.languages.search_words import prepare_words
 from newton.memory import time_search
 from newton.memory.as_of import read_as_of
 from newton.memory.memory import KINDS, Kind, past_reason
+from newton.memory.query_vectors import embed_query
 from newton.memory.question_detection import find_measures
 from newton.memory.ranking import SearchHit, find_neighbours, select_best
 from newton.memory.reembedding import read_active_model
@@ -44,11 +42,9 @@ MAX_SUPERSEDED = 8  # superseded facts of each search that stand for what took t
 PAST_FACTOR = 0.5  # multiplies the relevance of past memories, where they are included
 NO_EVIDENCE = (0.0, 0.0, 0.0)
 EVIDENCE_INDEX = RetrievedMemory._fields.index("similarity")
-NO_EMBEDDER = "no embedding model is set"
 # Weight of the share of the input's words in a window; the cosine has weight 1. Words decide only between windows
 # without vectors: the subject of the input is in many windows of a text about it, often not in the one that answers.
 WINDOW_WORD_WEIGHT = 0.01
-MAX_QUESTION_CHARS = 600
 MAX_WIDENINGS = 2  # of a search that finds mostly duplicates
 
 
@@ -258,25 +254,6 @@ async def _fetch_neighbours(
         excluded_ids=search.excluded_ids,
     )
     return [SearchHit._make((*row, 0.0)) for row in rows]
-
-
-async def embed_query(
-    text: str, embedder: "Embedder | None", *, is_question: bool = True
-) -> tuple[RecallQuery, dict[str, str]]:
-    """Return the query with its vectors. Texts that are no question are searched for by what says the same; so are
-    long texts and those of other languages than English, which encoders of questions are not trained for. Without a vector, also return the reason under the key `embeddings`."""
-    if embedder is None:
-        return RecallQuery(text=text), {"embeddings": NO_EMBEDDER}
-    as_question = is_question and len(text) <= MAX_QUESTION_CHARS and detect_language(text) == ENGLISH
-    try:
-        if as_question:
-            (vector,), (search_vector,) = await asyncio.gather(embedder.embed([text]), embedder.embed_questions([text]))
-        else:
-            vector = search_vector = (await embedder.embed([text]))[0]
-    except ProviderError as error:
-        return RecallQuery(text=text), {"embeddings": error.what}
-    model_id = derive_model_id(embedder.identity)
-    return RecallQuery(text=text, vector=vector, search_vector=search_vector, model_id=model_id), {}
 
 
 async def _search_words(text: str, search: MemorySearch) -> _SearchBranch:

@@ -219,8 +219,8 @@ def _fold_case(text: str) -> str:
 class RecallQuery:
     """The text to search for, and, if it was embedded, its vectors and the id of the embedding model.
 
-    `vector` is that of the text as it would be stored, which is near to texts that say the same. `search_vector` is near
-    to texts that answer it.
+    `vector` is that of the text as it would be stored, which is near to texts that say the same. `search_vector` is
+    near to texts that answer it.
     """
 
     text: str

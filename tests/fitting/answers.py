@@ -43,8 +43,24 @@ QUESTION_FEATURES: Mapping[AnswerFeature, int] = {
     "best_logit": 1,
 }
 # Weight of each group in the fit of memories, and, where it differs from 1, of questions.
-MEMORY_WEIGHTS = {"locomo": 4.0, "beam": 0.5, "merged": 1.0, "small": 1.5, "answers": 1.5, "generated": 1.0, "long": 0.2}
-QUESTION_WEIGHTS = {"shared words": 0.3, "other attribute": 0.3, "small": 1.5, "answers": 1.5, "foreign": 1.5, "long": 0.5, "beam": 0.5}
+MEMORY_WEIGHTS = {
+    "locomo": 4.0,
+    "beam": 0.5,
+    "merged": 1.0,
+    "small": 1.5,
+    "answers": 1.5,
+    "generated": 1.0,
+    "long": 0.2,
+}
+QUESTION_WEIGHTS = {
+    "shared words": 0.3,
+    "other attribute": 0.3,
+    "small": 1.5,
+    "answers": 1.5,
+    "foreign": 1.5,
+    "long": 0.5,
+    "beam": 0.5,
+}
 TREES, LEAVES, RATE = 45, 5, 0.08
 
 

@@ -14,7 +14,7 @@ from newton.heart.items.item_filter import NamespacePattern, flatten_filter
 from newton.heart.items.item_store import ItemAddress, ItemSelection, PutResult, StoredItem
 from newton.memory.hygiene import clean_text
 from newton.memory.memory import Trust
-from newton.memory.recall import embed_query
+from newton.memory.query_vectors import embed_query
 from newton.memory.redaction.tally import Redactions, count_redactions
 
 

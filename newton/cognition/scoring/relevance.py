@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from newton.content.relevance_model import LogisticCoefficients, RelevanceCoefficients, RelevanceModel
 from newton.ids import derive_model_id
-from newton.memory.recall import K1, NO_EMBEDDER
+from newton.memory.query_vectors import NO_EMBEDDER
+from newton.memory.recall import K1
 from newton.memory.search_types import RecallResult, RetrievedMemory
 
 FULL_TEXT_COUNT = 2_000  # texts of a memory that has nearly every common word

@@ -26,8 +26,9 @@ from newton.concurrency import task_group
 from newton.db.pool import Database
 from newton.heart.entities.subject_rank import demote_other_subjects
 from newton.memory.memory import Kind
+from newton.memory.query_vectors import embed_query
 from newton.memory.ranking import TIME_FIRST, PreferredMemories, RankingWeights
-from newton.memory.recall import embed_query, recall
+from newton.memory.recall import recall
 from newton.memory.search_types import MemorySearch, RecallQuery, RecallResult, SearchLimits
 from newton.memory.time_expressions import TimeRange
 

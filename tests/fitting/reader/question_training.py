@@ -1,7 +1,7 @@
 """Train the transformer of `newton.providers.question_encoder` and write it, quantized to int8.
 
-`scripts/fit-question-encoder` runs it. It starts from all-MiniLM-L6-v2, of which the vectors of words stay as they are. Only
-questions are encoded by it: the vectors of the items are those of the embedding model, which agents have stored.
+`scripts/fit-question-encoder` runs it. It starts from all-MiniLM-L6-v2, of which the vectors of words stay as they are.
+Only questions are encoded by it: the vectors of the items are those of the embedding model, which agents have stored.
 """
 
 import argparse
@@ -17,11 +17,14 @@ from torch.nn import functional
 from transformers import AutoModel, AutoTokenizer
 
 from tests.fitting.reader.questions import StoreQuestion, load_questions
-from tests.fitting.reader.training import BASE, DIMENSIONS, SEED, embed, export_graph, pool, tokenize
+from tests.fitting.reader.training import BASE, SEED, embed, export_graph, pool, tokenize
 
 EPOCHS, BATCH, RATE, WARM_UP_STEPS, WEIGHT_DECAY = 6, 32, 5e-5, 50, 0.01
 SHARPNESS = 20.0  # multiplies the cosines
-THRESHOLD, THRESHOLD_RATE = 8.0, 1e-2  # the sharpened cosine of an item that answers as likely as not, and its learning rate
+THRESHOLD, THRESHOLD_RATE = (
+    8.0,
+    1e-2,
+)  # the sharpened cosine of an item that answers as likely as not, and its learning rate
 EACH_WEIGHT, ANSWER_WEIGHT = 0.3, 0.3  # of the parts of the loss
 COMPARED = 20  # the nearest items, of which each is judged whether it answers
 
@@ -39,7 +42,9 @@ class QuestionGraph(torch.nn.Module):
         return pool(self.encoder, {"inputs_embeds": words, "attention_mask": mask})
 
 
-def compute_loss(question: StoreQuestion, vector: torch.Tensor, items: torch.Tensor, lead: torch.Tensor) -> torch.Tensor:
+def compute_loss(
+    question: StoreQuestion, vector: torch.Tensor, items: torch.Tensor, lead: torch.Tensor
+) -> torch.Tensor:
     """Return the loss of a question: its right items before the others, and near enough only if they answer it.
 
     The first part counts the right items together, the second each of them, and the third judges the nearest items
@@ -80,7 +85,9 @@ def train(encoder: Any, questions: Sequence[StoreQuestion], epochs: int) -> None
             optimizer.step()
             schedule.step()
             losses.append(loss.item())
-        print(f"epoch {epoch + 1} of {epochs}, loss {np.mean(losses):.3f}, {time.monotonic() - started:.0f} s", flush=True)
+        print(
+            f"epoch {epoch + 1} of {epochs}, loss {np.mean(losses):.3f}, {time.monotonic() - started:.0f} s", flush=True
+        )
 
 
 def embed_items(questions: Sequence[StoreQuestion]) -> Mapping[int, torch.Tensor]:
@@ -88,7 +95,9 @@ def embed_items(questions: Sequence[StoreQuestion]) -> Mapping[int, torch.Tensor
     stores = {id(one.items): one.items for one in questions}
     texts = sorted({text for items in stores.values() for text in items.values()}, key=len)
     vectors = dict(zip(texts, embed(texts), strict=True))
-    return {key: torch.from_numpy(np.stack([vectors[text] for text in items.values()])) for key, items in stores.items()}
+    return {
+        key: torch.from_numpy(np.stack([vectors[text] for text in items.values()])) for key, items in stores.items()
+    }
 
 
 def _draw_batches(questions: Sequence[StoreQuestion], draw: random.Random) -> Iterator[list[StoreQuestion]]:
