@@ -2,8 +2,8 @@
 
 Two models are added up: gradient-boosted trees over the features of `change_features`, of which one is the score of a
 linear model over the vectors of the statements, and the score of a transformer that reads both texts together
-(`providers.pair_reader`). `scripts/fit-changes` fits the trees, `scripts/fit-change-reader` the transformer and the sum.
-What the trees alone find clear is a replacement too, unless the reader doubts it.
+(`providers.pair_reader`). `scripts/fit-changes` fits the trees, `scripts/fit-change-reader` the transformer and the
+sum. What the trees alone find clear is a replacement too, unless the reader doubts it.
 """
 
 import json
@@ -79,7 +79,8 @@ class ReadingModel(NamedTuple):
     """The fitted sum of the trees and the reader, and the minimum probabilities of the verdicts.
 
     `trees` and `reader` weigh the log odds of the trees and those of the reader. The wording of near texts is what the
-    trees know best, so `near_trees` and `near_reader` are added as the similarity grows from .5 to 1. `doubt` is the log odds of the reader below which clear evidence of the trees is not enough.
+    trees know best, so `near_trees` and `near_reader` are added as the similarity grows from .5 to 1. `doubt` is the
+    log odds of the reader below which clear evidence of the trees is not enough.
     """
 
     base: float
