@@ -1,6 +1,7 @@
 """Fit the sum of the trees of change detection and of the change reader; print what both find in pairs they never saw.
 
-The pairs are those of CALIBRATED files, with unrelated ones. With --report the sum stays as it is.
+The pairs are those of CALIBRATED files, with unrelated ones. With --report the sum stays as it is. What is written
+elsewhere with --out is not judged.
 """
 
 import argparse
@@ -126,7 +127,8 @@ def main() -> None:
         text = json.dumps(fit(calibrated)._asdict(), indent=1)
         arguments.out.write_text(text + "\n", encoding="utf-8")
         load_reading_model.cache_clear()
-    report(reader, embedder, calibrated)
+    if arguments.out.resolve() == SUM:
+        report(reader, embedder, calibrated)
 
 
 if __name__ == "__main__":
