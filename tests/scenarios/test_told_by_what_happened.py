@@ -19,7 +19,6 @@ __all__ = ["minilm"]
 @pytest.mark.parametrize(
     ("older", "newer"),
     [
-        ("The staff meeting is on Wednesdays at nine.", "The boss shifted the staff meeting to Fridays after lunch."),
         ("I drink three coffees a day.", "I have been off coffee since the New Year."),
         ("My physio is Mr Brandt.", "Mr Brandt retired and a Ms Okoye does my knee these days."),
     ],
@@ -38,6 +37,7 @@ async def test_what_happened_replaces_what_was_told(mind: Mind, minilm: MiniLM, 
             "I take 40 mg of citalopram in the morning.",
             "The doctor cut my citalopram down to 20.",
         ),  # safety needs a person
+        ("The staff meeting is on Wednesdays at nine.", "The boss shifted the staff meeting to Fridays after lunch."),
         ("I am engaged to Tomas.", "Tomas and I said yes at the town hall on Saturday."),
         ("Nora takes the bus to work.", "Nora bought a cargo bike and rides to the office in all weathers."),
         ("Our goalkeeper is Piet.", "Piet broke his wrist for good and young Sami keeps goal from now on."),

@@ -183,8 +183,9 @@ def detect_change(
     model = load_model()
     probability = compute_probability(features, model)
     is_clear, is_likely = probability >= model.update_min, probability >= model.unsure_min
-    # The same words in another order are no change that the reader can tell: it has not seen such pairs enough.
-    if not math.isnan(reading) and outline(older).stems != outline(newer).stems:
+    # The same words in another order or with other numbers are the trees' alone: the reader has hardly seen such pairs.
+    same_words = features["only_numbers_differ"] or outline(older).stems == outline(newer).stems
+    if not math.isnan(reading) and not same_words:
         limits = load_reading_model()
         by_trees = is_clear and reading >= limits.doubt
         combined = combine_readings(probability, reading, cosine)
