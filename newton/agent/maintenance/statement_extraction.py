@@ -68,7 +68,8 @@ async def learn_open_sessions(
 class StatementEvidence(NamedTuple):
     """What decides beside their form which statements of messages are facts.
 
-    `vectors` are those of the texts, by text, and `changing` the part of a message that replaces a known fact, by message.
+    `vectors` are those of the texts, by text, and `changing` the part of a message that replaces a known fact, by
+    message.
     """
 
     vectors: Mapping[str, Vector]

@@ -2,8 +2,8 @@
 
 Two models are added up: gradient-boosted trees over the features of `change_features`, of which one is the score of a
 linear model over the vectors of the statements, and the score of a transformer that reads both texts together
-(`providers.pair_reader`). `scripts/fit-changes` fits the trees, `scripts/fit-change-reader` the transformer and the sum.
-What the trees alone find clear is a replacement too, unless the reader doubts it.
+(`providers.pair_reader`). `scripts/fit-changes` fits the trees, `scripts/fit-change-reader` the transformer and the
+sum. What the trees alone find clear is a replacement too, unless the reader doubts it.
 """
 
 import json
@@ -79,7 +79,8 @@ class ReadingModel(NamedTuple):
     """The fitted sum of the trees and the reader, and the minimum probabilities of the verdicts.
 
     `trees` and `reader` weigh the log odds of the trees and those of the reader. The wording of near texts is what the
-    trees know best, so `near_trees` and `near_reader` are added as the similarity grows from .5 to 1. `doubt` is the log odds of the reader below which clear evidence of the trees is not enough.
+    trees know best, so `near_trees` and `near_reader` are added as the similarity grows from .5 to 1. `doubt` is the
+    log odds of the reader below which clear evidence of the trees is not enough.
     """
 
     base: float
@@ -182,8 +183,9 @@ def detect_change(
     model = load_model()
     probability = compute_probability(features, model)
     is_clear, is_likely = probability >= model.update_min, probability >= model.unsure_min
-    # The same words in another order are no change that the reader can tell: it has not seen such pairs enough.
-    if not math.isnan(reading) and outline(older).stems != outline(newer).stems:
+    # The same words in another order or with other numbers are the trees' alone: the reader has hardly seen such pairs.
+    same_words = features["only_numbers_differ"] or outline(older).stems == outline(newer).stems
+    if not math.isnan(reading) and not same_words:
         limits = load_reading_model()
         by_trees = is_clear and reading >= limits.doubt
         combined = combine_readings(probability, reading, cosine)

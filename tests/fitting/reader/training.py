@@ -1,6 +1,7 @@
 """Train the transformer of `newton.providers.pair_reader` and write it, quantized to int8.
 
-`scripts/fit-change-reader` runs it. It starts from all-MiniLM-L6-v2. The vectors of words and the lowest layers stay as they are.
+`scripts/fit-change-reader` runs it. It starts from all-MiniLM-L6-v2, of which the vectors of words and the lowest
+layers stay as they are.
 """
 
 import argparse

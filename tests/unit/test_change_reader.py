@@ -1,0 +1,131 @@
+"""The transformer that reads two statements together, and its part in the verdict on a change."""
+
+import math
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from newton.errors import ProviderError
+from newton.heart.statements.change_detection import combine_readings, detect_change, load_reading_model, score_vectors
+from newton.heart.statements.statement_selection import list_spans, select_statements
+from newton.providers.minilm import MiniLM
+from newton.providers.pair_reader import MODEL, PairReader
+from newton.providers.word_table import DIMENSIONS, load_word_table
+
+PAIRS = [
+    ("I take 40 mg of citalopram in the morning.", "The doctor cut my citalopram down to 20."),
+    ("My physio is Mr Brandt.", "Mr Brandt says my knee needs six more weeks."),
+    ("Grandpa drives a green Volvo.", "Grandpa's neighbour wrote off his Volvo last night."),
+    ("", "Grandpa's Volvo went to the scrapyard after the crash."),
+    ("\ud800", "👩‍👧 \0"),
+]
+
+
+@pytest.fixture(scope="module")
+def reader() -> PairReader:
+    return PairReader()
+
+
+def test_pairs_that_are_read_together_have_the_scores_of_each_alone(reader: PairReader) -> None:
+    # S002-16: whether a fact is contradicted does not depend on what else is compared
+    together = reader.score_pairs(PAIRS * 10)
+    alone = [reader.score_pairs([pair])[0] for pair in PAIRS]
+    # the activations of a batch are quantized together
+    assert np.abs(np.array(together) - np.array(alone * 10)).max() < 0.6
+    assert together[0] > 2 > -2 > max(together[1:3])
+    assert reader.score_pairs([]) == []
+
+
+def test_the_order_of_the_statements_counts(reader: PairReader) -> None:
+    # S002-16: the newer statement supersedes the older one
+    (older, newer) = PAIRS[0]
+    forwards, backwards = reader.score_pairs([(older, newer), (newer, older)])
+    assert forwards - backwards > 1
+
+
+def test_both_statements_count_however_long_one_is(reader: PairReader) -> None:
+    # S002-16
+    (older, newer), long = PAIRS[0], " The harbour was quiet that day." * 200
+    scores = reader.score_pairs(
+        [(older + long, newer), (older + long, "We sing."), (older, newer + long), (long, newer)]
+    )
+    assert len({round(score, 2) for score in scores}) == 4
+    # what lies beyond the limit makes no difference
+    assert reader.score_pairs([(older + long * 2, newer)]) == reader.score_pairs([(older + long, newer)])
+
+
+def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
+    # S004-12: the local models are files that Newton ships
+    model = tmp_path / MODEL.name
+    shutil.copy(MODEL.with_suffix(".sha256"), tmp_path)
+    model.write_bytes(MODEL.read_bytes()[:-1] + b"\0\0")
+    with pytest.raises(ProviderError, match="Reinstall Newton"):
+        PairReader(model)
+    with pytest.raises(ProviderError, match="Reinstall Newton"):
+        PairReader(tmp_path / "missing.onnx")
+
+
+def test_the_words_have_the_vectors_of_the_embedding_model() -> None:
+    # S004-12: one copy of the word vectors serves all local models
+    ids = np.array([[7733, 8000], [0, 30_521]])
+    vectors = load_word_table().take_vectors(ids)
+    assert vectors.shape == (2, 2, DIMENSIONS)
+    assert vectors.dtype == np.float32
+    assert 0.5 < np.linalg.norm(vectors[0, 0]) < 3
+
+
+def test_the_reader_moves_the_probability_and_both_count_within_limits() -> None:
+    # S002-16: superseded when the evidence is clear
+    limits = load_reading_model()
+    assert combine_readings(0.9, 4.0, 0.6) > limits.update_min > limits.unsure_min > combine_readings(0.3, -4.0, 0.6)
+    assert combine_readings(0.5, 1.0, 0.6) > combine_readings(0.5, -1.0, 0.6)
+    assert combine_readings(1.0, 4.0, 0.6) == combine_readings(0.999, 9.0, 0.6)
+    assert 0 < combine_readings(0.0, -50.0, 0.2) < 0.1
+
+
+@pytest.fixture(scope="module")
+def minilm() -> MiniLM:
+    return MiniLM()
+
+
+def judge(minilm: MiniLM, older: str, newer: str, reading: float) -> str:
+    first, second = minilm.embed_now([older, newer])
+    score = score_vectors(first, second)
+    return detect_change(older, newer, cosine=float(first @ second), vector_score=score, reading=reading).kind
+
+
+def test_without_a_reading_the_trees_decide(minilm: MiniLM) -> None:
+    # S002-16
+    clear = ("Carla lives in Oslo.", "Carla moved to Bergen last week.")
+    assert judge(minilm, *clear, math.nan) == "update"
+    # what the trees find clear needs a doubt of the reader to be kept
+    assert judge(minilm, *clear, load_reading_model().doubt) == "update"
+    assert judge(minilm, *clear, -4.0) != "update"
+    assert judge(minilm, *PAIRS[0], math.nan) != "update"
+    assert judge(minilm, *PAIRS[0], 4.0) == "update"
+
+
+def test_the_same_words_in_another_order_leave_the_verdict_to_the_trees(minilm: MiniLM) -> None:
+    # S002-16: the reader has hardly seen such pairs
+    older, newer = "Frank reports to Paula.", "Paula reports to Frank."
+    verdicts = {judge(minilm, older, newer, reading) for reading in (math.nan, -4.0, 0.0, 4.0)}
+    assert len(verdicts) == 1
+
+
+def test_the_parts_of_a_message_that_may_state_a_change_are_statements_the_shortest_first() -> None:
+    # S002-16
+    spans = list_spans("Sold the kit to Jo. Can you draft the advert? The cellar is free now, Jo collects it.")
+    assert [len(one) for one in spans] == sorted(map(len, spans))
+    assert "Sold the kit to Jo" in {one.rstrip(". ") for one in spans}
+    assert not [one for one in spans if "advert" in one]
+    assert list_spans("Ich wohne jetzt in Bergen und fahre mit dem Rad zur Arbeit.") == []
+
+
+def test_a_part_that_replaces_a_known_fact_is_a_statement_in_any_case() -> None:
+    # S002-16
+    message = "the doc halved it to 10. Any foods to avoid?"
+    assert "the doc halved it to 10" not in {one.content.rstrip(".") for one in select_statements(message)}
+    kept = select_statements(message, changing="the doc halved it to 10")
+    assert [one.content for one in kept] == ["The doc halved it to 10."]
