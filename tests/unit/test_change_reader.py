@@ -10,9 +10,9 @@ import pytest
 from newton.errors import ProviderError
 from newton.heart.statements.change_detection import combine_readings, detect_change, load_reading_model, score_vectors
 from newton.heart.statements.statement_selection import list_spans, select_statements
+from newton.providers.local.pair_reader import MODEL, PairReader
+from newton.providers.local.word_table import DIMENSIONS, load_word_table
 from newton.providers.minilm import MiniLM
-from newton.providers.pair_reader import MODEL, PairReader
-from newton.providers.word_table import DIMENSIONS, load_word_table
 
 PAIRS = [
     ("I take 40 mg of citalopram in the morning.", "The doctor cut my citalopram down to 20."),

@@ -18,7 +18,7 @@ from newton.heart.statements.change_detection import detect_change, is_comparabl
 from newton.heart.statements.statement_selection import list_spans
 from newton.ids import derive_model_id
 from newton.providers.embedding import Embedder, Vector
-from newton.providers.pair_reader import load_reader
+from newton.providers.local.pair_reader import load_reader
 
 SQL = load("newton.agent.maintenance", "changing_statements.sql")
 

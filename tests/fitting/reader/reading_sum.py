@@ -26,8 +26,8 @@ from newton.heart.statements.change_detection import (
 )
 from newton.heart.statements.change_features import extract_features
 from newton.heart.statements.habits import is_single_event
+from newton.providers.local.pair_reader import MODEL, PairReader
 from newton.providers.minilm import MiniLM
-from newton.providers.pair_reader import MODEL, PairReader
 from tests.fitting.reader import pairs
 from tests.fitting.reader.pairs import StatementPair
 

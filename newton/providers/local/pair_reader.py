@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 
 from newton.errors import ProviderError
+from newton.providers.local.word_table import load_word_table
 from newton.providers.minilm import PROVIDERS, build_tokenizer, clean_text, group_by_length, load_session, verify_file
-from newton.providers.word_table import load_word_table
 
-MODEL = Path(__file__).parent / "data" / "change_reader.onnx"
+MODEL = Path(__file__).parents[1] / "data" / "change_reader.onnx"
 MAX_PIECES = 96  # word pieces of both statements together
 CLS, SEP = 101, 102
 
