@@ -60,7 +60,7 @@ class MiniLM:
 
     def embed_questions_now(self, texts: Sequence[str]) -> list[Vector]:
         """Encode questions in the current thread, as `embed_questions`."""
-        from newton.providers.question_encoder import load_encoder  # noqa: PLC0415 (it imports this module)
+        from newton.providers.local.question_encoder import load_encoder  # noqa: PLC0415 (it imports this module)
 
         with self._cores:
             return load_encoder().encode_questions(texts)

