@@ -2,8 +2,8 @@
 
 Two models are added up: gradient-boosted trees over the features of `change_features`, of which one is the score of a
 linear model over the vectors of the statements, and the score of a transformer that reads both texts together
-(`providers.local.pair_reader`). `scripts/fit-changes` fits the trees, `scripts/fit-change-reader` the transformer and the
-sum. What the trees alone find clear is a replacement too, unless the reader doubts it.
+(`providers.local.pair_reader`). `scripts/fit-changes` fits the trees, `scripts/fit-change-reader` the transformer and
+the sum. What the trees alone find clear is a replacement too, unless the reader doubts it.
 """
 
 import json

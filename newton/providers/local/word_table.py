@@ -32,7 +32,7 @@ class WordTable:
 
     def take_vectors(self, ids: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the vector of each word piece of an array of their numbers in the vocabulary, as a last dimension."""
-        return self._rows[ids] * self._scales[ids]
+        return np.multiply(self._rows[ids], self._scales[ids], dtype=np.float32)
 
 
 @cache
