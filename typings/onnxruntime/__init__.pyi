@@ -1,7 +1,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 class SessionOptions:
@@ -16,4 +15,4 @@ class NodeArg:
 class InferenceSession:
     def __init__(self, path: str, sess_options: SessionOptions, *, providers: Sequence[str]) -> None: ...
     def get_inputs(self) -> Sequence[NodeArg]: ...
-    def run(self, outputs: None, inputs: Mapping[str, NDArray[np.int64]]) -> Sequence[NDArray[Any]]: ...
+    def run(self, outputs: None, inputs: Mapping[str, NDArray[Any]]) -> Sequence[NDArray[Any]]: ...
