@@ -24,6 +24,7 @@ SHARPNESS = 20.0  # multiplies the cosines
 THRESHOLD, THRESHOLD_RATE = 8.0, 1e-2  # of the sharpened cosine of an item that answers as likely as not
 FOREIGN_SHARE, FOREIGN_MAX_COSINE = 0.3, 0.6  # of questions that are put to another store too
 EACH_WEIGHT, ANSWER_WEIGHT = 0.3, 0.3  # of the parts of the loss
+BASE_SHARE = 0.15  # of the weights of the embedding model in the mean that is written: it knows more kinds of text
 COMPARED = 20  # the nearest items, of which each is judged whether it answers
 
 
@@ -139,6 +140,16 @@ def _measure_batch(
     return torch.stack(parts).sum() / len(batch)
 
 
+def mix_with_base(encoder: Any) -> None:
+    """Replace the weights of a trained encoder by their mean with those of the embedding model."""
+    base = AutoModel.from_pretrained(BASE).state_dict()
+    mixed = {
+        name: torch.lerp(trained, base[name], BASE_SHARE) if trained.is_floating_point() else trained
+        for name, trained in encoder.state_dict().items()
+    }
+    encoder.load_state_dict(mixed)
+
+
 def main() -> None:
     """Train an encoder and write it."""
     parser = argparse.ArgumentParser()
@@ -152,6 +163,7 @@ def main() -> None:
     for parameter in encoder.embeddings.parameters():
         parameter.requires_grad = False
     train(encoder, TrainingQuestions(arguments.questions), arguments.epochs)
+    mix_with_base(encoder)
     export_graph(QuestionGraph(encoder.eval()), ("word_vectors", "attention_mask"), "vector", arguments.out)
 
 
