@@ -41,6 +41,19 @@ def test_no_held_out_statement_is_among_those_to_learn_from() -> None:
     assert held_out & seen == set()
 
 
+@pytest.mark.slow
+def test_no_held_out_message_is_among_those_that_the_change_reader_learns_from() -> None:
+    chats = [pair for letter in "abcdef" for pair in load(f"updates_chat_{letter}")]
+    seen = {pair[side] for pair in chats for side in ("older", "newer")}
+    newer = {pair["newer"] for pair in load("updates_heldout")}
+    lives = {told[1] for life in load("everyday_lives_heldout") for told in life["told"].values()}
+    assert (len(chats), len(lives)) == (3_650, 312)
+    assert (newer | lives) & seen == set()
+    # common sentences, which two authors wrote; what follows them differs
+    older = {pair["older"] for pair in load("updates_heldout")}
+    assert older & seen == {"My phone is a Pixel 6.", "The API allows 100 requests a minute."}
+
+
 def test_conversations_change_their_topic_once_and_questions_are_distinct() -> None:
     conversations = load("conversations")
     assert [len(one["turns"]) for one in conversations] == [15] * 20

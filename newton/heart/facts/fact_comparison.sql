@@ -16,9 +16,10 @@ order by m.created_at, m.memory_id
 limit $3;
 
 -- name: find_similar(agent_id, model_id, memory_ids, max_rows)
--- The nearest facts for each new fact, of any subject, as another person may take over a task: older ones, and newer ones that were
--- compared before this one was stored or became current again. `canonical_id` is the original of a duplicate, or the fact
--- itself. `mergeable` is true if the two may be one fact: the other is older, of the same subject and a comparable attribute.
+-- The nearest facts for each new fact, of any subject, as another person may take over a task: older ones, and newer ones
+-- that were compared before this one was stored or became current again. `canonical_id` is the original of a duplicate, or
+-- the fact itself. `mergeable` is true if the two may be one fact: the other is older, of the same subject and a comparable
+-- attribute.
 select
     n.memory_id, coalesce(k.duplicate_of, k.memory_id) as canonical_id, k.full_text as text, k.cosine, k.mergeable,
     k.is_current, k.state, k.trust, k.since, k.is_multi_valued, k.is_vouched, k.embedding as vector

@@ -46,20 +46,25 @@ def load_scenarios(name: str) -> list[StatementPair]:
     """Return the changes and the compatible pairs of the messages of scenarios, the earlier message first."""
     pairs = list[StatementPair]()
     for scenario in _load(name):
-        told, refs = scenario["told"], sorted(scenario["told"], key=lambda ref: scenario["told"][ref][0])
+        told: dict[str, Any] = scenario["told"]
+        refs = sorted(told, key=lambda ref: told[ref][0])
         for kind, label in (("changed", 1.0), ("compatible", 0.0)):
-            related = scenario.get(kind) or {}
-            for ends in related.items() if kind == "changed" else related:
+            for ends in _list_related(scenario, kind):
                 older, newer = sorted(ends, key=refs.index)
                 pairs.append(StatementPair(told[older][1], told[newer][1], label, f"{name} {kind}"))
     return pairs
+
+
+def _list_related(scenario: dict[str, Any], kind: str) -> list[tuple[str, str]]:
+    related: Any = scenario.get(kind) or {}
+    return [(a, b) for a, b in (related.items() if kind == "changed" else related)]
 
 
 def load_others(name: str) -> list[StatementPair]:
     """Return the pairs of the first messages of scenarios and the later ones that leave them as they are."""
     pairs = list[StatementPair]()
     for scenario in _load(name):
-        related = {*(scenario.get("changed") or {}).items(), *map(tuple, scenario.get("compatible") or [])}
+        related = {*_list_related(scenario, "changed"), *_list_related(scenario, "compatible")}
         first = min(day for day, *_ in scenario["told"].values())
         pairs += [
             StatementPair(older, newer, 0.0, f"{name} others")
@@ -103,7 +108,7 @@ def draw_unrelated(pairs: Sequence[StatementPair], embed: Embed, *, each: int, s
     for pair, vector in zip(pairs, embed([pair.newer for pair in pairs]), strict=True):
         near, same = vectors @ vector, vectors @ vectors[place[pair.older]]
         others = [n for n in np.argsort(-near)[:NEAREST] if same[n] < SAME_MAX_COSINE][:NEAR]
-        chosen = [older[n] for n in draw.sample(others, min(each, len(others)))]
+        chosen: list[str] = [older[n] for n in draw.sample(others, min(each, len(others)))]
         drawn += [StatementPair(text, pair.newer, 0.0, "unrelated") for text in [*chosen, draw.choice(older)]]
     return drawn
 
