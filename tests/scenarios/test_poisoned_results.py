@@ -6,19 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from newton.agent.loop.prompt import INPUT_HEADER, MEMORY_HEADER
 from newton.agent.loop.turn_types import TurnInput
 from newton.client import Client
 from newton.cognition.assembly.render import FENCE_BEGIN, FENCE_END, SECTION_TITLES
+from newton.content.yaml_source import parse_trusted
 from newton.providers.fakes import HashEmbedder, ScriptedChat
 from tests.observing import Way, as_messages
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_curation import upkeep
 from tests.scenarios.test_observations import spoken_to
 
-CASES: list[dict[str, Any]] = yaml.safe_load(
+CASES: list[dict[str, Any]] = parse_trusted(
     (Path(__file__).parents[1] / "data/poisoned_results.yaml").read_text(encoding="utf-8")
 )
 TITLES = "|".join(re.escape(title) for title in SECTION_TITLES.values() if title)
