@@ -143,8 +143,8 @@ def _select_facts(
     """Return the facts that a user states in a message, without those that restate one of the `requests`. Pure."""
     if message.role != "user":
         return []
-    vectors, changing = evidence or (None, {})
-    part = changing.get(message.content)
+    vectors = evidence.vectors if evidence else None
+    part = evidence.changing.get(message.content) if evidence else None
     statements = select_statements(message.content, speaker=message.name, vectors=vectors, changing=part)
     return [_to_fact(message, one, source) for one in statements if not restates_request(one.content, requests)]
 
