@@ -351,6 +351,7 @@ async def test_of_six_weeks_of_statements_each_is_current_once_or_shown_with_wha
     assert len(contested - expected) <= 8
 
 
+@pytest.mark.slow
 async def test_of_sixty_unrelated_facts_none_is_superseded(mind: Mind, minilm: MiniLM) -> None:
     # S002-16
     mind = await another_mind(mind, minilm, "hedda")

@@ -55,6 +55,7 @@ def test_a_text_and_a_pdf_become_documents_and_an_image_goes_to_the_model(home: 
         assert ("nine" if "ferry" in question else "pier is closed") in found
 
 
+@pytest.mark.slow
 def test_files_are_attached_in_a_chat_with_a_daemon(home: Path, model: TalkingModel) -> None:
     picture = write_files(home)
     with daemon(home, NEWTON_EMBEDDING_PROVIDER="none", **model.settings) as served:

@@ -5,7 +5,7 @@ The patterns of `item_patterns.yaml` match whole sentences of a person's own wor
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache
 from importlib.resources import files
 from re import Pattern
 from typing import NamedTuple
@@ -156,13 +156,8 @@ def _iter_sentences(text: str) -> Iterator[tuple[str, BriefKind | None]]:
 
 
 def _to_draft(sentence: str, kind: BriefKind | None) -> BriefDraft | None:
-    return None if len(sentence) > MAX_SENTENCE_CHARS else _read_sentence(sentence, kind)
-
-
-@lru_cache(maxsize=1_024)  # a message is read when it is written, and again where the brief is brought up to date
-def _read_sentence(sentence: str, kind: BriefKind | None) -> BriefDraft | None:
     is_question = sentence.rstrip(_CLOSERS).endswith("?") and not sentence.casefold().startswith(_REQUESTED_HELP)
-    if is_question or _QUOTED.search(sentence):
+    if len(sentence) > MAX_SENTENCE_CHARS or is_question or _QUOTED.search(sentence):
         return None
     if kind and len(sentence.split()) > 1:
         return BriefDraft(kind, sentence)
