@@ -52,11 +52,15 @@ _Row = Record | tuple[Any, ...]  # the columns of a search result, by their posi
 
 
 class _RankedHits(NamedTuple):
-    """The memories found within the limits, the ids of those in the requested times, and facts that contradict any."""
+    """The memories found within the limits, the ids of those in the requested times, and facts that contradict any.
+
+    `plain` are the cosines with the vector of the query's text.
+    """
 
     found: list[RetrievedMemory]
     in_range: Set[UUID]
     contradictions: list[RetrievedMemory]
+    plain: Mapping[UUID, float]
 
 
 class _SearchBranch(NamedTuple):
@@ -118,6 +122,7 @@ async def _build_result(
         missing=missing,
         in_time_range=ranked.in_range,
         contradictions=ranked.contradictions,
+        plain_similarities=ranked.plain,
         known_share=by_words.known_share,
         text_count=max(by_words.text_count, 0),  # the past may have fewer texts than the present has procedures
     )
@@ -171,11 +176,14 @@ async def _rank_hits(
         found = await _restore_as_of(tx, found, agent_id=search.agent_id, moment=search.moment)
     found = [f._replace(relevance=f.relevance * PAST_FACTOR) if past_reason(f.kind, f.state) else f for f in found]
     best_first = sorted(found, key=lambda f: (-f.relevance, f.memory_id))
+    is_same = query.vector is query.search_vector
+    plain = {} if is_same else await _fetch_similarities(tx, query, kept.keys(), search, plain=True)
     hidden = {*kept, *search.excluded_ids}
     return _RankedHits(
         [f for f in best_first if f.memory_id in kept],
         in_range & kept.keys(),
         [f for f in best_first if f.memory_id not in hidden],
+        plain,
     )
 
 
@@ -328,15 +336,17 @@ def _keep_best(rows: Sequence[Record], *, score: int) -> dict[UUID, Record]:
 
 
 async def _fetch_similarities(
-    tx: Tx, query: RecallQuery, memory_ids: Set[UUID], search: MemorySearch
+    tx: Tx, query: RecallQuery, memory_ids: Set[UUID], search: MemorySearch, *, plain: bool = False
 ) -> dict[UUID, float]:
-    if query.search_vector is None or not memory_ids or not search.weights.similarity:
+    """Return the cosines of memories with the vector of the search, or with the `plain` one of the query's text."""
+    vector = query.vector if plain else query.search_vector
+    if vector is None or not memory_ids or not search.weights.similarity:
         return {}
     rows = await SQL["get_similarities"].fetch_all(
         tx,
         agent_id=search.agent_id,
         model_id=query.model_id,
-        embedding=query.search_vector,
+        embedding=vector,
         kinds=list(search.limits),
         memory_ids=list(memory_ids),
     )

@@ -192,7 +192,7 @@ left join lateral (
     on true;
 
 -- name: get_similarities(agent_id, model_id, embedding, kinds, memory_ids)
--- The cosine similarity of memories that were only found by words.
+-- The cosine similarity of given memories.
 select e.memory_id, -(e.embedding <#> $3) as similarity
 from memory.embeddings as e
 where e.agent_id = $1 and e.model_id = $2 and e.kind = any($4::text[]) and e.memory_id = any($5::uuid[]);

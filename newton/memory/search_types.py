@@ -237,7 +237,8 @@ class RecallResult:
     the reason. `contradictions` are facts that were not found, but contradict one of the memories. `known_share` is the
     share of the query's words that occur in any memory, weighted by their rarity. `text_count` is the number of texts
     searched, without procedures. `probabilities` are those that a memory answers the query, empty if they were not
-    estimated.
+    estimated. `plain_similarities` are the cosines of the memories with the vector of the query's text, empty if the
+    search used that vector.
     """
 
     query: RecallQuery
@@ -248,6 +249,11 @@ class RecallResult:
     known_share: float = 0.0
     text_count: int = 0
     probabilities: Mapping[UUID, float] = field(default_factory=dict[UUID, float])
+    plain_similarities: Mapping[UUID, float] = field(default_factory=dict[UUID, float])
+
+    def find_plain_similarity(self, found: RetrievedMemory) -> float:
+        """Return the cosine of a memory with the vector of the query's text."""
+        return self.plain_similarities.get(found.memory_id, found.similarity)
 
     def find_probability(self, memory_id: UUID) -> float | None:
         """Return the probability that a memory answers the query, to four decimals; None if it was not estimated."""

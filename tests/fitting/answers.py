@@ -27,11 +27,12 @@ Floats = NDArray[np.float64]
 
 FITTED_FEATURES: tuple[AnswerFeature, ...] = (
     *MEMORY_FEATURES,
-    *("best_cosine", "best_lexical", "known_share", "margin", "best_name_share", "close_count"),
+    *("best_cosine", "best_plain", "best_lexical", "known_share", "margin", "best_name_share", "close_count"),
 )
 # The features of the question, with the direction in which each may change the probability (0: any).
 QUESTION_FEATURES: Mapping[AnswerFeature, int] = {
     "best_cosine": 1,
+    "best_plain": 1,
     "best_lexical": 1,
     "known_share": 1,
     "size": -1,

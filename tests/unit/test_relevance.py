@@ -9,7 +9,7 @@ from newton.cognition.scoring.relevance import create_estimator
 from newton.content.frames import load_frames
 from newton.content.relevance_model import load_relevance_model
 from newton.ids import derive_model_id
-from newton.memory.recall import NO_EMBEDDER
+from newton.memory.query_vectors import NO_EMBEDDER
 from newton.memory.search_types import RecallQuery, RecallResult, RetrievedMemory
 from tests.support import NOON
 

@@ -24,7 +24,7 @@ Features = Mapping[AnswerFeature, float]
 
 # The features that differ from memory to memory, in the order of their values.
 MEMORY_FEATURES: tuple[AnswerFeature, ...] = (
-    *("cosine", "lexical", "relative", "log_rank", "cosine_gap", "lexical_gap", "cosine_z"),
+    *("cosine", "lexical", "relative", "log_rank", "cosine_gap", "lexical_gap", "cosine_z", "plain_cosine"),
     *("name_share", "word_share", "only_question", "is_fact", "is_message"),
 )
 
@@ -79,11 +79,13 @@ def extract_features(
     *,
     known: float,
     shared: Features,
+    plain: Mapping[UUID, float],
 ) -> AnswerEvidence:
     """Return the features of memories for a question.
 
     `telling` are the memories that can answer, `known` is the share of the question's words that they contain, and
-    `shared` holds `best_lexical`, `known_share` and `size`.
+    `shared` holds `best_lexical`, `known_share` and `size`. `plain` are the cosines of memories with the vector of the
+    text itself, by id.
     """
     asked = read_words(text)
     compared = [found for found in telling if found.kind != "procedure"] or list(telling)
@@ -94,6 +96,7 @@ def extract_features(
     common: Features = {
         **shared,
         "best_cosine": cosines[0],
+        "best_plain": max((plain[found.memory_id] for found in compared), default=0.0),
         "margin": cosines[0] - cosines[min(MARGIN_RANK, len(cosines) - 1)],
         "best_name_share": max((shares[found.memory_id][0] for found in compared), default=0.0),
         "best_word_share": max((shares[found.memory_id][1] for found in compared), default=0.0),
@@ -111,6 +114,7 @@ def extract_features(
             found.similarity - best,
             found.lexical - best_lexical,
             (found.similarity - mean) / spread,
+            plain[found.memory_id],
             *shares[found.memory_id],
             found.memory_id not in telling_ids,
             found.kind == "fact",

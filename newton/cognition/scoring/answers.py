@@ -84,7 +84,8 @@ def extract_evidence(
     shared: Features = {"best_lexical": best.lexical, "known_share": best.known_share, "size": best.size}
     echoes = find_echoes(text, result.memories)
     memories = [found for found in result.memories if found.memory_id not in echoes]
-    return extract_features(text, memories, telling, known=known, shared=shared)
+    plain = {found.memory_id: result.find_plain_similarity(found) for found in (*result.memories, *telling)}
+    return extract_features(text, memories, telling, known=known, shared=shared, plain=plain)
 
 
 def estimate_question(trees: BoostedTrees, evidence: AnswerEvidence, best_log_odds: float) -> float:
