@@ -56,9 +56,6 @@ class RandomEmbedder:
     async def embed(self, texts: Sequence[str]) -> "list[Vector]":
         return normalize_rows(self._rng.standard_normal((len(texts), self.dimensions)))
 
-    async def embed_questions(self, texts: Sequence[str]) -> "list[Vector]":
-        return await self.embed(texts)
-
 
 async def run_benchmark(
     *,

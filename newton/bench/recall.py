@@ -31,6 +31,7 @@ from newton.memory import store
 from newton.memory.agents import get_or_create_agent
 from newton.memory.hygiene import clean_text
 from newton.memory.memory import Kind
+from newton.memory.query_vectors import QuestionEmbedder
 from newton.memory.ranking import DEFAULT_WEIGHTS
 from newton.memory.representations import to_bullet
 from newton.providers import token_counter
@@ -62,7 +63,9 @@ class RecordingEmbedder:
         return await self._embedder.embed(texts)
 
     async def embed_questions(self, texts: Sequence[str]) -> "list[Vector]":
-        return await self._embedder.embed_questions(texts)
+        if isinstance(self._embedder, QuestionEmbedder):
+            return await self._embedder.embed_questions(texts)
+        return await self._embedder.embed(texts)
 
 
 @dataclass(slots=True)

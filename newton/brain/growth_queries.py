@@ -11,7 +11,7 @@ from newton.brain.queries import DecisionFilter, DecisionSummary
 from newton.brain.repeated_mistakes import AssessedPair, DecisionVector, FailurePair, RepeatReport, Vector
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.memory.time_expressions import ReportPeriods
+from newton.memory.times.time_expressions import ReportPeriods
 
 SQL = load("newton.brain", "growth_queries.sql")
 

@@ -10,7 +10,7 @@ from newton.cognition.context_overrides import NO_OVERRIDES, ContextOverrides
 from newton.errors import InputError
 from newton.memory.memory import Kind
 from newton.memory.search_types import RetrievedMemory, shorten_query
-from newton.memory.time_expressions import TimeRange
+from newton.memory.times.time_expressions import TimeRange
 
 MAX_CONTEXT_TOKENS = 10_000_000  # larger than any model's context window
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.memory.time_expressions import ReportPeriods
+from newton.memory.times.time_expressions import ReportPeriods
 
 SQL = load("newton.heart", "growth_queries.sql")
 

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from uuid import UUID
 
 from newton.ids import new_id
-from newton.memory.time_expressions import TimeRange
+from newton.memory.times.time_expressions import TimeRange
 
 Kind = Literal[
     "exchange",

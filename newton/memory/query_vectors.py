@@ -1,7 +1,8 @@
 """The vectors with which a text is searched for."""
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from newton.errors import ProviderError
 from newton.ids import derive_model_id
@@ -10,10 +11,22 @@ from newton.languages.language_data import ENGLISH
 from newton.memory.search_types import RecallQuery
 
 if TYPE_CHECKING:
-    from newton.providers.embedding import Embedder
+    from newton.providers.embedding import Embedder, Vector
 
 NO_EMBEDDER = "no embedding model is set"
 MAX_QUESTION_CHARS = 600
+
+
+@runtime_checkable
+class QuestionEmbedder(Protocol):
+    """Interface of an embedder that has an encoder for questions too."""
+
+    async def embed_questions(self, texts: Sequence[str]) -> "list[Vector]":
+        """Return for each question a unit vector that is near to the vectors of the texts that answer it.
+
+        They are compared with the results of `embed`. Raises ProviderError on failure.
+        """
+        ...
 
 
 async def embed_query(
@@ -26,9 +39,9 @@ async def embed_query(
     """
     if embedder is None:
         return RecallQuery(text=text), {"embeddings": NO_EMBEDDER}
-    as_question = is_question and len(text) <= MAX_QUESTION_CHARS and detect_language(text) == ENGLISH
+    is_encoded = is_question and len(text) <= MAX_QUESTION_CHARS and detect_language(text) == ENGLISH
     try:
-        if as_question:
+        if is_encoded and isinstance(embedder, QuestionEmbedder):
             (vector,), (search_vector,) = await asyncio.gather(embedder.embed([text]), embedder.embed_questions([text]))
         else:
             vector = search_vector = (await embedder.embed([text]))[0]

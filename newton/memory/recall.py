@@ -16,7 +16,6 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.ids import derive_model_id
 from newton.languages.search_words import prepare_words
-from newton.memory import time_search
 from newton.memory.as_of import read_as_of
 from newton.memory.memory import KINDS, Kind, past_reason
 from newton.memory.query_vectors import embed_query
@@ -31,6 +30,7 @@ from newton.memory.search_types import (
     RetrievedMemory,
     SearchLimits,
 )
+from newton.memory.times import time_search
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder

@@ -14,7 +14,7 @@ from newton.memory.memory import ARCHIVED, PAST_STATES, Kind, Trust
 from newton.memory.question_detection import has_only_questions, is_only_question, lacks_answer
 from newton.memory.ranking import DEFAULT_WEIGHTS, NO_PREFERENCE, PreferredMemories, RankingWeights, evidence_score
 from newton.memory.representations import DATE_PREFIX_LENGTH, one_line, split_date_prefix
-from newton.memory.time_expressions import TimeRange
+from newton.memory.times.time_expressions import TimeRange
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector

@@ -33,14 +33,6 @@ class Embedder(Protocol):
         """
         ...
 
-    async def embed_questions(self, texts: Sequence[str]) -> list[Vector]:
-        """Return for each question a unit vector that is near to the vectors of the texts that answer it.
-
-        They are compared with the results of `embed`. A model without an encoder for questions returns those too.
-        Raises ProviderError on failure.
-        """
-        ...
-
 
 def normalize_rows(rows: NDArray[np.floating]) -> list[Vector]:
     """Scale each row to unit length. Rows of zeros stay zero."""

@@ -52,9 +52,6 @@ class MissingEmbedder:
             hint="Configure that model again, or run `newton reembed` to embed the memories with the configured model.",
         )
 
-    async def embed_questions(self, texts: Sequence[str]) -> "list[Vector]":
-        return await self.embed(texts)
-
 
 def embedder_for(identity: str | None, settings: Settings, configured: "Embedder | None") -> "Embedder | None":
     """Return the embedder for the model `identity`, with which the memories were embedded.

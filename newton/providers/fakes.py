@@ -27,9 +27,6 @@ class HashEmbedder:
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         return normalize_rows(np.stack([self._counts(text) for text in texts])) if texts else []
 
-    async def embed_questions(self, texts: Sequence[str]) -> list[Vector]:
-        return await self.embed(texts)
-
     def _counts(self, text: str) -> Vector:
         row = np.zeros(self.dimensions, dtype=np.float32)
         words = _WORD.findall(text.lower())
@@ -48,9 +45,6 @@ class BrokenEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         raise ProviderError("The embedding endpoint does not answer.", hint="Start the embedding endpoint again.")
-
-    async def embed_questions(self, texts: Sequence[str]) -> list[Vector]:
-        return await self.embed(texts)
 
 
 class ScriptedChat:

@@ -56,9 +56,6 @@ class MultilingualE5:
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         return await asyncio.to_thread(self.embed_now, texts)
 
-    async def embed_questions(self, texts: Sequence[str]) -> list[Vector]:
-        return await self.embed(texts)
-
     def embed_now(self, texts: Sequence[str]) -> list[Vector]:
         """Embed texts in the current thread."""
         vectors = list[Vector]()

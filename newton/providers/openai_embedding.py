@@ -39,9 +39,6 @@ class OpenAIEmbedder:
         batches = await asyncio.to_thread(lambda: list(_batch_texts(texts)))
         return [vector for batch in batches for vector in await self._embed_batch(batch)]
 
-    async def embed_questions(self, texts: Sequence[str]) -> list[Vector]:
-        return await self.embed(texts)
-
     async def _embed_batch(self, texts: list[str]) -> list[Vector]:
         deadline = self._endpoint.deadline()
         try:

@@ -10,8 +10,8 @@ from newton.dialogue import sessions
 from newton.dialogue.messages import Message
 from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import NewFact
-from newton.memory import time_search
-from newton.memory.time_expressions import find_time_ranges
+from newton.memory.times import time_search
+from newton.memory.times.time_expressions import find_time_ranges
 from tests.support import ANA, ground, teller
 
 MAY = datetime(2023, 5, 8, 10, tzinfo=UTC)

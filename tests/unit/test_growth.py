@@ -36,7 +36,7 @@ from newton.heart.growth_queries import (
     ProcedureCounts,
 )
 from newton.heart.growth_queries import MemoryGrowth as Heart
-from newton.memory.time_expressions import ReportPeriods
+from newton.memory.times.time_expressions import ReportPeriods
 from newton.runtime.reports import growth as shown
 from tests.support import NOON
 from tests.unit.judging import judged

@@ -22,7 +22,7 @@ from newton.languages.detection import detect_language
 from newton.languages.language_data import LANGUAGES, load_language
 from newton.languages.search_words import prepare_words
 from newton.memory.question_detection import is_only_question, remove_questions
-from newton.memory.time_expressions import find_mentioned_times, find_time_ranges
+from newton.memory.times.time_expressions import find_mentioned_times, find_time_ranges
 from newton.providers import multilingual_e5
 from newton.providers.embedding_providers import MissingEmbedder, create_embedder, embedder_for
 from newton.providers.fakes import HashEmbedder

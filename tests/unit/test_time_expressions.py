@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.memory.time_expressions import MAX_RANGE, MAX_TIMES, find_mentioned_times, find_time_ranges
+from newton.memory.times.time_expressions import MAX_RANGE, MAX_TIMES, find_mentioned_times, find_time_ranges
 
 NOW = datetime(2024, 5, 15, 14, 30, tzinfo=UTC)  # a Wednesday
 

@@ -13,7 +13,7 @@ from newton.brain.growth_queries import DecisionGrowth
 from newton.brain.queries import DecisionSummary
 from newton.brain.repeated_mistakes import RepeatReport
 from newton.heart.growth_queries import MemoryGrowth, MemoryStateChange, ProcedureCounts
-from newton.memory.time_expressions import ReportPeriods
+from newton.memory.times.time_expressions import ReportPeriods
 
 # Below this a single case moves a share by more than 20 points.
 MIN_SAMPLES = 5

@@ -8,7 +8,7 @@ from newton.agent.scope import AgentScope
 from newton.brain import growth_queries as brain
 from newton.errors import InputError
 from newton.heart import growth_queries as heart
-from newton.memory.time_expressions import ReportPeriods
+from newton.memory.times.time_expressions import ReportPeriods
 
 MAX_DAYS = 36_500
 

@@ -12,7 +12,7 @@ from newton.cognition.sources.signals import asks_for_whole_range
 from newton.dialogue.brief.item_detection import find_asked_kinds
 from newton.heart.identity.standing_instructions import detect_instructions
 from newton.memory.question_detection import contains_question, is_only_question, summarizes_session_starting_with
-from newton.memory.time_search import DATED_KINDS
+from newton.memory.times.time_search import DATED_KINDS
 
 MAX_QUOTES = 8
 WISH_REASONS = frozenset({REASONS["manner"], REASONS["instruction"]})

@@ -38,7 +38,7 @@ from newton.cognition.sources.signals import asks_for_whole_range
 from newton.memory.memory import past_reason
 from newton.memory.question_detection import contains_question
 from newton.memory.search_types import RetrievedMemory
-from newton.memory.time_search import DATED_KINDS
+from newton.memory.times.time_search import DATED_KINDS
 
 INEFFECTIVE_PENALTY = 10.0  # more than any score
 TIMELY_INDEX = FEATURE_NAMES.index("timely")

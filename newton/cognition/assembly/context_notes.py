@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from newton.cognition.assembly.render import TextBlock, to_bullet
 from newton.cognition.assembly.sections import BriefSection, ExtraSection, TaskSection
 from newton.memory.memory import TokenCounter
-from newton.memory.time_expressions import TimeRange
+from newton.memory.times.time_expressions import TimeRange
 
 NOTHING_KNOWN = "Earlier conversations and notes say nothing about this."
 UNCERTAIN = "Earlier conversations and notes may not answer this."

@@ -17,8 +17,8 @@ from newton.content.profiles import GatherOptions
 from newton.content.relevance_model import RelevanceModel
 from newton.heart.procedure_matching import match_triggers
 from newton.memory.search_types import RetrievedMemory
-from newton.memory.time_expressions import TimeRange
-from newton.memory.time_search import DATED_KINDS
+from newton.memory.times.time_expressions import TimeRange
+from newton.memory.times.time_search import DATED_KINDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from newton.cognition.request import SentMessages
 from newton.cognition.sources.observations import FoundObservation
 from newton.cognition.sources.signals import asks_for_times, asks_only_about_time, classify_intent
 from newton.heart.statements.greetings import is_small_talk
-from newton.memory.time_expressions import TimeRange
+from newton.memory.times.time_expressions import TimeRange
 
 MAX_CHOSEN = 3  # of the session, and of other sessions
 MAX_REPAIRS = 3  # steps after one failure in another session

@@ -47,7 +47,7 @@ from newton.heart.censors import find_matching
 from newton.heart.procedure_matching import match_triggers
 from newton.ids import derive_model_id, new_id
 from newton.memory.search_types import RecallQuery, RetrievedMemory
-from newton.memory.time_expressions import TimeRange
+from newton.memory.times.time_expressions import TimeRange
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector

@@ -53,7 +53,7 @@ from newton.ids import derive_model_id
 from newton.memory.ranking import DEFAULT_WEIGHTS, RankingWeights
 from newton.memory.recall import fetch_memories
 from newton.memory.search_types import RetrievedMemory
-from newton.memory.time_expressions import TimeRange
+from newton.memory.times.time_expressions import TimeRange
 
 if TYPE_CHECKING:
     from asyncio import Task

@@ -30,7 +30,7 @@ from newton.memory.query_vectors import embed_query
 from newton.memory.ranking import TIME_FIRST, PreferredMemories, RankingWeights
 from newton.memory.recall import recall
 from newton.memory.search_types import MemorySearch, RecallQuery, RecallResult, SearchLimits
-from newton.memory.time_expressions import TimeRange
+from newton.memory.times.time_expressions import TimeRange
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder

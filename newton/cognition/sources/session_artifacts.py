@@ -11,6 +11,7 @@ from newton.cognition.sources.input_vector import embed_input
 from newton.db.pool import Database
 from newton.dialogue.artifacts import ArtifactMatch, ArtifactQuery, find_matches
 from newton.ids import derive_model_id
+from newton.memory.query_vectors import QuestionEmbedder
 from newton.memory.ranking import SINGLE_PRECISION
 from newton.memory.recall import fetch_memories
 from newton.memory.search_types import RetrievedMemory
@@ -83,7 +84,10 @@ class CachingEmbedder:
         return await asyncio.shield(self._pending[key])
 
     async def embed_questions(self, texts: Sequence[str]) -> "list[Vector]":
-        return await self._embedder.embed_questions(texts)
+        """Return the vectors by the encoder of questions; without one, those of `embed`, which are computed once."""
+        if isinstance(self._embedder, QuestionEmbedder):
+            return await self._embedder.embed_questions(texts)
+        return await self.embed(texts)
 
     def cancel_pending(self) -> None:
         """Cancel the requests that are not finished."""

@@ -7,7 +7,7 @@ from typing import Literal
 
 from newton.cognition.content_words import FOLLOW_UP_WORDS, extract_content_words
 from newton.heart.statements.greetings import is_small_talk, strip_greeting
-from newton.memory.time_expressions import TimeRange, find_time_ranges, remove_times
+from newton.memory.times.time_expressions import TimeRange, find_time_ranges, remove_times
 
 InputIntent = Literal["question", "action", "fix", "explain", "other"]
 

@@ -28,7 +28,7 @@ from newton.memory.memory import NewMemory, Trust, WriteContext, digest, lowest_
 from newton.memory.recall import fetch_memories
 from newton.memory.representations import make_short_forms
 from newton.memory.search_types import RetrievedMemory
-from newton.memory.time_expressions import TimeRange
+from newton.memory.times.time_expressions import TimeRange
 from newton.memory.transitions import END_OF_TIME
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from newton.memory.memory import NewMemory, WriteContext, digest
 from newton.memory.quarantine import UNTRUSTED_TIERS
 from newton.memory.representations import make_long_forms, make_short_forms, one_line, start_prefix
 from newton.memory.store import MemoryConfirmation
-from newton.memory.time_expressions import find_mentioned_times
+from newton.memory.times.time_expressions import find_mentioned_times
 
 SQL = load("newton.heart.facts", "fact_store.sql")
 

@@ -25,7 +25,7 @@ from newton.memory.quarantine import UNTRUSTED_TIERS
 from newton.memory.reembedding import read_active_model
 from newton.memory.representations import make_short_forms, one_line
 from newton.memory.search_types import RecallQuery
-from newton.memory.time_expressions import find_mentioned_times
+from newton.memory.times.time_expressions import find_mentioned_times
 from newton.memory.transitions import PlannedTransition, apply_transitions
 
 SQL = load("newton.heart.items", "item_store.sql")

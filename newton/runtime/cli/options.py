@@ -11,7 +11,7 @@ from newton.dialogue.compaction.presets import parse_preset
 from newton.errors import InputError
 from newton.memory import hygiene
 from newton.memory.memory import Kind
-from newton.memory.time_expressions import find_time_ranges
+from newton.memory.times.time_expressions import find_time_ranges
 from newton.runtime.cli.command_context import current_context, current_terminal
 from newton.runtime.cli.printing import visible
 from newton.settings import Settings, load

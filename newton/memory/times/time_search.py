@@ -8,12 +8,12 @@ from asyncpg import Record
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.memory.memory import Kind
-from newton.memory.time_expressions import TimeRange
+from newton.memory.times.time_expressions import TimeRange
 
 # Kinds that match by their own time. The time of a fact or a procedure is unrelated to its content.
 DATED_KINDS: frozenset[Kind] = frozenset({"exchange", "episode", "event", "decision"})
 
-SQL = load("newton.memory", "time_search.sql")
+SQL = load("newton.memory.times", "time_search.sql")
 
 
 async def find_in_range(

@@ -8,8 +8,8 @@ from typing import NamedTuple, TypeAlias
 from newton.languages.dates import DateMatch, find_dates_in
 from newton.languages.detection import detect_language
 from newton.languages.language_data import ENGLISH
-from newton.memory.date_expressions import DAY, MONTHS, YEAR, DateRange, find_dates
-from newton.memory.date_expressions import Match as EnglishMatch
+from newton.memory.times.date_expressions import DAY, MONTHS, YEAR, DateRange, find_dates
+from newton.memory.times.date_expressions import Match as EnglishMatch
 
 MAX_RANGE = 366 * DAY  # a longer mentioned range is too vague to store
 MAX_TIMES = 4  # of one text: each is searched for

@@ -1,0 +1,1 @@
+"""Times that texts name, and the search for memories of a time."""
