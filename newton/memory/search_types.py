@@ -252,8 +252,9 @@ class RecallResult:
     plain_similarities: Mapping[UUID, float] = field(default_factory=dict[UUID, float])
 
     def find_plain_similarity(self, found: RetrievedMemory) -> float:
-        """Return the cosine of a memory with the vector of the query's text."""
-        return self.plain_similarities.get(found.memory_id, found.similarity)
+        """Return the cosine of a memory with the vector of the query's text; of a long text, that of its best window."""
+        plain = self.plain_similarities.get(found.memory_id, found.similarity)
+        return max(plain, found.similarity) if found.window else plain
 
     def find_probability(self, memory_id: UUID) -> float | None:
         """Return the probability that a memory answers the query, to four decimals; None if it was not estimated."""
