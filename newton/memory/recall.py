@@ -29,6 +29,7 @@ from newton.memory.search_types import (
     RecallResult,
     RetrievedMemory,
     SearchLimits,
+    replace_similarities,
 )
 from newton.memory.times import time_search
 
@@ -47,20 +48,19 @@ EVIDENCE_INDEX = RetrievedMemory._fields.index("similarity")
 WINDOW_WORD_WEIGHT = 0.01
 MAX_WIDENINGS = 2  # of a search that finds mostly duplicates
 
-
 _Row = Record | tuple[Any, ...]  # the columns of a search result, by their positions in SearchHit
 
 
 class _RankedHits(NamedTuple):
-    """The memories found within the limits, the ids of those in the requested times, and facts that contradict any.
+    """The memories found, the ids of those in the requested times, facts that contradict any, and other cosines.
 
-    `plain` are the cosines with the vector of the query's text.
+    `answering` are those with the vector of the search, if that is not the one of the query's text.
     """
 
     found: list[RetrievedMemory]
     in_range: Set[UUID]
     contradictions: list[RetrievedMemory]
-    plain: Mapping[UUID, float]
+    answering: Mapping[UUID, float]
 
 
 class _SearchBranch(NamedTuple):
@@ -122,7 +122,7 @@ async def _build_result(
         missing=missing,
         in_time_range=ranked.in_range,
         contradictions=ranked.contradictions,
-        plain_similarities=ranked.plain,
+        answer_similarities=ranked.answering,
         known_share=by_words.known_share,
         text_count=max(by_words.text_count, 0),  # the past may have fewer texts than the present has procedures
     )
@@ -175,16 +175,13 @@ async def _rank_hits(
     if search.moment is not None:
         found = await _restore_as_of(tx, found, agent_id=search.agent_id, moment=search.moment)
     found = [f._replace(relevance=f.relevance * PAST_FACTOR) if past_reason(f.kind, f.state) else f for f in found]
+    answering = dict[UUID, float]()
+    if query.vector is not query.search_vector:
+        answering = {f.memory_id: f.similarity for f in found}
+        found = replace_similarities(found, await _fetch_similarities(tx, query, kept.keys(), search, plain=True))
     best_first = sorted(found, key=lambda f: (-f.relevance, f.memory_id))
-    is_same = query.vector is query.search_vector
-    plain = {} if is_same else await _fetch_similarities(tx, query, kept.keys(), search, plain=True)
-    hidden = {*kept, *search.excluded_ids}
-    return _RankedHits(
-        [f for f in best_first if f.memory_id in kept],
-        in_range & kept.keys(),
-        [f for f in best_first if f.memory_id not in hidden],
-        plain,
-    )
+    others = [f for f in best_first if f.memory_id not in {*kept, *search.excluded_ids}]
+    return _RankedHits([f for f in best_first if f.memory_id in kept], in_range & kept.keys(), others, answering)
 
 
 def _to_memory(row: Record, evidence: tuple[float, float, float] = NO_EVIDENCE) -> RetrievedMemory:

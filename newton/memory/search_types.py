@@ -12,7 +12,14 @@ from newton.db.pool import Database
 from newton.memory.importance import derive_importance
 from newton.memory.memory import ARCHIVED, PAST_STATES, Kind, Trust
 from newton.memory.question_detection import has_only_questions, is_only_question, lacks_answer
-from newton.memory.ranking import DEFAULT_WEIGHTS, NO_PREFERENCE, PreferredMemories, RankingWeights, evidence_score
+from newton.memory.ranking import (
+    DEFAULT_WEIGHTS,
+    NO_PREFERENCE,
+    SINGLE_PRECISION,
+    PreferredMemories,
+    RankingWeights,
+    evidence_score,
+)
 from newton.memory.representations import DATE_PREFIX_LENGTH, one_line, split_date_prefix
 from newton.memory.times.time_expressions import TimeRange
 
@@ -237,8 +244,8 @@ class RecallResult:
     the reason. `contradictions` are facts that were not found, but contradict one of the memories. `known_share` is the
     share of the query's words that occur in any memory, weighted by their rarity. `text_count` is the number of texts
     searched, without procedures. `probabilities` are those that a memory answers the query, empty if they were not
-    estimated. `plain_similarities` are the cosines of the memories with the vector of the query's text, empty if the
-    search used that vector.
+    estimated. `answer_similarities` are the cosines of the memories with the vector of the search, empty if that is
+    the vector of the query's text, with which their `similarity` is computed.
     """
 
     query: RecallQuery
@@ -249,12 +256,11 @@ class RecallResult:
     known_share: float = 0.0
     text_count: int = 0
     probabilities: Mapping[UUID, float] = field(default_factory=dict[UUID, float])
-    plain_similarities: Mapping[UUID, float] = field(default_factory=dict[UUID, float])
+    answer_similarities: Mapping[UUID, float] = field(default_factory=dict[UUID, float])
 
-    def find_plain_similarity(self, found: RetrievedMemory) -> float:
-        """Return the cosine of a memory with the vector of the query's text; of a long text, that of its best window."""
-        plain = self.plain_similarities.get(found.memory_id, found.similarity)
-        return max(plain, found.similarity) if found.window else plain
+    def find_answer_similarity(self, found: RetrievedMemory) -> float:
+        """Return the cosine of a memory with the vector of the search."""
+        return self.answer_similarities.get(found.memory_id, found.similarity)
 
     def find_probability(self, memory_id: UUID) -> float | None:
         """Return the probability that a memory answers the query, to four decimals; None if it was not estimated."""
@@ -322,3 +328,15 @@ def shorten_query(text: str) -> str:
     half = MAX_QUERY_CHARS // 2 - 1
     start, end = text[:half], text[-half:]
     return f"{start.rsplit(None, 1)[0]}\n\n{end.split(None, 1)[-1]}"
+
+
+def replace_similarities(
+    memories: Sequence[RetrievedMemory], similarities: Mapping[UUID, float]
+) -> list[RetrievedMemory]:
+    """Return memories with other similarities, rounded as evidence is. A long text keeps that of its window if higher.
+
+    A memory without one gets 0.
+    """
+    values = [max(similarities.get(one.memory_id, 0.0), one.similarity if one.window else 0.0) for one in memories]
+    rounded = [SINGLE_PRECISION.unpack(SINGLE_PRECISION.pack(value, 0.0, 0.0))[0] for value in values]
+    return [one._replace(similarity=value) for one, value in zip(memories, rounded, strict=True)]

@@ -63,7 +63,7 @@ def _fit_queries(cases: Sequence[TopicCase], names: Sequence[str]) -> LogisticCo
 
 
 def _find_best(result: RecallResult) -> SearchEvidence:
-    return extract_best_evidence(result, result.memories, known_share=result.known_share)
+    return extract_best_evidence(result.memories, known_share=result.known_share, text_count=result.text_count)
 
 
 def _fit_memories(cases: Sequence[TopicCase], names: Sequence[str]) -> LogisticCoefficients:
@@ -74,7 +74,7 @@ def _fit_memories(cases: Sequence[TopicCase], names: Sequence[str]) -> LogisticC
         counts = Counter(case.labels[one.memory_id] for one in found)
         for one in found if case.group not in WITHOUT_ANSWER else ():
             label = case.labels[one.memory_id]
-            evidence = extract_evidence(case.result, one, known_share=case.result.known_share)
+            evidence = extract_evidence(one, known_share=case.result.known_share)
             rows.append((evidence, label, 1 / sizes[case.group] / counts[label]))
     return _fit(rows, names)
 

@@ -79,24 +79,24 @@ def extract_features(
     *,
     known: float,
     shared: Features,
-    plain: Mapping[UUID, float],
+    answer_cosines: Mapping[UUID, float],
 ) -> AnswerEvidence:
     """Return the features of memories for a question.
 
     `telling` are the memories that can answer, `known` is the share of the question's words that they contain, and
-    `shared` holds `best_lexical`, `known_share` and `size`. `plain` are the cosines of memories with the vector of the
-    text itself, by id.
+    `shared` holds `best_lexical`, `known_share` and `size`. `answer_cosines` are the cosines of memories with the
+    vector of the search, by id.
     """
     asked = read_words(text)
     compared = [found for found in telling if found.kind != "procedure"] or list(telling)
-    cosines = sorted((found.similarity for found in compared), reverse=True) or [0.0]
+    cosines = sorted((answer_cosines[found.memory_id] for found in compared), reverse=True) or [0.0]
     best_lexical = max((found.lexical for found in compared), default=0.0)
     shares = {found.memory_id: _find_shares(asked, found) for found in memories}
     mean, spread = _measure_spread(cosines[:COMPARED])
     common: Features = {
         **shared,
         "best_cosine": cosines[0],
-        "best_plain": max((plain[found.memory_id] for found in compared), default=0.0),
+        "best_plain": max((found.similarity for found in compared), default=0.0),
         "margin": cosines[0] - cosines[min(MARGIN_RANK, len(cosines) - 1)],
         "best_name_share": max((shares[found.memory_id][0] for found in compared), default=0.0),
         "best_word_share": max((shares[found.memory_id][1] for found in compared), default=0.0),
@@ -107,14 +107,14 @@ def extract_features(
     best, telling_ids = cosines[0], {found.memory_id for found in telling}
     own = {
         found.memory_id: (
-            found.similarity,
+            answer_cosines[found.memory_id],
             found.lexical * known,
             found.relevance,
             math.log1p(rank),
-            found.similarity - best,
+            answer_cosines[found.memory_id] - best,
             found.lexical - best_lexical,
-            (found.similarity - mean) / spread,
-            plain[found.memory_id],
+            (answer_cosines[found.memory_id] - mean) / spread,
+            found.similarity,
             *shares[found.memory_id],
             found.memory_id not in telling_ids,
             found.kind == "fact",

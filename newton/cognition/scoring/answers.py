@@ -80,12 +80,12 @@ def extract_evidence(
     """Return the features of the memories of a search, without earlier questions that say the same as the text."""
     telling = list_telling(result) if telling is None else telling
     known = find_known_share(result, telling)
-    best = extract_best_evidence(result, telling, known_share=known)
+    best = extract_best_evidence(telling, known_share=known, text_count=result.text_count)
     shared: Features = {"best_lexical": best.lexical, "known_share": best.known_share, "size": best.size}
     echoes = find_echoes(text, result.memories)
     memories = [found for found in result.memories if found.memory_id not in echoes]
-    plain = {found.memory_id: result.find_plain_similarity(found) for found in (*result.memories, *telling)}
-    return extract_features(text, memories, telling, known=known, shared=shared, plain=plain)
+    cosines = {found.memory_id: result.find_answer_similarity(found) for found in (*result.memories, *telling)}
+    return extract_features(text, memories, telling, known=known, shared=shared, answer_cosines=cosines)
 
 
 def estimate_question(trees: BoostedTrees, evidence: AnswerEvidence, best_log_odds: float) -> float:

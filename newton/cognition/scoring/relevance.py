@@ -16,7 +16,6 @@ FULL_TEXT_COUNT = 2_000  # texts of a memory that has nearly every common word
 class SearchEvidence(NamedTuple):
     """Evidence of the search for one memory, or the maximum over all found memories: input of a logistic regression.
 
-    `cosine` is that with the vector of the text itself, which is near to all that is on its topic.
     `lexical` is the BM25 score as a share of the score of all words of the input, where unknown words count as the
     rarest. `known_share` is the share of the input's words that the agent's memories contain; it is raised for few
     memories, which lack even common words. `size` grows with the number of memories, to 1 at FULL_TEXT_COUNT texts.
@@ -29,22 +28,20 @@ class SearchEvidence(NamedTuple):
     size: float = 0.0
 
 
-def extract_evidence(result: RecallResult, found: RetrievedMemory, *, known_share: float) -> SearchEvidence:
-    """Return the evidence for one memory of a result."""
-    cosine = result.find_plain_similarity(found)
-    return SearchEvidence(cosine, found.lexical * known_share, found.relevance, known_share)
+def extract_evidence(found: RetrievedMemory, *, known_share: float) -> SearchEvidence:
+    return SearchEvidence(found.similarity, found.lexical * known_share, found.relevance, known_share)
 
 
 def extract_best_evidence(
-    result: RecallResult, memories: Sequence[RetrievedMemory], *, known_share: float
+    memories: Sequence[RetrievedMemory], *, known_share: float, text_count: int
 ) -> SearchEvidence:
-    """Return the highest value of each kind of evidence among some memories of a result.
+    """Return the highest value of each kind of evidence among the memories.
 
     Procedures are left out, because they may ship with Newton and then say nothing about what the agent knows.
     """
-    evidence = [extract_evidence(result, f, known_share=known_share) for f in memories if f.kind != "procedure"]
+    evidence = [extract_evidence(f, known_share=known_share) for f in memories if f.kind != "procedure"]
     best = SearchEvidence(*map(max, zip(*evidence, strict=True))) if evidence else SearchEvidence(0, 0, 0, 0)
-    size = min(math.log1p(result.text_count) / math.log1p(FULL_TEXT_COUNT), 1)
+    size = min(math.log1p(text_count) / math.log1p(FULL_TEXT_COUNT), 1)
     return best._replace(known_share=1 - (1 - known_share) * size, size=size)
 
 
@@ -58,11 +55,10 @@ def create_estimator(
     """
     chosen, telling = select_coefficients(model, result), list_telling(result) if telling is None else telling
     known_share = find_known_share(result, telling)
-    best = extract_best_evidence(result, telling, known_share=known_share)
+    best = extract_best_evidence(telling, known_share=known_share, text_count=result.text_count)
     query_probability = _compute_probability(chosen.query, best) if chosen.query else 1.0
     return lambda found: (
-        query_probability
-        * _compute_probability(chosen.memory, extract_evidence(result, found, known_share=known_share))
+        query_probability * _compute_probability(chosen.memory, extract_evidence(found, known_share=known_share))
     )
 
 
