@@ -2,12 +2,15 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any, cast
+from threading import Thread
+from typing import Any, TypeVar, cast
 
 Respond = Callable[["Wire"], Awaitable[None]]
+Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
 @dataclass(slots=True)
@@ -40,6 +43,34 @@ class Endpoint:
 
     url: str = ""
     asked: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+
+
+@contextmanager
+def aside(opened: AbstractAsyncContextManager[Made]) -> Generator[Made]:
+    """Keep it open in another thread, for a command that runs in this one, where it can handle signals."""
+    loop = asyncio.new_event_loop()
+    thread = Thread(target=loop.run_forever)
+    thread.start()
+
+    def wait(work: Coroutine[Any, Any, Result]) -> Result:
+        return asyncio.run_coroutine_threadsafe(work, loop).result(timeout=60)
+
+    async def enter() -> Made:
+        return await opened.__aenter__()
+
+    async def leave() -> None:
+        await opened.__aexit__(None, None, None)
+
+    try:
+        made = wait(enter())
+        try:
+            yield made
+        finally:
+            wait(leave())
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(timeout=60)
+        loop.close()
 
 
 @asynccontextmanager

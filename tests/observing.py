@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
 from newton.client import Client
+from newton.content.yaml_source import parse_trusted
 
 DATA = Path(__file__).parent / "data"
 Way = Literal["events", "messages"]
@@ -15,7 +14,7 @@ Way = Literal["events", "messages"]
 
 def load_situations(name: str) -> tuple[list[dict[str, Any]], list[str]]:
     """The situations of a file, and the questions that have nothing to do with them."""
-    data = yaml.safe_load((DATA / f"{name}.yaml").read_text(encoding="utf-8"))
+    data = parse_trusted((DATA / f"{name}.yaml").read_text(encoding="utf-8"))
     return data["situations"], data["unrelated"]
 
 

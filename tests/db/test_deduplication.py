@@ -7,8 +7,8 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-import yaml
 
+from newton.content.yaml_source import parse_trusted
 from newton.db.pool import Database
 from newton.errors import ConflictError
 from newton.heart.extraction_schema import PairRelation
@@ -24,9 +24,7 @@ from tests.support import NOON, ground, teller
 
 HELD_AT_MOST = 45  # of the hundred tellings of twenty facts; a model as judge brings it down
 BOUNDS = SimilarityThresholds(duplicate_min_cosine=0.95, related_min_cosine=0.85)
-DATA: dict[str, Any] = yaml.safe_load(
-    (Path(__file__).parents[1] / "data" / "tellings.yaml").read_text(encoding="utf-8")
-)
+DATA: dict[str, Any] = parse_trusted((Path(__file__).parents[1] / "data" / "tellings.yaml").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")

@@ -7,12 +7,12 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-import yaml
 
 from newton.agent.erasure import text_scan
 from newton.agent.erasure.person_names import find_person_names
 from newton.agent.services.erasure import ErasureService
 from newton.clock import ManualClock
+from newton.content.yaml_source import parse_trusted
 from newton.db.pool import Database
 from newton.dialogue import sessions
 from newton.dialogue.messages import Message
@@ -25,7 +25,7 @@ from tests.system.lines import everything
 from tests.unit.source_trees import ROOT
 
 Line = tuple[str, str]
-DATA: dict[str, Any] = yaml.safe_load((ROOT / "tests/data/people.yaml").read_text(encoding="utf-8"))
+DATA: dict[str, Any] = parse_trusted((ROOT / "tests/data/people.yaml").read_text(encoding="utf-8"))
 MAX_LEFT = 0.05
 
 

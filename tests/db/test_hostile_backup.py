@@ -1,5 +1,6 @@
 """Backups made by somebody else: whatever their database did or holds, a restore brings rows and nothing that runs."""
 
+import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -220,21 +221,20 @@ FORGED = {
 }
 
 
-@pytest.mark.parametrize("forgery", FORGED)
-async def test_forged_rows_are_refused_and_nothing_changes(
-    forgery: str, clone: str, marker: Path, tmp_path: Path
-) -> None:
+async def test_forged_rows_are_refused_and_nothing_changes(clone: str, marker: Path, tmp_path: Path) -> None:
     # S9, R14
-    copy, chosen = tmp_path / "copy", load({"database_url": clone}, env={})
-    table, text, columns, rows, answer = FORGED[forgery]
-    made = await create_backup(chosen, copy, now=NOON)
-    (copy / "tables" / f"{table}.tsv").write_text(text.replace("{marker}", str(marker)))
-    named = tuple(column.replace("{marker}", str(marker)) for column in columns)
-    changed = {"rows": {**made.rows, table: rows}, "columns": {**made.columns, table: named}}
-    write_manifest(copy, made.model_copy(update={**changed, "files": hash_files(copy)}))
+    chosen = load({"database_url": clone}, env={})
+    made = await create_backup(chosen, tmp_path / "copy", now=NOON)
     async with connect(clone) as conn:
         await conn.execute("create table runtime.kept ()")
-        with pytest.raises(InputError, match=answer):
-            await restore(chosen, copy, schema=SCHEMA, replace=True)
-        assert await conn.fetchval("select to_regclass('runtime.kept')") == "runtime.kept"
-    assert not was_run(marker)
+        for forgery, (table, text, columns, rows, answer) in FORGED.items():
+            copy = tmp_path / forgery
+            shutil.copytree(tmp_path / "copy", copy)
+            (copy / "tables" / f"{table}.tsv").write_text(text.replace("{marker}", str(marker)))
+            named = tuple(column.replace("{marker}", str(marker)) for column in columns)
+            changed = {"rows": {**made.rows, table: rows}, "columns": {**made.columns, table: named}}
+            write_manifest(copy, made.model_copy(update={**changed, "files": hash_files(copy)}))
+            with pytest.raises(InputError, match=answer):
+                await restore(chosen, copy, schema=SCHEMA, replace=True)
+            assert await conn.fetchval("select to_regclass('runtime.kept')") == "runtime.kept", forgery
+            assert not was_run(marker), forgery

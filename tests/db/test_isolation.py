@@ -356,12 +356,12 @@ async def test_a_table_that_lost_its_policy_is_noticed(clone: str) -> None:
     owner = await asyncpg.connect(clone)
     names = tuple(sorted(await tables(owner) - AGENTLESS))
     try:
-        for name in names:
-            await owner.execute(f"alter policy agent on {name} using (true)")
+        for lost in (names[::2], names[1::2]):
+            await owner.execute("".join(f"alter policy agent on {name} using (true);" for name in lost))
             async with db.transaction(ana) as tx:
-                assert await leaks(tx, names, ana) == [name]
+                assert await leaks(tx, names, ana) == list(lost)
             policy = "(agent_id = nullif(current_setting('newton.agent_id', true), '')::uuid)"
-            await owner.execute(f"alter policy agent on {name} using {policy}")
+            await owner.execute("".join(f"alter policy agent on {name} using {policy};" for name in lost))
         async with db.transaction(ana) as tx:
             assert await leaks(tx, names, ana) == []
     finally:

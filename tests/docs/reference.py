@@ -172,6 +172,7 @@ def routes() -> dict[str, str]:
     }
 
 
+@cache
 def describe_api() -> dict[str, Any]:
     """Return the OpenAPI description; the routes need no agents for it."""
     return build_openapi(create_app(cast("AgentRegistry", None), operator_token=""))

@@ -1,6 +1,5 @@
 """Documents agree with the code: the reference is current, links and paths lead somewhere."""
 
-import functools
 import re
 from pathlib import Path
 
@@ -11,22 +10,14 @@ from tests.docs.reference import describe_api, pages
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "docs" / "reference"
-generate_pages = functools.cache(pages)
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("../openapi.json", "commands.md", "settings.md", "http.md", "errors.md", "events.md", "verbs.md"),
-        "parameters.md",
-        "../decisions/index.md",
-        "../../newton/runtime/operation_routes.json",
-    ],
-)
-def test_the_reference_is_current(name: str) -> None:
-    generated = generate_pages()[name]
-    assert generated == (REFERENCE / name).read_text(encoding="utf-8"), "run scripts/make-reference"
+def test_the_reference_is_current() -> None:
+    generated = pages()
+    assert {"../openapi.json", "commands.md", "settings.md", "http.md", "errors.md", "verbs.md"} <= generated.keys()
+    stale = [name for name, page in generated.items() if page != (REFERENCE / name).read_text(encoding="utf-8")]
+    assert stale == [], "run scripts/make-reference"
 
 
 def test_every_parameter_of_an_interface_has_a_meaning() -> None:

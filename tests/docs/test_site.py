@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from cyclopts import CycloptsError, MissingArgumentError
 
+from newton.content.yaml_source import parse_trusted
 from newton.runtime.cli.app import build_app, expand_default_command
 from tests.docs.site_pages import DOCS, ROOT, anchors, commands, find_pages, links
 
@@ -29,7 +29,7 @@ def navigation() -> tuple[str, ...]:
         parts = entry.values() if isinstance(entry, dict) else entry
         return [page for part in parts for page in pages_of(part)]
 
-    return tuple(pages_of(yaml.safe_load(text)["nav"]))
+    return tuple(pages_of(parse_trusted(text)["nav"]))
 
 
 def test_every_page_is_in_the_navigation_once() -> None:

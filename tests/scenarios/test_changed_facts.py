@@ -5,13 +5,13 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 import pytest
-import yaml
 
 from newton.agent.maintenance.statement_extraction import extract_statements
 from newton.agent.services.conflicts import ConflictService
 from newton.agent.services.curation import CurationService
 from newton.agent.services.memories import FactDraft, MemoryService
 from newton.cognition.request import ContextBuildRequest
+from newton.content.yaml_source import parse_trusted
 from newton.dialogue import session_close, sessions
 from newton.dialogue.messages import Message
 from newton.heart.facts import fact_store
@@ -225,7 +225,7 @@ async def test_what_was_kept_of_a_fact_is_forgotten_with_it(mind: Mind, minilm: 
 async def test_many_facts_about_few_things_are_not_taken_for_changes(mind: Mind, minilm: MiniLM, most: int) -> None:
     # S002-17: five facts on each of ten topics, most of them told again in other words; none of them changes
     mind = await another_mind(mind, minilm, "crowded")
-    topics = yaml.safe_load((DATA / "week.yaml").read_text(encoding="utf-8"))["topics"][:most]
+    topics = parse_trusted((DATA / "week.yaml").read_text(encoding="utf-8"))["topics"][:most]
     for way in ("say", "again"):
         for topic in topics:
             for fact in topic["facts"]:

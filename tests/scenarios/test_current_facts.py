@@ -8,13 +8,13 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-import yaml
 
 from newton.agent.services.conflicts import ConflictService
 from newton.agent.services.curation import CurationService
 from newton.agent.services.identity import IdentityService
 from newton.agent.services.memories import FactDraft
 from newton.brain.chain_heads import ChainHeadFiles
+from newton.content.yaml_source import parse_trusted
 from newton.db.pool import Database, Tx
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.heart.extraction_schema import PairRelation
@@ -329,7 +329,7 @@ async def test_of_six_weeks_of_statements_each_is_current_once_or_shown_with_wha
 ) -> None:
     # S002-16
     mind = await another_mind(mind, minilm, "marta")
-    told = yaml.safe_load((DATA / "everyday_statements.yaml").read_text(encoding="utf-8"))
+    told = parse_trusted((DATA / "everyday_statements.yaml").read_text(encoding="utf-8"))
     memory_ids = await tell(mind, *(FactDraft(content=one["fact"]) for one in told))
     ids = dict(zip([one["id"] for one in told], memory_ids, strict=True))
     async with mind.db.transaction(mind.agent_id) as tx:
@@ -351,10 +351,11 @@ async def test_of_six_weeks_of_statements_each_is_current_once_or_shown_with_wha
     assert len(contested - expected) <= 8
 
 
+@pytest.mark.slow
 async def test_of_sixty_unrelated_facts_none_is_superseded(mind: Mind, minilm: MiniLM) -> None:
     # S002-16
     mind = await another_mind(mind, minilm, "hedda")
-    store = yaml.safe_load((DATA / "unrelated_store.yaml").read_text(encoding="utf-8"))
+    store = parse_trusted((DATA / "unrelated_store.yaml").read_text(encoding="utf-8"))
     texts = [*store["person"], *store["project"]]
     await tell(mind, *(FactDraft(content=text) for text in texts))
     async with mind.db.transaction(mind.agent_id) as tx:
@@ -366,7 +367,7 @@ async def test_of_sixty_unrelated_facts_none_is_superseded(mind: Mind, minilm: M
 
 @pytest.mark.slow
 async def test_labelled_pairs_that_were_held_out(mind: Mind, minilm: MiniLM, db: Database) -> None:
-    pairs = yaml.safe_load((DATA / "updates_heldout.yaml").read_text(encoding="utf-8"))
+    pairs = parse_trusted((DATA / "updates_heldout.yaml").read_text(encoding="utf-8"))
     counts: dict[str, Counter[str]] = {}
     for pair in pairs:
         own = await another_mind(mind, minilm, pair["id"])

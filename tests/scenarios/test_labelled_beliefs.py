@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from newton.agent.services.memories import FactDraft, MemoryService
+from newton.content.yaml_source import parse_trusted
 from newton.providers.minilm import MiniLM
 from tests.scenarios.conftest import Mind
 
-BELIEFS: dict[str, Any] = yaml.safe_load(
+BELIEFS: dict[str, Any] = parse_trusted(
     (Path(__file__).parents[1] / "data/labelled_beliefs.yaml").read_text(encoding="utf-8")
 )
 

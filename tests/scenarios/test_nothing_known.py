@@ -6,10 +6,10 @@ from pathlib import Path
 from statistics import mean
 
 import pytest
-import yaml
 
 from newton.agent.loop.turn import TurnInput
 from newton.cognition.bundles.bundle import Bundle
+from newton.content.yaml_source import parse_trusted
 from newton.dialogue import session_close
 from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.fakes import ScriptedChat
@@ -22,7 +22,7 @@ from tests.support import apart, teller
 from tests.system.lines import importer
 
 SIZES = {"decisions": 40, "facts": 120, "episodes": 30, "procedures": 5, "censors": 5}
-UNKNOWN: list[str] = yaml.safe_load((Path(__file__).parents[1] / "data/unknown_questions.yaml").read_text())
+UNKNOWN: list[str] = parse_trusted((Path(__file__).parents[1] / "data/unknown_questions.yaml").read_text())
 HELD_OUT = UNKNOWN[1::2]  # the coefficients are fitted to the others
 
 

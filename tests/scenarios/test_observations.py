@@ -35,7 +35,7 @@ async def spoken_to(mind: Mind, embedder: Embedder) -> AsyncGenerator[Client]:
 @pytest.mark.parametrize(
     ("name", "part", "way"),
     [
-        ("observations", FEW, "events"),
+        pytest.param("observations", FEW, "events", marks=pytest.mark.slow),
         ("observations_last", FEW, "messages"),
         *(
             pytest.param(name, EVERY, way, marks=pytest.mark.slow)

@@ -6,14 +6,14 @@ from statistics import mean
 from typing import Any
 
 import pytest
-import yaml
 
+from newton.content.yaml_source import parse_trusted
 from newton.memory import agents
 from newton.providers.minilm import MiniLM
 from tests.scenarios.conftest import Mind
 from tests.support import NOON
 
-PEOPLE: list[dict[str, Any]] = yaml.safe_load(
+PEOPLE: list[dict[str, Any]] = parse_trusted(
     (Path(__file__).parents[1] / "data/small_stores_heldout.yaml").read_text(encoding="utf-8")
 )
 FOREIGN = 3  # of each person's questions without an answer, those that share no word with the facts

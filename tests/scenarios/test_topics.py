@@ -3,6 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from newton.bench.conversations.sessions import load_scripts, replay_session, store_facts, summarize
 from newton.cognition.frames.training import load_or_train
 from newton.providers.minilm import MiniLM
@@ -11,6 +13,7 @@ from tests.scenarios.conftest import Mind, newton
 DATA = Path(__file__).parents[1] / "data"
 
 
+@pytest.mark.slow  # tests/unit/test_refresh.py has the rules
 async def test_a_topic_keeps_its_context_and_another_topic_gets_its_own(mind: Mind, tmp_path: Path) -> None:
     # S002-14, S002-22: fewer than 0.3 refreshes per turn, and a related memory is in the context
     own = replace(mind, embedder=MiniLM())

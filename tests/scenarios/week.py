@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-import yaml
 from pydantic import BaseModel
 
 from newton.agent.loop.prompt import INPUT_HEADER
@@ -17,11 +16,12 @@ from newton.agent.loop.turn import TurnInput, TurnResult
 from newton.agent.services.memories import FactDraft
 from newton.brain.draft import DecisionDraft, DecisionReason
 from newton.clock import ManualClock
+from newton.content.yaml_source import parse_trusted
 from newton.providers.chat import ChatMessage, ChatReply
 from newton.runtime.wiring import AgentServices
 from tests.support import NOON
 
-TOPICS: Sequence[Mapping[str, Any]] = yaml.safe_load(
+TOPICS: Sequence[Mapping[str, Any]] = parse_trusted(
     (Path(__file__).parents[1] / "data" / "week.yaml").read_text(encoding="utf-8")
 )["topics"]
 

@@ -6,11 +6,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from newton.content.yaml_source import parse_trusted
 from tests.scenarios.unrelated import lines as unrelated
 
-GIVEN: dict[str, Any] = yaml.safe_load((Path(__file__).parents[1] / "data/worked_example.yaml").read_text())
+GIVEN: dict[str, Any] = parse_trusted((Path(__file__).parents[1] / "data/worked_example.yaml").read_text())
 QUESTION: str = GIVEN["question"]
 
 

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 SERVE, STOP = "scripts/newton serve &\n", "kill $!"
 
@@ -21,6 +23,7 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
+@pytest.mark.slow
 def test_the_blocks_for_http_and_python_work(home: Path) -> None:
     port, token = free_port(), str(home / "data" / "operator.token")
     script = block("**HTTP.**", "sh")

@@ -1,26 +1,25 @@
 """Files and images that an input of the chat names as `@path` (issue 22, `newton chat`)."""
 
-import asyncio
 import base64
 import json
 import os
-from collections.abc import AsyncIterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pypdf import PdfWriter
 from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
-from tests.endpoint import Wire, says
+from tests.endpoint import Wire, aside, says
 from tests.system.daemons import daemon
 from tests.system.model_line import png
 from tests.system.talking_model import TalkingModel, talking_model
-from tests.system.typed import Done, ok, piped, typed
+from tests.system.typed import Done, chatted, ok, typed
 
 
 @pytest.fixture
-async def model() -> AsyncIterator[TalkingModel]:
-    async with talking_model() as made:
+def model() -> Iterator[TalkingModel]:
+    with aside(talking_model()) as made:
         yield made
 
 
@@ -38,31 +37,31 @@ def write_pdf(path: Path, text: str) -> None:
     writer.write(path)
 
 
-async def say(home: Path, model: TalkingModel, session: str, *texts: str) -> Done:
-    """The chat of a person whose lines come from a pipe."""
-    return await piped(home, "".join(f"{text}\n" for text in texts), "chat", "--session", session, **model.settings)
+def say(home: Path, model: TalkingModel, session: str, *texts: str) -> Done:
+    """The chat of a person who types these lines."""
+    lines = "".join(f"{text}\n" for text in texts)
+    return chatted(home, lines, "--session", session, **model.settings)
 
 
-async def test_a_text_and_a_pdf_become_documents_and_an_image_goes_to_the_model(
-    home: Path, model: TalkingModel
-) -> None:
+def test_a_text_and_a_pdf_become_documents_and_an_image_goes_to_the_model(home: Path, model: TalkingModel) -> None:
     picture = write_files(home)
-    done = await say(home, model, "files", ATTACHING)
+    done = say(home, model, "files", ATTACHING)
     assert "Fine." in ok(done)
     assert_attached(model, picture)
-    documents = json.loads(ok(await asyncio.to_thread(typed, home, "documents", "--json")))
+    documents = json.loads(ok(typed(home, "documents", "--json")))
     assert {one["title"] for one in documents} >= {"ferry times", "plan"} or len(documents) == 2
     for question in ("When does the ferry leave?", "Which pier is closed in May?"):
-        found = ok(await asyncio.to_thread(typed, home, "recall", question, "--kind", "passage"))
+        found = ok(typed(home, "recall", question, "--kind", "passage"))
         assert ("nine" if "ferry" in question else "pier is closed") in found
 
 
-async def test_files_are_attached_in_a_chat_with_a_daemon(home: Path, model: TalkingModel) -> None:
+@pytest.mark.slow
+def test_files_are_attached_in_a_chat_with_a_daemon(home: Path, model: TalkingModel) -> None:
     picture = write_files(home)
     with daemon(home, NEWTON_EMBEDDING_PROVIDER="none", **model.settings) as served:
-        command_line = ("chat", "--session", "remote", "--daemon", served.url)
+        flags = ("--session", "remote", "--daemon", served.url)
         lines = f"{ATTACHING}\nRead @gone.txt\n/documents\n"
-        done = await piped(home, lines, *command_line, NEWTON_TOKEN=served.token)
+        done = chatted(home, lines, *flags, NEWTON_TOKEN=served.token)
         assert "Fine." in ok(done) and "(1 passage)" in done.stdout and "There is no file gone.txt" in done.stderr
         assert_attached(model, picture, turn=0)
         with served.client() as client:
@@ -93,7 +92,7 @@ def assert_attached(model: TalkingModel, picture: str, *, turn: int = -1) -> Non
 
 
 @pytest.mark.slow
-async def test_a_model_that_refuses_images_answers_without_them_and_the_person_is_told(
+def test_a_model_that_refuses_images_answers_without_them_and_the_person_is_told(
     home: Path, model: TalkingModel
 ) -> None:
     async def refuse_images(wire: Wire) -> None:
@@ -105,21 +104,19 @@ async def test_a_model_that_refuses_images_answers_without_them_and_the_person_i
 
     model.usual = refuse_images
     (home / "map.png").write_bytes(base64.b64decode(png(4, 4).partition(",")[2]))
-    done = await say(home, model, "refused", "What is on @map.png?")
+    done = say(home, model, "refused", "What is on @map.png?")
     assert "I see no picture." in ok(done)
     assert "This model does not support image input." in done.stderr and "got no image" in done.stderr
     assert len(model.turns) == 2
 
 
 @pytest.mark.slow
-async def test_what_cannot_be_attached_is_named_and_what_is_no_path_is_left_alone(
-    home: Path, model: TalkingModel
-) -> None:
+def test_what_cannot_be_attached_is_named_and_what_is_no_path_is_left_alone(home: Path, model: TalkingModel) -> None:
     (home / "folder").mkdir()
     (home / "noise.bin").write_bytes(os.urandom(4_000))
     with (home / "huge.log").open("wb") as file:
         file.truncate(200_000_000)
-    done = await say(
+    done = say(
         home,
         model,
         "odd",

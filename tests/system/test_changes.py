@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import httpx2
 import pytest
-import yaml
 
+from newton.content.yaml_source import parse_trusted
 from newton.ids import derive_agent_id
 from tests.endpoint import Respond, Wire, says
 from tests.support import until
@@ -20,7 +20,7 @@ from tests.system.test_mcp import speaking, told
 from tests.system.typed import ok, typed
 
 DEVELOPMENT = Path(__file__).parents[1] / "data" / "updates_dev.yaml"
-PAIRS = {pair["id"]: pair for pair in yaml.safe_load(DEVELOPMENT.read_text(encoding="utf-8"))}
+PAIRS = {pair["id"]: pair for pair in parse_trusted(DEVELOPMENT.read_text(encoding="utf-8"))}
 SAMPLE = (
     *("budget-cut", "sabine-moved-in", "knee-healed", "jira-linear"),
     *("coffee-price-corner", "carla-bergen", "ticket-state"),

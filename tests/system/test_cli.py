@@ -142,7 +142,11 @@ def test_import_reports_bad_lines_and_takes_the_rest(home: Path, tmp_path: Path)
 
 def test_import_takes_what_comes_through_a_pipe(home: Path) -> None:
     lines = "".join(f'{{"type":"fact","content":"Ferry {n} is blue","at":"2026-01-01T10:00:00Z"}}\n' for n in range(3))
-    done = run(home, "import", "/dev/stdin", "--agent", "piped", stdin=lines, NEWTON_EMBEDDING_PROVIDER="none")
+    pipe, end = os.pipe()
+    os.write(end, lines.encode())
+    os.close(end)
+    done = typed(home, "import", f"/dev/fd/{pipe}", "--agent", "piped")
+    os.close(pipe)
     assert ok(done).startswith("3 new, 0 unchanged")
 
 

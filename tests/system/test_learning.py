@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import tomllib
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,7 @@ OFFLINE = {"NEWTON_EMBEDDING_PROVIDER": "none"}
 
 
 @pytest.fixture(scope="module")
-def served(home: Path) -> Iterator[Daemon]:
+def quoting(home: Path) -> Iterator[Daemon]:
     with daemon(home, **OFFLINE, NEWTON_QUOTE_WITHOUT_MODEL="true") as made:
         made.begins(*AGENTS)
         yield made
@@ -69,17 +70,17 @@ async def complete(served: Daemon, agent: str) -> None:
 
 @pytest.mark.slow
 async def test_the_same_conversation_teaches_the_same_by_every_interface(
-    served: Daemon, home: Path, behind: str
+    quoting: Daemon, home: Path, behind: str
 ) -> None:
     await typed(home, "chat", "--agent", "talker", stdin="\n".join(SAID) + "\n")
     for text in SAID:
         await typed(home, "ask", text, "--session", "s", "--agent", "asker")
-    with served.client(**{"X-Newton-Agent": "poster"}) as client:
+    with quoting.client(**{"X-Newton-Agent": "poster"}) as client:
         for text in SAID:
             messages = [{"role": "user", "content": text}, {"role": "assistant", "content": "I see."}]
             assert client.post("/v1/sessions/s/messages", json={"messages": messages}).is_success
-    await complete(served, "caller")
-    async with speaking(served.url, served.token, **{"X-Newton-Agent": "host"}) as client:
+    await complete(quoting, "caller")
+    async with speaking(quoting.url, quoting.token, **{"X-Newton-Agent": "host"}) as client:
         for text in SAID:
             await told(client, "note_exchange", user=text, assistant="I see.", session="s")
     assert await learnt(behind, "talker") == (FACTS, 1, {"user"}), "a conversation that is closed is learnt at once"
@@ -91,14 +92,15 @@ async def test_the_same_conversation_teaches_the_same_by_every_interface(
     assert found == {agent: (FACTS, 1, trusts.get(agent, {"user"})) for agent in AGENTS}
 
 
-async def test_a_session_that_is_closed_is_learnt_at_once_by_the_daemon(served: Daemon, behind: str) -> None:
+async def test_a_session_that_is_closed_is_learnt_at_once_by_the_daemon(served: Daemon, house: Path) -> None:
+    dsn = tomllib.loads((house / "newton.toml").read_text(encoding="utf-8"))["database_url"]
     served.begins("closer")
     with served.client(**{"X-Newton-Agent": "closer"}) as client:
         client.post("/v1/sessions/s/messages", json={"messages": [{"role": "user", "content": SAID[0]}]})
         assert client.post("/v1/sessions/s/close").is_success
 
     async def is_learnt() -> bool:
-        return await learnt(behind, "closer") == (FACTS[:1], 1, {"user"})
+        return await learnt(dsn, "closer") == (FACTS[:1], 1, {"user"})
 
     await until(is_learnt)
 

@@ -1,46 +1,27 @@
 """Plans of a model behind real HTTP: in the chat, and in the daemon for a client of the OpenAI protocol."""
 
-import asyncio
 import json
-import os
-import sys
-from asyncio.subprocess import PIPE
 from pathlib import Path
 from typing import Any
 
-from tests.endpoint import calls_tools, endpoint, says
+from tests.endpoint import aside, calls_tools, endpoint, says
 from tests.system.scripted import talking_within
-from tests.system.typed import ok, typed
+from tests.system.typed import chatted, ok, typed
 
-ROOT = Path(__file__).parents[2]
 STEPS = ["Read the log", "Mend the cause"]
 PLAN = calls_tools(("c1", "push_task", {"goal": "Mend the build", "steps": STEPS}), text="I have a plan.")
 FIRST = calls_tools(("c2", "pop_task", {"result": "The cache is cold"}))
 LAST = calls_tools(("c3", "pop_task", {"result": "It is warm now"}))
 
 
-async def chat(home: Path, lines: str, *flags: str, **own: str) -> tuple[str, str]:
-    """What `newton chat` in a process of its own prints on both streams for these lines."""
-    plain = {name: value for name, value in os.environ.items() if not name.startswith(("NEWTON_", "OPENAI_"))}
-    own = {"NEWTON_DATA_DIR": str(home), "NEWTON_EMBEDDING_PROVIDER": "none", "PYTHONPATH": str(ROOT), **own}
-    command = (sys.executable, "-m", "newton", "chat", *flags)
-    child = await asyncio.create_subprocess_exec(
-        *command, stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd=home, env={**plain, **own}
-    )
-    async with asyncio.timeout(60):
-        out, err = await child.communicate(lines.encode())
-    assert child.returncode == 0, err.decode()
-    return out.decode(), err.decode()
-
-
-async def test_a_plan_is_shown_in_the_chat_step_by_step_and_a_simple_request_makes_none(home: Path) -> None:
-    async with endpoint(says(["Hello."]), PLAN, FIRST, LAST, says(["It is mended."])) as server:
+def test_a_plan_is_shown_in_the_chat_step_by_step_and_a_simple_request_makes_none(home: Path) -> None:
+    with aside(endpoint(says(["Hello."]), PLAN, FIRST, LAST, says(["It is mended."]))) as server:
         own = {"OPENAI_BASE_URL": server.url, "OPENAI_MODEL": "scripted"}
         talk = "Hello!\nMend the build.\n/tasks\n"
-        stdout, stderr = await chat(home, talk, "--session", "build", **own)
+        done = chatted(home, talk, "--session", "build", **own)
     offered = {one["function"]["name"]: one["function"]["description"] for one in server.asked[0]["tools"]}
     assert "needs several steps" in offered["push_task"] and "Make no plan for what one call" in offered["push_task"]
-    lines = stderr.splitlines()
+    stdout, lines = ok(done), done.stderr.splitlines()
     begin = lines.index("▸ 1. Mend the build")
     assert lines[begin : begin + 7] == [
         "▸ 1. Mend the build",
@@ -52,7 +33,7 @@ async def test_a_plan_is_shown_in_the_chat_step_by_step_and_a_simple_request_mak
         "   ✓ 3. Mend the cause -> It is warm now",
     ]
     assert "I have a plan.\n" in stdout and "✓ 1. Mend the build\n     It is warm now\n" in stdout
-    listed = json.loads(ok(await asyncio.to_thread(typed, home, "tasks", "--session", "build", "--json")))
+    listed = json.loads(ok(typed(home, "tasks", "--session", "build", "--json")))
     assert [(one["number"], one["parent_id"] and 1, one["status"]) for one in listed] == [
         (1, None, "complete"), (2, 1, "complete"), (3, 1, "complete"),
     ]  # fmt: skip

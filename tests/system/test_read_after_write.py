@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 import httpx2
 import pytest
-import yaml
 
+from newton.content.yaml_source import parse_trusted
 from newton.heart.identity.standing_instructions import detect_instructions
 from tests.system.daemons import Daemon, daemon
 
@@ -48,7 +48,7 @@ def load_stores() -> tuple[list[list[str]], list[Pair]]:
     stores: list[list[str]] = []
     pairs: list[Pair] = []
     for file in ("small_stores.yaml", "small_stores_heldout.yaml"):
-        for one in yaml.safe_load((DATA / file).read_text(encoding="utf-8")):
+        for one in parse_trusted((DATA / file).read_text(encoding="utf-8")):
             known = [
                 (one["facts"][item["gold"][0]], item["ask"]) for item in one["questions"] if len(item["gold"]) == 1
             ]

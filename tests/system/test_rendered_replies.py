@@ -50,6 +50,7 @@ def sends(text: str, *, size: int = 7, pause: float = 0, ends: bool = True) -> R
     return respond
 
 
+@pytest.mark.slow
 async def test_a_reply_is_rendered_and_ctrl_c_in_a_code_block_leaves_what_was_shown(
     home: Path, model: TalkingModel
 ) -> None:

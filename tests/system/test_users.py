@@ -12,7 +12,7 @@ import pytest
 
 from newton.agent.loop.prompt import SYSTEM_PROMPT
 from tests.endpoint import fails, says
-from tests.system.scripted import Talk, talking
+from tests.system.scripted import Talk, talking_within
 from tests.system.typed import ok, typed
 
 TITLE = (
@@ -22,13 +22,13 @@ TITLE = (
 
 @pytest.fixture(scope="module")
 async def talk(home: Path, behind: str) -> AsyncIterator[Talk]:
-    async with talking(home, behind) as (made, _):
+    async with talking_within(home, behind) as made:
         yield made
 
 
-async def newton(home: Path, *words: str) -> str:
+async def newton(home: Path, *words: str, **settings: str) -> str:
     """What a command prints on the machine of the daemon."""
-    return ok(await asyncio.to_thread(typed, home, *words, NEWTON_DATA_DIR=str(home / "data")))
+    return ok(await asyncio.to_thread(typed, home, *words, NEWTON_DATA_DIR=str(home / "data"), **settings))
 
 
 async def a_token(home: Path, *flags: str, agent: str | None = None) -> str:
@@ -265,7 +265,7 @@ async def test_a_private_question_in_the_terminal_leaves_no_trace(talk: Talk, ho
     word = f"dunnart{uuid4().hex[:10]}"
     where = ("--daemon", talk.url)
     talk.plays(says([f"A {word}."]))
-    assert word in await newton(home, "ask", f"What is a {word}?", "--private", *where)
+    assert word in await newton(home, "ask", f"What is a {word}?", "--private", *where, NEWTON_TOKEN=talk.token)
     assert await traces(talk, word) == []
-    await newton(home, "ask", f"What is a {word}?", *where)
+    await newton(home, "ask", f"What is a {word}?", *where, NEWTON_TOKEN=talk.token)
     assert "dialogue.messages" in await traces(talk, word)

@@ -4,8 +4,8 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-import yaml
 
+from newton.content.yaml_source import parse_trusted
 from newton.dialogue.brief.brief_items import BriefItem
 from newton.dialogue.brief.brief_update import BriefUpdate
 from newton.dialogue.brief.item_detection import detect_items
@@ -13,7 +13,7 @@ from newton.dialogue.messages import Message, Role, StoredMessage
 from newton.memory.memory import Trust
 from tests.support import NOON
 
-SENTENCES = yaml.safe_load((Path(__file__).parents[1] / "data" / "brief_sentences.yaml").read_text(encoding="utf-8"))
+SENTENCES = parse_trusted((Path(__file__).parents[1] / "data" / "brief_sentences.yaml").read_text(encoding="utf-8"))
 HALVES = ("development", "held out")
 
 

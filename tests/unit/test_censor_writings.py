@@ -3,14 +3,14 @@
 from typing import Any
 
 import pytest
-import yaml
 
+from newton.content.yaml_source import parse_trusted
 from newton.heart.censor_text import list_variants, prepare_text, prepare_trigger
 from newton.heart.censors import CensorRule, MatchMode
 from tests.timing import assert_near_linear
 from tests.unit.source_trees import ROOT
 
-WRITINGS: dict[str, Any] = yaml.safe_load((ROOT / "tests/data/censor_writings.yaml").read_text(encoding="utf-8"))
+WRITINGS: dict[str, Any] = parse_trusted((ROOT / "tests/data/censor_writings.yaml").read_text(encoding="utf-8"))
 MIN_STOPPED, MAX_FALSE = 0.9, 0.02
 
 

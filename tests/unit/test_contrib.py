@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
+from newton.content.yaml_source import parse_trusted
 from newton.db import server_paths
 from newton.db.embedded_server import EmbeddedServer
 from newton.environment import FILE_SUFFIX, SECRET_SETTINGS
@@ -46,7 +46,7 @@ def test_the_unit_takes_secrets_from_files_and_logs_json() -> None:
 
 
 def test_the_compose_file_states_restarts_and_limits() -> None:
-    services: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+    services: dict[str, dict[str, Any]] = parse_trusted((ROOT / "docker-compose.yml").read_text())["services"]
     assert services.keys() == {"db", "newton"}
     for service in services.values():
         assert service["restart"] == "unless-stopped"

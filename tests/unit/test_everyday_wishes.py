@@ -3,14 +3,14 @@
 from pathlib import Path
 
 import pytest
-import yaml
 
+from newton.content.yaml_source import parse_trusted
 from newton.heart.statements.habits import is_single_event
 from newton.heart.statements.standing_detection import find_standing_type
 from newton.heart.statements.standing_model import find_standing_by_vector
 from newton.providers.minilm import MiniLM
 
-HELD = yaml.safe_load((Path(__file__).parents[1] / "data" / "everyday_wishes.yaml").read_text(encoding="utf-8"))["held"]
+HELD = parse_trusted((Path(__file__).parents[1] / "data" / "everyday_wishes.yaml").read_text(encoding="utf-8"))["held"]
 
 
 def count_marked(texts: list[str]) -> int:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-import yaml
 
 from newton.cognition.content_words import is_follow_up
 from newton.cognition.frames.classifier import FrameClassifier
@@ -23,6 +22,7 @@ from newton.cognition.frames.selection import (
 from newton.cognition.frames.training import load_or_train
 from newton.cognition.sources.signals import classify_intent
 from newton.content.frames import Frame, FramePattern, load_frames
+from newton.content.yaml_source import parse_trusted
 from newton.heart.statements.greetings import says_resolved, strip_greeting
 from newton.providers.embedding import Vector
 from newton.providers.minilm import MiniLM
@@ -139,7 +139,7 @@ def read(name: str) -> object:
     path = DATA / name
     if not path.exists():
         pytest.skip(f"{name} is not here")
-    return yaml.safe_load(path.read_text(encoding="utf-8"))
+    return parse_trusted(path.read_text(encoding="utf-8"))
 
 
 @functools.cache

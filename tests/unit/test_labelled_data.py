@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+
+from newton.content.yaml_source import parse_trusted
 
 DATA = Path(__file__).parents[1] / "data"
 EXPECTED = {
@@ -18,7 +19,7 @@ EXPECTED = {
 
 
 def load(name: str) -> Any:
-    return yaml.safe_load((DATA / f"{name}.yaml").read_text(encoding="utf-8"))
+    return parse_trusted((DATA / f"{name}.yaml").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("name", ["updates_dev", "updates_heldout", "updates_train"])

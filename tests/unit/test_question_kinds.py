@@ -7,15 +7,15 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
-import yaml
 
 from newton.cognition.questions.question_kinds import QuestionKind, read_question
 from newton.cognition.questions.question_rules import SESSION_SUMMARY, rank_for_question
+from newton.content.yaml_source import parse_trusted
 from newton.memory.memory import Kind
 from newton.memory.search_types import RetrievedMemory
 from tests.support import NOON
 
-LABELLED: dict[QuestionKind, list[str]] = yaml.safe_load(
+LABELLED: dict[QuestionKind, list[str]] = parse_trusted(
     (Path(__file__).parents[1] / "data" / "question_kinds.yaml").read_text(encoding="utf-8")
 )
 MONDAY, FRIDAY = UUID(int=101), UUID(int=102)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import yaml
 
+from newton.content.yaml_source import parse_trusted
 from newton.memory.hygiene import clean_text
 from newton.memory.redaction.household_codes import keep_household_codes
 from newton.memory.redaction.labelled_values import LABELLED_VALUES
@@ -16,8 +16,8 @@ from newton.memory.redaction.tally import count_redactions, redaction_tally
 from newton.memory.redaction.told_secrets import TOLD_SECRETS
 from tests.unit.source_trees import ROOT
 
-LINES: dict[str, Any] = yaml.safe_load((ROOT / "tests/data/secrets.yaml").read_text(encoding="utf-8"))
-TOLD: dict[str, Any] = yaml.safe_load((ROOT / "tests/data/told_secrets.yaml").read_text(encoding="utf-8"))
+LINES: dict[str, Any] = parse_trusted((ROOT / "tests/data/secrets.yaml").read_text(encoding="utf-8"))
+TOLD: dict[str, Any] = parse_trusted((ROOT / "tests/data/told_secrets.yaml").read_text(encoding="utf-8"))
 _VALUE = re.compile("«([^»]*)»")
 MAX_MISSED, MAX_CHANGED = 0.05, 0.03
 
@@ -121,7 +121,7 @@ async def test_calls_count_apart_and_threads_count_with_their_call() -> None:
 
 @pytest.mark.usefixtures("redacted_household")
 def test_lines_of_a_second_author_are_redacted() -> None:
-    lines = yaml.safe_load((ROOT / "tests/data/secrets_second_author.yaml").read_text(encoding="utf-8"))
+    lines = parse_trusted((ROOT / "tests/data/secrets_second_author.yaml").read_text(encoding="utf-8"))
     cleaned = [(one, redact_secrets(one["text"])) for one in lines["secrets"]]
     missed = [one["text"] for one, text in cleaned if any(remains(value, text) for value in one["vanish"])]
     assert len(missed) <= 0.02 * len(cleaned), missed

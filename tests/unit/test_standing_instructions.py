@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from newton.content.yaml_source import parse_trusted
 from newton.heart.identity.standing_instructions import (
     MAX_MESSAGE_CHARACTERS,
     MAX_SENTENCE_CHARACTERS,
@@ -31,7 +31,7 @@ class Messages(BaseModel, frozen=True, extra="forbid"):
 
 
 DATA = Messages.model_validate(
-    yaml.safe_load((Path(__file__).parents[1] / "data" / "wishes.yaml").read_text(encoding="utf-8"))
+    parse_trusted((Path(__file__).parents[1] / "data" / "wishes.yaml").read_text(encoding="utf-8"))
 )
 MEANT = [meant.text for half in DATA.standing.values() for meant in half]
 SINGLE = [text for text in MEANT if not re.search(r"[.!] \w", text)]

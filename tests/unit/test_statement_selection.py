@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-import yaml
 
+from newton.content.yaml_source import parse_trusted
 from newton.heart.statements.statement_candidates import split_message
 from newton.heart.statements.statement_selection import (
     DECIDED,
@@ -31,7 +31,7 @@ def minilm() -> MiniLM:
 @pytest.mark.parametrize("name", HELD_OUT)
 def test_messages_by_other_authors_with_a_fact_are_told_from_those_without(name: str, minilm: MiniLM) -> None:
     # held out: nothing was adjusted to these messages; docs/benchmarks.md has the figures
-    messages = yaml.safe_load((DATA / name).read_text(encoding="utf-8"))
+    messages = parse_trusted((DATA / name).read_text(encoding="utf-8"))
     texts = list(dict.fromkeys(text for one in messages for text in list_texts(one["text"])))
     vectors = dict(zip(texts, minilm.embed_now(texts), strict=True))
     found = [(bool(one["facts"]), bool(select_statements(one["text"], vectors=vectors))) for one in messages]

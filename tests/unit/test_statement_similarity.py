@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from newton.content.yaml_source import parse_trusted
 from newton.heart.statements.similarity import MAX_CHARACTERS, compare_statements
 
 # The cosine of two statements never makes them the same and never keeps them from it, so what must not merge is
@@ -54,7 +54,7 @@ class Tellings(BaseModel, frozen=True, extra="forbid"):
 
 
 DATA = Tellings.model_validate(
-    yaml.safe_load((Path(__file__).parents[1] / "data" / "tellings.yaml").read_text(encoding="utf-8"))
+    parse_trusted((Path(__file__).parents[1] / "data" / "tellings.yaml").read_text(encoding="utf-8"))
 )
 FACTS = {fact.id: fact for fact in (*DATA.facts, *DATA.later.facts)}
 MISSES = [*DATA.near_misses, *DATA.later.near_misses]

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from newton.content.ui_requests.request_features import MAX_SYSTEM_CHARS
 from newton.content.ui_requests.request_model import load_model
 from newton.content.ui_requests.request_regions import divide
 from newton.content.ui_tasks import find_ui_task, load_ui_tasks
+from newton.content.yaml_source import parse_trusted
 from newton.errors import ConfigError
 
 DATA = Path(__file__).parents[1] / "data"
@@ -22,7 +22,7 @@ QUESTION = "Which yeast is best for rye? I bake for my sister."
 
 @cache
 def load(name: str) -> Any:
-    return yaml.load((DATA / name).read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return parse_trusted((DATA / name).read_text(encoding="utf-8"))
 
 
 def find(messages: Sequence[dict[str, str]]) -> str | None:

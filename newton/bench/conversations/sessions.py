@@ -10,7 +10,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
@@ -23,6 +22,7 @@ from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.request import ContextBuildRequest, SentMessages
 from newton.cognition.session_context.service import SessionContext, SessionContextService
 from newton.cognition.session_context.staleness import CLOCK_SLACK_MS
+from newton.content.yaml_source import parse_trusted
 from newton.dialogue import sessions
 from newton.dialogue.messages import Message
 from newton.heart.statements.standing_model import find_standing_by_vector
@@ -91,7 +91,7 @@ class ReplayedTurn:
 def load_scripts(path: Path) -> list[ScriptedSession]:
     """Return the conversations in a YAML file. Other keys of an entry are ignored."""
     names = ("id", "turns", "change_at", "memories")
-    return [ScriptedSession(**{name: entry[name] for name in names}) for entry in yaml.safe_load(path.read_text())]
+    return [ScriptedSession(**{name: entry[name] for name in names}) for entry in parse_trusted(path.read_text())]
 
 
 def _hash_file(path: Path) -> str:

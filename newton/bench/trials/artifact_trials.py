@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
-import yaml
+from newton.content.yaml_source import parse_trusted
 
 TrialKind = Literal["log", "tests", "csv", "source", "contract"]
 LINES: Mapping[TrialKind, int] = {"log": 6_000, "tests": 3_000, "csv": 5_000, "source": 2_500, "contract": 1_500}
@@ -40,7 +40,7 @@ def generate_trials(*, seed: int = SEED, odd_lines: int = 0) -> list[ArtifactTri
 
     `odd_lines` of each text consist of random words, so that the wanted line is not the only one with rare words.
     """
-    material: Mapping[TrialKind, Sequence[Mapping[str, Any]]] = yaml.safe_load(
+    material: Mapping[TrialKind, Sequence[Mapping[str, Any]]] = parse_trusted(
         files("newton.bench.trials").joinpath("artifact_trials.yaml").read_text(encoding="utf-8")
     )
     rng = random.Random(seed)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Literal
 
-import yaml
+from newton.content.yaml_source import parse_trusted
 
 LongTextKind = Literal["document", "fact"]
 DOCUMENT_WORDS, FACT_WORDS = 700, 250
@@ -39,7 +39,7 @@ class LongText:
 
 def generate_long_texts(count: int, *, seed: int) -> list[LongText]:
     """Generate `count` texts, documents and facts in turn, each about a place of its own."""
-    material: Mapping[str, Any] = yaml.safe_load(
+    material: Mapping[str, Any] = parse_trusted(
         files("newton.bench.trials").joinpath("long_texts.yaml").read_text(encoding="utf-8")
     )
     rng = random.Random(seed)

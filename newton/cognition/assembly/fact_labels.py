@@ -16,8 +16,7 @@ from importlib.resources import files
 from typing import NamedTuple
 from uuid import UUID
 
-import yaml
-
+from newton.content.yaml_source import parse_trusted
 from newton.memory.memory import TokenCounter, past_reason
 from newton.memory.representations import START_PREFIX_LENGTH, has_start_prefix, start_prefix, to_bullet
 from newton.memory.search_types import RetrievedMemory
@@ -207,7 +206,7 @@ def is_short_lived(text: str) -> bool:
 @functools.cache
 def _short_lived_pattern() -> re.Pattern[str]:
     source = files("newton.cognition.assembly").joinpath("short_lived.yaml").read_text(encoding="utf-8")
-    phrases: list[str] = yaml.safe_load(source)
+    phrases: list[str] = parse_trusted(source)
     return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, phrases))})(?!\w)", re.IGNORECASE)
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import Any, Literal, NamedTuple
 
-import yaml
-
+from newton.content.yaml_source import parse_trusted
 from newton.languages.detection import detect_language
 from newton.languages.language_data import ENGLISH
 from newton.languages.patterns import question_patterns
@@ -86,7 +85,7 @@ def _read_foreign_question(text: str, code: str) -> QuestionReading:
 @functools.cache
 def _load_patterns() -> _KindPatterns:
     source = files("newton.cognition.questions").joinpath("question_kinds.yaml").read_text(encoding="utf-8")
-    content: dict[str, Any] = yaml.safe_load(source)
+    content: dict[str, Any] = parse_trusted(source)
 
     def compile_any(patterns: Sequence[str]) -> re.Pattern[str]:
         joined = "|".join(f"(?:{pattern})" for pattern in patterns)

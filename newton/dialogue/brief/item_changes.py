@@ -12,8 +12,7 @@ from importlib.resources import files
 from re import Pattern
 from typing import Any, NamedTuple, TypeVar
 
-import yaml
-
+from newton.content.yaml_source import parse_trusted
 from newton.dialogue.brief.brief_items import BriefDraft, BriefItem, BriefKind, BriefStatus
 from newton.dialogue.brief.item_detection import load_patterns, strip_opening
 from newton.heart.statements.change_detection import detect_change
@@ -54,7 +53,7 @@ class ChangePatterns(NamedTuple):
 @cache
 def _load_content() -> Mapping[str, Any]:
     text = files("newton.dialogue.brief").joinpath("change_patterns.yaml").read_text(encoding="utf-8")
-    return yaml.safe_load(text)
+    return parse_trusted(text)
 
 
 @cache

@@ -10,8 +10,7 @@ from importlib.resources import files
 from re import Pattern
 from typing import NamedTuple
 
-import yaml
-
+from newton.content.yaml_source import parse_trusted
 from newton.dialogue.brief.brief_items import BriefDraft, BriefKind
 from newton.dialogue.messages import Role
 from newton.dialogue.session_summary import split_sentences
@@ -85,7 +84,7 @@ class ItemPatterns(NamedTuple):
 def load_patterns() -> ItemPatterns:
     """Return the patterns of the file `item_patterns.yaml`."""
     text = files("newton.dialogue.brief").joinpath("item_patterns.yaml").read_text(encoding="utf-8")
-    content = yaml.safe_load(text)
+    content = parse_trusted(text)
     parts: dict[str, str] = {}
     for name, alternatives in content["parts"].items():
         parts[name] = _join(alternatives if isinstance(alternatives, list) else [alternatives], parts)
@@ -174,12 +173,12 @@ def _to_draft(sentence: str, kind: BriefKind | None) -> BriefDraft | None:
 def _classify(core: str) -> BriefKind | None:
     """Return the kind of the first pattern that matches; deadlines before open items, these before rules and limits."""
     patterns = load_patterns()
-    checks: Sequence[tuple[BriefKind, bool]] = (
-        ("goal", bool(patterns.strong_goal.match(core))),
-        ("deadline", bool(patterns.deadline.match(core)) and not _PAST.search(core)),
-        ("open_item", bool(patterns.open_item.match(core))),
-        ("rule", bool(patterns.rule.match(core)) and not patterns.one_time.search(core)),
-        ("rule", bool(detect_instructions(core))),
-        ("constraint", bool(patterns.constraint.match(core))),
-    )
-    return next((kind for kind, matches in checks if matches), None)
+    if patterns.strong_goal.match(core):
+        return "goal"
+    if patterns.deadline.match(core) and not _PAST.search(core):
+        return "deadline"
+    if patterns.open_item.match(core):
+        return "open_item"
+    if (patterns.rule.match(core) and not patterns.one_time.search(core)) or detect_instructions(core):
+        return "rule"
+    return "constraint" if patterns.constraint.match(core) else None

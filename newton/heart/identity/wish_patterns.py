@@ -11,9 +11,7 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
-import yaml
-
-from newton.content.yaml_source import Loader
+from newton.content.yaml_source import parse_trusted
 
 _PART = re.compile(r"\{([a-z_]+)\}")
 # A reference to one thing or one time.
@@ -38,7 +36,7 @@ class WishPatterns(NamedTuple):
 def load_patterns() -> WishPatterns:
     """Return the patterns of the file."""
     text = files("newton.heart.identity").joinpath("wish_patterns.yaml").read_text(encoding="utf-8")
-    data = yaml.load(text, Loader=Loader)
+    data = parse_trusted(text)
     parts = data["parts"]
     on_answers, on_kind = (re.compile(_fill(data[name][0], parts), re.IGNORECASE) for name in ("on_answers", "on_kind"))
     orders, preferences = ([_fill(one, parts) for one in data[name]] for name in ("orders", "preferences"))

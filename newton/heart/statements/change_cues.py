@@ -7,7 +7,7 @@ from importlib.resources import files
 from re import Pattern
 from typing import NamedTuple
 
-import yaml
+from newton.content.yaml_source import parse_trusted
 
 
 class ChangeCues(NamedTuple):
@@ -27,7 +27,7 @@ class ChangeCues(NamedTuple):
 def load_cues() -> ChangeCues:
     """Return the patterns of the file `change_cues.yaml`."""
     text = files("newton.heart.statements").joinpath("change_cues.yaml").read_text(encoding="utf-8")
-    groups: dict[str, dict[str, str]] = yaml.safe_load(text)
+    groups: dict[str, dict[str, str]] = parse_trusted(text)
     return ChangeCues(*(_compile_group(groups[name]) for name in ChangeCues._fields))
 
 

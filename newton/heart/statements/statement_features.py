@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
-import yaml
-
+from newton.content.yaml_source import parse_trusted
 from newton.heart.statements import vocabulary
 from newton.heart.statements.lemmas import VERB_LEMMAS, lemmatize
 from newton.heart.statements.numerals import NUMBER_PREFIX, TIME_PREFIX, WordToken
@@ -111,7 +110,7 @@ _INFORMING = re.compile(
 def load_cues() -> Mapping[str, re.Pattern[str]]:
     """Return the compiled patterns of the file `statement_cues.yaml` by name."""
     text = files("newton.heart.statements").joinpath("statement_cues.yaml").read_text(encoding="utf-8")
-    return {name: re.compile(rf"(?<!\w)(?:{one})(?!\w)", re.IGNORECASE) for name, one in yaml.safe_load(text).items()}
+    return {name: re.compile(rf"(?<!\w)(?:{one})(?!\w)", re.IGNORECASE) for name, one in parse_trusted(text).items()}
 
 
 def extract_features(candidates: Sequence[StatementCandidate], position: int) -> dict[str, float]:

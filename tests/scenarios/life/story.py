@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
+from newton.content.yaml_source import parse_trusted
 
 Interface = Literal["chat", "openai", "mcp", "http"]
 INTERFACES: tuple[Interface, ...] = ("chat", "openai", "mcp", "http")
@@ -35,7 +35,7 @@ class Session:
 
 
 def load_story() -> list[Session]:
-    rows = yaml.safe_load((Path(__file__).parent / "story.yaml").read_text(encoding="utf-8"))
+    rows = parse_trusted((Path(__file__).parent / "story.yaml").read_text(encoding="utf-8"))
     return [
         Session(
             name=f"day-{row['day']}",
