@@ -169,8 +169,8 @@ async def _rank_hits(
         answering = {f.memory_id: f.similarity for f in found}
         found = replace_similarities(found, await _fetch_text_similarities(tx, query, kept.keys(), search))
     best_first = sorted(found, key=lambda f: (-f.relevance, f.memory_id))
-    others = [f for f in best_first if f.memory_id not in {*kept, *search.excluded_ids}]
-    return _RankedHits([f for f in best_first if f.memory_id in kept], in_range & kept.keys(), others, answering)
+    best, hidden = [f for f in best_first if f.memory_id in kept], {*kept, *search.excluded_ids}
+    return _RankedHits(best, in_range & kept.keys(), [f for f in best_first if f.memory_id not in hidden], answering)
 
 
 def _to_memory(row: Record, evidence: tuple[float, float, float] = NO_EVIDENCE) -> RetrievedMemory:
