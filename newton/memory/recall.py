@@ -52,10 +52,7 @@ _Row = Record | tuple[Any, ...]  # the columns of a search result, by their posi
 
 
 class _RankedHits(NamedTuple):
-    """The memories found, the ids of those in the requested times, facts that contradict any, and other cosines.
-
-    `answering` are those with the vector of the search, if that is not the one of the query's text.
-    """
+    """The memories found, the ids of those in the requested times, facts that contradict any, and answer similarities."""
 
     found: list[RetrievedMemory]
     in_range: Set[UUID]
@@ -340,7 +337,7 @@ async def _fetch_similarities(
 async def _fetch_text_similarities(
     tx: Tx, query: RecallQuery, memory_ids: Set[UUID], search: MemorySearch
 ) -> dict[UUID, TextSimilarity]:
-    if not memory_ids or not search.weights.similarity:
+    if not search.weights.similarity:
         return {}
     rows = await SQL["compare_both_vectors"].fetch_all(
         tx,
