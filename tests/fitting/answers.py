@@ -54,15 +54,11 @@ MEMORY_WEIGHTS = {
     "long": 0.2,
 }
 QUESTION_WEIGHTS = {
-    "shared words": 0.3,
-    "other attribute": 0.3,
-    "small": 1.5,
-    "answers": 1.5,
-    "foreign": 1.5,
-    "long": 0.5,
-    "beam": 0.5,
+    **{"shared words": 0.3, "other attribute": 0.3, "answers, nothing known": 0.3},
+    **{"small": 1.5, "answers": 1.5, "foreign": 1.5, "long": 0.5, "beam": 0.5},
+    **{"locomo foreign": 2.0, "beam foreign": 2.0, "unknown": 2.0},
 }
-TREES, LEAVES, RATE = 45, 5, 0.08
+TREES, LEAVES, RATE = 120, 8, 0.08
 
 
 @dataclass(frozen=True, slots=True)
