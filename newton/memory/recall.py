@@ -52,10 +52,7 @@ _Row = Record | tuple[Any, ...]  # the columns of a search result, by their posi
 
 
 class _RankedHits(NamedTuple):
-    """The memories found, the ids of those in the requested times, facts that contradict any, and their similarities.
-
-    `answering` are those to the vector of the search, if that is not the one of the query's text.
-    """
+    """The memories found, ids of those in the requested times, facts that contradict any, and search similarities."""
 
     found: list[RetrievedMemory]
     in_range: Set[UUID]
