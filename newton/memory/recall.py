@@ -1,6 +1,7 @@
 """Search for memories: exact nearest-neighbour search and exact BM25 in parallel, and the ranking of their results."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
@@ -27,10 +28,9 @@ from newton.memory.search_types import (
     RecallQuery,
     RecallResult,
     RetrievedMemory,
-    TextSimilarity,
-    has_too_many_duplicates,
-    replace_similarities,
+    SearchLimits,
 )
+from newton.memory.text_similarity import TextSimilarity, replace_similarities
 from newton.memory.times import time_search
 
 if TYPE_CHECKING:
@@ -125,6 +125,17 @@ async def _build_result(
     )
 
 
+def has_too_many_duplicates(
+    memories: Sequence[RetrievedMemory], text: str, limits: Mapping[Kind, SearchLimits]
+) -> bool:
+    """Return whether duplicates, or repeats of the query, fill more than half of the limit of a kind. Pure."""
+    counts = Counter(f.kind for f in memories)
+    full = {kind: width.kept for kind, width in limits.items() if counts[kind] >= width.kept}
+    texts = {(f.kind, f.dedup_text) for f in memories if f.kind in full and not f.repeats_query(text)}
+    distinct = Counter[str](kind for kind, _ in texts)
+    return any(kept > 2 * distinct[kind] for kind, kept in full.items())
+
+
 async def _limit_to_moment(search: MemorySearch, moment: datetime) -> MemorySearch:
     async with search.db.transaction(search.agent_id) as tx:
         quarantined, past = list(search.quarantined_kinds), list(search.excluded_states)
@@ -146,7 +157,7 @@ async def _rank_hits(
     tx: Tx, query: RecallQuery, by_meaning: Mapping[UUID, _Row], by_words: Mapping[UUID, _Row], search: MemorySearch
 ) -> _RankedHits:
     similarities = await _fetch_similarities(tx, query, by_words.keys() - by_meaning.keys(), search)
-    hits = _merge_hits(by_meaning, by_words, similarities)
+    hits = _merge_hits(by_meaning, by_words, {i: one.search for i, one in similarities.items()})
     windows, hits = await _score_windows(tx, query, hits, search)
     hits += await _fetch_neighbours(tx, query, hits, search)
     in_range = await _find_in_range(tx, hits, search)
@@ -164,7 +175,7 @@ async def _rank_hits(
     answering = dict[UUID, float]()
     if query.vector is not query.search_vector:
         answering = {f.memory_id: f.similarity for f in found}
-        found = replace_similarities(found, await _fetch_text_similarities(tx, query, kept.keys(), search))
+        found = replace_similarities(found, await _fetch_similarities(tx, query, kept.keys(), search))
     best_first = sorted(found, key=lambda f: (-f.relevance, f.memory_id))
     best, hidden = [f for f in best_first if f.memory_id in kept], {*kept, *search.excluded_ids}
     return _RankedHits(best, in_range & kept.keys(), [f for f in best_first if f.memory_id not in hidden], answering)
@@ -320,26 +331,10 @@ def _keep_best(rows: Sequence[Record], *, score: int) -> dict[UUID, Record]:
 
 async def _fetch_similarities(
     tx: Tx, query: RecallQuery, memory_ids: Set[UUID], search: MemorySearch
-) -> dict[UUID, float]:
+) -> dict[UUID, TextSimilarity]:
     if query.search_vector is None or not memory_ids or not search.weights.similarity:
         return {}
     rows = await SQL["get_similarities"].fetch_all(
-        tx,
-        agent_id=search.agent_id,
-        model_id=query.model_id,
-        embedding=query.search_vector,
-        kinds=list(search.limits),
-        memory_ids=list(memory_ids),
-    )
-    return {row[0]: row[1] for row in rows}
-
-
-async def _fetch_text_similarities(
-    tx: Tx, query: RecallQuery, memory_ids: Set[UUID], search: MemorySearch
-) -> dict[UUID, TextSimilarity]:
-    if not search.weights.similarity:
-        return {}
-    rows = await SQL["compare_both_vectors"].fetch_all(
         tx,
         agent_id=search.agent_id,
         model_id=query.model_id,

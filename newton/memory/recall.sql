@@ -191,17 +191,11 @@ left join lateral (
 ) as m
     on true;
 
--- name: compare_both_vectors(agent_id, model_id, embedding, text_embedding, kinds, memory_ids)
+-- name: get_similarities(agent_id, model_id, embedding, text_embedding, kinds, memory_ids)
 -- The cosine similarities of memories with the vector of the search and with that of its text.
 select e.memory_id, -(e.embedding <#> $3) as similarity, -(e.embedding <#> $4) as text_similarity
 from memory.embeddings as e
 where e.agent_id = $1 and e.model_id = $2 and e.kind = any($5::text[]) and e.memory_id = any($6::uuid[]);
-
--- name: get_similarities(agent_id, model_id, embedding, kinds, memory_ids)
--- The cosine similarity of memories that were only found by words.
-select e.memory_id, -(e.embedding <#> $3) as similarity
-from memory.embeddings as e
-where e.agent_id = $1 and e.model_id = $2 and e.kind = any($4::text[]) and e.memory_id = any($5::uuid[]);
 
 -- name: find_best_windows(agent_id, model_id, embedding, input, memory_ids, word_weight)
 -- Of each long text the window with the highest sum of cosine similarity and share of the input's words.

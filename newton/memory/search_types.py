@@ -1,7 +1,6 @@
 """The query, scope and result of a search for memories. Pure."""
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -16,7 +15,6 @@ from newton.memory.question_detection import has_only_questions, is_only_questio
 from newton.memory.ranking import (
     DEFAULT_WEIGHTS,
     NO_PREFERENCE,
-    SINGLE_PRECISION,
     PreferredMemories,
     RankingWeights,
     evidence_score,
@@ -44,7 +42,6 @@ _REPLY_FILLERS = frozenset(_REPLY_FILLER_TEXT.split())
 _FULL_FORMS = {"couldnt": "could not", "cant": "can not", "cannot": "can not", "didnt": "did not", "wont": "will not"}
 _SPOKEN_WORD = re.compile(r"[^\W_]+(?:[.,:][^\W_]+)*")
 
-SAME_COSINE = 1e-4  # cosines that differ less are equal but for rounding
 CLOSE_COSINE = 0.25  # below it, texts of the bundled model are unrelated
 
 
@@ -330,41 +327,3 @@ def shorten_query(text: str) -> str:
     half = MAX_QUERY_CHARS // 2 - 1
     start, end = text[:half], text[-half:]
     return f"{start.rsplit(None, 1)[0]}\n\n{end.split(None, 1)[-1]}"
-
-
-class TextSimilarity(NamedTuple):
-    """The cosines of a memory's own text with the vector of a search, and with that of the text searched for."""
-
-    search: float
-    text: float
-
-
-def replace_similarities(
-    memories: Sequence[RetrievedMemory], similarities: Mapping[UUID, TextSimilarity]
-) -> list[RetrievedMemory]:
-    """Return memories with the similarity to the text searched for, rounded as evidence is.
-
-    A memory that was found by another text than its own, such as one of its windows or a fact that it replaced, keeps
-    the similarity of that text.
-    """
-    return [
-        one._replace(similarity=_round_single(known.text))
-        if (known := similarities.get(one.memory_id)) and one.similarity <= known.search + SAME_COSINE
-        else one
-        for one in memories
-    ]
-
-
-def _round_single(value: float) -> float:
-    return SINGLE_PRECISION.unpack(SINGLE_PRECISION.pack(value, 0.0, 0.0))[0]
-
-
-def has_too_many_duplicates(
-    memories: Sequence[RetrievedMemory], text: str, limits: Mapping[Kind, SearchLimits]
-) -> bool:
-    """Return whether duplicates, or repeats of the query, fill more than half of the limit of a kind. Pure."""
-    counts = Counter(f.kind for f in memories)
-    full = {kind: width.kept for kind, width in limits.items() if counts[kind] >= width.kept}
-    texts = {(f.kind, f.dedup_text) for f in memories if f.kind in full and not f.repeats_query(text)}
-    distinct = Counter[str](kind for kind, _ in texts)
-    return any(kept > 2 * distinct[kind] for kind, kept in full.items())

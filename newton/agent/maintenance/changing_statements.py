@@ -8,6 +8,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+from uuid import UUID
 
 from pgvector import HalfVector
 
@@ -15,9 +16,7 @@ from newton.db.pool import Database
 from newton.db.queries import load
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.heart.statements.change_detection import detect_change, is_comparable, score_vectors
-from newton.heart.statements.statement_selection import list_spans
-from newton.ids import derive_model_id
-from newton.providers.embedding import Embedder, Vector
+from newton.providers.embedding import Vector
 from newton.providers.local.pair_reader import load_reader
 
 SQL = load("newton.agent.maintenance", "changing_statements.sql")
@@ -30,24 +29,27 @@ class _NearFact(NamedTuple):
     vector: Vector
 
 
-async def find_changing(
-    db: Database, ctx: LifecycleContext, embedder: Embedder, messages: Sequence[str]
+async def find_changing_parts(
+    db: Database,
+    ctx: LifecycleContext,
+    spans: Mapping[str, Sequence[str]],
+    vectors: Mapping[str, Vector],
+    *,
+    model_id: UUID,
 ) -> dict[str, str]:
-    """Return, for each message of which a part replaces a known fact, the shortest such part. Raises ProviderError.
+    """Return, for each message of which a part replaces a known fact, the shortest such part.
 
-    The embedder must be the one for which change detection was trained.
+    `spans` are the parts of each message (`list_spans`), `vectors` those of messages and parts by the model for which
+    change detection was trained.
     """
-    spans = {message: parts for message in dict.fromkeys(messages) if (parts := list_spans(message))}
     if not spans:
         return {}
-    texts = list(dict.fromkeys([*spans, *(part for parts in spans.values() for part in parts)]))
-    vectors = dict(zip(texts, await embedder.embed(texts), strict=True))
     near: defaultdict[str, list[_NearFact]] = defaultdict(list)
     async with db.transaction(ctx.agent_id) as tx:
         rows = await SQL["find_nearest_facts"].fetch_all(
             tx,
             agent_id=ctx.agent_id,
-            model_id=derive_model_id(embedder.identity),
+            model_id=model_id,
             vectors=[HalfVector(vectors[message]) for message in spans],
             max_rows=MAX_FACTS,
         )

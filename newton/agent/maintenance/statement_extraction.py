@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
-from newton.agent.maintenance.changing_statements import find_changing
+from newton.agent.maintenance.changing_statements import find_changing_parts
 from newton.agent.maintenance.extracted_facts import ExtractionResult, link_to_episode, restates_request, store_facts
 from newton.db.pool import Database, Tx
 from newton.dialogue import extraction_queue as conversations
@@ -14,7 +14,14 @@ from newton.errors import ProviderError
 from newton.heart.facts.fact_store import NewFact
 from newton.heart.identity import identity_store
 from newton.heart.lifecycle.engine import LifecycleContext
-from newton.heart.statements.statement_selection import SelectedStatement, list_texts, load_model, select_statements
+from newton.heart.statements.statement_selection import (
+    SelectedStatement,
+    list_spans,
+    list_texts,
+    load_model,
+    select_statements,
+)
+from newton.ids import derive_model_id
 from newton.memory.memory import digest
 from newton.providers.embedding import Embedder, Vector
 
@@ -66,7 +73,7 @@ async def learn_open_sessions(
 
 
 class StatementEvidence(NamedTuple):
-    """What decides beside their form which statements of messages are facts.
+    """Evidence on which statements of messages are facts, beside their form.
 
     `vectors` are those of the texts, by text, and `changing` the part of a message that replaces a known fact, by
     message.
@@ -99,9 +106,12 @@ async def _embed_texts(
     if embedder is None or embedder.identity != load_model().vector_model:
         return None
     said = [message.content for message in messages if message.role == "user"]
-    texts = list(dict.fromkeys(text for content in said for text in list_texts(content)))
+    spans = {content: parts for content in said if (parts := list_spans(content))}
+    of_spans = [text for content, parts in spans.items() for text in (content, *parts)]
+    texts = list(dict.fromkeys([*(text for content in said for text in list_texts(content)), *of_spans]))
     vectors = dict(zip(texts, await embedder.embed(texts), strict=True)) if texts else {}
-    return StatementEvidence(vectors, await find_changing(db, ctx, embedder, said))
+    model_id = derive_model_id(embedder.identity)
+    return StatementEvidence(vectors, await find_changing_parts(db, ctx, spans, vectors, model_id=model_id))
 
 
 async def store_statements(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from newton.providers.local.word_table import DATA, load_layers, load_word_table
-from newton.providers.minilm import build_tokenizer, clean_text, group_by_length
+from newton.providers.minilm import build_tokenizer, clean_text, group_by_length, pad_pieces
 
 MODEL = DATA / "change_reader.onnx"
 MAX_PIECES = 96  # word pieces of both statements together
@@ -47,10 +47,8 @@ class PairReader:
         return scores
 
     def _run_batch(self, encoded: Sequence[tuple[list[int], list[int]]]) -> list[float]:
-        longest = max(len(ids) for ids, _ in encoded)
-        ids, mask, types = (np.zeros((len(encoded), longest), dtype=np.int64) for _ in range(3))
-        for row, (pieces, kinds) in enumerate(encoded):
-            ids[row, : len(pieces)], types[row, : len(pieces)], mask[row, : len(pieces)] = pieces, kinds, 1
+        ids, mask = pad_pieces([pieces for pieces, _ in encoded])
+        types, _ = pad_pieces([kinds for _, kinds in encoded])
         words = self._words.take_vectors(ids)
         inputs: dict[str, NDArray[Any]] = {"word_vectors": words, "attention_mask": mask, "token_type_ids": types}
         return [float(score) for score in np.asarray(self._session.run(None, inputs)[0]).reshape(-1)]

@@ -12,7 +12,7 @@ import numpy as np
 
 from newton.providers.embedding import Vector, normalize_rows
 from newton.providers.local.word_table import DATA, load_layers, load_word_table
-from newton.providers.minilm import build_tokenizer, clean_text, group_by_length
+from newton.providers.minilm import build_tokenizer, clean_text, group_by_length, pad_pieces
 
 MODEL = DATA / "question_encoder.onnx"
 
@@ -35,10 +35,7 @@ class QuestionEncoder:
         return [vectors[index] for index in range(len(texts))]
 
     def _run_batch(self, pieces: Sequence[Sequence[int]]) -> list[Vector]:
-        longest = max(len(ids) for ids in pieces)
-        ids, mask = (np.zeros((len(pieces), longest), dtype=np.int64) for _ in range(2))
-        for row, text_ids in enumerate(pieces):
-            ids[row, : len(text_ids)], mask[row, : len(text_ids)] = text_ids, 1
+        ids, mask = pad_pieces(pieces)
         inputs = {"word_vectors": self._words.take_vectors(ids), "attention_mask": mask}
         return normalize_rows(np.asarray(self._session.run(None, inputs)[0]))
 
