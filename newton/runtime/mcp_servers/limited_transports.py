@@ -38,6 +38,7 @@ class ServerProcess:
     received_lines: int = 0
     error_tail: bytearray = field(default_factory=bytearray)
     end_reason: str | None = None
+    is_stopped: bool = False
 
     async def read_messages(self, incoming: MemoryObjectSendStream[Incoming]) -> None:
         """Pass on the lines of the server's output that are messages, up to its end or a limit."""
@@ -56,7 +57,8 @@ class ServerProcess:
         try:
             line = await self.process.stdout.readuntil(b"\n")
         except asyncio.IncompleteReadError:
-            self.end_reason = self.end_reason or await self._describe_exit()
+            if not self.is_stopped:  # else the exit is no reason: the server ends because its input was closed
+                self.end_reason = self.end_reason or await self._describe_exit()
             return None
         except asyncio.LimitOverrunError:
             self.end_reason = f"it sent a message of more than {MAX_MESSAGE_BYTES // 1_000_000} MB"
@@ -99,6 +101,7 @@ class ServerProcess:
     async def stop(self) -> None:
         """Close the server's input; end it and its children if it does not exit by itself."""
         assert self.process.stdin, "it is a pipe"
+        self.is_stopped = True
         self.process.stdin.close()
         for signal_number in (signal.SIGTERM, signal.SIGKILL, None):
             with suppress(TimeoutError):
