@@ -29,6 +29,7 @@ from tests.fitting.topics import fit_model
 
 PROFILES = Path(__file__).parents[2] / "profiles"
 CARD = "relevance-card.md"
+HELD_OUT_STORES = ("heldout", "heldout_large")
 
 
 async def run(paths: Sequence[Path], output: Path, *, only_check: bool) -> str:
@@ -53,7 +54,7 @@ async def run(paths: Sequence[Path], output: Path, *, only_check: bool) -> str:
 async def _collect_held_out(newton: AgentServices, folders: Sequence[Folder]) -> list[AnswerCase]:
     cases = [case for folder in folders async for case in ask_conversations(newton, folder, folder.held_out)]
     cases += [case async for case in ask_persons(newton, "small_stores_heldout.yaml")]
-    cases += [case async for case in ask_stores(newton, "heldout")]
+    cases += [case for name in HELD_OUT_STORES async for case in ask_stores(newton, name)]
     return [*cases, *[case async for case in ask_beliefs(newton)]]
 
 

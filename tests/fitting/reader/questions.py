@@ -7,7 +7,10 @@ from typing import NamedTuple
 import yaml
 
 DATA = Path(__file__).parents[2] / "data" / "question_stores"
-TRAINED = ("people", "work", "chats", "talks", "dialogues", "long_dialogues", "messages", "projects", "large")
+TRAINED = (
+    *("people", "work", "chats", "talks", "dialogues", "long_dialogues", "assistant_chats"),
+    *("messages", "projects", "large"),
+)
 
 
 class StoreQuestion(NamedTuple):

