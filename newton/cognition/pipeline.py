@@ -380,16 +380,18 @@ def _create_floor(
 ) -> RelevanceFloor:
     """Return the minimum relevance of the frame; without minimums if the whole budget is to be used.
 
-    Only a question for a fact or a list has an answer; what others need is a matter of their topic.
+    Single memories answer only a question for a fact or a list; what others need is a matter of their topic.
     """
     kind = gathered.gathering.reading.kind
+    is_answered = kind in ANSWERED_KINDS
     minimum = frame.relevance_floor * (TIMELINE_FACTOR if kind == "timeline" else 1.0)
-    minimums = (0.0, 0.0, 0.0) if request.fill else (minimum, frame.fact_share, frame.answer_floor)
+    answer = frame.answer_floor if is_answered else 0.0
+    minimums = (0.0, 0.0, 0.0) if request.fill else (minimum, frame.fact_share, answer)
     return RelevanceFloor(
         *minimums,
-        question=found.answers.question if kind in ANSWERED_KINDS else None,
+        question=found.answers.question,
         subject=0.0 if found.answers.knows_names else MIN_QUESTION,
-        sufficiency=model.answers.sufficiency,
+        sufficiency=model.answers.sufficiency if is_answered else None,
         correction=gathered.session_state.answer_correction,
     )
 

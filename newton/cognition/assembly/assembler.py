@@ -155,12 +155,17 @@ def compose(
 
 
 def _is_insufficient(candidates: Sequence[ScoredCandidate], assembly_input: AssemblyInput) -> bool:
-    """Return True if the memories shown probably lack what the input needs, where that was judged."""
-    if not assembly_input.relevance_floor.judges_answers:
-        return False
+    """Return True if the memories shown probably lack what the input needs.
+
+    Without minimums this is not judged. Memories that were selected by their topic are judged together: whether memory
+    has anything that answers the input.
+    """
+    floor = assembly_input.relevance_floor
+    if not floor.judges_answers:
+        return floor.minimum > 0 and floor.is_foreign
     shown = [c.scored for c in candidates if c.detail]
     found = [c.scored for c in candidates if c.reason != REPEATS_STATED_FACT]
-    sufficiency = assembly_input.relevance_floor.estimate_sufficiency(shown, found)
+    sufficiency = floor.estimate_sufficiency(shown, found)
     return sufficiency is not None and sufficiency < MIN_SUFFICIENCY
 
 

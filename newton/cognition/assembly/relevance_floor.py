@@ -33,10 +33,10 @@ class RelevanceFloor:
     `fact_share` the `minimum` is lower for facts, because a question in other words often reaches its answer with
     little evidence. 0 stands for no minimum.
 
-    With an `answer` minimum, messages, facts and passages are selected by the probability that they answer the input,
-    if it is known: then `question` is the probability that memory answers it at all, `subject` the minimum of that, and
-    `sufficiency` has the coefficients of the probability that a context has all that the input needs. `correction` is
-    the agent's, which the probabilities of an answer contain.
+    `question` is the probability that memory answers the input at all, None if it is unknown, and `subject` the minimum
+    of it. With an `answer` minimum, messages, facts and passages are selected by the probability that they answer, if
+    it is known. `sufficiency` has the coefficients of the probability that a context has all that the input needs, for
+    inputs that single memories answer. `correction` is the agent's, which the probabilities of an answer contain.
     """
 
     minimum: float = 0.0
@@ -50,6 +50,11 @@ class RelevanceFloor:
     @property
     def judges_answers(self) -> bool:
         return self.answer > 0 and self.question is not None
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether memory hardly has an answer to the input."""
+        return self.question is not None and self.question < self.subject
 
     def find_minimum(self, kind: Kind, *, best_fact: float = 0.0) -> float:
         """Return the minimum probability of being relevant that a memory of a kind needs to enter a context.
@@ -78,7 +83,7 @@ class RelevanceFloor:
     def find_reason(self, scored: ScoredMemory, *, best_fact: float = 0.0) -> str | None:
         """Return why a memory is below its minimum, or None."""
         kind = scored.found.kind
-        if kind in ANSWER_KINDS and self.judges_answers and (self.question or 0.0) < self.subject:
+        if kind in ANSWER_KINDS and self.judges_answers and self.is_foreign:
             shares = f"{format_probability(self.question or 0.0)} < {format_probability(self.subject)}"
             return f"below the relevance floor: memory hardly answers this ({shares})"
         probability, minimum = self.get_probability(scored), self.find_minimum(kind, best_fact=best_fact)
