@@ -10,8 +10,8 @@ import pytest
 from newton.errors import ProviderError
 from newton.heart.statements.change_detection import combine_readings, detect_change, load_reading_model, score_vectors
 from newton.heart.statements.statement_selection import list_spans, select_statements
-from newton.providers.local.pair_reader import MODEL, PairReader
 from newton.providers.local.base_weights import DATA, DIMENSIONS, load_word_table
+from newton.providers.local.pair_reader import MODEL, PairReader
 from newton.providers.minilm import MiniLM
 
 PAIRS = [

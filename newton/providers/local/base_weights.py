@@ -1,8 +1,8 @@
 """The weights of the embedding model that the transformers trained further from it use as they are.
 
-The word vectors of all these transformers, and the matrices of layers that a training left unchanged, are in the file of the
-embedding model only. A transformer's own file has the rest: its ONNX graph refers to a matrix that it does not have by
-the name of the embedding model's file and the place there. `tests/fitting/reader/transformer.py` writes such files.
+The word vectors of all these transformers, and the matrices of layers that a training left unchanged, are in the file of
+the embedding model only. A transformer's own file has the rest: its ONNX graph refers to a matrix that it does not have
+by the name of the embedding model's file and the place there. `tests/fitting/reader/transformer.py` writes such files.
 """
 
 from functools import cache
