@@ -1,8 +1,9 @@
 """The weights of the embedding model that the transformers trained further from it use as they are.
 
-The word vectors of all these transformers, and the matrices of layers that a training left unchanged, are in the file of
-the embedding model only. A transformer's own file has the rest: its ONNX graph refers to a matrix that it does not have
-by the name of the embedding model's file and the place there. `tests/fitting/reader/transformer.py` writes such files.
+The word vectors of all these transformers, and the matrices of layers that a training left unchanged, are in the file
+of the embedding model only. A transformer's own file has the rest: its ONNX graph refers to a matrix that it does not
+have by the name of the embedding model's file and the place there. `tests/fitting/reader/transformer.py` writes such
+files.
 """
 
 from functools import cache
@@ -59,5 +60,6 @@ def load_layers(model: Path) -> ort.InferenceSession:
     except (OSError, ValueError):
         raise ProviderError(f"The model's file {model} has no SHA-256.", hint="Reinstall Newton.") from None
     path, base, options = verify_file(model, sha256), open_base(), create_options()
-    options.add_external_initializers_from_files_in_memory([weights.model_path().name], [base], [len(base)])
+    add_file = options.add_external_initializers_from_files_in_memory  # type: ignore[attr-defined]  # the stubs are partial
+    add_file([weights.model_path().name], [base], [len(base)])
     return ort.InferenceSession(str(path), options, providers=[PROVIDERS["cpu"]])

@@ -1,7 +1,7 @@
 """A transformer that reads two statements together and says whether the newer one replaces the older one.
 
-It has the six layers of all-MiniLM-L6-v2, quantized to int8; `scripts/fit-change-reader` trained the upper four further.
-The vectors of its words and the matrices of its two lowest layers are in the file of the embedding model.
+It has the six layers of all-MiniLM-L6-v2, quantized to int8, of which `scripts/fit-change-reader` trained the upper
+four further. The vectors of its words and the matrices of its two lowest layers are in the file of the embedding model.
 """
 
 from collections.abc import Sequence
