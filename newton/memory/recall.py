@@ -18,7 +18,7 @@ from newton.ids import derive_model_id
 from newton.languages.search_words import prepare_words
 from newton.memory.as_of import read_as_of
 from newton.memory.memory import KINDS, Kind, past_reason
-from newton.memory.query_vectors import embed_query
+from newton.memory.query_vectors import embed_query, embed_question
 from newton.memory.question_detection import find_measures
 from newton.memory.ranking import SearchHit, find_neighbours, select_best
 from newton.memory.reembedding import read_active_model
@@ -77,26 +77,53 @@ async def recall(
 ) -> RecallResult:
     """Return the memories that are most relevant to a text, best first, within the limit of each kind.
 
-    The search by words runs while the text is embedded. Without an embedding there is no search by meaning. Only
-    memories within the limits are read in full. The search is widened if most of them are duplicates.
+    The search by words runs while the text is embedded, and the search by meaning starts as soon as the vector for it
+    is known. Without an embedding there is no search by meaning. Only memories within the limits are read in full. The
+    search is widened if most of them are duplicates.
     """
     search = replace(search, uncounted_ids=search.excluded_ids)
     if search.moment is not None:
         search = await _limit_to_moment(search, search.moment)
     query, missing, near = RecallQuery(text=text), dict[str, str](), None
     async with task_group() as tasks:
+        plain = tasks.create_task(_embed_text(text, embedder, search))
         others = [tasks.create_task(_search_words(text, search)), tasks.create_task(_search_times(search))]
         with suppress(TimeoutError):
             async with asyncio.timeout(search.timeout_seconds) as limit:
-                query, missing = await embed_query(text, embedder, is_question=is_question)
+                encoded = await embed_question(text, embedder) if is_question else None
+                query, missing = encoded or await asyncio.shield(plain)  # whose result is read below, also if it is late
                 async with search.db.transaction(search.agent_id) as tx:
                     near = await _search_meaning(tx, query, missing, search)
                     limit.reschedule(None)  # the rest of the transaction is limited by the caller
-                    if all(other.done() for other in others):  # else it would wait for connections and hold one
+                    # else it would wait for connections, or for a model, and hold one
+                    if all(one.done() for one in (plain, *others)):
+                        query, near = _add_text_vector(query, near, *plain.result())
                         return await _build_result(tx, query, [near, *(other.result() for other in others)], search)
     near = near or _SearchBranch({}, {**missing, "embeddings": _timeout_message(search)})
+    query, near = _add_text_vector(query, near, *plain.result())
     async with search.db.transaction(search.agent_id) as tx:
         return await _build_result(tx, query, [near, *(other.result() for other in others)], search)
+
+
+async def _embed_text(
+    text: str, embedder: "Embedder | None", search: MemorySearch
+) -> tuple[RecallQuery, Mapping[str, str]]:
+    try:
+        async with asyncio.timeout(search.timeout_seconds):
+            return await embed_query(text, embedder)
+    except TimeoutError:
+        return RecallQuery(text=text), {"embeddings": _timeout_message(search)}
+
+
+def _add_text_vector(
+    query: RecallQuery, near: _SearchBranch, plain: RecallQuery, missing: Mapping[str, str]
+) -> tuple[RecallQuery, _SearchBranch]:
+    """Return a query that was embedded to search with the vector of its text. If that failed, it has no vectors."""
+    if query.search_vector is None:
+        return query, near
+    if plain.vector is None:
+        return plain, _SearchBranch({}, missing)
+    return replace(query, vector=plain.vector), near
 
 
 async def _build_result(
