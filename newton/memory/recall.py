@@ -30,7 +30,7 @@ from newton.memory.search_types import (
     RetrievedMemory,
     SearchLimits,
 )
-from newton.memory.text_similarity import TextSimilarity, replace_similarities
+from newton.memory.text_similarity import Evidence, TextSimilarity, replace_similarities
 from newton.memory.times import time_search
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ WINDOW_WORD_WEIGHT = 0.01
 MAX_WIDENINGS = 2  # of a search that finds mostly duplicates
 
 _Row = Record | tuple[Any, ...]  # the columns of a search result, by their positions in SearchHit
+_Embedding = asyncio.Task[tuple[RecallQuery, Mapping[str, str]]]
 
 
 class _RankedHits(NamedTuple):
@@ -95,14 +96,11 @@ async def recall(
                 async with search.db.transaction(search.agent_id) as tx:
                     near = await _search_meaning(tx, query, missing, search)
                     limit.reschedule(None)  # the rest of the transaction is limited by the caller
-                    # else it would wait for connections, or for a model, and hold one
-                    if all(one.done() for one in (plain, *others)):
-                        query, near = _add_text_vector(query, near, *plain.result())
-                        return await _build_result(tx, query, [near, *(other.result() for other in others)], search)
+                    if all(other.done() for other in others):  # else it would wait for connections and hold one
+                        return await _build_result(tx, query, plain, [near, *(one.result() for one in others)], search)
     near = near or _SearchBranch({}, {**missing, "embeddings": _timeout_message(search)})
-    query, near = _add_text_vector(query, near, *plain.result())
     async with search.db.transaction(search.agent_id) as tx:
-        return await _build_result(tx, query, [near, *(other.result() for other in others)], search)
+        return await _build_result(tx, query, plain, [near, *(one.result() for one in others)], search)
 
 
 async def _embed_text(
@@ -115,31 +113,27 @@ async def _embed_text(
         return RecallQuery(text=text), {"embeddings": _timeout_message(search)}
 
 
-def _add_text_vector(
-    query: RecallQuery, near: _SearchBranch, plain: RecallQuery, missing: Mapping[str, str]
-) -> tuple[RecallQuery, _SearchBranch]:
-    """Return a query that was embedded to search with the vector of its text. If that failed, it has no vectors."""
-    if query.search_vector is None:
-        return query, near
-    if plain.vector is None:
-        return plain, _SearchBranch({}, missing)
-    return replace(query, vector=plain.vector), near
-
-
 async def _build_result(
-    tx: Tx, query: RecallQuery, branches: Sequence[_SearchBranch], search: MemorySearch
+    tx: Tx, query: RecallQuery, plain: _Embedding, branches: Sequence[_SearchBranch], search: MemorySearch
 ) -> RecallResult:
-    """Merge the hits of the searches by meaning, words and time; widen the searches if too many hits are duplicates."""
+    """Merge the hits of the searches by meaning, words and time; widen the searches if too many hits are duplicates.
+
+    The vector of the text, `plain`, is waited for when the hits are ranked, in an open transaction: it has been
+    computed during the search, so it is there.
+    """
     by_meaning, by_words, by_time = branches
     search = replace(search, time_ranges=()) if by_time.missing else search
-    ranked = await _rank_hits(tx, query, by_meaning.hits, {**by_time.hits, **by_words.hits}, search)
+    ranked = await _rank_hits(tx, query, plain, by_meaning.hits, {**by_time.hits, **by_words.hits}, search)
     for _ in range(MAX_WIDENINGS):
         if not has_too_many_duplicates(ranked.found, query.text, search.limits):
             break
         search = search.widen()
         wider = {**by_time.hits, **(await _fetch_by_words(tx, query.text, search)).hits}
-        ranked = await _rank_hits(tx, query, await _fetch_by_meaning(tx, query, search), wider, search)
+        ranked = await _rank_hits(tx, query, plain, await _fetch_by_meaning(tx, query, search), wider, search)
     missing = {name: reason for branch in branches for name, reason in branch.missing.items()}
+    if query.search_vector is not None:
+        text_query, reason = await plain
+        query, missing = replace(query, vector=text_query.vector), {**missing, **reason}
     return RecallResult(
         query=query,
         memories=ranked.found,
@@ -181,10 +175,15 @@ async def _limit_to_moment(search: MemorySearch, moment: datetime) -> MemorySear
 
 
 async def _rank_hits(
-    tx: Tx, query: RecallQuery, by_meaning: Mapping[UUID, _Row], by_words: Mapping[UUID, _Row], search: MemorySearch
+    tx: Tx,
+    query: RecallQuery,
+    plain: _Embedding,
+    by_meaning: Mapping[UUID, _Row],
+    by_words: Mapping[UUID, _Row],
+    search: MemorySearch,
 ) -> _RankedHits:
     similarities = await _fetch_similarities(tx, query, by_words.keys() - by_meaning.keys(), search)
-    hits = _merge_hits(by_meaning, by_words, {i: one.search for i, one in similarities.items()})
+    hits = _merge_hits(by_meaning, by_words, similarities)
     windows, hits = await _score_windows(tx, query, hits, search)
     hits += await _fetch_neighbours(tx, query, hits, search)
     in_range = await _find_in_range(tx, hits, search)
@@ -192,25 +191,32 @@ async def _rank_hits(
     kept = select_best(
         hits, limits, weights=search.weights, text=query.text, in_range=in_range, preferred=search.preferred
     )
+    text_vector = (await plain)[0].vector
+    is_encoded = text_vector is not None and text_vector is not query.search_vector and search.weights.similarity > 0
     rows = await SQL["get_memories"].fetch_all(
-        tx, agent_id=search.agent_id, memory_ids=list(kept), moment=search.moment
+        tx,
+        agent_id=search.agent_id,
+        memory_ids=list(kept),
+        moment=search.moment,
+        model_id=query.model_id if is_encoded else None,
+        embedding=query.search_vector,
+        text_embedding=text_vector,
     )
-    found = [_to_memory(row, kept.get(row[0], NO_EVIDENCE))._replace(window=windows.get(row[0])) for row in rows]
+    answering = {i: similarity for i, (similarity, *_) in kept.items()} if is_encoded else {}
+    if is_encoded:
+        kept = replace_similarities(kept, [TextSimilarity(row[0], *row[-2:]) for row in rows if row[-1] is not None])
+    found = [_to_memory(row, kept.get(row[0], NO_EVIDENCE), windows.get(row[0])) for row in rows]
     if search.moment is not None:
         found = await _restore_as_of(tx, found, agent_id=search.agent_id, moment=search.moment)
     found = [f._replace(relevance=f.relevance * PAST_FACTOR) if past_reason(f.kind, f.state) else f for f in found]
-    answering = dict[UUID, float]()
-    if query.vector is not query.search_vector:
-        answering = {f.memory_id: f.similarity for f in found}
-        found = replace_similarities(found, await _fetch_similarities(tx, query, kept.keys(), search))
     best_first = sorted(found, key=lambda f: (-f.relevance, f.memory_id))
     best, hidden = [f for f in best_first if f.memory_id in kept], {*kept, *search.excluded_ids}
     return _RankedHits(best, in_range & kept.keys(), [f for f in best_first if f.memory_id not in hidden], answering)
 
 
-def _to_memory(row: Record, evidence: tuple[float, float, float] = NO_EVIDENCE) -> RetrievedMemory:
-    """Return a row of the query `get_memories` as a memory with this cosine similarity, lexical share and relevance."""
-    return RetrievedMemory._make((*row[:EVIDENCE_INDEX], *evidence, *row[EVIDENCE_INDEX:], None))
+def _to_memory(row: Record, evidence: Evidence = NO_EVIDENCE, window: BestWindow | None = None) -> RetrievedMemory:
+    """Return a row of the query `get_memories` as a memory with this evidence."""
+    return RetrievedMemory._make((*row[:EVIDENCE_INDEX], *evidence, *row[EVIDENCE_INDEX:-2], window))
 
 
 async def _restore_as_of(
@@ -358,7 +364,7 @@ def _keep_best(rows: Sequence[Record], *, score: int) -> dict[UUID, Record]:
 
 async def _fetch_similarities(
     tx: Tx, query: RecallQuery, memory_ids: Set[UUID], search: MemorySearch
-) -> dict[UUID, TextSimilarity]:
+) -> dict[UUID, float]:
     if query.search_vector is None or not memory_ids or not search.weights.similarity:
         return {}
     rows = await SQL["get_similarities"].fetch_all(
@@ -366,11 +372,10 @@ async def _fetch_similarities(
         agent_id=search.agent_id,
         model_id=query.model_id,
         embedding=query.search_vector,
-        text_embedding=query.vector,
         kinds=list(search.limits),
         memory_ids=list(memory_ids),
     )
-    return {row[0]: TextSimilarity(row[1], row[2]) for row in rows}
+    return {row[0]: row[1] for row in rows}
 
 
 def _merge_hits(
@@ -386,7 +391,8 @@ async def fetch_memories(
     tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID, moment: datetime | None
 ) -> list[RetrievedMemory]:
     """Return these memories in order, without relevance; with `moment`, as they were then. Unknown ids are skipped."""
-    rows = await SQL["get_memories"].fetch_all(tx, agent_id=agent_id, memory_ids=list(memory_ids), moment=moment)
+    key = {"agent_id": agent_id, "memory_ids": list(memory_ids), "moment": moment}
+    rows = await SQL["get_memories"].fetch_all(tx, **key, model_id=None, embedding=None, text_embedding=None)
     found = {row[0]: _to_memory(row) for row in rows}
     ordered = [found[memory_id] for memory_id in memory_ids if memory_id in found]
     return ordered if moment is None else await _restore_as_of(tx, ordered, agent_id=agent_id, moment=moment)

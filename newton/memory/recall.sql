@@ -191,11 +191,10 @@ left join lateral (
 ) as m
     on true;
 
--- name: get_similarities(agent_id, model_id, embedding, text_embedding, kinds, memory_ids)
--- The cosine similarities of memories with the vector of the search and with that of its text.
-select e.memory_id, -(e.embedding <#> $3) as similarity, -(e.embedding <#> $4) as text_similarity
-from memory.embeddings as e
-where e.agent_id = $1 and e.model_id = $2 and e.kind = any($5::text[]) and e.memory_id = any($6::uuid[]);
+-- name: get_similarities(agent_id, model_id, embedding, kinds, memory_ids)
+select memory_id, -(embedding <#> $3) as similarity
+from memory.embeddings
+where agent_id = $1 and model_id = $2 and kind = any($4::text[]) and memory_id = any($5::uuid[]);
 
 -- name: find_best_windows(agent_id, model_id, embedding, input, memory_ids, word_weight)
 -- Of each long text the window with the highest sum of cosine similarity and share of the input's words.
@@ -244,8 +243,8 @@ left join lateral (
     limit 1
 ) as e on true;
 
--- name: get_memories(agent_id, memory_ids, moment)
--- These memories, and the facts that contradicted any of them at a moment; without a moment, those that still do.
+-- name: get_memories(agent_id, memory_ids, moment, model_id, embedding, text_embedding)
+-- These memories with their similarities to the vector of the search and to that of its text, unless `model_id` is null, and the facts that contradicted any of them at a moment; without a moment, those that still do.
 -- A message is outdated if a fact that was learnt from it is superseded. `limit 1` keeps the planner from starting with
 -- all facts of the agent, which it does without statistics.
 with contradictions as materialized (
@@ -315,8 +314,15 @@ select
         where s.agent_id = $1 and s.source_id = m.memory_id and last.event in ('superseded', 'expired', 'disproved')
     ) as is_outdated,
     m.prefix_length, case when m.full_tokens is not null then m.full_text end as full_text, m.full_tokens,
-    stated.thread_id as stated_thread_id, stated.position as stated_position
+    stated.thread_id as stated_thread_id, stated.position as stated_position,
+    e.search_similarity, e.text_similarity
 from memory.memories as m
+left join lateral (
+    select -(embedding <#> $5) as search_similarity, -(embedding <#> $6) as text_similarity
+    from memory.embeddings
+    where agent_id = $1 and model_id = $4 and kind = m.kind and memory_id = m.memory_id
+    limit 1
+) as e on true
 left join lateral (
     -- of a fact with no other source
     select min(x.thread_id::text)::uuid as thread_id, min(x.position) as position
