@@ -16,8 +16,9 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.ids import derive_model_id
 from newton.languages.search_words import prepare_words
-from newton.memory.as_of import read_as_of
 from newton.memory.memory import KINDS, Kind, past_reason
+from newton.memory.memory_reader import NO_EVIDENCE, restore_as_of, to_memory
+from newton.memory.memory_reader import SQL as MEMORIES
 from newton.memory.query_vectors import embed_query, embed_question
 from newton.memory.question_detection import find_measures
 from newton.memory.ranking import SearchHit, find_neighbours, select_best
@@ -41,8 +42,6 @@ SQL = load("newton.memory", "recall.sql")
 K1, B = 1.2, 0.75  # the usual constants of BM25
 MAX_SUPERSEDED = 8  # superseded facts of each search that stand for what took their place
 PAST_FACTOR = 0.5  # multiplies the relevance of past memories, where they are included
-NO_EVIDENCE = (0.0, 0.0, 0.0)
-EVIDENCE_INDEX = RetrievedMemory._fields.index("similarity")
 # Weight of the share of the input's words in a window; the cosine has weight 1. Words decide only between windows
 # without vectors: the subject of the input is in many windows of a text about it, often not in the one that answers.
 WINDOW_WORD_WEIGHT = 0.01
@@ -92,7 +91,7 @@ async def recall(
         with suppress(TimeoutError):
             async with asyncio.timeout(search.timeout_seconds) as limit:
                 encoded = await embed_question(text, embedder) if is_question else None
-                query, missing = encoded or await asyncio.shield(plain)  # whose result is read below, also if it is late
+                query, missing = encoded or await asyncio.shield(plain)  # a late result is read below
                 async with search.db.transaction(search.agent_id) as tx:
                     near = await _search_meaning(tx, query, missing, search)
                     limit.reschedule(None)  # the rest of the transaction is limited by the caller
@@ -113,6 +112,11 @@ async def _embed_text(
         return RecallQuery(text=text), {"embeddings": _timeout_message(search)}
 
 
+async def _add_text_vector(query: RecallQuery, plain: _Embedding) -> RecallQuery:
+    """Return a query that was embedded to search with the vector of its text too."""
+    return query if query.search_vector is None else replace(query, vector=(await plain)[0].vector)
+
+
 async def _build_result(
     tx: Tx, query: RecallQuery, plain: _Embedding, branches: Sequence[_SearchBranch], search: MemorySearch
 ) -> RecallResult:
@@ -131,13 +135,11 @@ async def _build_result(
         wider = {**by_time.hits, **(await _fetch_by_words(tx, query.text, search)).hits}
         ranked = await _rank_hits(tx, query, plain, await _fetch_by_meaning(tx, query, search), wider, search)
     missing = {name: reason for branch in branches for name, reason in branch.missing.items()}
-    if query.search_vector is not None:
-        text_query, reason = await plain
-        query, missing = replace(query, vector=text_query.vector), {**missing, **reason}
+    _, unembedded = await plain
     return RecallResult(
-        query=query,
+        query=await _add_text_vector(query, plain),
         memories=ranked.found,
-        missing=missing,
+        missing={**missing, **unembedded},
         in_time_range=ranked.in_range,
         contradictions=ranked.contradictions,
         answer_similarities=ranked.answering,
@@ -191,52 +193,35 @@ async def _rank_hits(
     kept = select_best(
         hits, limits, weights=search.weights, text=query.text, in_range=in_range, preferred=search.preferred
     )
-    text_vector = (await plain)[0].vector
-    is_encoded = text_vector is not None and text_vector is not query.search_vector and search.weights.similarity > 0
-    rows = await SQL["get_memories"].fetch_all(
-        tx,
-        agent_id=search.agent_id,
-        memory_ids=list(kept),
-        moment=search.moment,
-        model_id=query.model_id if is_encoded else None,
-        embedding=query.search_vector,
-        text_embedding=text_vector,
-    )
-    answering = {i: similarity for i, (similarity, *_) in kept.items()} if is_encoded else {}
-    if is_encoded:
-        kept = replace_similarities(kept, [TextSimilarity(row[0], *row[-2:]) for row in rows if row[-1] is not None])
-    found = [_to_memory(row, kept.get(row[0], NO_EVIDENCE), windows.get(row[0])) for row in rows]
+    query = await _add_text_vector(query, plain)
+    is_encoded = query.vector is not query.search_vector
+    answering = {memory_id: evidence[0] for memory_id, evidence in kept.items()} if is_encoded else {}
+    rows, kept = await _read_memories(tx, query, kept, search)
+    found = [to_memory(row, kept.get(row[0], NO_EVIDENCE), windows.get(row[0])) for row in rows]
     if search.moment is not None:
-        found = await _restore_as_of(tx, found, agent_id=search.agent_id, moment=search.moment)
+        found = await restore_as_of(tx, found, agent_id=search.agent_id, moment=search.moment)
     found = [f._replace(relevance=f.relevance * PAST_FACTOR) if past_reason(f.kind, f.state) else f for f in found]
     best_first = sorted(found, key=lambda f: (-f.relevance, f.memory_id))
     best, hidden = [f for f in best_first if f.memory_id in kept], {*kept, *search.excluded_ids}
     return _RankedHits(best, in_range & kept.keys(), [f for f in best_first if f.memory_id not in hidden], answering)
 
 
-def _to_memory(row: Record, evidence: Evidence = NO_EVIDENCE, window: BestWindow | None = None) -> RetrievedMemory:
-    """Return a row of the query `get_memories` as a memory with this evidence."""
-    return RetrievedMemory._make((*row[:EVIDENCE_INDEX], *evidence, *row[EVIDENCE_INDEX:-2], window))
-
-
-async def _restore_as_of(
-    tx: Tx, memories: Sequence[RetrievedMemory], *, agent_id: UUID, moment: datetime
-) -> list[RetrievedMemory]:
-    """Return the memories as they were at `moment`.
-
-    Use counts have no history and become 0. `renewed_at` becomes None if the fact was stated again only later.
-    """
-    past = await read_as_of(tx, agent_id=agent_id, memory_ids=[f.memory_id for f in memories], moment=moment)
-    return [
-        f._replace(
-            **past[f.memory_id]._asdict(),
-            uses=0,
-            accessed_at=None,
-            renewed_at=f.renewed_at if f.renewed_at and f.renewed_at <= moment else None,
-        )
-        for f in memories
-        if f.memory_id in past
-    ]
+async def _read_memories(
+    tx: Tx, query: RecallQuery, kept: Mapping[UUID, Evidence], search: MemorySearch
+) -> tuple[Sequence[Record], Mapping[UUID, Evidence]]:
+    """Return the rows of the memories and of those that contradict them, and the evidence by the text searched for."""
+    is_encoded = query.vector is not query.search_vector and search.weights.similarity > 0
+    rows = await MEMORIES["get_memories"].fetch_all(
+        tx,
+        agent_id=search.agent_id,
+        memory_ids=list(kept),
+        moment=search.moment,
+        model_id=query.model_id if is_encoded else None,
+        embedding=query.search_vector,
+        text_embedding=query.vector,
+    )
+    similarities = [TextSimilarity(row[0], *row[-2:]) for row in rows if row[-1] is not None]
+    return rows, replace_similarities(kept, similarities)
 
 
 async def _score_windows(
@@ -385,42 +370,3 @@ def _merge_hits(
     rows = [(*row, by_words[i][-1] if i in by_words else 0.0) for i, row in by_meaning.items()]
     rows += [(*row[:-1], similarities.get(i, 0.0), row[-1]) for i, row in by_words.items() if i not in by_meaning]
     return [SearchHit._make(row) for row in rows]
-
-
-async def fetch_memories(
-    tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID, moment: datetime | None
-) -> list[RetrievedMemory]:
-    """Return these memories in order, without relevance; with `moment`, as they were then. Unknown ids are skipped."""
-    key = {"agent_id": agent_id, "memory_ids": list(memory_ids), "moment": moment}
-    rows = await SQL["get_memories"].fetch_all(tx, **key, model_id=None, embedding=None, text_embedding=None)
-    found = {row[0]: _to_memory(row) for row in rows}
-    ordered = [found[memory_id] for memory_id in memory_ids if memory_id in found]
-    return ordered if moment is None else await _restore_as_of(tx, ordered, agent_id=agent_id, moment=moment)
-
-
-async def fetch_preceding(
-    tx: Tx, *, agent_id: UUID, thread_id: UUID, position: int, limit: int
-) -> tuple[RetrievedMemory, ...]:
-    """Return up to `limit` messages before a position of a thread, the nearest first, without relevance."""
-    rows = await SQL["list_messages_before"].fetch_all(
-        tx, agent_id=agent_id, thread_id=thread_id, position=position, max_rows=limit
-    )
-    return tuple(RetrievedMemory(*row) for row in rows)
-
-
-async def fetch_pending_decisions(
-    tx: Tx, *, agent_id: UUID, since: datetime, limit: int
-) -> tuple[RetrievedMemory, ...]:
-    """Return the latest pending decisions that were made since a moment, the oldest of them first."""
-    rows = await SQL["list_open_decisions"].fetch_all(tx, agent_id=agent_id, since=since, max_rows=limit)
-    return tuple(RetrievedMemory(*row) for row in reversed(rows))
-
-
-async def fetch_pending_decisions_as_of(
-    tx: Tx, *, agent_id: UUID, since: datetime, moment: datetime, limit: int
-) -> tuple[RetrievedMemory, ...]:
-    """Return the latest decisions made since `since` that were pending at `moment`, the oldest of them first."""
-    query = SQL["list_open_decisions_at"]
-    rows = await query.fetch_all(tx, agent_id=agent_id, since=since, moment=moment, max_rows=limit)
-    found = [RetrievedMemory(*row) for row in reversed(rows)]
-    return tuple(await _restore_as_of(tx, found, agent_id=agent_id, moment=moment))

@@ -10,7 +10,7 @@ from newton.db.pool import Tx
 from newton.dialogue import sessions
 from newton.dialogue.messages import Message
 from newton.memory import store
-from newton.memory.recall import SQL
+from newton.memory.memory_reader import SQL
 from tests.db.telling import says, tell
 from tests.support import ANA, teller
 

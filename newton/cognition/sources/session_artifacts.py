@@ -11,9 +11,9 @@ from newton.cognition.sources.input_vector import embed_input
 from newton.db.pool import Database
 from newton.dialogue.artifacts import ArtifactMatch, ArtifactQuery, find_matches
 from newton.ids import derive_model_id
+from newton.memory.memory_reader import fetch_memories
 from newton.memory.query_vectors import QuestionEmbedder
 from newton.memory.ranking import SINGLE_PRECISION
-from newton.memory.recall import fetch_memories
 from newton.memory.search_types import RetrievedMemory
 
 MIN_INPUT_CHARS = 10  # a shorter input, such as "ok", is not searched for
@@ -96,7 +96,7 @@ class CachingEmbedder:
             self._is_encoded.set()
 
     async def _embed_after_questions(self, texts: Sequence[str]) -> "list[Vector]":
-        """Embed texts when no question is being encoded: the search waits for that and would have to share the cores."""
+        """Embed texts when no question is being encoded: the search waits for that, and would share the cores."""
         await self._is_encoded.wait()
         return await self._embedder.embed(texts)
 
