@@ -1,6 +1,5 @@
 """The vectors with which a text is searched for."""
 
-import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -29,23 +28,28 @@ class QuestionEmbedder(Protocol):
         ...
 
 
-async def embed_query(
-    text: str, embedder: "Embedder | None", *, is_question: bool = True
-) -> tuple[RecallQuery, dict[str, str]]:
-    """Return the query with its vectors. Without vectors, also return the reason under the key `embeddings`.
-
-    What is no question is compared with texts that say the same. So are long texts and texts of other languages than
-    English, for which no encoder of questions was trained.
-    """
+async def embed_query(text: str, embedder: "Embedder | None") -> tuple[RecallQuery, dict[str, str]]:
+    """Return the query with the vector of its text. Without it, also return the reason under the key `embeddings`."""
     if embedder is None:
         return RecallQuery(text=text), {"embeddings": NO_EMBEDDER}
-    is_encoded = is_question and len(text) <= MAX_QUESTION_CHARS and detect_language(text) == ENGLISH
     try:
-        if is_encoded and isinstance(embedder, QuestionEmbedder):
-            (vector,), (search_vector,) = await asyncio.gather(embedder.embed([text]), embedder.embed_questions([text]))
-        else:
-            vector = search_vector = (await embedder.embed([text]))[0]
+        vector = (await embedder.embed([text]))[0]
     except ProviderError as error:
         return RecallQuery(text=text), {"embeddings": error.what}
     model_id = derive_model_id(embedder.identity)
-    return RecallQuery(text=text, vector=vector, search_vector=search_vector, model_id=model_id), {}
+    return RecallQuery(text=text, vector=vector, search_vector=vector, model_id=model_id), {}
+
+
+async def embed_question(text: str, embedder: "Embedder | None") -> tuple[RecallQuery, dict[str, str]] | None:
+    """Return the query with the vector by the encoder of questions only, or with the reason as `embed_query` does.
+
+    Return None without an encoder. Long texts and texts of other languages than English have none: no encoder was
+    trained for them.
+    """
+    if not isinstance(embedder, QuestionEmbedder) or len(text) > MAX_QUESTION_CHARS or detect_language(text) != ENGLISH:
+        return None
+    try:
+        search_vector = (await embedder.embed_questions([text]))[0]
+    except ProviderError as error:
+        return RecallQuery(text=text), {"embeddings": error.what}
+    return RecallQuery(text=text, search_vector=search_vector, model_id=derive_model_id(embedder.identity)), {}

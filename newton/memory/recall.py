@@ -16,9 +16,10 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.ids import derive_model_id
 from newton.languages.search_words import prepare_words
-from newton.memory.as_of import read_as_of
 from newton.memory.memory import KINDS, Kind, past_reason
-from newton.memory.query_vectors import embed_query
+from newton.memory.memory_reader import NO_EVIDENCE, restore_as_of, to_memory
+from newton.memory.memory_reader import SQL as MEMORIES
+from newton.memory.query_vectors import embed_query, embed_question
 from newton.memory.question_detection import find_measures
 from newton.memory.ranking import SearchHit, find_neighbours, select_best
 from newton.memory.reembedding import read_active_model
@@ -30,7 +31,7 @@ from newton.memory.search_types import (
     RetrievedMemory,
     SearchLimits,
 )
-from newton.memory.text_similarity import TextSimilarity, replace_similarities
+from newton.memory.text_similarity import Evidence, TextSimilarity, replace_similarities
 from newton.memory.times import time_search
 
 if TYPE_CHECKING:
@@ -41,14 +42,13 @@ SQL = load("newton.memory", "recall.sql")
 K1, B = 1.2, 0.75  # the usual constants of BM25
 MAX_SUPERSEDED = 8  # superseded facts of each search that stand for what took their place
 PAST_FACTOR = 0.5  # multiplies the relevance of past memories, where they are included
-NO_EVIDENCE = (0.0, 0.0, 0.0)
-EVIDENCE_INDEX = RetrievedMemory._fields.index("similarity")
 # Weight of the share of the input's words in a window; the cosine has weight 1. Words decide only between windows
 # without vectors: the subject of the input is in many windows of a text about it, often not in the one that answers.
 WINDOW_WORD_WEIGHT = 0.01
 MAX_WIDENINGS = 2  # of a search that finds mostly duplicates
 
 _Row = Record | tuple[Any, ...]  # the columns of a search result, by their positions in SearchHit
+_Embedding = asyncio.Task[tuple[RecallQuery, Mapping[str, str]]]
 
 
 class _RankedHits(NamedTuple):
@@ -77,46 +77,69 @@ async def recall(
 ) -> RecallResult:
     """Return the memories that are most relevant to a text, best first, within the limit of each kind.
 
-    The search by words runs while the text is embedded. Without an embedding there is no search by meaning. Only
-    memories within the limits are read in full. The search is widened if most of them are duplicates.
+    The search by words runs while the text is embedded, and the search by meaning starts as soon as the vector for it
+    is known. Without an embedding there is no search by meaning. Only memories within the limits are read in full. The
+    search is widened if most of them are duplicates.
     """
     search = replace(search, uncounted_ids=search.excluded_ids)
     if search.moment is not None:
         search = await _limit_to_moment(search, search.moment)
     query, missing, near = RecallQuery(text=text), dict[str, str](), None
     async with task_group() as tasks:
+        plain = tasks.create_task(_embed_text(text, embedder, search))
         others = [tasks.create_task(_search_words(text, search)), tasks.create_task(_search_times(search))]
         with suppress(TimeoutError):
             async with asyncio.timeout(search.timeout_seconds) as limit:
-                query, missing = await embed_query(text, embedder, is_question=is_question)
+                encoded = await embed_question(text, embedder) if is_question else None
+                query, missing = encoded or await asyncio.shield(plain)  # a late result is read below
                 async with search.db.transaction(search.agent_id) as tx:
                     near = await _search_meaning(tx, query, missing, search)
                     limit.reschedule(None)  # the rest of the transaction is limited by the caller
                     if all(other.done() for other in others):  # else it would wait for connections and hold one
-                        return await _build_result(tx, query, [near, *(other.result() for other in others)], search)
+                        return await _build_result(tx, query, plain, [near, *(one.result() for one in others)], search)
     near = near or _SearchBranch({}, {**missing, "embeddings": _timeout_message(search)})
     async with search.db.transaction(search.agent_id) as tx:
-        return await _build_result(tx, query, [near, *(other.result() for other in others)], search)
+        return await _build_result(tx, query, plain, [near, *(one.result() for one in others)], search)
+
+
+async def _embed_text(
+    text: str, embedder: "Embedder | None", search: MemorySearch
+) -> tuple[RecallQuery, Mapping[str, str]]:
+    try:
+        async with asyncio.timeout(search.timeout_seconds):
+            return await embed_query(text, embedder)
+    except TimeoutError:
+        return RecallQuery(text=text), {"embeddings": _timeout_message(search)}
+
+
+async def _add_text_vector(query: RecallQuery, plain: _Embedding) -> RecallQuery:
+    """Return a query that was embedded to search with the vector of its text too."""
+    return query if query.search_vector is None else replace(query, vector=(await plain)[0].vector)
 
 
 async def _build_result(
-    tx: Tx, query: RecallQuery, branches: Sequence[_SearchBranch], search: MemorySearch
+    tx: Tx, query: RecallQuery, plain: _Embedding, branches: Sequence[_SearchBranch], search: MemorySearch
 ) -> RecallResult:
-    """Merge the hits of the searches by meaning, words and time; widen the searches if too many hits are duplicates."""
+    """Merge the hits of the searches by meaning, words and time; widen the searches if too many hits are duplicates.
+
+    The vector of the text, `plain`, is waited for when the hits are ranked, in an open transaction: it has been
+    computed during the search, so it is there.
+    """
     by_meaning, by_words, by_time = branches
     search = replace(search, time_ranges=()) if by_time.missing else search
-    ranked = await _rank_hits(tx, query, by_meaning.hits, {**by_time.hits, **by_words.hits}, search)
+    ranked = await _rank_hits(tx, query, plain, by_meaning.hits, {**by_time.hits, **by_words.hits}, search)
     for _ in range(MAX_WIDENINGS):
         if not has_too_many_duplicates(ranked.found, query.text, search.limits):
             break
         search = search.widen()
         wider = {**by_time.hits, **(await _fetch_by_words(tx, query.text, search)).hits}
-        ranked = await _rank_hits(tx, query, await _fetch_by_meaning(tx, query, search), wider, search)
+        ranked = await _rank_hits(tx, query, plain, await _fetch_by_meaning(tx, query, search), wider, search)
     missing = {name: reason for branch in branches for name, reason in branch.missing.items()}
+    _, unembedded = await plain
     return RecallResult(
-        query=query,
+        query=await _add_text_vector(query, plain),
         memories=ranked.found,
-        missing=missing,
+        missing={**missing, **unembedded},
         in_time_range=ranked.in_range,
         contradictions=ranked.contradictions,
         answer_similarities=ranked.answering,
@@ -154,10 +177,15 @@ async def _limit_to_moment(search: MemorySearch, moment: datetime) -> MemorySear
 
 
 async def _rank_hits(
-    tx: Tx, query: RecallQuery, by_meaning: Mapping[UUID, _Row], by_words: Mapping[UUID, _Row], search: MemorySearch
+    tx: Tx,
+    query: RecallQuery,
+    plain: _Embedding,
+    by_meaning: Mapping[UUID, _Row],
+    by_words: Mapping[UUID, _Row],
+    search: MemorySearch,
 ) -> _RankedHits:
     similarities = await _fetch_similarities(tx, query, by_words.keys() - by_meaning.keys(), search)
-    hits = _merge_hits(by_meaning, by_words, {i: one.search for i, one in similarities.items()})
+    hits = _merge_hits(by_meaning, by_words, similarities)
     windows, hits = await _score_windows(tx, query, hits, search)
     hits += await _fetch_neighbours(tx, query, hits, search)
     in_range = await _find_in_range(tx, hits, search)
@@ -165,45 +193,35 @@ async def _rank_hits(
     kept = select_best(
         hits, limits, weights=search.weights, text=query.text, in_range=in_range, preferred=search.preferred
     )
-    rows = await SQL["get_memories"].fetch_all(
-        tx, agent_id=search.agent_id, memory_ids=list(kept), moment=search.moment
-    )
-    found = [_to_memory(row, kept.get(row[0], NO_EVIDENCE))._replace(window=windows.get(row[0])) for row in rows]
+    query = await _add_text_vector(query, plain)
+    is_encoded = query.vector is not query.search_vector
+    answering = {memory_id: evidence[0] for memory_id, evidence in kept.items()} if is_encoded else {}
+    rows, kept = await _read_memories(tx, query, kept, search)
+    found = [to_memory(row, kept.get(row[0], NO_EVIDENCE), windows.get(row[0])) for row in rows]
     if search.moment is not None:
-        found = await _restore_as_of(tx, found, agent_id=search.agent_id, moment=search.moment)
+        found = await restore_as_of(tx, found, agent_id=search.agent_id, moment=search.moment)
     found = [f._replace(relevance=f.relevance * PAST_FACTOR) if past_reason(f.kind, f.state) else f for f in found]
-    answering = dict[UUID, float]()
-    if query.vector is not query.search_vector:
-        answering = {f.memory_id: f.similarity for f in found}
-        found = replace_similarities(found, await _fetch_similarities(tx, query, kept.keys(), search))
     best_first = sorted(found, key=lambda f: (-f.relevance, f.memory_id))
     best, hidden = [f for f in best_first if f.memory_id in kept], {*kept, *search.excluded_ids}
     return _RankedHits(best, in_range & kept.keys(), [f for f in best_first if f.memory_id not in hidden], answering)
 
 
-def _to_memory(row: Record, evidence: tuple[float, float, float] = NO_EVIDENCE) -> RetrievedMemory:
-    """Return a row of the query `get_memories` as a memory with this cosine similarity, lexical share and relevance."""
-    return RetrievedMemory._make((*row[:EVIDENCE_INDEX], *evidence, *row[EVIDENCE_INDEX:], None))
-
-
-async def _restore_as_of(
-    tx: Tx, memories: Sequence[RetrievedMemory], *, agent_id: UUID, moment: datetime
-) -> list[RetrievedMemory]:
-    """Return the memories as they were at `moment`.
-
-    Use counts have no history and become 0. `renewed_at` becomes None if the fact was stated again only later.
-    """
-    past = await read_as_of(tx, agent_id=agent_id, memory_ids=[f.memory_id for f in memories], moment=moment)
-    return [
-        f._replace(
-            **past[f.memory_id]._asdict(),
-            uses=0,
-            accessed_at=None,
-            renewed_at=f.renewed_at if f.renewed_at and f.renewed_at <= moment else None,
-        )
-        for f in memories
-        if f.memory_id in past
-    ]
+async def _read_memories(
+    tx: Tx, query: RecallQuery, kept: Mapping[UUID, Evidence], search: MemorySearch
+) -> tuple[Sequence[Record], Mapping[UUID, Evidence]]:
+    """Return the rows of the memories and of those that contradict them, and the evidence by the text searched for."""
+    is_encoded = query.vector is not query.search_vector and search.weights.similarity > 0
+    rows = await MEMORIES["get_memories"].fetch_all(
+        tx,
+        agent_id=search.agent_id,
+        memory_ids=list(kept),
+        moment=search.moment,
+        model_id=query.model_id if is_encoded else None,
+        embedding=query.search_vector,
+        text_embedding=query.vector,
+    )
+    similarities = [TextSimilarity(row[0], *row[-2:]) for row in rows if row[-1] is not None]
+    return rows, replace_similarities(kept, similarities)
 
 
 async def _score_windows(
@@ -331,7 +349,7 @@ def _keep_best(rows: Sequence[Record], *, score: int) -> dict[UUID, Record]:
 
 async def _fetch_similarities(
     tx: Tx, query: RecallQuery, memory_ids: Set[UUID], search: MemorySearch
-) -> dict[UUID, TextSimilarity]:
+) -> dict[UUID, float]:
     if query.search_vector is None or not memory_ids or not search.weights.similarity:
         return {}
     rows = await SQL["get_similarities"].fetch_all(
@@ -339,11 +357,10 @@ async def _fetch_similarities(
         agent_id=search.agent_id,
         model_id=query.model_id,
         embedding=query.search_vector,
-        text_embedding=query.vector,
         kinds=list(search.limits),
         memory_ids=list(memory_ids),
     )
-    return {row[0]: TextSimilarity(row[1], row[2]) for row in rows}
+    return {row[0]: row[1] for row in rows}
 
 
 def _merge_hits(
@@ -353,41 +370,3 @@ def _merge_hits(
     rows = [(*row, by_words[i][-1] if i in by_words else 0.0) for i, row in by_meaning.items()]
     rows += [(*row[:-1], similarities.get(i, 0.0), row[-1]) for i, row in by_words.items() if i not in by_meaning]
     return [SearchHit._make(row) for row in rows]
-
-
-async def fetch_memories(
-    tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID, moment: datetime | None
-) -> list[RetrievedMemory]:
-    """Return these memories in order, without relevance; with `moment`, as they were then. Unknown ids are skipped."""
-    rows = await SQL["get_memories"].fetch_all(tx, agent_id=agent_id, memory_ids=list(memory_ids), moment=moment)
-    found = {row[0]: _to_memory(row) for row in rows}
-    ordered = [found[memory_id] for memory_id in memory_ids if memory_id in found]
-    return ordered if moment is None else await _restore_as_of(tx, ordered, agent_id=agent_id, moment=moment)
-
-
-async def fetch_preceding(
-    tx: Tx, *, agent_id: UUID, thread_id: UUID, position: int, limit: int
-) -> tuple[RetrievedMemory, ...]:
-    """Return up to `limit` messages before a position of a thread, the nearest first, without relevance."""
-    rows = await SQL["list_messages_before"].fetch_all(
-        tx, agent_id=agent_id, thread_id=thread_id, position=position, max_rows=limit
-    )
-    return tuple(RetrievedMemory(*row) for row in rows)
-
-
-async def fetch_pending_decisions(
-    tx: Tx, *, agent_id: UUID, since: datetime, limit: int
-) -> tuple[RetrievedMemory, ...]:
-    """Return the latest pending decisions that were made since a moment, the oldest of them first."""
-    rows = await SQL["list_open_decisions"].fetch_all(tx, agent_id=agent_id, since=since, max_rows=limit)
-    return tuple(RetrievedMemory(*row) for row in reversed(rows))
-
-
-async def fetch_pending_decisions_as_of(
-    tx: Tx, *, agent_id: UUID, since: datetime, moment: datetime, limit: int
-) -> tuple[RetrievedMemory, ...]:
-    """Return the latest decisions made since `since` that were pending at `moment`, the oldest of them first."""
-    query = SQL["list_open_decisions_at"]
-    rows = await query.fetch_all(tx, agent_id=agent_id, since=since, moment=moment, max_rows=limit)
-    found = [RetrievedMemory(*row) for row in reversed(rows)]
-    return tuple(await _restore_as_of(tx, found, agent_id=agent_id, moment=moment))

@@ -66,12 +66,12 @@ class RetrievedMemory(NamedTuple):
     `similarity` is its cosine similarity to the query, `lexical` its BM25 score as a share of the highest possible one,
     and `relevance` the combination of both, divided by that of the best memory found.
 
-    The fields before `similarity` and after `relevance` are the columns of the query `get_memories`, in its order.
-    Those after `relevance` are set only for facts, `is_outdated` only for messages. `renewed_at` is the time at which
-    the fact was last stated again, `contradicted_ids` are facts that contradict it, and `is_outdated` means that
-    something that the message states has changed since. `stated_thread_id` and `stated_position` are set for a fact
-    that a single message states, and say which. `prefix_length`, `full_text` and `full_tokens` are set for a long text,
-    and `window` is the part of it that answers best.
+    The fields before `similarity` and after `relevance` are the columns of the query `get_memories`, in its order,
+    without its similarities. Those after `relevance` are set only for facts, `is_outdated` only for messages.
+    `renewed_at` is the time at which the fact was last stated again, `contradicted_ids` are facts that contradict it,
+    and `is_outdated` means that something that the message states has changed since. `stated_thread_id` and
+    `stated_position` are set for a fact that a single message states, and say which. `prefix_length`, `full_text` and
+    `full_tokens` are set for a long text, and `window` is the part of it that answers best.
 
     It is a tuple, because hundreds are created for each context and a dataclass takes ten times as long.
     """

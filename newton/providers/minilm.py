@@ -146,8 +146,13 @@ def build_tokenizer() -> Tokenizer:
 @cache
 def load_session(path: str, provider: str) -> ort.InferenceSession:
     """Return an inference session of a model file, which threads may share."""
+    return ort.InferenceSession(path, create_options(), providers=[provider])
+
+
+def create_options() -> ort.SessionOptions:
+    """Return the options of a session of a small model."""
     options = ort.SessionOptions()
     # One core per batch: a second core does not speed up a short text, and takes a sixth more CPU time.
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    return ort.InferenceSession(path, options, providers=[provider])
+    return options

@@ -23,8 +23,8 @@ from newton.dialogue import log, session_close, sessions
 from newton.heart import episodes
 from newton.heart.facts import fact_store
 from newton.memory import store
+from newton.memory.memory_reader import fetch_preceding
 from newton.memory.outbox import read_backlog
-from newton.memory.recall import fetch_preceding
 from newton.providers.fakes import HashEmbedder
 from tests.cluster import on
 from tests.conftest import database

@@ -10,7 +10,7 @@ from newton.db.pool import Tx
 from newton.dialogue import sessions
 from newton.dialogue.messages import Message
 from newton.memory import store
-from newton.memory.recall import SQL
+from newton.memory.memory_reader import SQL
 from tests.db.telling import says, tell
 from tests.support import ANA, teller
 
@@ -39,7 +39,8 @@ async def list_ids(tx: Tx, kind: str) -> list[UUID]:
 async def read_rows(tx: Tx, ids: list[UUID]) -> int:
     """How many rows the scans of the statement read in all."""
     query = SQL["get_memories"]
-    bound = query.bind(agent_id=ANA, memory_ids=ids, moment=None)
+    vectors = {"model_id": None, "embedding": None, "text_embedding": None}
+    bound = query.bind(agent_id=ANA, memory_ids=ids, moment=None, **vectors)
     rows = await tx.fetch(f"explain (analyze, format json) {query.sql}", *bound)
     return sum(scanned(node) for node in walk(json.loads(rows[0][0])[0]["Plan"]) if "Relation Name" in node)
 

@@ -10,8 +10,8 @@ import pytest
 from newton.errors import ProviderError
 from newton.heart.statements.change_detection import combine_readings, detect_change, load_reading_model, score_vectors
 from newton.heart.statements.statement_selection import list_spans, select_statements
+from newton.providers.local.base_weights import DATA, DIMENSIONS, load_word_table
 from newton.providers.local.pair_reader import MODEL, PairReader
-from newton.providers.local.word_table import DIMENSIONS, load_word_table
 from newton.providers.minilm import MiniLM
 
 PAIRS = [
@@ -74,6 +74,13 @@ def test_the_words_have_the_vectors_of_the_embedding_model() -> None:
     assert vectors.shape == (2, 2, DIMENSIONS)
     assert vectors.dtype == np.float32
     assert 0.5 < np.linalg.norm(vectors[0, 0]) < 3
+
+
+def test_the_transformers_have_no_copy_of_the_weights_that_they_share() -> None:
+    # S004-12: both together make an install at most 20 MB larger
+    sizes = {path.name: path.stat().st_size for path in DATA.glob("*.onnx")}
+    assert sizes[MODEL.name] < 8_000_000
+    assert sum(sizes.values()) < 20_000_000
 
 
 def test_the_reader_moves_the_probability_and_both_count_within_limits() -> None:

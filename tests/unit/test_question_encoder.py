@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from newton.ids import derive_model_id
-from newton.memory.query_vectors import MAX_QUESTION_CHARS, embed_query
+from newton.memory.query_vectors import MAX_QUESTION_CHARS, embed_query, embed_question
 from newton.providers.embedding import Vector
 from newton.providers.fakes import BrokenEmbedder, HashEmbedder
 from newton.providers.minilm import MiniLM
@@ -52,12 +52,13 @@ def test_a_question_has_nearly_the_same_vector_alone_and_among_others(minilm: Mi
 
 
 async def test_a_question_is_searched_for_with_its_own_vector(minilm: MiniLM) -> None:
-    query, missing = await embed_query(QUESTION, minilm)
-    assert query.vector is not None
+    encoded = await embed_question(QUESTION, minilm)
+    assert encoded is not None
+    query, missing = encoded
+    assert query.vector is None  # it is computed while the search runs
     assert query.search_vector is not None
-    assert float(query.vector @ minilm.embed_now([QUESTION])[0]) > 0.99
     assert float(query.search_vector @ minilm.embed_questions_now([QUESTION])[0]) > 0.99
-    assert not np.array_equal(query.vector, query.search_vector)
+    assert not np.array_equal(query.search_vector, minilm.embed_now([QUESTION])[0])
     assert (query.model_id, missing) == (derive_model_id(minilm.identity), {})
 
 
@@ -67,21 +68,18 @@ async def test_a_question_is_searched_for_with_its_own_vector(minilm: MiniLM) ->
     ids=["German", "long"],
 )
 async def test_texts_without_an_encoder_are_searched_for_with_their_plain_vector(minilm: MiniLM, text: str) -> None:
+    assert await embed_question(text, minilm) is None
     query, _ = await embed_query(text, minilm)
     assert query.vector is not None
     assert query.vector is query.search_vector
 
 
-async def test_what_is_no_question_is_compared_with_what_says_the_same(minilm: MiniLM) -> None:
-    query, _ = await embed_query(QUESTION, minilm, is_question=False)
+async def test_an_embedder_without_an_encoder_gives_its_plain_vectors() -> None:
+    embedder = HashEmbedder()
+    assert await embed_question(QUESTION, embedder) is None
+    query, _ = await embed_query(QUESTION, embedder)
     assert query.vector is not None
     assert query.vector is query.search_vector
-
-
-async def test_an_embedder_without_an_encoder_gives_its_plain_vectors() -> None:
-    query, _ = await embed_query(QUESTION, HashEmbedder())
-    assert query.vector is not None
-    assert np.array_equal(query.vector, query.search_vector)
 
 
 async def test_a_failure_of_the_embedder_is_reported() -> None:

@@ -81,7 +81,7 @@ class ItemService:
         if search.query is None:
             async with self.scope.transaction() as tx:
                 return ItemSearchResult(await item_store.list_items(tx, selection, agent_id=agent_id))
-        query, missing = await embed_query(search.query, self.scope.embedder, is_question=False)
+        query, missing = await embed_query(search.query, self.scope.embedder)
         async with self.scope.transaction() as tx:
             items, other_model = await item_store.search_items(tx, query, selection, agent_id=agent_id)
         problem = f"the active embedding model is {other_model}" if other_model else missing.get("embeddings")

@@ -15,7 +15,7 @@ from newton.errors import ConflictError, InputError, NotFoundError
 from newton.memory.hygiene import clean_text
 from newton.memory.lookup import read_memory, resolve_id, short_id
 from newton.memory.memory import RECALLABLE_KINDS, past_reason
-from newton.memory.recall import fetch_memories
+from newton.memory.memory_reader import fetch_memories
 from newton.memory.search_types import RetrievedMemory
 
 InjectionType = Literal["memory", "text", "messages"]

@@ -36,7 +36,7 @@ from newton.dialogue.log import MessageRange
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.ids import new_id
 from newton.memory import as_of as formerly
-from newton.memory import recall
+from newton.memory import memory_reader
 from newton.memory.lookup import MIN_ID_DIGITS
 from newton.memory.search_types import BestWindow
 from newton.memory.store import record_access
@@ -237,7 +237,7 @@ async def list_bundles(
 
 async def load_memory_histories(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -> Mapping[UUID, MemoryHistory]:
     """Return current state, former short forms, sources and windows of memories by id, without deleted memories."""
-    memories = await recall.fetch_memories(tx, memory_ids, agent_id=agent_id, moment=None)
+    memories = await memory_reader.fetch_memories(tx, memory_ids, agent_id=agent_id, moment=None)
     forms = await formerly.read_form_history(tx, agent_id=agent_id, memory_ids=memory_ids)
     sources: defaultdict[UUID, list[UUID]] = defaultdict(list)
     for memory_id, source_id in await SQL["list_sources"].fetch_all(tx, agent_id=agent_id, memory_ids=memory_ids):

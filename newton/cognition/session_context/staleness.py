@@ -13,7 +13,7 @@ from newton.db.queries import load
 from newton.heart import procedures
 from newton.heart.procedure_matching import ProcedureTriggers
 from newton.memory.memory import Kind, past_reason
-from newton.memory.recall import fetch_memories
+from newton.memory.memory_reader import fetch_memories
 from newton.memory.search_types import RecallQuery, RetrievedMemory
 
 SQL = load("newton.cognition.session_context", "staleness.sql")

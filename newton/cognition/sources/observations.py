@@ -11,8 +11,8 @@ from newton.db.pool import Database
 from newton.heart.events import event_store
 from newton.heart.events.event_store import ObservationHit, ObservationQuery
 from newton.ids import derive_model_id
+from newton.memory.memory_reader import fetch_memories
 from newton.memory.ranking import SINGLE_PRECISION
-from newton.memory.recall import fetch_memories
 from newton.memory.search_types import RetrievedMemory
 from newton.memory.times.time_expressions import TimeRange
 

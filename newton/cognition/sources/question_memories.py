@@ -101,7 +101,7 @@ class QuestionSource:
         query = RecallQuery(text=request.input)
         with suppress(TimeoutError):
             async with asyncio.timeout(self.timeout_seconds):
-                query, _ = await embed_query(request.input, self.embedder, is_question=False)
+                query, _ = await embed_query(request.input, self.embedder)
         seconds = self.timeout_seconds / 2
         try:
             async with asyncio.timeout(seconds), self.db.transaction(request.agent_id) as tx:

@@ -11,9 +11,9 @@ from newton.cognition.sources.input_vector import embed_input
 from newton.db.pool import Database
 from newton.dialogue.artifacts import ArtifactMatch, ArtifactQuery, find_matches
 from newton.ids import derive_model_id
+from newton.memory.memory_reader import fetch_memories
 from newton.memory.query_vectors import QuestionEmbedder
 from newton.memory.ranking import SINGLE_PRECISION
-from newton.memory.recall import fetch_memories
 from newton.memory.search_types import RetrievedMemory
 
 MIN_INPUT_CHARS = 10  # a shorter input, such as "ok", is not searched for
@@ -70,13 +70,15 @@ class CachingEmbedder:
         self.identity, self.dimensions = embedder.identity, embedder.dimensions
         self._embedder, self._known_vectors = embedder, known_vectors
         self._pending: dict[tuple[str, ...], asyncio.Future[list[Vector]]] = {}
+        self._is_encoded = asyncio.Event()
+        self._is_encoded.set()
 
     async def embed(self, texts: Sequence[str]) -> "list[Vector]":
         if all(text in self._known_vectors for text in texts):
             return [self._known_vectors[text] for text in texts]
         key = tuple(texts)
         if key not in self._pending:
-            future = asyncio.ensure_future(self._embedder.embed(texts))
+            future = asyncio.ensure_future(self._embed_after_questions(texts))
             # retrieve the exception, because possibly no task waits for the result any more
             future.add_done_callback(lambda done: done.cancelled() or done.exception())
             self._pending[key] = future
@@ -85,9 +87,18 @@ class CachingEmbedder:
 
     async def embed_questions(self, texts: Sequence[str]) -> "list[Vector]":
         """Return the vectors by the encoder of questions; without one, those of `embed`, which are computed once."""
-        if isinstance(self._embedder, QuestionEmbedder):
+        if not isinstance(self._embedder, QuestionEmbedder):
+            return await self.embed(texts)
+        self._is_encoded.clear()
+        try:
             return await self._embedder.embed_questions(texts)
-        return await self.embed(texts)
+        finally:
+            self._is_encoded.set()
+
+    async def _embed_after_questions(self, texts: Sequence[str]) -> "list[Vector]":
+        """Embed texts when no question is being encoded: the search waits for that, and would share the cores."""
+        await self._is_encoded.wait()
+        return await self._embedder.embed(texts)
 
     def cancel_pending(self) -> None:
         """Cancel the requests that are not finished."""

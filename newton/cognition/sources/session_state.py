@@ -17,7 +17,7 @@ from newton.dialogue import context_injections
 from newton.dialogue.brief import brief_store
 from newton.dialogue.brief.brief_items import BriefItem
 from newton.dialogue.context_injections import ContextInjection
-from newton.memory.recall import fetch_pending_decisions, fetch_pending_decisions_as_of, fetch_preceding
+from newton.memory.memory_reader import fetch_pending_decisions, fetch_pending_decisions_as_of, fetch_preceding
 from newton.memory.search_types import RetrievedMemory
 
 SQL = load("newton.cognition.sources", "session_state.sql")

@@ -8,7 +8,7 @@ from newton.cognition.request import ContextBuildRequest
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.memory.memory import Kind
-from newton.memory.recall import fetch_memories
+from newton.memory.memory_reader import fetch_memories
 from newton.memory.search_types import RecallQuery
 
 SQL = load("newton.cognition.sources", "standing_statements.sql")

@@ -16,7 +16,7 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import NotFoundError
 from newton.memory.importance import derive_importance
-from newton.memory.recall import fetch_memories
+from newton.memory.memory_reader import fetch_memories
 from newton.memory.search_types import RetrievedMemory
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from items as i
 join memory.memories as m on m.agent_id = $1 and m.memory_id = i.memory_id;
 
 -- name: list_items(agent_id, session_id)
--- The columns of `get_memories` in recall.sql up to `position`, with times and use count of the session, and the total use count.
+-- The columns of `get_memories` in memory_reader.sql up to `position`, with times and use count of the session, and the total use count.
 select
     m.memory_id, m.kind, m.state, m.micro, m.summary, m.micro_tokens, m.summary_tokens, m.word_count as words,
     m.confidence,

