@@ -41,10 +41,11 @@ def relevance(bundle: Bundle) -> float:
 
 
 async def test_of_a_life_only_what_a_question_is_about_is_in_the_context(lived: Mind) -> None:
-    """One life for three claims: to write and embed it takes longer than to prove them."""
+    """One life for four claims: to write and embed it takes longer than to prove them."""
     await nothing_beats_noise(lived)
     await noise_scores_low_and_the_good_context_high(lived)
     await the_text_of_an_empty_context_says_so_to_whoever_reads_it(lived)
+    await a_context_by_topic_says_if_memory_hardly_answers(lived)
 
 
 async def nothing_beats_noise(lived: Mind) -> None:
@@ -94,6 +95,16 @@ async def the_text_of_an_empty_context_says_so_to_whoever_reads_it(lived: Mind) 
     assert past.empty_time_ranges and NOTE not in past.text, "the other note says it"
     tiny = await lived.context(question, budget=60)
     assert tiny.tokens <= 60
+
+
+async def a_context_by_topic_says_if_memory_hardly_answers(lived: Mind) -> None:
+    # S002-3: a timeline takes what is near to its topic, here other budgets, whether or not it answers
+    question, note = "How did the budget of the opera house change over time?", "may not answer this"
+    unknown = await lived.context(question, budget=2_000)
+    assert unknown.assembly_input.gathering.reading.kind == "timeline"
+    assert unknown.items and note in unknown.text
+    assert note not in (await lived.context(question, budget=2_000, fill=True)).text, "a request to fill judges nothing"
+    assert note not in (await lived.context(worked.QUESTION, frame="decision", budget=2_000)).text
 
 
 async def test_an_earlier_question_is_no_experience(mind: Mind) -> None:
