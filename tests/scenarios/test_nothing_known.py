@@ -103,6 +103,9 @@ async def a_context_by_topic_says_if_memory_hardly_answers(lived: Mind) -> None:
     unknown = await lived.context(question, budget=2_000)
     assert unknown.assembly_input.gathering.reading.kind == "timeline"
     assert unknown.items and note in unknown.text
+    full = await lived.context(question, budget=unknown.tokens - 100)
+    assert note in full.text and full.tokens <= unknown.tokens - 100, "the memories leave room for it"
+    assert len(full.items) < len(unknown.items), "the context is full"
     assert note not in (await lived.context(question, budget=2_000, fill=True)).text, "a request to fill judges nothing"
     assert note not in (await lived.context(worked.QUESTION, frame="decision", budget=2_000)).text
 

@@ -62,7 +62,8 @@ def assemble(scored: Sequence[ScoredMemory], assembly_input: AssemblyInput) -> A
     focus = select_focus(assembly_input)
     fixed = render(_build_fixed_sections(assembly_input, focus), header_tokens=assembly_input.header_tokens)
     rejected = _reject_candidates([s for s in ordered if s.layer != SESSION_LAYER], assembly_input, focus=focus)
-    placer = _Placer(ordered, assembly_input, rejected, max_tokens=assembly_input.budget.total - fixed.tokens)
+    free_tokens = assembly_input.budget.total - fixed.tokens - _reserve_note(assembly_input)
+    placer = _Placer(ordered, assembly_input, rejected, max_tokens=max(0, free_tokens))
     verdicts = placer.place_all([found.summary for found in focus])
     return compose([ScoredCandidate(s, verdicts[s.found.memory_id]) for s in ordered], assembly_input, focus=focus)
 
@@ -162,11 +163,25 @@ def _is_insufficient(candidates: Sequence[ScoredCandidate], assembly_input: Asse
     """
     floor = assembly_input.relevance_floor
     if not floor.judges_answers:
-        return floor.minimum > 0 and floor.is_foreign
+        return _is_foreign_topic(assembly_input)
     shown = [c.scored for c in candidates if c.detail]
     found = [c.scored for c in candidates if c.reason != REPEATS_STATED_FACT]
     sufficiency = floor.estimate_sufficiency(shown, found)
     return sufficiency is not None and sufficiency < MIN_SUFFICIENCY
+
+
+def _is_foreign_topic(assembly_input: AssemblyInput) -> bool:
+    """Return True if memories are selected by their topic, and memory hardly has an answer to the input."""
+    floor = assembly_input.relevance_floor
+    return floor.minimum > 0 and floor.is_foreign and not floor.judges_answers
+
+
+def _reserve_note(assembly_input: AssemblyInput) -> int:
+    """Return the tokens of the note for a foreign topic: its memories can fill the context."""
+    note = assembly_input.uncertain_note
+    if note is None or not _is_foreign_topic(assembly_input):
+        return 0
+    return note.tokens + assembly_input.header_tokens["note"]
 
 
 def _add_note(
