@@ -8,6 +8,7 @@ from statistics import mean
 import pytest
 
 from newton.agent.loop.turn import TurnInput
+from newton.cognition.assembly.assembler import AssemblyResult, assemble
 from newton.cognition.bundles.bundle import Bundle
 from newton.content.yaml_source import parse_trusted
 from newton.dialogue import session_close
@@ -100,12 +101,21 @@ async def the_text_of_an_empty_context_says_so_to_whoever_reads_it(lived: Mind) 
 async def a_context_by_topic_says_if_memory_hardly_answers(lived: Mind) -> None:
     # S002-3: a timeline takes what is near to its topic, here other budgets, whether or not it answers
     question, note = "How did the budget of the opera house change over time?", "may not answer this"
-    unknown = await lived.context(question, budget=2_000)
-    assert unknown.assembly_input.gathering.reading.kind == "timeline"
-    assert unknown.items and note in unknown.text
-    full = await lived.context(question, budget=unknown.tokens - 100)
-    assert note in full.text and full.tokens <= unknown.tokens - 100, "the memories leave room for it"
-    assert len(full.items) < len(unknown.items), "the context is full"
+    found = await lived.context(question, budget=2_000)
+    assert found.items and found.assembly_input.gathering.reading.kind == "timeline"
+    assert note not in found.text, "no single event resembles a question about their order"
+
+    def judge(question: float, *, total: int) -> AssemblyResult:
+        floor = replace(found.assembly_input.relevance_floor, question=question)
+        budget = replace(found.assembly_input.budget, total=total)
+        changed = replace(found.assembly_input, relevance_floor=floor, budget=budget)
+        return assemble([one.scored for one in found.candidates], changed)
+
+    unknown = judge(0.01, total=2_000)
+    assert note in unknown.block.text
+    full = judge(0.01, total=unknown.block.tokens - 100)
+    assert note in full.block.text and full.block.tokens <= unknown.block.tokens - 100, "memories leave room for it"
+    assert note not in judge(0.04, total=2_000).block.text
     assert note not in (await lived.context(question, budget=2_000, fill=True)).text, "a request to fill judges nothing"
     assert note not in (await lived.context(worked.QUESTION, frame="decision", budget=2_000)).text
 

@@ -18,6 +18,7 @@ FACT_ANSWER_SHARE = 1 / 3  # of `fact_share`, where facts are selected by the pr
 MIN_WHOLE_ANSWER = 0.01  # of the probability that a fact or the summary of a session answers
 TIMELINE_FACTOR = 0.25  # of `minimum`, for a timeline: most of its events say little of what is asked
 MIN_QUESTION = 0.2  # of the probability that memory answers the input; below it, nothing that was found enters
+MIN_TIMELINE_QUESTION = 0.03  # of the same for a timeline: no single event resembles a question about their order
 MIN_SUFFICIENCY = 0.5  # below it, the context says that it may not answer the input
 
 # The kinds that are judged by the probability of an answer. Messages and passages are many, and each says little.
