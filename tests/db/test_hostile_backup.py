@@ -173,7 +173,7 @@ async def hostile(clone: str, marker: Path) -> AsyncIterator[str]:
     yield clone
 
 
-@pytest.mark.one_server("Citus refuses triggers and rules on a distributed table, so that no cluster can be so hostile")
+@pytest.mark.one_server("Citus refuses triggers on a distributed table")
 async def test_nothing_that_a_hostile_database_defines_is_restored_or_run(
     hostile: str, marker: Path, server: str, template: str, tmp_path: Path
 ) -> None:
