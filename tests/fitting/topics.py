@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -44,14 +45,15 @@ def _fit(rows: Sequence[Row], names: Sequence[str]) -> LogisticCoefficients:
     for side in (0, 1):
         weight[y == side] /= weight[y == side].sum()
     mean, scale = x.mean(0), np.maximum(x.std(0), 1e-9)
-    z = np.c_[np.ones(len(x)), (x - mean) / scale]
-    ridge, beta = PENALTY * np.array([0.0, *[1.0] * len(names)]), np.zeros(len(names) + 1)
+    z: Any = np.c_[np.ones(len(x)), (x - mean) / scale]
+    beta: Any = np.zeros(len(names) + 1)
+    ridge = PENALTY * np.array([0.0, *[1.0] * len(names)])
     for _ in range(100):  # Newton's method
-        p = 1 / (1 + np.exp(-z @ beta))
+        p: Any = 1 / (1 + np.exp(-z @ beta))
         gradient = z.T @ (weight * (p - y)) + ridge * beta
         beta -= np.linalg.solve((z * (weight * p * (1 - p))[:, None]).T @ z + np.diag(ridge), gradient)
     slopes = beta[1:] / scale
-    fitted = dict(zip(("intercept", *names), (beta[0] - slopes @ mean, *slopes), strict=True))
+    fitted: dict[str, Any] = dict(zip(("intercept", *names), (beta[0] - slopes @ mean, *slopes), strict=True))
     return LogisticCoefficients(**{name: round(float(value), 4) for name, value in fitted.items()})
 
 

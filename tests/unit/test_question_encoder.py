@@ -80,7 +80,7 @@ async def test_what_is_no_question_is_compared_with_what_says_the_same(minilm: M
 
 async def test_an_embedder_without_an_encoder_gives_its_plain_vectors() -> None:
     query, _ = await embed_query(QUESTION, HashEmbedder())
-    assert query.vector is not None
+    assert query.vector is not None and query.search_vector is not None
     assert np.array_equal(query.vector, query.search_vector)
 
 
