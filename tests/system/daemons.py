@@ -17,7 +17,6 @@ import httpx2
 
 from tests.system.servers import wait
 
-UNHURRIED_SECONDS = "60"  # for each source of a context: what it shows does not depend on the speed of the machine
 SERVES = re.compile(r"serves (https?://\S+)\.")
 
 
@@ -55,8 +54,9 @@ def daemon(home: Path, *flags: str, **env: str) -> Generator[Daemon]:
     """A daemon whose settings are those of the folder, on a port that the system chooses."""
     words = [sys.executable, "-m", "newton", "serve", "--port", "0", *flags]
     bare = {name: value for name, value in os.environ.items() if not name.startswith(("NEWTON_", "OPENAI_"))}
-    own = {"NEWTON_DATA_DIR": str(home / "data"), "NEWTON_SOURCE_TIMEOUT_SECONDS": UNHURRIED_SECONDS}
-    process = subprocess.Popen(words, cwd=home, env={**bare, **own, **env}, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        words, cwd=home, env={**bare, "NEWTON_DATA_DIR": str(home / "data"), **env}, stderr=subprocess.PIPE, text=True
+    )
     assert process.stderr is not None
     said: list[str] = []
     draining = Thread(target=said.extend, args=(process.stderr,))  # a log that nobody reads would stop the daemon

@@ -1,7 +1,7 @@
 """Slots: every moment has one, and no time zone or leap of a clock makes it another."""
 
 from datetime import UTC, date, datetime, timedelta
-from typing import cast
+from typing import Any, cast
 from zoneinfo import ZoneInfo
 
 import pytest
