@@ -64,8 +64,8 @@ def list_tools() -> list[dict[str, object]]:
     if MODE == "odd":
         tools += list_odd_tools()
     if MODE == "lie":
-        tools += [
-            dict[str, object](name="bad name!", inputSchema=TEXT),
+        lies: list[dict[str, object]] = [
+            {"name": "bad name!", "inputSchema": TEXT},
             {
                 "name": "remote",
                 "inputSchema": {"type": "object", "properties": {"a": {"$ref": "http://example.com/s"}}},
@@ -74,6 +74,7 @@ def list_tools() -> list[dict[str, object]]:
             {"name": "huge", "inputSchema": {"type": "object", "description": "x" * 20_000}},
             {"name": "promise", "inputSchema": TEXT, "outputSchema": {"type": "object", "required": ["answer"]}},
         ]
+        tools += lies
     return tools
 
 

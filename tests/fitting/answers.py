@@ -131,13 +131,14 @@ def _fit_memories(rows: Sequence[_Rows]) -> AnswerRegression:
     own = [MEMORY_WEIGHTS.get(one.case.group, 1.0) / counts[one.case.group] for one in rows]
     weights = np.repeat(own, [len(one.memories) for one in rows])
     mean, spread = table.mean(0), np.maximum(table.std(0), 1e-9)
-    fitted = linear_model.LogisticRegression(max_iter=400, tol=1e-5).fit(
+    fitted: Any = linear_model.LogisticRegression(max_iter=400, tol=1e-5).fit(
         (table - mean) / spread, right, sample_weight=weights / weights.mean()
     )
-    slopes: Any = np.round(fitted.coef_[0] / spread, 4)
+    coefficients: Floats = np.round(fitted.coef_[0] / spread, 4)
+    slopes: list[float] = coefficients.tolist()
     return AnswerRegression(
-        intercept=round(float(fitted.intercept_[0] - slopes @ mean), 4),
-        coefficients=dict(zip(FITTED_FEATURES, map(float, slopes), strict=True)),
+        intercept=round(float(fitted.intercept_[0] - np.dot(slopes, mean)), 4),
+        coefficients=dict(zip(FITTED_FEATURES, slopes, strict=True)),
     )
 
 
