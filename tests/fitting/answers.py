@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, get_args
+from typing import Any, cast, get_args
 from uuid import UUID
 
 import numpy as np
@@ -131,14 +131,13 @@ def _fit_memories(rows: Sequence[_Rows]) -> AnswerRegression:
     own = [MEMORY_WEIGHTS.get(one.case.group, 1.0) / counts[one.case.group] for one in rows]
     weights = np.repeat(own, [len(one.memories) for one in rows])
     mean, spread = table.mean(0), np.maximum(table.std(0), 1e-9)
-    fitted: Any = linear_model.LogisticRegression(max_iter=400, tol=1e-5).fit(
+    fitted = linear_model.LogisticRegression(max_iter=400, tol=1e-5).fit(
         (table - mean) / spread, right, sample_weight=weights / weights.mean()
     )
-    coefficients: Floats = np.round(fitted.coef_[0] / spread, 4)
-    slopes: list[float] = coefficients.tolist()
+    slopes = np.round(cast("Floats", fitted.coef_[0]) / cast("Floats", spread), 4)
     return AnswerRegression(
-        intercept=round(float(fitted.intercept_[0] - np.dot(slopes, mean)), 4),
-        coefficients=dict(zip(FITTED_FEATURES, slopes, strict=True)),
+        intercept=round(float(fitted.intercept_[0] - slopes @ mean), 4),
+        coefficients=dict(zip(FITTED_FEATURES, slopes.tolist(), strict=True)),
     )
 
 
