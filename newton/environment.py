@@ -125,7 +125,8 @@ def expand_variables(text: str, env: Mapping[str, str] | None = None) -> str:
     environment = os.environ if env is None else env
 
     def find(match: re.Match[str]) -> str:
-        name, default = match["name"], match["default"]
+        name: str = match["name"]
+        default: str | None = match["default"]
         if (value := environment.get(name, default)) is None:
             raise ConfigError(f"The environment variable {name} is not set.", hint=f"Set {name}, or write its value.")
         return value

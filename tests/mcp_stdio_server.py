@@ -15,10 +15,11 @@ client; `marks` answers with the marks of a prompt; `asks` has requests of its o
 import json
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 MODE, FILE = sys.argv[1], Path(sys.argv[2])
-TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
-READ = {"readOnlyHint": True}
+TEXT: dict[str, object] = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+READ: dict[str, object] = {"readOnlyHint": True}
 
 
 MARKS = (
@@ -49,7 +50,7 @@ def list_tools() -> list[dict[str, object]]:
         return [{"name": f"tool_{number}", "inputSchema": TEXT} for number in range(10_000)]
     LISTED[0] += 1
     changed = (MODE == "change" and FILE.exists()) or (MODE == "shift" and LISTED[0] > 1)
-    tools = [
+    tools: list[dict[str, object]] = [
         {"name": "look", "description": "Look something up.", "inputSchema": TEXT, "annotations": READ},
         {
             "name": "send",
@@ -59,11 +60,11 @@ def list_tools() -> list[dict[str, object]]:
         {"name": "fail", "description": "Fail.", "inputSchema": TEXT},
     ]
     if MODE == "invalid":
-        tools += [{"name": "list", "inputSchema": {"type": "array"}}]
+        tools.append({"name": "list", "inputSchema": {"type": "array"}})
     if MODE == "odd":
         tools += list_odd_tools()
     if MODE == "lie":
-        tools += [
+        lies: list[dict[str, object]] = [
             {"name": "bad name!", "inputSchema": TEXT},
             {
                 "name": "remote",
@@ -73,6 +74,7 @@ def list_tools() -> list[dict[str, object]]:
             {"name": "huge", "inputSchema": {"type": "object", "description": "x" * 20_000}},
             {"name": "promise", "inputSchema": TEXT, "outputSchema": {"type": "object", "required": ["answer"]}},
         ]
+        tools += lies
     return tools
 
 
@@ -95,7 +97,7 @@ def notify(method: str, **params: object) -> None:
 def ask_client() -> None:
     """Send requests that a server may send, and note the answers."""
     message = {"role": "user", "content": {"type": "text", "text": "Say yes."}}
-    asked = {
+    asked: dict[str, dict[str, object]] = {
         "sampling/createMessage": {"messages": [message], "maxTokens": 10},
         "elicitation/create": {"message": "Allow?", "requestedSchema": {"type": "object", "properties": {}}},
         "roots/list": {},
@@ -136,9 +138,9 @@ def call(name: str, arguments: dict[str, str]) -> dict[str, object]:
             return {"content": [{"type": "text", "text": found}, image]}
 
 
-def answer(request: dict[str, object]) -> dict[str, object]:
+def answer(request: dict[str, Any]) -> dict[str, object]:
     params = request.get("params")
-    fields = params if isinstance(params, dict) else {}
+    fields = cast("dict[str, Any]", params) if isinstance(params, dict) else {}
     match request["method"]:
         case "initialize":
             server = {"name": "small", "version": "1"}

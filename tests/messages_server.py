@@ -3,7 +3,7 @@
 import base64
 import json
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
@@ -12,19 +12,20 @@ from newton.agent.loop.prompt import INPUT_HEADER
 from tests.model_servers import KEY, Body, ModelServer, RefusalError, example
 
 
-def check_schema(schema: Body) -> None:
+def check_schema(schema: Any) -> None:
     if isinstance(schema, list):
-        for one in schema:
+        for one in cast("list[Any]", schema):
             check_schema(one)
     if not isinstance(schema, dict):
         return
-    if schema.get("type") == "object" and schema.get("additionalProperties") is not False:
+    fields = cast("Body", schema)
+    if fields.get("type") == "object" and fields.get("additionalProperties") is not False:
         said = "For 'object' type, 'additionalProperties' must be explicitly set to false"
         raise RefusalError(f"output_config.format.schema: {said}")
-    for name in schema.keys() & {"minimum", "maximum", "minLength", "maxLength", "multipleOf", "maxItems"}:
-        if not isinstance(schema[name], dict):
+    for name in fields.keys() & {"minimum", "maximum", "minLength", "maxLength", "multipleOf", "maxItems"}:
+        if not isinstance(fields[name], dict):
             raise RefusalError(f"output_config.format.schema: property '{name}' is not supported")
-    for one in schema.values():
+    for one in fields.values():
         check_schema(one)
 
 
@@ -229,7 +230,7 @@ class AnthropicServer(ModelServer):
             return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n"
 
         usage = {"input_tokens": 30, "cache_read_input_tokens": 64, "cache_creation_input_tokens": 6}
-        common = {"id": "msg_1", "type": "message", "role": "assistant", "model": body["model"], "content": []}
+        common: Body = {"id": "msg_1", "type": "message", "role": "assistant", "model": body["model"], "content": []}
         yield event("message_start", message={**common, "stop_reason": None, "usage": {**usage, "output_tokens": 1}})
         yield event("ping")
         for n, block in enumerate(blocks):

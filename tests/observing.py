@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from newton.client import Client
 from newton.content.yaml_source import parse_trusted
@@ -31,19 +31,19 @@ class Measured:
 async def tell(client: Client, situation: dict[str, Any], way: Way) -> None:
     """The session of a situation: what the tools did, and then what was said."""
     session, observations = situation["name"], situation["observations"]
-    events = [
+    events: Any = [
         {"ref": f"e{n}", "event_type": type, "payload": payload} for n, (type, payload) in enumerate(observations)
     ]
     tools = [message for n, (type, payload) in enumerate(observations) for message in as_messages(n, type, payload)]
-    said = [
+    said: list[Any] = [
         {"role": ("user", "assistant")[n % 2], "content": text, "ref": f"m{n}"}
         for n, text in enumerate(situation["said"])
     ]
-    opening = {"role": "user", "content": "Let us go on with the work.", "ref": "m"}
+    opening: Any = {"role": "user", "content": "Let us go on with the work.", "ref": "m"}
     if way == "events":
         await client.append_messages(session, [opening, *said], events=events)
     else:
-        await client.append_messages(session, [opening, *tools, *said])
+        await client.append_messages(session, cast("Any", [opening, *tools, *said]))
 
 
 def as_messages(number: int, type: str, payload: dict[str, Any]) -> list[dict[str, Any]]:

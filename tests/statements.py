@@ -3,9 +3,9 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from asyncpg.connection import LoggedQuery
@@ -19,7 +19,7 @@ DRIVER_LOOKUPS = ("typeinfo_tree", "'jit'")
 @asynccontextmanager
 async def watched_database(
     dsn: str, agent_id: UUID, *, connections: int = 1
-) -> AsyncIterator[tuple[Database, list[str]]]:
+) -> AsyncGenerator[tuple[Database, list[str]]]:
     """A database with so many open connections, and a list that grows with every statement of Newton that they send."""
     database = await Database.open(dsn, size=connections)
     sent: list[str] = []
@@ -47,13 +47,14 @@ def list_scans(explained: str, table: str) -> list[dict[str, Any]]:
     return [node for node in _walk(json.loads(explained)) if node.get("Relation Name") == table]
 
 
-def _walk(plan: object) -> Iterator[dict[str, Any]]:
+def _walk(plan: Any) -> Iterator[dict[str, Any]]:
     if isinstance(plan, dict):
-        if "Node Type" in plan:
-            names = ((key, plan.get(key, "")) for key in ("Relation Name", "Index Name"))
-            yield {**plan, **{key: re.sub(r"_[0-9]{6,}$", "", name) for key, name in names}}  # without the shard
-        for value in plan.values():  # pyright: ignore[reportUnknownVariableType]  # parsed JSON
+        nodes = cast("dict[str, Any]", plan)
+        if "Node Type" in nodes:
+            names = ((key, nodes.get(key, "")) for key in ("Relation Name", "Index Name"))
+            yield {**nodes, **{key: re.sub(r"_[0-9]{6,}$", "", name) for key, name in names}}  # without the shard
+        for value in nodes.values():
             yield from _walk(value)
     elif isinstance(plan, list):
-        for value in plan:  # pyright: ignore[reportUnknownVariableType]  # parsed JSON
+        for value in cast("list[Any]", plan):
             yield from _walk(value)

@@ -29,10 +29,13 @@ main()
 """
 
 
+def _ignore(_: str) -> None: ...
+
+
 class Screen(pyte.HistoryScreen):
     """A screen that answers the questions of programs, such as where the cursor is."""
 
-    answers: Callable[[str], None] = staticmethod(lambda _: None)
+    answers: Callable[[str], None] = staticmethod(_ignore)
 
     def write_process_input(self, data: str) -> None:
         self.answers(data)

@@ -70,9 +70,12 @@ class TurnMeasurement:
         session, now = f"{self.turns} turns, {number}", self.newton.scope.now()
         *stored, last = self._earlier
         lines = [
-            Message(role=role, content=text, said_at=now)
+            message
             for text in stored
-            for role, text in (("user", text), ("assistant", ANSWER))
+            for message in (
+                Message(role="user", content=text, said_at=now),
+                Message(role="assistant", content=ANSWER, said_at=now),
+            )
         ]
         if lines:
             await self.newton.sessions("bench").append(session, lines)

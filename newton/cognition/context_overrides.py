@@ -75,4 +75,4 @@ class ContextOverrides(StrictModel):
         return self.model_dump(exclude_none=True)
 
 
-NO_OVERRIDES = ContextOverrides()
+NO_OVERRIDES = ContextOverrides.model_validate({})

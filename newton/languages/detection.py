@@ -125,7 +125,7 @@ def _weigh(text: str) -> LanguageEvidence:
         for code, weight in words.get(written.lower(), {}).items():
             scores[code] += factor * weight
     unknown = 0
-    for letter in set() if text.isascii() else set(text.lower()):
+    for letter in set("" if text.isascii() else text.lower()):
         for code, weight in letters.get(letter, {}).items():
             scores[code] += weight
         unknown += letter.isalpha() and not letter.isascii() and letter not in letters

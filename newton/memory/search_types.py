@@ -211,7 +211,7 @@ def _reduce_reply(text: str) -> str:
     >>> {_reduce_reply(reply) for reply in replies}
     {'could not reach it try'}
     """
-    words = _SPOKEN_WORD.findall(text.casefold().translate(_NO_QUOTES))
+    words: list[str] = _SPOKEN_WORD.findall(text.casefold().translate(_NO_QUOTES))
     told = " ".join(_FULL_FORMS.get(word, word) for word in words if word not in _REPLY_FILLERS)
     return told or text.casefold()
 

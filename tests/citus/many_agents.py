@@ -118,7 +118,7 @@ async def main(cluster_dsn: str, plain_dsn: str) -> None:
             seconds = perf_counter() - start
             report(f"{name}: {AGENTS} agents, {len(filled[-1])} with {LINES} memories, {seconds:.0f} s")
         async with connection(on(cluster_dsn, NAME)) as owner:
-            report(f"agents by node: {dict(await owner.fetch(COUNT_SQL))}")
+            report(f"agents by node: {dict(map(tuple, await owner.fetch(COUNT_SQL)))}")
         pairs = await compare(cluster, plain, filled[0][:: len(filled[0]) // ASKED])
     for name, taken in zip(("cluster", "plain"), zip(*pairs, strict=True), strict=True):
         p95 = statistics.quantiles(taken, n=20)[-1]

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import asyncpg
 import pytest
@@ -54,15 +54,15 @@ async def explain(tx: Tx, sql: str, agent: object) -> list[dict[str, Any]] | Non
         return None
 
 
-def count_tasks(plan: object) -> Iterator[int]:
+def count_tasks(plan: Any) -> Iterator[int]:
     """The number of tasks of each distributed query of a plan."""
     if isinstance(plan, dict):
         if "Task Count" in plan:
-            yield plan["Task Count"]  # pyright: ignore[reportUnknownVariableType]  # parsed JSON
-        for value in plan.values():  # pyright: ignore[reportUnknownVariableType]  # parsed JSON
+            yield plan["Task Count"]
+        for value in cast("dict[str, Any]", plan).values():
             yield from count_tasks(value)
     elif isinstance(plan, list):
-        for value in plan:  # pyright: ignore[reportUnknownVariableType]  # parsed JSON
+        for value in cast("list[Any]", plan):
             yield from count_tasks(value)
 
 

@@ -80,7 +80,7 @@ async def check_structured(one: CellOutcome) -> None:
 async def check_images(one: CellOutcome) -> None:
     assert one.result["text"].strip() == f"I was shown 1: {one.task.say}"
     (sent,) = one.asked
-    parts = [part for message in sent["messages"] for part in message["content"] if isinstance(part, dict)]
+    parts: list[Any] = [part for message in sent["messages"] for part in message["content"] if isinstance(part, dict)]
     assert [part["image_url"]["url"] for part in parts if part["type"] == "image_url"] == [one.task.image]
 
 

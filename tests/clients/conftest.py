@@ -33,6 +33,9 @@ SAY = {
     "private": SECRET,
 }
 CLIENTS = os.environ.get("CLIENTS_ENVIRONMENT", "")
+# A context waits for its sources, and no session is idle during a run, after which a job would ask the model about it:
+# what a cell shows does not depend on the speed of the machine.
+UNHURRIED = "source_timeout_seconds = 60\nsession_idle_minutes = 1_440\n"
 IMAGE = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAEElEQVR4nGNoaGgAIQgFAB0KBQGzLyJcAAAAAElFTkSu"
     "QmCC"
@@ -179,7 +182,7 @@ async def bench(server: str, template: str, tmp_path_factory: pytest.TempPathFac
     folder, home = tmp_path_factory.mktemp("newton"), tmp_path_factory.mktemp("client")
     async with serving_models(OpenAIServer()) as models, database(server, template) as dsn:
         down = f'[models.{DOWN_MODEL}]\nbase_url = "http://127.0.0.1:9/v1"\nmodel = "gpt-5"\n'
-        (folder / "newton.toml").write_text(f'database_url = "{dsn}"\n{down}', encoding="utf-8")
+        (folder / "newton.toml").write_text(f'database_url = "{dsn}"\n{UNHURRIED}{down}', encoding="utf-8")
         address = {"OPENAI_BASE_URL": models.url, "OPENAI_API_KEY": KEY, "OPENAI_MODEL": models.model}
         with daemon(folder, **address) as made:
             site = lay_out(tmp_path_factory.mktemp("site"))

@@ -189,9 +189,8 @@ async def test_a_long_text_is_never_sent_to_the_judge_and_is_left_to_a_person(
     # R11
     judge, long = Says("same"), "Ana reviews every migration on Monday. " * 100
     told = [statement(n, f"{long}{n}", "Ana") for n in range(3)]
-    for _ in range(2):
-        report = await tell(db, agent, model, *told, judge=judge)
-        told = []
+    await tell(db, agent, model, *told, judge=judge)
+    report = await tell(db, agent, model, judge=judge)
     assert report.facts == 0 and judge.asked == []
     async with db.transaction(agent) as tx:
         assert await tx.fetchval("select count(*) from memory.links where link = 'undecided'") > 0

@@ -179,9 +179,8 @@ async def an_injection(db: Database, agent: UUID) -> None:
     ctx = teller(agent)
     async with db.transaction(agent) as tx:
         session_id = await sessions.ensure_session(tx, agent_id=agent, ref="desk", now=NOON)
-        of = {"session_id": session_id, "ctx": ctx, "max_tokens": 100}
-        await context_injections.add_text(tx, "Mira has the key.", **of)
-        await context_injections.add_text(tx, "Be brief at lunch.", **of)
+        for text in ("Mira has the key.", "Be brief at lunch."):
+            await context_injections.add_text(tx, text, session_id=session_id, ctx=ctx, max_tokens=100)
 
 
 async def a_reason_to_forget(db: Database, agent: UUID) -> None:

@@ -173,6 +173,7 @@ async def hostile(clone: str, marker: Path) -> AsyncIterator[str]:
     yield clone
 
 
+@pytest.mark.one_server("Citus refuses triggers on a distributed table")
 async def test_nothing_that_a_hostile_database_defines_is_restored_or_run(
     hostile: str, marker: Path, server: str, template: str, tmp_path: Path
 ) -> None:
@@ -221,6 +222,7 @@ FORGED = {
 }
 
 
+@pytest.mark.one_server("the rows of a cluster are never replaced: the backup is refused before it is read")
 async def test_forged_rows_are_refused_and_nothing_changes(clone: str, marker: Path, tmp_path: Path) -> None:
     # S9, R14
     chosen = load({"database_url": clone}, env={})

@@ -223,9 +223,10 @@ async def test_a_new_value_of_a_table_is_found_by_its_own_vector_and_not_by_that
 async def test_an_equal_text_is_one_version_and_a_changed_one_is_the_next(db: Database, agent: UUID) -> None:
     # S003-23: the same tool many times
     first, second = log_lines(900), log_lines(900, wanted=5)
-    for number, output in enumerate((first, first, second)):
-        call = ToolCall(f"c{number}", "bash", '{"command": "pytest -q"}')
-        session_id = await run_tool(db, agent, "\n".join(output), call=call)
+    calls = [ToolCall(f"c{number}", "bash", '{"command": "pytest -q"}') for number in range(3)]
+    session_id = await run_tool(db, agent, "\n".join(first), call=calls[0])
+    for call, output in zip(calls[1:], (first, second), strict=True):
+        assert await run_tool(db, agent, "\n".join(output), call=call) == session_id
     artifacts = service(db, agent)
     versions = await artifacts.list_versions(session_id)
     assert [(one.name, one.version) for one in versions] == [("bash-pytest--q.out", 2), ("bash-pytest--q.out", 1)]

@@ -147,7 +147,7 @@ async def test_a_file_that_was_read_is_unchanged_until_a_passage_is_missing(tx: 
     assert await documents.count_unchanged(tx, source, ctx=teller()) == 2
     assert await documents.count_unchanged(tx, replace(source, source_hash=b"y" * 32), ctx=teller()) is None
     assert await documents.count_unchanged(tx, replace(source, ref="/other.md"), ctx=teller()) is None
-    (memory_id,) = await tx.fetchrow("select memory_id from memory.memories where full_text = 'one'") or (None,)
+    memory_id = await tx.fetchval("select memory_id from memory.memories where full_text = 'one'")
     await forget(tx, [memory_id], derived=True, reason="test", ctx=teller())
     assert await documents.count_unchanged(tx, source, ctx=teller()) is None
 

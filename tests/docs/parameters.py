@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from cyclopts import App
 
@@ -122,15 +122,15 @@ def _field_of(schema: Mapping[str, Any]) -> str:
     return f"Of `{schema['title']}`: {about}." if about else f"Of `{schema['title']}`."
 
 
-def _refs(node: object) -> Iterator[str]:
+def _refs(node: Any) -> Iterator[str]:
     match node:
         case {"$ref": str(ref)}:
             yield ref
         case dict():
-            for one in node.values():  # pyright: ignore[reportUnknownVariableType]  # JSON
+            for one in cast("dict[str, Any]", node).values():
                 yield from _refs(one)
         case list():
-            for one in node:  # pyright: ignore[reportUnknownVariableType]  # JSON
+            for one in cast("list[Any]", node):
                 yield from _refs(one)
         case _:
             return

@@ -5,7 +5,7 @@ import re
 import subprocess
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from cyclopts import CycloptsError, MissingArgumentError
@@ -26,7 +26,7 @@ def navigation() -> tuple[str, ...]:
     def pages_of(entry: Any) -> list[str]:
         if isinstance(entry, str):
             return [entry]
-        parts = entry.values() if isinstance(entry, dict) else entry
+        parts = list(cast("dict[str, Any]", entry).values()) if isinstance(entry, dict) else cast("list[Any]", entry)
         return [page for part in parts for page in pages_of(part)]
 
     return tuple(pages_of(parse_trusted(text)["nav"]))
@@ -41,7 +41,7 @@ def test_every_page_is_in_the_navigation_once() -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_links_and_anchors_resolve(page: Path) -> None:
-    broken = []
+    broken = list[str]()
     for link in links(page):
         path, _, anchor = link.partition("#")
         target = (page.parent / path).resolve() if path else page
@@ -53,7 +53,7 @@ def test_links_and_anchors_resolve(page: Path) -> None:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if "reference" not in str(page.id)])
 def test_commands_exist_with_their_options(page: Path) -> None:
-    wrong = []
+    wrong = list[str]()
     for words, complete in commands(page):
         try:
             get_app().parse_args(

@@ -3,13 +3,12 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from importlib import import_module
+from typing import Any, cast, get_args
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.linear_model import LogisticRegression
 
 from newton.cognition.corrections.answer_correction import to_log_odds
 from newton.cognition.scoring.answer_features import MEMORY_FEATURES
@@ -22,6 +21,10 @@ from newton.content.relevance_model import (
     TreeSplit,
 )
 from newton.memory.search_types import RecallResult
+
+ensemble, linear_model = (  # scikit-learn has no type stubs
+    import_module(f"sklearn.{name}") for name in ("ensemble", "linear_model")
+)
 
 Floats = NDArray[np.float64]
 
@@ -94,7 +97,7 @@ def fit_answers(cases: Sequence[AnswerCase]) -> AnswerCoefficients:
     table = np.array([[*rows[n].question, log_odds[n].max()] for n in judged])
     answered = np.array([bool(rows[n].case.count) for n in judged])
     weights = _weigh([rows[n].case.group for n in judged], QUESTION_WEIGHTS)
-    trees = HistGradientBoostingClassifier(
+    trees = ensemble.HistGradientBoostingClassifier(
         max_iter=TREES,
         max_leaf_nodes=LEAVES,
         learning_rate=RATE,
@@ -128,13 +131,13 @@ def _fit_memories(rows: Sequence[_Rows]) -> AnswerRegression:
     own = [MEMORY_WEIGHTS.get(one.case.group, 1.0) / counts[one.case.group] for one in rows]
     weights = np.repeat(own, [len(one.memories) for one in rows])
     mean, spread = table.mean(0), np.maximum(table.std(0), 1e-9)
-    fitted = LogisticRegression(max_iter=400, tol=1e-5).fit(
+    fitted = linear_model.LogisticRegression(max_iter=400, tol=1e-5).fit(
         (table - mean) / spread, right, sample_weight=weights / weights.mean()
     )
-    slopes = np.round(fitted.coef_[0] / spread, 4)
+    slopes = np.round(cast("Floats", fitted.coef_[0]) / cast("Floats", spread), 4)
     return AnswerRegression(
         intercept=round(float(fitted.intercept_[0] - slopes @ mean), 4),
-        coefficients=dict(zip(FITTED_FEATURES, map(float, slopes), strict=True)),
+        coefficients=dict(zip(FITTED_FEATURES, slopes.tolist(), strict=True)),
     )
 
 
@@ -164,5 +167,5 @@ def _fit_sufficiency(rows: Sequence[_Rows], questions: Floats) -> tuple[float, f
     table = [[to_log_odds(float(question))] for question in questions]
     complete = [bool(one.case.count) and int(one.is_right.sum()) >= one.case.count for one in rows]
     weights = _weigh([one.case.group for one in rows], QUESTION_WEIGHTS)
-    fitted = LogisticRegression(C=10).fit(np.array(table), complete, sample_weight=weights)
+    fitted = linear_model.LogisticRegression(C=10).fit(np.array(table), complete, sample_weight=weights)
     return round(float(fitted.intercept_[0]), 4), round(float(fitted.coef_[0][0]), 4)

@@ -84,7 +84,7 @@ def _predict_fold(
 
 def _describe(labels: Sequence[int], scores: Vector) -> str:
     rows = np.arange(len(labels))
-    losses = [-_log_softmax(scores / each)[rows, labels].mean() for each in TEMPERATURES]
+    losses = [-_log_softmax((scores / each).astype(np.float32))[rows, labels].mean() for each in TEMPERATURES]
     accuracy, best = float((scores.argmax(axis=1) == labels).mean()), TEMPERATURES[int(np.argmin(losses))]
     return f"{len(labels)} examples, accuracy {accuracy:.1%}, best temperature {best:.1f}, log loss {min(losses):.3f}"
 

@@ -3,15 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib import import_module
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.metrics import average_precision_score, log_loss
 
 from newton.cognition.scoring.answers import estimate_answers
 from newton.content.relevance_model import RelevanceModel
 from tests.fitting.answers import AnswerCase, Floats
 from tests.fitting.relevance_data import LONG_TEXTS, STORES, Folder
+
+metrics = import_module("sklearn.metrics")  # scikit-learn has no type stubs
 
 LIKELY = 0.02  # most candidates have nearly no probability; the error of the others is stated too
 BINS = 10
@@ -55,8 +57,8 @@ def _check_group(model: RelevanceModel, group: str, cases: Sequence[AnswerCase])
         candidates=len(stated),
         error=_compute_error(stated, true),
         likely_error=_compute_error(stated[likely], true[likely]),
-        precision=float(average_precision_score(true, stated)) if true.any() else float("nan"),
-        loss=float(log_loss(true, np.clip(stated, 1e-6, 1 - 1e-6), labels=[False, True])),
+        precision=float(metrics.average_precision_score(true, stated)) if true.any() else float("nan"),
+        loss=float(metrics.log_loss(true, np.clip(stated, 1e-6, 1 - 1e-6), labels=[False, True])),
         known=float(np.mean(questions)),
     )
 

@@ -187,9 +187,10 @@ def fit(requests: Sequence[Request]) -> tuple[tuple[LinearModel, ...], list[Any]
     is_task = np.array([one.kind is not None for one in requests])
     scores = np.zeros((len(requests), 3))
     folds = model_selection.StratifiedGroupKFold(FOLDS, shuffle=True, random_state=0)
-    for rest, part in folds.split(is_task, is_task, [one.block for one in requests]):
-        models = fit_words([requests[i] for i in rest])
-        scores[part] = score(models, [requests[i] for i in part])
+    parts: Any = folds.split(is_task, is_task, [one.block for one in requests])
+    for rest, part in parts:
+        models = fit_words([requests[int(i)] for i in rest])
+        scores[part] = score(models, [requests[int(i)] for i in part])
     matrix = to_matrix(requests, scores, names)
     trees = [
         ensemble.HistGradientBoostingClassifier(**TREES, random_state=seed).fit(matrix, is_task) for seed in TREE_SEEDS

@@ -9,7 +9,7 @@ import numpy as np
 from newton.cognition.scoring.relevance import SearchEvidence, extract_best_evidence, extract_evidence
 from newton.content.relevance_model import LogisticCoefficients, RelevanceCoefficients, RelevanceModel
 from newton.memory.search_types import RecallResult
-from tests.fitting.answers import AnswerCase, fit_answers
+from tests.fitting.answers import AnswerCase, Floats, fit_answers
 from tests.fitting.relevance_data import SMALL_UNKNOWN, UNKNOWN, TopicCase
 
 WITHOUT_ANSWER = (UNKNOWN, SMALL_UNKNOWN)
@@ -39,19 +39,22 @@ def fit_model(topics: Sequence[TopicCase], answers: Sequence[AnswerCase], *, emb
 
 def _fit(rows: Sequence[Row], names: Sequence[str]) -> LogisticCoefficients:
     """Fit a logistic regression to (evidence, label, weight); both labels weigh the same in total."""
-    x = np.array([[getattr(evidence, name) for name in names] for evidence, _, _ in rows])
-    y, weight = np.array([row[1] for row in rows], float), np.array([row[2] for row in rows])
+    x: Floats = np.array([[getattr(evidence, name) for name in names] for evidence, _, _ in rows])
+    y: Floats = np.array([row[1] for row in rows], float)
+    weight: Floats = np.array([row[2] for row in rows])
     for side in (0, 1):
         weight[y == side] /= weight[y == side].sum()
     mean, scale = x.mean(0), np.maximum(x.std(0), 1e-9)
-    z = np.c_[np.ones(len(x)), (x - mean) / scale]
-    ridge, beta = PENALTY * np.array([0.0, *[1.0] * len(names)]), np.zeros(len(names) + 1)
+    z: Floats = np.c_[np.ones(len(x)), (x - mean) / scale]
+    beta: Floats = np.zeros(len(names) + 1)
+    ridge: Floats = PENALTY * np.array([0.0, *[1.0] * len(names)])
     for _ in range(100):  # Newton's method
-        p = 1 / (1 + np.exp(-z @ beta))
-        gradient = z.T @ (weight * (p - y)) + ridge * beta
-        beta -= np.linalg.solve((z * (weight * p * (1 - p))[:, None]).T @ z + np.diag(ridge), gradient)
-    slopes = beta[1:] / scale
-    fitted = dict(zip(("intercept", *names), (beta[0] - slopes @ mean, *slopes), strict=True))
+        p: Floats = 1 / (1 + np.exp(-z @ beta))
+        gradient: Floats = z.T @ (weight * (p - y)) + ridge * beta
+        hessian: Floats = (z * (weight * p * (1 - p))[:, None]).T @ z + np.diag(ridge)
+        beta = beta - np.linalg.solve(hessian, gradient)
+    slopes: Floats = beta[1:] / scale
+    fitted: dict[str, float] = dict(zip(("intercept", *names), (beta[0] - slopes @ mean, *slopes), strict=True))
     return LogisticCoefficients(**{name: round(float(value), 4) for name, value in fitted.items()})
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from newton.agent.compaction.background import BackgroundCompactions
@@ -85,7 +85,7 @@ class Recorded:
 
     @property
     def turns(self) -> TurnRunner:
-        runner = able(self.mind, self.model, ChainHeadFiles(self.folder, "here"))
+        runner = able(self.mind, cast("Any", self.model), ChainHeadFiles(self.folder, "here"))
         compaction = replace(runner.compaction, background=self.background)
         limits = TokenLimits(context=800, conversation=1_200, reply=100, per_day=10**9, window=self.window)
         return replace(runner, limits=limits, compaction=compaction)

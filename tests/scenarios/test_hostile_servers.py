@@ -3,6 +3,7 @@
 import json
 import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -106,7 +107,8 @@ async def test_a_changed_environment_asks_anew(mind: Mind, tmp_path: Path) -> No
     async with acting(mind, tmp_path, env={"ACCOUNT": "ana"}) as post:
         post.answers = ["always"]
         await post.sends("one")
-    for changed in ({"env": {"ACCOUNT": "ben"}}, {"env": {"ACCOUNT": "ana", "NODE_OPTIONS": "--require x"}}, {}):
+    others: Any = ({"env": {"ACCOUNT": "ben"}}, {"env": {"ACCOUNT": "ana", "NODE_OPTIONS": "--require x"}}, {})
+    for changed in others:
         async with acting(mind, tmp_path, **changed) as other:
             await other.sends("two")
             assert "server has changed since it was allowed" in other.asked[0].reason and other.sent == ["one"]

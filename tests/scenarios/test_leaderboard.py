@@ -2,7 +2,7 @@
 
 import json
 import venv
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -244,7 +244,7 @@ async def test_what_is_missing_is_named_with_where_to_get_it(tmp_path: Path, dat
 async def test_the_libraries_themselves_find_a_text_by_its_words() -> None:
     embedder = HashEmbedder()
 
-    async def embed(texts: list[str]) -> list[list[float]]:
+    async def embed(texts: Sequence[str]) -> list[list[float]]:
         return [vector.tolist() for vector in await embedder.embed(texts)]
 
     async with run_rivals(find_interpreter(REAL_RIVALS)) as process:

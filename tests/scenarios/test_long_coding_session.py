@@ -92,7 +92,7 @@ async def test_what_was_stated_stays_known_for_300_turns(mind: Mind, preset: str
         pytest.skip("the preset none makes no summaries")
     chosen: dict[str, object] = {"model": summary_model(mind)} if with_model else {}
     talking, session, counts = Talking(mind, preset, chosen=chosen), CodingSession(), ProbeCounts()
-    limit, sent, logged = limit_of(preset), 0, 0
+    limit, sent, logged, log_tokens = limit_of(preset), 0, 0, 0
     for turn, messages in enumerate(session):
         await talking.says(*messages)
         view = await talking.asks(most=limit)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -218,7 +219,7 @@ async def test_a_server_that_cannot_be_used_costs_the_turn_nothing_but_its_tools
 
 
 async def test_a_frame_has_only_the_tools_that_its_list_allows(mind: Mind, tmp_path: Path) -> None:
-    settings = {"tools": ["look", "send"], "frames": {"debug": ["look"]}}
+    settings: Any = {"tools": ["look", "send"], "frames": {"debug": ["look"]}}
     async with acting(mind, tmp_path, trust=True, **settings) as post:
         for frame, names in (("debug", ["post__look"]), ("task", ["post__look", "post__send"])):
             model = Handy([call("post__send", text="x")], "Done.")

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
@@ -28,7 +28,7 @@ LINE = re.compile(r"- .*|Consider: .*|Constraints: .*|\d{4}-\d\d-\d\d:")
 MARKS = re.compile(r"={3}|#{3}|`{3}|<\||\|>|\[/?INST\]|<<SYS|<system|<function")
 HIDDEN = re.compile("[\x1b\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]")
 LONG = "line of a long log without anything in it\n" * 400
-OPENING = {"role": "user", "content": "Let us go on with the work.", "ref": "m"}
+OPENING: Any = {"role": "user", "content": "Let us go on with the work.", "ref": "m"}
 
 
 def as_event(case: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -44,9 +44,9 @@ def as_event(case: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 async def tell(client: Client, case: dict[str, Any], way: Way) -> None:
     type, payload = as_event(case)
     if way == "messages" and "event" not in case:
-        await client.append_messages(case["name"], [OPENING, *as_messages(0, type, payload)])
+        await client.append_messages(case["name"], cast("Any", [OPENING, *as_messages(0, type, payload)]))
     else:
-        event = {"ref": "e", "event_type": type, "payload": payload}
+        event: Any = {"ref": "e", "event_type": type, "payload": payload}
         await client.append_messages(case["name"], [OPENING], events=[event])
 
 
@@ -69,7 +69,8 @@ def check(context: str, case: dict[str, Any]) -> list[str]:
 
 
 EACH_ONCE: tuple[Way, ...] = ("events", "messages")
-WITHOUT_FIELDS, ALL_FIELDS = ({},), ({}, {"fill": True, "max_tokens": 8_000}, {"profile": "coding"})
+WITHOUT_FIELDS: Sequence[dict[str, Any]] = ({},)
+ALL_FIELDS: Sequence[dict[str, Any]] = ({}, {"fill": True, "max_tokens": 8_000}, {"profile": "coding"})
 
 
 @pytest.mark.parametrize(

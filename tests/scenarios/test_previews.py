@@ -24,8 +24,8 @@ async def test_a_preview_is_what_comes_to_be_and_writes_nothing(mind: Mind) -> N
         preview = await doors.preview("s1", max_tokens=6_000)
         assert (await doors.get_view("s1"), len(talking.told)) == (before, 0)
         told = [(item.text, item.first, item.last, item.kind) for item in preview.view]
-        _, after = await doors.compact("s1", max_tokens=6_000)
-        sent = fit_to_budget(after.view, max_tokens=6_000, count_tokens=token_counter.count)
+        compacted = await doors.compact("s1", max_tokens=6_000)
+        sent = fit_to_budget(compacted.after.view, max_tokens=6_000, count_tokens=token_counter.count)
         assert [(item.text, item.first, item.last, item.kind) for item in sent] == told
         assert preview.tokens <= 6_000 and preview.logged == before.logged
         talking.told.clear()

@@ -38,6 +38,7 @@ async def store_correction(mind: Mind, correction: AnswerCorrection) -> None:
 def with_estimates(mind: Mind, reply: str = "Good.") -> TurnRunner:
     """The shipped coefficients for the embedder of the test, whose cosines are those of shared words."""
     turns = mind.turns(ScriptedChat(reply))
+    assert mind.embedder is not None
     model = load_relevance_model().model_copy(update={"embedding_model": mind.embedder.identity})
     return replace(turns, contexts=replace(turns.contexts, relevance_model=model))
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -39,7 +40,7 @@ async def fact_id(mind: Mind, text: str) -> UUID:
         return await tx.fetchval("select memory_id from memory.memories where kind = 'fact' and full_text = $1", text)
 
 
-async def asked(mind: Mind, session_id: UUID, text: str = ASKED, **chosen: object) -> Bundle:
+async def asked(mind: Mind, session_id: UUID, text: str = ASKED, **chosen: Any) -> Bundle:
     mind.clock.advance(timedelta(seconds=1))
     return await mind.context(text, session_id=session_id, **chosen)
 
@@ -222,7 +223,7 @@ async def test_a_context_can_be_limited_to_a_task_with_its_subtasks(mind: Mind) 
     assert sorted(numbers(bundle)) == ["forty", "seven"]
     assert "painted blue" in bundle.text, "the result of its subtask is an episode of it"
     assert "cellar" not in bundle.text and "repaired, its lock" not in bundle.text.partition("## Tasks")[0]
-    made = bundle.as_json()
+    made: Any = bundle.as_json()
     assert (made["filters"], made["task"]["memories"], made["task"]["number"]) == ({"task": "1"}, "only", 1)
     now = ContextFilters(task=await scope_of(acts, 3))
     assert numbers(await asked(mind, session_id, "What is the number of the lock?", filters=now)) == ["ninety"]

@@ -254,7 +254,7 @@ async def test_a_model_retracts_what_it_stated_and_nothing_that_a_person_told_or
     mind: Mind, notes: ChainHeadFiles
 ) -> None:
     tools = toolbox(mind, notes)
-    own = {}
+    own = dict[str, str]()
     for text in ("The ferry is called Hermes.", "The pier is closed."):
         kept = await tools.execute("remember", json.dumps({"content": text}))
         own[text] = str(kept.fields["memory_id"])

@@ -15,7 +15,7 @@ from newton.agent.loop.turn_types import CallerOptions
 from newton.content.frames import load_frames
 from newton.db.pool import in_transaction
 from newton.dialogue import branches
-from newton.dialogue.messages import Message
+from newton.dialogue.messages import Message, Role
 from newton.errors import InputError, ProviderError
 from newton.heart.censors import CensorRule
 from newton.memory import store
@@ -240,7 +240,8 @@ async def test_a_program_s_system_message_cannot_look_like_a_section_of_the_iden
 
 def test_a_message_cannot_speak_as_the_system() -> None:
     # S9
-    for role, name in (("system", None), ("user", "System"), ("user", " developer ")):
+    speakers: Sequence[tuple[Role, str | None]] = (("system", None), ("user", "System"), ("user", " developer "))
+    for role, name in speakers:
         line = Message(role=role, name=name, content="The lighthouse is called Pharos.", said_at=NOON)
         assert line.speaker.strip().casefold() not in ("system", "developer")
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import openai
 
@@ -63,7 +63,10 @@ class Line:
 
 @asynccontextmanager
 async def lined(server: ModelServer, db: Database, home: Path, **settings: object) -> AsyncGenerator[Line]:
-    async with serving_models(server), served(db, home, **{**server.settings, **settings}) as api:
+    async with (
+        serving_models(server),
+        served(db, home, **cast("dict[str, Any]", {**server.settings, **settings})) as api,
+    ):
         token = await api.token("default")
         http = openai.DefaultAsyncHttpxClient(verify=False)
         url = f"{api.url}/v1"

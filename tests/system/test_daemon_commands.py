@@ -308,8 +308,8 @@ async def test_ctrl_c_and_a_killed_daemon_end_a_command_in_order(home: Path) -> 
         with daemon(home, NEWTON_EMBEDDING_PROVIDER="none", **model) as made:
             stopped = await asking(home, "a", **model)
             stopped.send_signal(signal.SIGINT)
-            await stopped.communicate()
-            assert stopped.returncode == 130
+            said = (await stopped.communicate())[1]
+            assert stopped.returncode == 130, said.decode()
             assert await logged(home, "a") == [("user", "Which ferry?"), ("assistant", "It is Artemis")]
 
             left = await asking(home, "b", **model)

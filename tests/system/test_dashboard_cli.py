@@ -31,6 +31,7 @@ def test_a_link_of_the_command_opens_the_dashboard_of_an_agent(served: Daemon, h
 
 
 def test_the_daemon_prints_a_link_of_the_operator(served: Daemon) -> None:
+    link = None
     for _ in range(600):  # the line is printed shortly after the port is open
         link = re.search(r"Dashboard: (\S+/dashboard/sign-in\?code=\S+) \(opens once", "".join(served.said))
         if link is not None:

@@ -6,7 +6,7 @@ import sqlite3
 import zipfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 import pytest
@@ -26,7 +26,7 @@ Maker = Callable[[Path], Path]
 
 def chatgpt_message(ref: str, role: str, *parts: object, **changed: object) -> dict[str, object]:
     content = {"content_type": "text" if all(isinstance(one, str) for one in parts) else "multimodal_text"}
-    fields = {"create_time": 1_700_000_000.5, "metadata": {}, "recipient": "all", **changed}
+    fields: dict[str, object] = {"create_time": 1_700_000_000.5, "metadata": {}, "recipient": "all", **changed}
     return {"id": ref, "author": {"role": role}, "content": {**content, "parts": [*parts]}, **fields}
 
 
@@ -63,7 +63,7 @@ def make_chatgpt(folder: Path) -> Path:
 
 def make_claude(folder: Path) -> Path:
     lease = {"file_name": "lease.txt", "extracted_content": "The rent is due on the third."}
-    messages = [
+    messages: Any = [
         {"uuid": "m1", "sender": "human", "text": "", "created_at": "2025-05-01T10:00:00Z",
          "content": [{"type": "text", "text": "Read my lease."}],
          "attachments": [lease], "files": []},
@@ -249,7 +249,8 @@ def test_links_between_notes_become_relations(tmp_path: Path) -> None:
 
 
 def _pairs(lines: Iterable[object]) -> set[tuple[str, str]]:
-    relations = [line for line in lines if isinstance(line, dict) and line["type"] == "relation"]
+    found = [cast("dict[str, Any]", line) for line in lines if isinstance(line, dict)]
+    relations = [line for line in found if line["type"] == "relation"]
     pairs = {(line["source"], line["target"]) for line in relations}
     assert len(pairs) == len(relations)
     return pairs
@@ -310,7 +311,11 @@ def test_an_archive_that_unpacks_to_too_much_is_refused_before_it_is_read(
 ) -> None:
     path = make_archive(tmp_path, "many.zip", **{f"conversations-{n}": [chatgpt_conversation()] for n in range(4)})
     monkeypatch.setattr(archive_files, "MAX_FILE_BYTES", 3_000)
-    monkeypatch.setattr(archive_files, "_parse", lambda name, raw: pytest.fail("the archive was unpacked"))
+
+    def unpack(name: str, raw: bytes) -> None:
+        pytest.fail(f"{name} was unpacked")
+
+    monkeypatch.setattr(archive_files, "_parse", unpack)
     with pytest.raises(InputError, match=r"more than 1 GiB|too large"):
         find_source(path)
     monkeypatch.undo()

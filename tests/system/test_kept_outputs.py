@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -35,7 +36,7 @@ async def ana(api: Api) -> AsyncGenerator[Client]:
 
 async def append_output(client: Client, session: str = "yard") -> None:
     call = {"id": "c1", "name": "bash", "arguments": json.dumps({"command": "scan all"})}
-    messages = [
+    messages: Any = [
         {"role": "user", "content": "Scan it."},
         {"role": "assistant", "content": "", "calls": [call]},
         {"role": "tool", "content": OUTPUT, "answers": "c1"},

@@ -170,7 +170,7 @@ def test_only_those_with_a_token_who_mean_this_host_get_in(
 
 
 def test_a_refused_request_is_answered_in_json_rpc(served: Daemon) -> None:
-    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    call: Any = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
     with served.client(Authorization="Bearer nwt_x") as client:
         answer = client.post("/mcp", json=call)
     body = jsonrpc_message_adapter.validate_python(answer.json(), by_name=False)
@@ -215,10 +215,13 @@ class Broken:
         return True
 
 
+BROKEN: Any = Broken()
+
+
 async def test_no_words_of_the_inside_get_out(capsys: pytest.CaptureFixture[str]) -> None:
     # S3
     with structlog.testing.capture_logs() as logged:
-        result = await answer_call(Broken(), CallToolRequestParams(name="recall", arguments={"query": "x"}))
+        result = await answer_call(BROKEN, CallToolRequestParams(name="recall", arguments={"query": "x"}))
     assert result.is_error and result.structured_content["code"] == "newton_error" and result.structured_content["hint"]
     assert [one["error"] for one in logged] == ["UniqueViolationError"]
     assert "passphrase" not in f"{result}{logged}{capsys.readouterr()}"
@@ -227,7 +230,7 @@ async def test_no_words_of_the_inside_get_out(capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize("unkept", ["a NUL \0", "half \ud800 of it", {"deep \0": []}])
 async def test_what_cannot_be_kept_is_refused_by_any_door(unkept: object) -> None:
     # S3
-    result = await answer_call(Broken(), CallToolRequestParams(name="remember", arguments={"content": unkept}))
+    result = await answer_call(BROKEN, CallToolRequestParams(name="remember", arguments={"content": unkept}))
     assert result.is_error and result.structured_content["code"] == "invalid_input"
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 import pytest
@@ -60,7 +60,9 @@ async def compacted(
     """An API whose session `long` has to be compacted before its next answer."""
     async with (
         endpoint(model.respond) as behind,
-        served(db, home, openai_base_url=behind.url, openai_model="m", **{**TIGHT, **settings}) as api,
+        served(
+            db, home, openai_base_url=behind.url, openai_model="m", **cast("dict[str, Any]", {**TIGHT, **settings})
+        ) as api,
         api.http() as http,
     ):
         said = [
@@ -180,8 +182,7 @@ async def test_a_turn_says_what_it_waits_for(db: Database, tmp_path: Path) -> No
     # S003-12
     model = GatedModel(says([SUMMARY]))
     async with compacted(model, db, tmp_path) as (_, http, _):
-        asked = {"method": "POST", "url": "/v1/sessions/long/turns", "json": {"input": "And now?"}}
-        async with http.stream(**asked) as response:
+        async with http.stream("POST", "/v1/sessions/long/turns", json={"input": "And now?"}) as response:
             lines = response.aiter_lines()
             assert await anext(lines) == ": newton"
             heard: list[str] = []

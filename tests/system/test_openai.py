@@ -197,7 +197,7 @@ async def test_who_leaves_ends_the_turn_and_the_next_one_waits_for_nobody(talk: 
     headers = {"Authorization": f"Bearer {talk.token}"}
 
     async def leaves(name: str, *, stream: bool) -> None:
-        talk.plays(begins, says(["Artemis."]))
+        talk.plays(begins("It is Artemis"), says(["Artemis."]))
         async with httpx2.AsyncClient(base_url=talk.url, headers={**headers, "X-Newton-Session": name}) as http:
             asking: Any = {"method": "POST", "url": "/v1/chat/completions", "json": {**body, "stream": stream}}
             if stream:
@@ -262,7 +262,7 @@ async def test_a_daemon_that_is_told_to_stop_keeps_what_was_said_until_then(home
         Client(talk.url, token=talk.token) as client,
         aclosing(client.run_turn("ended", "Which ferry?")) as steps,
     ):
-        talk.plays(begins, begins, begins)
+        talk.plays(*[begins("It is Artemis")] * 3)
         assert (await anext(step async for step in steps if step.type == "delta")).data == {"text": "It is Artemis"}
         async with talk.client() as other:
             create: Any = partial(other.chat.completions.create, model="newton", messages=[user("Which ferry?")])

@@ -331,7 +331,8 @@ async def test_an_agent_has_a_model_of_its_own(strict: Line) -> None:
 
 async def test_gemini_names_the_field_that_it_refuses(lines: Lines) -> None:
     line = await lines(GeminiServer)
-    for options in ({"seed": 7}, {"frequency_penalty": 0.1}):
+    fields: Any = ({"seed": 7}, {"frequency_penalty": 0.1})
+    for options in fields:
         with pytest.raises(openai.BadRequestError) as refused:
             await line.say(user("Hi."), **options)
         assert refused.value.param in options and "Unknown name" in refused.value.message

@@ -198,7 +198,7 @@ def test_it_leaves_at_once_while_its_database_is_still_waited_for(tmp_path: Path
         env = {**os.environ, "DATABASE_URL": url, "NEWTON_DATA_DIR": str(tmp_path), "NEWTON_EMBEDDING_PROVIDER": "none"}
         process = subprocess.Popen(words, cwd=tmp_path, env=env)
         try:
-            silent.settimeout(60)
+            silent.settimeout(600)  # it has its whole start before it, on a machine that may be busy
             silent.accept()[0].close()  # the one that asks for TLS; then it tries again without
             with silent.accept()[0]:
                 process.send_signal(signal.SIGTERM)

@@ -142,7 +142,8 @@ async def test_a_context_is_limited_to_a_task_over_http(api: Api, ana: httpx2.As
             assert [item["text"].rpartition(" ")[2] for item in limited["items"]] == [f"{number}."]
             assert limited["task"] and limited["task"]["memories"] == "only"
         await client.fail("The key is lost", session="repairs", replacement_goal="Break the lock")
-        for wrong in ({"session": "repairs", "task": 9}, {"session": None, "task": 1}):
+        asks: Any = ({"session": "repairs", "task": 9}, {"session": None, "task": 1})
+        for wrong in asks:
             with pytest.raises(ApiError) as error:
                 await client.context(**(asked | wrong))
             assert error.value.code == "invalid_input"

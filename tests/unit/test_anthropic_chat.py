@@ -285,11 +285,13 @@ async def test_reasoning_goes_back_with_the_call_that_it_led_to() -> None:
         chat, weather = model(server.url, server.model), ToolDefinition("weather", {"name": "weather"})
         options = RequestOptions(tools=(weather,))
         asked = ChatMessage("user", "How is the weather?")
-        *_, reply = [piece async for piece in chat.answer([asked], max_tokens=None, options=options)]
+        reply: Any = [piece async for piece in chat.answer([asked], max_tokens=None, options=options)][-1]
         assert (reply.calls[0].name, json.loads(reply.calls[0].arguments)) == ("weather", {"place": "Porto"})
         result = ChatMessage("tool", "Rain.", tool_call_id=reply.calls[0].id)
         called = ChatMessage("assistant", "", reply.calls)
-        *_, final = [piece async for piece in chat.answer([asked, called, result], max_tokens=None, options=options)]
+        final: Any = [piece async for piece in chat.answer([asked, called, result], max_tokens=None, options=options)][
+            -1
+        ]
         assert final.text == "It rains."
         kinds = [block["type"] for block in server.asked[-1]["messages"][1]["content"]]
         assert kinds == ["thinking", "tool_use"]

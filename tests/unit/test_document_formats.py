@@ -7,12 +7,13 @@ import zipfile
 from collections.abc import Callable
 from datetime import UTC, datetime
 from email.message import EmailMessage
+from importlib import import_module
 from pathlib import Path, PurePath
+from typing import Any
 
 import docx
 import pptx
 import pytest
-import xlsxwriter
 
 from newton.content.charset import check_encoding, decode_text
 from newton.content.document_folders import find_documents
@@ -23,6 +24,8 @@ from newton.content.formats.zip_limits import MAX_UNPACKED_BYTES
 from newton.errors import InputError
 from newton.heart.chunking import TextChunk, split_passages
 from newton.providers import token_counter
+
+xlsxwriter = import_module("xlsxwriter")  # it has no type stubs
 
 PYTHON = '''\
 """The boat."""
@@ -75,6 +78,7 @@ def word_document() -> bytes:
 
 def presentation() -> bytes:
     slides, file = pptx.Presentation(), io.BytesIO()
+    slide: Any = None
     for title, body in (("The quay", "It is of granite.\nIt is old."), ("The ferry", "It leaves at noon.")):
         slide = slides.slides.add_slide(slides.slide_layouts[1])
         slide.shapes.title.text, slide.placeholders[1].text = title, body
@@ -318,7 +322,7 @@ def test_an_archive_that_states_too_little_is_refused() -> None:
     with zipfile.ZipFile(io.BytesIO(raw)) as archive:
         size = archive.getinfo("word/document.xml").file_size
     for at in range(len(raw) - 4):
-        if raw[at : at + 4] == size.to_bytes(4, "little"):
+        if bytes(raw[at : at + 4]) == size.to_bytes(4, "little"):
             raw[at : at + 4] = (16).to_bytes(4, "little")
     with pytest.raises(DocumentError, match=r"it is damaged|is broken"):
         read("a.docx", bytes(raw))

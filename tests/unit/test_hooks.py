@@ -276,7 +276,7 @@ def test_what_hooks_know_of_a_daemon_is_what_the_daemon_uses() -> None:
     assert daemon_connection.OPERATOR_PREFIX == operator_token.PREFIX
 
 
-SETTINGS = {
+SETTINGS: dict[str, Any] = {
     "model": "opus",
     "hooks": {
         "Stop": [{"hooks": [{"type": "command", "command": "beep"}]}],

@@ -70,6 +70,10 @@ async def test_a_function_sees_frozen_values_and_returns_an_effect() -> None:
     assert frozen["a"][0]["b"] == (1,)
 
 
+def returning(result: object) -> HookFunction:
+    return lambda _: result
+
+
 def fail(_: Mapping[str, Any]) -> object:
     raise RuntimeError("no connection")
 
@@ -78,10 +82,10 @@ def fail(_: Mapping[str, Any]) -> object:
     ("function", "problem"),
     [
         (fail, "RuntimeError: no connection"),
-        (lambda _: {"drop": True}, "the effect `drop`"),
-        (lambda _: {"unknown": 1}, "its result is invalid"),
-        (lambda _: "text", "its result is invalid"),
-        (lambda _: {"lines": ["two\nlines"]}, "its result is invalid"),
+        (returning({"drop": True}), "the effect `drop`"),
+        (returning({"unknown": 1}), "its result is invalid"),
+        (returning("text"), "its result is invalid"),
+        (returning({"lines": ["two\nlines"]}), "its result is invalid"),
     ],
 )
 async def test_a_function_that_fails_has_no_effect_and_says_why(function: HookFunction, problem: str) -> None:

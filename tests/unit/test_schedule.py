@@ -1,6 +1,7 @@
 """Slots: every moment has one, and no time zone or leap of a clock makes it another."""
 
 from datetime import UTC, date, datetime, timedelta
+from typing import Any, cast
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -184,7 +185,7 @@ def test_a_jitter_moves_no_slot_or_each_look_would_queue_a_run(job: str, table: 
 class CountedTrigger(CronTrigger):
     steps = 0
 
-    def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime:
+    def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime | None:
         type(self).steps += 1
         return super().get_next_fire_time(previous_fire_time, now)
 
@@ -202,7 +203,9 @@ def test_the_last_slot_is_found_in_few_steps_however_long_ago(
 ) -> None:
     # R7: the worker looks for it every 15 seconds, on the event loop
     CountedTrigger.steps = 0
-    schedule = CronSchedule(trigger=CountedTrigger(**fields, end_date=end, timezone=UTC), description="")
+    schedule = CronSchedule(
+        trigger=CountedTrigger(**cast("dict[str, Any]", fields), end_date=end, timezone=UTC), description=""
+    )
     now = datetime(2028, 2, 28, tzinfo=UTC) if "day" in fields else datetime(2026, 11, 27, 7, tzinfo=UTC)
     assert schedule.last_slot(now) == last
     assert CountedTrigger.steps < 100

@@ -1,6 +1,7 @@
 """A model that does not begin its reply: who waits is told, and the request is sent once more."""
 
 import asyncio
+from typing import Any, cast
 
 import pytest
 
@@ -77,7 +78,7 @@ async def test_where_no_retry_is_left_the_first_request_is_waited_for() -> None:
 
 async def test_who_waits_is_told_again_and_again_until_the_model_begins() -> None:
     events: asyncio.Queue[TurnStatus | CompactionEvent] = asyncio.Queue()
-    with report_waiting("a\nmodel", events.put_nowait, slow_seconds=0.01) as report_begin:
+    with report_waiting("a\nmodel", cast("Any", events.put_nowait), slow_seconds=0.01) as report_begin:
         async with asyncio.timeout(60):
             told = [await events.get() for _ in range(3)]
         report_begin()

@@ -45,7 +45,8 @@ _IMPERATIVES = split_words(
 )
 
 
-class NameNearMiss(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class NameNearMiss:
     """A name that is not erased, because it may be another person or thing. `count` is its number of occurrences."""
 
     name: str

@@ -5,7 +5,7 @@ import re
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from newton.db.pool import Tx
@@ -78,11 +78,11 @@ def _list_texts(value: Any) -> Iterator[str]:
         if not _NO_TEXT.fullmatch(value):
             yield value
     elif isinstance(value, dict):
-        for key, one in value.items():
+        for key, one in cast("dict[str, Any]", value).items():
             yield key
             yield from _list_texts(one)
     elif isinstance(value, list):
-        for one in value:
+        for one in cast("list[Any]", value):
             yield from _list_texts(one)
 
 

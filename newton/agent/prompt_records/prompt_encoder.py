@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 from uuid import UUID
 
 from newton.agent.prompt_records.spans import PartTokens, PromptOrigin, TextSpan
@@ -149,7 +149,7 @@ class _PromptEncoder:
         before = self._encode_messages(pairs[:start])
         view_last = None
         if before and isinstance(before[-1], list):
-            view_last = before[-1].pop()
+            view_last = cast("list[int]", before[-1]).pop()
         edition = {
             "messages": before,
             "tools": [
@@ -173,7 +173,7 @@ class _PromptEncoder:
         items: list[Any] = []
         for message, spans in pairs:
             position = self._find_same_line(message, spans)
-            previous = items[-1] if items and isinstance(items[-1], list) else None
+            previous = cast("list[int]", items[-1]) if items and isinstance(items[-1], list) else None
             if position is None:
                 items.append(self._encode_message(message, spans))
             elif previous and self.lines[previous[1]].last + 1 == position:

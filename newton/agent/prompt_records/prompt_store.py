@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 from uuid import UUID
 
 from newton.agent.prompt_records.prompt_encoder import KeptText, SentRequest, TextKind, encode_prompt, hash_sent_request
@@ -195,10 +195,9 @@ async def _find_by_id(tx: Tx, turn: str, *, agent_id: UUID) -> TurnPlace:
 async def list_prompts(tx: Tx, place: TurnPlace, *, agent_id: UUID) -> list[StoredPrompt]:
     """Return the records of the model calls of a turn, in their order."""
     rows = await SQL["list_prompts"].fetch_all(tx, agent_id=agent_id, **place._asdict())
-    names = [field.name for field in fields(StoredPrompt)]
+    names = [field.name for field in fields(StoredPrompt) if field.name != "part_tokens"]
     return [
-        StoredPrompt(**{name: row[name] for name in names} | {"part_tokens": PartTokens(*row["part_tokens"])})
-        for row in rows
+        StoredPrompt(**{name: row[name] for name in names}, part_tokens=PartTokens(*row["part_tokens"])) for row in rows
     ]
 
 
@@ -231,9 +230,11 @@ async def load_sources(tx: Tx, prompts: Sequence[StoredPrompt], *, agent_id: UUI
 def _iter_entry_ids(value: object) -> list[UUID]:
     """Return the ids of all compaction entries in a JSON value of an edition or a tail."""
     if isinstance(value, dict):
-        own = [UUID(one) for name, one in value.items() if name == "entry"]
-        return own + [found for one in value.values() for found in _iter_entry_ids(one)]
-    return [found for one in value for found in _iter_entry_ids(one)] if isinstance(value, list) else []
+        fields = cast("dict[str, Any]", value)
+        own = [UUID(one) for name, one in fields.items() if name == "entry"]
+        return own + [found for one in fields.values() for found in _iter_entry_ids(one)]
+    items = cast("list[object]", value) if isinstance(value, list) else []
+    return [found for one in items for found in _iter_entry_ids(one)]
 
 
 async def delete_prompts_before(tx: Tx, *, agent_id: UUID, before: datetime) -> int:

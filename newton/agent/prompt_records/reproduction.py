@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 from uuid import UUID
 
 from newton.agent.prompt_records.prompt_encoder import RECALLED, Json, hash_request
@@ -75,7 +75,8 @@ class PromptReproduction:
     def attachment_count(self) -> int:
         """Return the number of images and files, of which only the hash is stored."""
         contents = [one.fields.get("content") for one in self.messages]
-        return sum(1 for content in contents if isinstance(content, list) for part in content if "sha256" in part)
+        lists = [cast("list[Json]", content) for content in contents if isinstance(content, list)]
+        return sum("sha256" in part for parts in lists for part in parts)
 
 
 def reproduce_prompt(record: StoredPrompt, sources: PromptSources) -> PromptReproduction:
@@ -101,7 +102,7 @@ class _PromptDecoder:
             messages += self._decode_item(item, len(messages))
         self.index = None
         tools = [tool for index in edition["tools"] for tool in self._load_json(index, [])]
-        options = {} if edition["options"] is None else self._load_json(edition["options"], {})
+        options: Json = {} if edition["options"] is None else self._load_json(edition["options"], {})
         is_verified, mismatch = self._verify([one.fields for one in messages], tools, options)
         return PromptReproduction(
             record=self.record,
@@ -129,7 +130,7 @@ class _PromptDecoder:
     def _decode_item(self, item: Any, index: int) -> Iterator[ReproducedMessage]:
         self.index = index
         if isinstance(item, dict):
-            yield self._decode_message(item)
+            yield self._decode_message(cast("Json", item))
             return
         for position in range(item[0], item[1] + 1):
             line = self.sources.lines.get(position)
@@ -142,7 +143,7 @@ class _PromptDecoder:
             self.index += 1
 
     def _decode_message(self, item: Json) -> ReproducedMessage:
-        texts, sources = [], []
+        texts, sources = list[str](), list[str]()
         for segment in item["text"]:
             text, source = self._decode_segment(segment)
             texts.append(text)
@@ -304,7 +305,8 @@ def _status_by_position(sources: PromptSources, items: Sequence[Any]) -> dict[in
     status: dict[int, LineAccount] = {}
     for item in items:
         if isinstance(item, list):
-            places = [place for place in range(item[0], item[1] + 1) if place in sources.lines]
+            first, last = cast("list[int]", item)
+            places = [place for place in range(first, last + 1) if place in sources.lines]
             sent = [place for place in places if not sources.lines[place].message.is_notice]
             status |= {place: LineAccount(place, place, "sent") for place in sent}
             continue

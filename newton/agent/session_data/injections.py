@@ -97,7 +97,7 @@ class InjectionService:
             agent_id = self.scope.agent_id
             session_id = await sessions.get_session_id(tx, agent_id=agent_id, ref=session)
             key = {"agent_id": agent_id, "session_id": session_id}
-            in_context = await context_injections.list_injections(tx, **key)
+            in_context = await context_injections.list_injections(tx, agent_id=agent_id, session_id=session_id)
             ranges = await log.list_injections(tx, **key)
             ids = [one.memory_id for one in in_context if one.memory_id]
             found = {f.memory_id: f for f in await fetch_memories(tx, ids, agent_id=agent_id, moment=None)}

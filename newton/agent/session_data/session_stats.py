@@ -77,7 +77,7 @@ class SessionStatsService:
             session_id = await sessions.get_session_id(tx, agent_id=agent_id, ref=session)
             key = {"agent_id": agent_id, "session_id": session_id}
             view = (await log.load_view(tx, **key)).view
-            injections = await context_injections.list_injections(tx, **key)
+            injections = await context_injections.list_injections(tx, agent_id=agent_id, session_id=session_id)
             return SessionStats(
                 session=session,
                 messages=await log.get_last_position(tx, **key) + 1,

@@ -26,7 +26,7 @@ class ConversationTexts:
     conversation: DatasetConversation
     scope: AgentScope
     embedder: "Embedder"
-    _vectors: "dict[str, Vector]" = field(default_factory=dict)
+    _vectors: "dict[str, Vector]" = field(default_factory=dict[str, "Vector"])
 
     @cached_property
     def messages(self) -> list[DatasetMessage]:

@@ -1,6 +1,6 @@
 """Contexts of plain rankings: the messages in order of rank, as far as they fit the maximum of tokens. Pure."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -27,13 +27,11 @@ def render_messages(
     messages: Sequence[DatasetMessage], form: MessageForm, *, count_tokens: TokenCounter
 ) -> list[RankedLine]:
     """Return each message as a line with its date and speaker."""
-    shorten: Callable[[DatasetMessage], str] = _whole
-    if form == "short":
 
-        def shorten(message: DatasetMessage) -> str:
-            return make_short_forms(message.content, count_tokens=count_tokens, prefix=message.prefix).summary
+    def shorten(message: DatasetMessage) -> str:
+        return make_short_forms(message.content, count_tokens=count_tokens, prefix=message.prefix).summary
 
-    texts = [shorten(message) for message in messages]
+    texts = [shorten(message) if form == "short" else _whole(message) for message in messages]
     return [
         RankedLine((message.ref,), text, count_tokens(to_bullet(text)))
         for message, text in zip(messages, texts, strict=True)

@@ -21,7 +21,7 @@ ReceiptsBySplit = Mapping[tuple[str, str], RowReceipts]
 
 def render_page(report: LeaderboardReport, receipts: ReceiptsBySplit) -> str:
     """Return the HTML page, with the receipts of each split at the middle budget."""
-    cards = []
+    cards = list[str]()
     for number, section in enumerate(build_sections(report)):
         content = "".join(f"<p>{_render_text(note)}</p>" for note in section.notes)
         if section.results:

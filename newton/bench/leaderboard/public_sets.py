@@ -100,7 +100,7 @@ def load_datasets(folder: Path, selection: DatasetSelection) -> tuple[list[Loade
     known = {one.folder: one for one in PUBLIC_DATASETS}
     found = sorted({path.parent.name for path in folder.glob(f"*/*{QUESTIONS_SUFFIX}")})
     missing = [one for name, one in known.items() if name not in found]
-    loaded = []
+    loaded = list[LoadedDataset]()
     for name in sorted(found, key=lambda one: (list(known).index(one) if one in known else len(known), one)):
         dataset = known.get(name) or PublicDataset(folder=name, title=name)
         conversations = load_conversations(folder / name, count_tokens=token_counter.count)

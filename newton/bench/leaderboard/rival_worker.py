@@ -98,7 +98,7 @@ LIBRARIES: dict[str, type[Mem0Library] | type[LangGraphLibrary]] = {"mem0": Mem0
 
 def find_versions() -> dict[str, str]:
     """Return the versions of the installed libraries by name."""
-    versions = {}
+    versions = dict[str, str]()
     for name, library in LIBRARIES.items():
         try:
             versions[name] = importlib.metadata.version(library.package)

@@ -205,7 +205,7 @@ class BetterRival(NamedTuple):
 
 def list_better(results: SplitResults) -> list[BetterRival]:
     """Return all figures, over all questions and by type, at which another system is better than Newton."""
-    better = []
+    better = list[BetterRival]()
     for row in visible_rows(results):
         groups: Mapping[str, Mapping[int, BudgetScore]] = {"all questions": row.budgets, **row.types}
         for where, scores in groups.items():

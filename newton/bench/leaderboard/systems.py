@@ -92,7 +92,7 @@ class NewtonSystem:
         own = await self._import(texts.conversation)
 
         async def ask(question: str, budgets: Sequence[int]) -> list[BuiltContext]:
-            built = []
+            built = list[BuiltContext]()
             for (variant, fill), budget in product(((FULL, True), (DEFAULT, False)), budgets):
                 bundle, ms = await build_context(own, question, budget=budget, fill=fill)
                 items = select_rendered_items(bundle)
@@ -125,7 +125,7 @@ class RankingSystem:
         matrix = np.array(await texts.embed_lines()) if self.key != "bm25" else None
 
         async def rank(question: str, variant: str) -> Ranking:
-            rankings = []
+            rankings = list[Ranking]()
             if index is not None:
                 rankings.append(rank_scores(index.score(stems[question])))
             if matrix is not None:
@@ -163,7 +163,7 @@ async def _fill_rankings(
     texts: ConversationTexts, rank: RankQuestion, variants: Sequence[str], question: str, budgets: Sequence[int]
 ) -> list[BuiltContext]:
     """Rank the messages once for each variant, and fill a context of each size."""
-    built = []
+    built = list[BuiltContext]()
     for variant in variants:
         started = monotonic_ms()
         ranking = await rank(question, variant)

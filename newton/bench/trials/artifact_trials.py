@@ -44,8 +44,7 @@ def generate_trials(*, seed: int = SEED, odd_lines: int = 0) -> list[ArtifactTri
         files("newton.bench.trials").joinpath("artifact_trials.yaml").read_text(encoding="utf-8")
     )
     rng = random.Random(seed)
-    trials = [(kind, entry) for kind, entries in material.items() for entry in entries]
-    return [_generate_trial(rng, kind, entry, odd_lines) for kind, entry in trials]
+    return [_generate_trial(rng, kind, entry, odd_lines) for kind, entries in material.items() for entry in entries]
 
 
 def _generate_trial(rng: random.Random, kind: TrialKind, entry: Mapping[str, Any], odd_lines: int) -> ArtifactTrial:

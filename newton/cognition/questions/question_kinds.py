@@ -57,8 +57,12 @@ def read_question(text: str) -> QuestionReading:
         return _read_foreign_question(text[:MAX_READ_CHARACTERS], code)
     folded = " ".join(text[:MAX_READ_CHARACTERS].replace("\N{RIGHT SINGLE QUOTATION MARK}", "'").split())
     patterns = _load_patterns()
-    found = ((kind, pattern.search(folded)) for kind, pattern in patterns.kinds)
-    decided = next((QuestionReading(kind, match[0].strip(" ,.;")) for kind, match in found if match), POINT)
+    readings = (
+        QuestionReading(kind, match[0].strip(" ,.;"))
+        for kind, pattern in patterns.kinds
+        if (match := pattern.search(folded))
+    )
+    decided = next(readings, POINT)
     if patterns.agent_words.search(folded):
         return decided
     return replace(
@@ -71,8 +75,12 @@ def read_question(text: str) -> QuestionReading:
 def _read_foreign_question(text: str, code: str) -> QuestionReading:
     """Return the kind of a question in another language than English, by the patterns of the language."""
     folded = " ".join(text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'").split())
-    found = ((kind, question_patterns(kind, code).search(folded)) for kind in FOREIGN_KINDS)
-    decided = next((QuestionReading(kind, match[0].strip(" ,.;¿")) for kind, match in found if match), POINT)
+    readings = (
+        QuestionReading(kind, match[0].strip(" ,.;¿"))
+        for kind in FOREIGN_KINDS
+        if (match := question_patterns(kind, code).search(folded))
+    )
+    decided = next(readings, POINT)
     if question_patterns("agent_words", code).search(folded):
         return decided
     return replace(

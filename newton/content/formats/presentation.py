@@ -63,7 +63,7 @@ def _read_slide(archive: ZipFile, name: str, number: int) -> DocumentSection:
     if root is None:
         raise BROKEN
     shapes = list(_iter_shapes(root))
-    title = next((shape.texts for shape in shapes if "title" in shape.role.lower() and shape.texts), [])
+    title = next((shape.texts for shape in shapes if "title" in shape.role.lower() and shape.texts), list[str]())
     heading = collapse_whitespace(" ".join(title))
     texts = [text for shape in shapes for text in shape.texts]
     notes = [target for kind, target in _read_targets(archive, name).values() if kind.endswith(_NOTES)]
@@ -78,9 +78,9 @@ def _iter_shapes(root: Element) -> Iterator[_Shape]:
         if shape.tag == f"{_SLIDES}sp":
             placeholder = shape.find(f".//{_SLIDES}ph")
             role = "" if placeholder is None else placeholder.get("type", "body")
-            yield _Shape(role, list(filter(None, map(_read_text, shape.iter(f"{_DRAWING}p")))))
+            yield _Shape(role, [text for part in shape.iter(f"{_DRAWING}p") if (text := _read_text(part))])
         elif shape.tag == f"{_DRAWING}tbl":
-            yield _Shape("", list(filter(None, map(_read_row, shape.iter(f"{_DRAWING}tr")))))
+            yield _Shape("", [text for row in shape.iter(f"{_DRAWING}tr") if (text := _read_row(row))])
 
 
 def _read_row(row: Element) -> str:

@@ -22,7 +22,7 @@ def parse_data(text: str, suffix: str) -> ParsedDocument:
 def parse_notebook(text: str) -> ParsedDocument:
     """Return the text and code cells of a Jupyter notebook, without their outputs."""
     notebook = _load_json(text)
-    cells = notebook.get("cells") if isinstance(notebook, dict) else None
+    cells = cast("dict[str, Any]", notebook).get("cells") if isinstance(notebook, dict) else None
     if not isinstance(cells, list):
         raise InputError("it is no notebook: it has no list of cells.", hint="Save it again in Jupyter.")
     sections, heading, title = list[DocumentSection](), "", ""

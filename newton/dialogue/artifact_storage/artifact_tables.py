@@ -36,6 +36,6 @@ def find_first_values(lines: Sequence[str], *, delimiter: str) -> dict[int, str]
 def _split_row(line: str, delimiter: str) -> list[str]:
     """Return the cells of a line; a line that is no valid row is one cell."""
     try:
-        return next(csv.reader([line], delimiter=delimiter), [])
+        return next(csv.reader([line], delimiter=delimiter), list[str]())
     except csv.Error:
         return [line]

@@ -68,7 +68,7 @@ async def add_proposals(
         return ()
     key = {"agent_id": ctx.agent_id, "session_id": session_id}
     await log.lock_session(tx, **key)
-    items = await list_items(tx, **key)
+    items = await list_items(tx, agent_id=ctx.agent_id, session_id=session_id)
     update = BriefUpdate(
         items=[item for item in items if item.status == "open"],
         count_tokens=ctx.count_tokens,

@@ -87,7 +87,7 @@ def load_patterns() -> ItemPatterns:
     content = parse_trusted(text)
     parts: dict[str, str] = {}
     for name, alternatives in content["parts"].items():
-        parts[name] = _join(alternatives if isinstance(alternatives, list) else [alternatives], parts)
+        parts[name] = _join([alternatives] if isinstance(alternatives, str) else alternatives, parts)
     groups = {**content["kinds"], "time": [parts["time"]], **{name: content[name] for name in ("one_time", "reported")}}
     return ItemPatterns(
         **{name: re.compile(_join(groups[name], parts), re.IGNORECASE) for name in ItemPatterns._fields}
@@ -147,12 +147,13 @@ def _iter_sentences(text: str) -> Iterator[tuple[str, BriefKind | None]]:
         plain = plain[: material.start()]
     kind: BriefKind | None = None
     for line in _CODE.sub("\n", plain).splitlines():
-        heading = next((one for one, pattern in _HEADINGS.items() if pattern.match(line)), None)
+        heading: BriefKind | None = next((one for one, pattern in _HEADINGS.items() if pattern.match(line)), None)
         is_bullet = _BULLET.match(line) is not None
         if heading or (line.strip() and not is_bullet):
             kind = heading
         if not heading:
-            yield from ((sentence, kind if is_bullet else None) for sentence in split_sentences(line))
+            for sentence in split_sentences(line):
+                yield sentence, kind if is_bullet else None
 
 
 def _to_draft(sentence: str, kind: BriefKind | None) -> BriefDraft | None:

@@ -366,7 +366,10 @@ def _select_items(
     waiting: dict[SummaryPart, list[str]] = rank_items(items) if is_merge else {p: t[:] for p, t in items.items()}
     selection = _ItemSelection(waiting=waiting, sections=sections, tokens_left=max_tokens, count_tokens=count_tokens)
     selection.take_all()
-    kept = {part: [text for text in items[part] if text in set(chosen)] for part, chosen in selection.selected.items()}
+    kept: dict[SummaryPart, list[str]] = {
+        part: [text for text in items[part] if text in set(chosen)] for part, chosen in selection.selected.items()
+    }
     # not in operations and status, because a summary of summaries leaves these out
     texts = [text for part, chosen in kept.items() if part not in ("thing", "did", "state") for text in chosen]
-    return {**kept, "thing": [name for name in kept.get("thing", ()) if not any(name in text for text in texts)]}
+    kept["thing"] = [name for name in kept.get("thing", ()) if not any(name in text for text in texts)]
+    return kept

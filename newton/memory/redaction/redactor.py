@@ -75,7 +75,7 @@ def _redact_pattern(secret: SecretPattern, text: str) -> str:
 
 def _redact_spans(text: str, spans: list[SecretSpan]) -> str:
     """Return the text without the spans. Of overlapping spans the first and longest is replaced."""
-    parts, position = [], 0
+    parts, position = list[str](), 0
     for span in sorted(spans, key=lambda span: (span.start, -span.end)):
         if span.start < position:
             continue

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -30,7 +30,7 @@ _tally: ContextVar[RedactionTally | None] = ContextVar("newton_redactions", defa
 
 
 @contextmanager
-def redaction_tally() -> Iterator[RedactionTally]:
+def redaction_tally() -> Generator[RedactionTally]:
     """Collect the secrets that are redacted within the context, apart from those redacted before it."""
     tally = RedactionTally()
     token = _tally.set(tally)

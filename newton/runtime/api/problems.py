@@ -150,7 +150,8 @@ def to_input_error(error: RequestValidationError, request: Request) -> InputErro
     first, hint = select_problem(error.errors()), "`/openapi.json` describes the endpoint."
     place = ".".join(str(part) for part in first["loc"])
     if first["type"] == "json_invalid":
-        return InputError(f"The body is not JSON: {first['ctx']['error']} at character {first['loc'][-1]}.", hint=hint)
+        reason = first.get("ctx", {}).get("error", first["msg"])
+        return InputError(f"The body is not JSON: {reason} at character {first['loc'][-1]}.", hint=hint)
     if place == "body" and first["type"] == "missing":
         return InputError("The body is missing.", hint=f"Send JSON; {hint}")
     if place == "body" and "json" not in request.headers.get("content-type", ""):

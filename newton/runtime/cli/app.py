@@ -2,7 +2,7 @@
 
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -133,7 +133,7 @@ def _names_file(bound: inspect.BoundArguments) -> bool:
 
 
 @contextmanager
-def _report_redactions(argv: Sequence[str]) -> Iterator[None]:
+def _report_redactions(argv: Sequence[str]) -> Generator[None]:
     """Print on standard error which secrets a command removed from its input, if it succeeds and does not say so."""
     with redaction_tally() as redacted:
         yield

@@ -29,6 +29,7 @@ def print_progress(event: ProgressEvent) -> None:
         print_status("")
         end_line()
         formatting.print_notice("\n".join(draw_changes(event.tree)))
+        return
     if not is_interactive():
         return
     match event:

@@ -93,7 +93,7 @@ def _build_schedule(settings: JobSettings, usual: JobSchedule) -> JobSchedule:
     if settings.cron is not None and settings.every is not None:
         raise ValueError("cron and every exclude each other")
     start, end = _to_moment(settings.start, settings), _to_moment(settings.end, settings)
-    period = {
+    period: dict[str, Any] = {
         "start_date": start,
         "end_date": end,
         "timezone": settings.timezone,
@@ -109,7 +109,8 @@ def _build_schedule(settings: JobSettings, usual: JobSchedule) -> JobSchedule:
         return _limit_usual(cast("CronSchedule", usual), settings, period)
     if every < MIN_INTERVAL:
         raise ValueError(f"every is less than {MIN_INTERVAL.seconds} seconds")
-    interval = IntervalTrigger(seconds=int(every.total_seconds()), **{**period, "start_date": start or FIRST_SLOT})
+    from_first: dict[str, Any] = {**period, "start_date": start or FIRST_SLOT}
+    interval = IntervalTrigger(seconds=int(every.total_seconds()), **from_first)
     words = f"every {_describe_duration(every)}{_describe_limits(settings)}"
     return IntervalSchedule(trigger=interval, description=words, jitter_seconds=settings.jitter)
 
@@ -161,7 +162,7 @@ def describe_cron(expression: str) -> str:
     ]
     if when is None or None in days:
         return f"by cron {expression!r}"
-    rest = " ".join(cast("list[str]", [one for one in days if one]))
+    rest = " ".join(one for one in days if one)
     is_daily = when.startswith("at ") and not rest
     return f"daily {when}" if is_daily else f"{when} {rest}".strip()
 

@@ -70,7 +70,10 @@ def build_schedules(tables: Mapping[str, Any]) -> dict[str, JobSchedule]:
 
     Raises ConfigError, with the remedy, for an unknown job or an invalid expression.
     """
-    changed = import_module("newton.runtime.jobs.job_settings").parse_job_settings(tables, SCHEDULES) if tables else {}
+    if not tables:
+        return SCHEDULES
+    changed: dict[str, JobSchedule]
+    changed = import_module("newton.runtime.jobs.job_settings").parse_job_settings(tables, SCHEDULES)
     return {**SCHEDULES, **changed}
 
 

@@ -32,7 +32,7 @@ def find_output_problem(output: object, schema: Mapping[str, Any] | None) -> str
         Draft202012Validator.check_schema(schema)
     except SchemaError:
         return "its output schema is invalid"
-    error = next(iter(Draft202012Validator(schema).iter_errors(output)), None)
+    error = next(iter(cast("Any", Draft202012Validator(schema)).iter_errors(output)), None)
     return None if error is None else f"invalid structured content: {error.message[:MAX_PROBLEM_CHARS]}"
 
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import httpx2
@@ -235,7 +235,7 @@ class ServerConnection:
         if self._end_reason:
             return self._end_reason
         while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
+            error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
         if isinstance(error, TimeoutError):
             return f"it did not answer within {seconds:g} s"
         if isinstance(error, ValidationError):
@@ -253,5 +253,7 @@ def _is_lost(error: BaseException) -> bool:
 
 
 def _to_listed(tool: Any) -> ListedTool:
-    annotations = tool.annotations.model_dump(by_alias=True, exclude_none=True) if tool.annotations else {}
+    annotations: dict[str, Any] = (
+        tool.annotations.model_dump(by_alias=True, exclude_none=True) if tool.annotations else {}
+    )
     return ListedTool(tool.name, tool.description or "", tool.input_schema, annotations, tool.output_schema)

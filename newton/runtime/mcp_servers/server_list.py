@@ -53,7 +53,7 @@ def read_server_file(path: Path) -> dict[str, dict[str, Any]]:
         raise ConfigError(f"{path} cannot be read: {error.strerror}.", hint="Correct mcp.files.") from None
     except ValueError as error:
         raise ConfigError(f"{path} is not valid JSON: {error}.", hint="Correct the file.") from None
-    servers = value.get(SERVERS_KEY) if isinstance(value, dict) else None
+    servers = cast("dict[str, object]", value).get(SERVERS_KEY) if isinstance(value, dict) else None
     if not isinstance(servers, dict):
         raise ConfigError(f"{path} has no object {SERVERS_KEY!r}.", hint=f'Write {{"{SERVERS_KEY}": {{...}}}}.')
     entries = cast("dict[str, object]", servers)

@@ -1,8 +1,8 @@
 """Pages of the list of conflicts, for all interfaces."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
 from uuid import UUID
 
 from newton.agent.services.conflicts import ConflictService
@@ -10,7 +10,8 @@ from newton.heart.facts.conflicts import FactPair, PairPosition
 from newton.runtime.tools.cursors import decode_cursor, encode_cursor, invalid_cursor_error
 
 
-class ConflictPage(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ConflictPage:
     """A page of open conflicts, newest first. `next` is the cursor of the next page, None on the last one.
 
     `count` is the number of all conflicts; None after the first page.

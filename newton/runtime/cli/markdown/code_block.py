@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from newton.runtime.cli.markdown.text_styles import StyledText, TextStyle
 
@@ -65,11 +65,11 @@ class CodeBlock:
 
 def _find_lexer(language: str) -> "Lexer | None":
     """Return the lexer of a language. Pygments is imported here, because it takes a tenth of a second."""
-    from pygments.lexers import get_lexer_by_name  # noqa: PLC0415 (slow)
+    from pygments import lexers  # noqa: PLC0415 (slow)
     from pygments.util import ClassNotFound  # noqa: PLC0415 (slow)
 
     try:
-        return get_lexer_by_name(language, stripnl=False, ensurenl=False)
+        return cast("Any", lexers).get_lexer_by_name(language, stripnl=False, ensurenl=False)
     except ClassNotFound:
         return None
 

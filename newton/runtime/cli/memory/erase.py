@@ -2,6 +2,7 @@
 
 import shlex
 from collections import Counter
+from dataclasses import asdict
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -93,7 +94,7 @@ def _check_target(
 def _print_json(plan: ErasurePlan, *, is_erased: bool) -> None:
     kinds, related = Counter(kind for _, kind, _ in plan.memories), Counter(kind for _, kind in plan.related)
     counts = {**kinds, **related, "decision": len(plan.decisions), "identity": len(plan.tenets)}
-    near_misses = [one._asdict() for one in plan.near_misses]
+    near_misses = [asdict(one) for one in plan.near_misses]
     result = {"erased": is_erased, "names": plan.names, "near_misses": near_misses, "counts": counts}
     print_json({**result, "confirm": plan.token, "remains": plan.remains})
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, cast
 
 from cyclopts import Parameter
 
@@ -74,9 +74,9 @@ async def _watch(
     newton: AgentServices, options: "IngestOptions", progress: ProgressReporter, stop: asyncio.Event
 ) -> int:
     """Ingest, and ingest again after each change until `stop` is set. Return the exit status."""
-    from watchfiles import awatch  # noqa: PLC0415 (its import takes a tenth of a second)
+    import watchfiles  # noqa: PLC0415 (its import takes a tenth of a second)
 
-    changes = awatch(options.path, stop_event=stop, debounce=WATCH_PAUSE_MS)
+    changes = cast("Any", watchfiles).awatch(options.path, stop_event=stop, debounce=WATCH_PAUSE_MS)
     change = asyncio.ensure_future(anext(changes, None))
     await asyncio.sleep(0)  # the watch begins here, so that no change during the first ingestion is missed
     await _run_once(newton, options, progress, stop)

@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,7 +76,7 @@ class SilentProgress:
 
 
 @contextmanager
-def open_progress(*, silent: bool) -> Iterator[ProgressReporter]:
+def open_progress(*, silent: bool) -> Generator[ProgressReporter]:
     """Return a reporter that suits standard error."""
     if silent:
         yield SilentProgress()
@@ -89,7 +89,7 @@ def open_progress(*, silent: bool) -> Iterator[ProgressReporter]:
 
 
 @contextmanager
-def stop_on_signals() -> Iterator[asyncio.Event]:
+def stop_on_signals() -> Generator[asyncio.Event]:
     """Return an event that the first SIGINT or SIGTERM within the block sets, instead of ending the process."""
     loop, requested = asyncio.get_running_loop(), asyncio.Event()
     previous = {one: signal.getsignal(one) for one in _SIGNALS}

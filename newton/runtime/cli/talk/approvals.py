@@ -21,7 +21,7 @@ ANSWER_WORDS: Mapping[ApprovalAnswer, Sequence[str]] = {
     "never": ("v", "never"),
     "refused": ("", "n", "no"),
 }
-ANSWERS = {word: answer for answer, words in ANSWER_WORDS.items() for word in words}
+ANSWERS: Mapping[str, ApprovalAnswer] = {word: answer for answer, words in ANSWER_WORDS.items() for word in words}
 MAX_SHORT_CHARS, MAX_SHORT_LINES = 1_000, 12  # of arguments that a terminal shows together with the tool
 QUESTION = "Allow? [o]nce, for this [s]ession, [a]lways, ne[v]er, [n]o (Enter): "
 

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from prompt_toolkit import PromptSession
 from prompt_toolkit.history import FileHistory
 from prompt_toolkit.input.typeahead import clear_typeahead
-from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from newton.agent.actions.approvals import ApprovalAnswer, ApprovalRequest
 from newton.client import ApiError
@@ -180,7 +180,11 @@ async def _load_names(backend: ChatBackend, completer: ChatCompleter) -> None:
 def _create_key_bindings() -> KeyBindings:
     """Return key bindings in which Alt-Enter begins a new line; pasted lines are one input anyway."""
     bindings = KeyBindings()
-    bindings.add("escape", "enter")(lambda event: event.current_buffer.insert_text("\n"))
+
+    @bindings.add("escape", "enter")
+    def begin_line(event: KeyPressEvent) -> None:  # pyright: ignore[reportUnusedFunction] (the bindings call it)
+        event.current_buffer.insert_text("\n")
+
     return bindings
 
 

@@ -127,8 +127,7 @@ def _render_form(page: PageRequest, preview: dict[str, Any] | None, similar: Seq
     values = {name: page.field(name) for name in (*DRAFT_FIELDS, "alternatives")}
     reasons = [(page.field(f"kind_{row}"), page.field(f"reason_{row}")) for row in range(REASON_ROWS)]
     choices = {"stakes": STAKES, "reasons": REASON_KINDS}
-    shown = {"values": values, "reasons": reasons, "preview": preview, "similar": similar, "choices": choices}
-    return page.render("decide.html", **shown)
+    return page.render("decide.html", values=values, reasons=reasons, preview=preview, similar=similar, choices=choices)
 
 
 def _describe_link(link: dict[str, str], decision_id: str) -> dict[str, str]:

@@ -123,7 +123,7 @@ def _list_entries(value: JsonValue, *keys: str) -> list[JsonObject]:
     if isinstance(value, list):
         return list_objects(value)
     if is_object(value):
-        return next((list_objects(value[key]) for key in keys if isinstance(value.get(key), list)), [])
+        return next((list_objects(value[key]) for key in keys if isinstance(value.get(key), list)), list[JsonObject]())
     return []
 
 
@@ -148,10 +148,10 @@ def _unpack_letta_text(text: str) -> str:
     if not text.startswith("{"):
         return text
     try:
-        wrapped = json.loads(text)
+        wrapped: JsonValue = json.loads(text)
     except ValueError:
         return text
-    if not (isinstance(wrapped, dict) and "type" in wrapped):
+    if not (is_object(wrapped) and "type" in wrapped):
         return text
     return extract_text(wrapped.get("message")) if wrapped["type"] == "user_message" else ""
 
@@ -162,10 +162,10 @@ def _read_sent_text(message: JsonObject) -> str:
         function = call.get("function")
         if is_object(function) and function.get("name") == "send_message":
             try:
-                arguments = json.loads(str(function.get("arguments")))
+                arguments: JsonValue = json.loads(str(function.get("arguments")))
             except ValueError:
                 return ""
-            return extract_text(arguments.get("message")) if isinstance(arguments, dict) else ""
+            return extract_text(arguments.get("message")) if is_object(arguments) else ""
     return ""
 
 
@@ -174,6 +174,7 @@ def _read_block(block: JsonObject, at: str | None, passed_over: Counter[str]) ->
     if label not in _USER_BLOCKS:
         passed_over[f"block {label}"] += 1
         return
-    for number, line in enumerate(filter(None, map(str.strip, extract_text(block.get("value")).splitlines())), start=1):
+    lines = [line.strip() for line in extract_text(block.get("value")).splitlines() if line.strip()]
+    for number, line in enumerate(lines, start=1):
         if not line.endswith(("?", ":")):  # a form that is not filled in
             yield build_fact_line(ref=f"letta:{block.get('id')}:{number}", content=line, at=at, subject="user")

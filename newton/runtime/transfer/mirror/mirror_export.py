@@ -88,7 +88,7 @@ class MirrorExporter:
         return [(titles[key], by_subject[key]) for key in sorted(by_subject)]
 
     async def _list_facts(self) -> AsyncIterator[ListedMemory]:
-        conditions, after = MemoryFilterInput(kinds=("fact",)), None
+        conditions, after = MemoryFilterInput.model_validate({"kinds": ("fact",)}), None
         while True:
             page = await self.lists.list_memories(conditions, ListOrder("created", "asc"), after=after, limit=PAGE)
             for memory in page.memories:

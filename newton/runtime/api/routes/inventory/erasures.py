@@ -1,6 +1,7 @@
 """Endpoints that permanently erase a person from an agent. They need the scope `admin`: a person must decide."""
 
 from collections import Counter
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter
@@ -87,7 +88,7 @@ async def preview_erasure(body: PreviewErasureRequest, caller: AdminAccess) -> E
     plan = await caller.newton.erasure(ORIGIN).plan(body.subject, also=body.also)
     return ErasurePreviewResponse(
         names=list(plan.names),
-        near_misses=[SimilarName(**one._asdict()) for one in plan.near_misses],
+        near_misses=[SimilarName(**asdict(one)) for one in plan.near_misses],
         counts=count_records(plan),
         memories=[ErasureCandidate(kind=kind, micro=micro) for _, kind, micro in plan.memories[:MAX_LISTED_MEMORIES]],
         token=plan.token,
