@@ -19,12 +19,7 @@ from newton.cognition.assembly.context_notes import (
     render_uncertain_note,
 )
 from newton.cognition.assembly.fact_labels import count_label_tokens, label_facts
-from newton.cognition.assembly.relevance_floor import (
-    MIN_QUESTION,
-    MIN_TIMELINE_QUESTION,
-    TIMELINE_FACTOR,
-    RelevanceFloor,
-)
+from newton.cognition.assembly.relevance_floor import TIMELINE_FACTOR, RelevanceFloor, find_least_question
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_item_id_tokens, render_frame_section
 from newton.cognition.assembly.sections import (
     ExtraSection,
@@ -391,12 +386,11 @@ def _create_floor(
     is_answered = kind in ANSWERED_KINDS
     minimum = frame.relevance_floor * (TIMELINE_FACTOR if kind == "timeline" else 1.0)
     answer = frame.answer_floor if is_answered else 0.0
-    subject = MIN_TIMELINE_QUESTION if kind == "timeline" else MIN_QUESTION
     minimums = (0.0, 0.0, 0.0) if request.fill else (minimum, frame.fact_share, answer)
     return RelevanceFloor(
         *minimums,
         question=found.answers.question,
-        subject=0.0 if found.answers.knows_names else subject,
+        subject=find_least_question(found.answers, kind),
         sufficiency=model.answers.sufficiency if is_answered else None,
         correction=gathered.session_state.answer_correction,
     )

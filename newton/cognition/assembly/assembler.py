@@ -159,40 +159,54 @@ def _is_insufficient(candidates: Sequence[ScoredCandidate], assembly_input: Asse
     """Return True if the memories shown probably lack what the input needs.
 
     Without minimums this is not judged. Memories that were selected by their topic are judged together: whether memory
-    has anything that answers the input.
+    knows the subject. What was not found by the search, such as a result of a tool, may answer all the same.
     """
     floor = assembly_input.relevance_floor
     if not floor.judges_answers:
-        return _is_foreign_topic(assembly_input)
+        return _is_unknown_topic(assembly_input) and not any(
+            c.detail and _is_from_session(c.scored, assembly_input) for c in candidates
+        )
     shown = [c.scored for c in candidates if c.detail]
     found = [c.scored for c in candidates if c.reason != REPEATS_STATED_FACT]
     sufficiency = floor.estimate_sufficiency(shown, found)
     return sufficiency is not None and sufficiency < MIN_SUFFICIENCY
 
 
-def _is_foreign_topic(assembly_input: AssemblyInput) -> bool:
-    """Return True if memories are selected by their topic, and memory hardly has an answer to the input."""
+def _is_unknown_topic(assembly_input: AssemblyInput) -> bool:
+    """Return True if memories are selected by their topic, and memory hardly knows the subject of the input."""
     floor = assembly_input.relevance_floor
-    return floor.minimum > 0 and floor.is_foreign and not floor.judges_answers
+    return floor.minimum > 0 and floor.is_hardly_known and not floor.judges_answers
+
+
+def _is_from_session(scored: ScoredMemory, assembly_input: AssemblyInput) -> bool:
+    """Return True for an artifact or a tool result of the session, and for what was put into it."""
+    memory_id = scored.found.memory_id
+    is_added = memory_id in assembly_input.injected or memory_id in assembly_input.observations
+    return is_added or scored.layer == SESSION_LAYER
 
 
 def _reserve_note(assembly_input: AssemblyInput) -> int:
-    """Return the tokens of the note for a foreign topic: its memories can fill the context."""
+    """Return the tokens of the note on an unknown topic: memories that are near to the topic can fill the context."""
     note = assembly_input.uncertain_note
-    if note is None or not _is_foreign_topic(assembly_input):
+    if note is None or not _is_unknown_topic(assembly_input) or not _takes_note(assembly_input):
         return 0
     return note.tokens + assembly_input.header_tokens["note"]
+
+
+def _takes_note(assembly_input: AssemblyInput) -> bool:
+    """Return True if the input asks for what memory has, and no other note says what it lacks."""
+    is_asked = assembly_input.gathering.is_chronological or contains_question(assembly_input.input)
+    return is_asked and not assembly_input.empty_range_note
 
 
 def _add_note(
     sections: Mapping[str, Sequence[TextBlock]], note: TextBlock | None, assembly_input: AssemblyInput
 ) -> Mapping[str, Sequence[TextBlock]]:
     """Add a note on what memory has about a question, if it fits and no other note says so."""
-    headers = assembly_input.header_tokens
-    if note is None or assembly_input.empty_range_note or not contains_question(assembly_input.input):
+    if note is None or not _takes_note(assembly_input):
         return sections
     extended = {**sections, "note": [*sections["note"], note]}
-    fits = render(extended, header_tokens=headers).tokens <= assembly_input.budget.total
+    fits = render(extended, header_tokens=assembly_input.header_tokens).tokens <= assembly_input.budget.total
     return extended if fits else sections
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from newton.cognition.corrections.answer_correction import NO_CORRECTION, AnswerCorrection
+from newton.cognition.questions.question_kinds import QuestionKind
 from newton.cognition.scoring.answers import AnswerEstimate, estimate_sufficiency
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
 from newton.memory.memory import Kind
@@ -17,7 +18,7 @@ FACT_FLOOR_FACTOR = 0.5  # of `minimum`, for facts that also need a share of the
 FACT_ANSWER_SHARE = 1 / 3  # of `fact_share`, where facts are selected by the probability that they answer
 MIN_WHOLE_ANSWER = 0.01  # of the probability that a fact or the summary of a session answers
 TIMELINE_FACTOR = 0.25  # of `minimum`, for a timeline: most of its events say little of what is asked
-MIN_QUESTION = 0.2  # of the probability that memory answers the input; below it, nothing that was found enters
+MIN_QUESTION = 0.2  # of the probability that memory answers the input at all; below it, memory hardly knows its subject
 MIN_TIMELINE_QUESTION = 0.03  # of the same for a timeline: no single event resembles a question about their order
 MIN_SUFFICIENCY = 0.5  # below it, the context says that it may not answer the input
 
@@ -53,8 +54,8 @@ class RelevanceFloor:
         return self.answer > 0 and self.question is not None
 
     @property
-    def is_foreign(self) -> bool:
-        """Whether memory hardly has an answer to the input."""
+    def is_hardly_known(self) -> bool:
+        """Whether memory hardly knows the subject of the input."""
         return self.question is not None and self.question < self.subject
 
     def find_minimum(self, kind: Kind, *, best_fact: float = 0.0) -> float:
@@ -84,7 +85,7 @@ class RelevanceFloor:
     def find_reason(self, scored: ScoredMemory, *, best_fact: float = 0.0) -> str | None:
         """Return why a memory is below its minimum, or None."""
         kind = scored.found.kind
-        if kind in ANSWER_KINDS and self.judges_answers and self.is_foreign:
+        if kind in ANSWER_KINDS and self.judges_answers and self.is_hardly_known:
             shares = f"{format_probability(self.question or 0.0)} < {format_probability(self.subject)}"
             return f"below the relevance floor: memory hardly answers this ({shares})"
         probability, minimum = self.get_probability(scored), self.find_minimum(kind, best_fact=best_fact)
@@ -113,6 +114,16 @@ NO_FLOOR = RelevanceFloor()
 RECALL_FLOOR = RelevanceFloor(fact_share=0.3, answer=0.0015)  # as the frames of questions have it
 
 
+def find_least_question(answers: AnswerEstimate, kind: QuestionKind = "point") -> float:
+    """Return the probability of an answer at all below which memory hardly knows the subject of a question.
+
+    It is 0 if one memory has all names of the question: then memory knows the subject.
+    """
+    if answers.knows_names:
+        return 0.0
+    return MIN_TIMELINE_QUESTION if kind == "timeline" else MIN_QUESTION
+
+
 def select_answers(
     answers: AnswerEstimate, memories: Sequence[RetrievedMemory], min_relevance: float | None
 ) -> Sequence[RetrievedMemory]:
@@ -124,12 +135,12 @@ def select_answers(
     if answers.question is None or min_relevance == 0:
         return memories
     best_fact = max((answers.find(found) for found in memories if found.kind == "fact"), default=0.0)
-    floor = replace(RECALL_FLOOR, question=answers.question)
-    is_foreign = min_relevance is None and answers.question < MIN_QUESTION and not answers.knows_names
+    floor = replace(RECALL_FLOOR, question=answers.question, subject=find_least_question(answers))
+    is_left_out = min_relevance is None and floor.is_hardly_known
 
     def is_selected(found: RetrievedMemory) -> bool:
         least = floor.find_minimum(found.kind, best_fact=best_fact) if min_relevance is None else min_relevance
-        return found.kind not in ANSWER_KINDS or (not is_foreign and answers.find(found) >= least)
+        return found.kind not in ANSWER_KINDS or (not is_left_out and answers.find(found) >= least)
 
     return [found for found in memories if is_selected(found)]
 
