@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from newton.cognition.assembly.assembler import TIMELY_INDEX
 from newton.cognition.assembly.fact_labels import render_contradiction
+from newton.cognition.assembly.relevance_floor import ANSWER_KINDS
 from newton.cognition.assembly.scored_candidate import SHOWN_TOGETHER, ScoredCandidate
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.content_words import extract_content_words
@@ -17,7 +18,7 @@ from newton.memory.times.time_search import DATED_KINDS
 MAX_QUOTES = 8
 WISH_REASONS = frozenset({REASONS["manner"], REASONS["instruction"]})
 MIN_WISH_SHARE = 0.6  # of the characters of a text that only states a wish
-MIN_COSINE = 0.2  # for memories that share no word with the input
+MIN_COSINE = 0.2  # for memories that share no word with the input, if it was not judged whether they answer
 
 # Procedures are excluded: they are instructions, not answers.
 QUOTABLE_KINDS = frozenset({"exchange", "episode", "fact", "passage", "item", "event", "decision"})
@@ -50,17 +51,22 @@ def render_reply(quotes: Sequence[str], bundle: Bundle, *, is_stored: bool) -> s
     """Return a reply that consists of the quotes, or says that nothing was found.
 
     If the input asks nothing and `is_stored`, the reply says that the input was stored, followed by the quotes, if any.
+    For a request it says too that nothing was found.
     """
-    if not is_stored or contains_question(bundle.input) or is_only_question(bundle.input):
+    gathering = bundle.assembly_input.gathering
+    asks = contains_question(bundle.input) or is_only_question(bundle.input) or gathering.is_chronological
+    if not is_stored or asks:
         return _render_quotes(quotes, bundle)
-    return f"{STORED} {_render_quotes(quotes, bundle)}" if quotes else STORED
+    is_told = not quotes and gathering.reading.kind != "standing"
+    return STORED if is_told else f"{STORED} {_render_quotes(quotes, bundle)}"
 
 
 def _render_quotes(quotes: Sequence[str], bundle: Bundle) -> str:
     empty = ", ".join(bundle.empty_time_ranges)
     if not quotes:
         return f"Memory has nothing from that time ({empty})." if empty else NOTHING_FOUND
-    head = [f"Memory has nothing from that time ({empty}).", "From other times:"] if empty else ["From memory:"]
+    start = "From memory, which may not answer this:" if bundle.may_not_answer else "From memory:"
+    head = [f"Memory has nothing from that time ({empty}).", "From other times:"] if empty else [start]
     return "\n".join([*head, *quotes])
 
 
@@ -86,8 +92,11 @@ def _is_relevant(item: ScoredCandidate, bundle: Bundle) -> bool:
     if item.scored.features[TIMELY_INDEX] > 0:
         return True
     # the messages of the session are in the context whatever they say
-    is_above_floor = bundle.assembly_input.relevance_floor.find_reason(item.scored) is None
-    return is_above_floor and (item.features["lexical"] > 0 or item.features["cosine"] >= MIN_COSINE)
+    floor = bundle.assembly_input.relevance_floor
+    if floor.find_reason(item.scored) is not None:
+        return False
+    is_judged = floor.judges_answers and item.kind in ANSWER_KINDS
+    return is_judged or item.features["lexical"] > 0 or item.features["cosine"] >= MIN_COSINE
 
 
 def _is_unasked_wish(item: ScoredCandidate, bundle: Bundle) -> bool:

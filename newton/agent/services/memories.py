@@ -172,7 +172,8 @@ class MemoryService:
         ranked = demote_echoes(query, demote_other_subjects(query, current))
         answers = await self._estimate_answers(replace(recalled, memories=ranked), query, moment=as_of)
         others = self._select([f for f in ranked if not f.repeats_query(query)], answers, takes_procedures=is_asked)
-        memories = sorted(others, key=lambda found: found.is_only_question)[:limit]  # what tells comes before what asks
+        # the most probable answer first; what tells comes before what asks
+        memories = sorted(others, key=lambda f: (f.is_only_question, -answers.find(f)))[:limit]
         if as_of is None:
             await self.record_access([found.memory_id for found in memories])
         return replace(recalled, memories=memories, probabilities=answers.memories)
@@ -188,9 +189,14 @@ class MemoryService:
     def _select(
         self, memories: Sequence[RetrievedMemory], answers: AnswerEstimate, *, takes_procedures: bool
     ) -> Sequence[RetrievedMemory]:
-        """Return the memories that are relevant enough. Without a minimum, these are all."""
+        """Return the memories that are relevant enough. Without a minimum, these are all.
+
+        Earlier questions answer nothing, so they are left out where answers are judged.
+        """
         if self.min_relevance == 0:
             return memories
+        if answers.question is not None:
+            memories = [found for found in memories if not found.is_only_question]
         # the shipped procedures are about no subject, so each query has the words of some of them
         near = [f for f in memories if f.kind != "procedure" or takes_procedures or is_near_procedure(f)]
         selected = select_answers(answers, _drop_repeated_messages(near), self.min_relevance)

@@ -127,6 +127,12 @@ class Bundle:
         return not self.items
 
     @property
+    def may_not_answer(self) -> bool:
+        """Whether the text says that the memories may not answer the input."""
+        note = self.assembly_input.uncertain_note
+        return note is not None and note.text in self.text
+
+    @property
     def sufficiency(self) -> float | None:
         """Return the probability that the memories of the context hold all that the input needs.
 

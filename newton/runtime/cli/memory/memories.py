@@ -117,10 +117,10 @@ async def recall(
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Search the memories by meaning and words. Each result has an evidence score: 0 is no match, about 1 a clear one.
+    """Search the memories by meaning and words. Each result has the probability that it answers (-: not judged).
 
-    Messages, facts and passages that hardly answer are left out. In JSON, `relevance` is the score divided by the best
-    score, and `probability` that of being an answer.
+    Messages, facts and passages that hardly answer are left out. A memory of fewer than ten texts, or one with another
+    embedding model, is not judged. In JSON, `evidence` is the score of the search, `relevance` its share of the best.
 
     Example: newton recall "database decision" --kind fact --limit 5
     """
@@ -137,7 +137,9 @@ async def recall(
         say("Nothing matches well; these are the nearest memories.")
     for m in result.memories:
         note = f"  ({reason})" if (reason := past_reason(m.kind, m.state)) else ""
-        say(f"{short_id(m.memory_id)}  {m.evidence_score:.2f}  {m.kind:<9}  {format_list_line(m, m.summary)}{note}")
+        probability = result.find_probability(m.memory_id)
+        shown = "   -" if probability is None else f"{probability:.2f}"
+        say(f"{short_id(m.memory_id)}  {shown}  {m.kind:<9}  {format_list_line(m, m.summary)}{note}")
     if not result.memories:
         say(f"No matching {' or '.join(kind)}." if kind else "No matching memory.")
         if memories.describe_nothing(result):
