@@ -1,6 +1,7 @@
 """Command `newton chat`: an interactive conversation with an agent in the terminal."""
 
 import asyncio
+import errno
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -128,6 +129,10 @@ async def _run_until_interrupt(conversation: ChatConversation) -> int:
         await task
     except asyncio.CancelledError:
         return EXIT_INTERRUPTED
+    except OSError as error:
+        if not (conversation.is_leaving and error.errno == errno.EIO):
+            raise
+        return EXIT_INTERRUPTED  # the rest of an answer was written to a terminal that is closed
     return EXIT_OK
 
 
