@@ -130,10 +130,15 @@ async def _run_until_interrupt(conversation: ChatConversation) -> int:
     except asyncio.CancelledError:
         return EXIT_INTERRUPTED
     except OSError as error:
-        if not (conversation.is_leaving and error.errno == errno.EIO):
-            raise
-        return EXIT_INTERRUPTED  # the rest of an answer was written to a terminal that is closed
+        return _check_closed_terminal(error, conversation)
     return EXIT_OK
+
+
+def _check_closed_terminal(error: OSError, conversation: ChatConversation) -> int:
+    """Return the exit status if the rest of an answer was written to a terminal that was closed, else raise `error`."""
+    if conversation.is_leaving and error.errno == errno.EIO:
+        return EXIT_INTERRUPTED
+    raise error
 
 
 class RedactingFileHistory(FileHistory):
