@@ -263,7 +263,8 @@ async def test_a_daemon_that_is_told_to_stop_keeps_what_was_said_until_then(home
         aclosing(client.run_turn("ended", "Which ferry?")) as steps,
     ):
         talk.plays(*[begins("It is Artemis")] * 3)
-        assert (await anext(step async for step in steps if step.type == "delta")).data == {"text": "It is Artemis"}
+        first = await anext(step async for step in steps if step.type == "delta")
+        assert str(first.data["text"]).strip() == "It is Artemis"
         async with talk.client() as other:
             create: Any = partial(other.chat.completions.create, model="newton", messages=[user("Which ferry?")])
             answered = asyncio.create_task(create(extra_headers={"X-Newton-Session": "as well"}))

@@ -256,8 +256,10 @@ def test_what_was_written_is_read_again(said: list[tuple[SummaryPart, str]], dat
     sections = SECTIONS["goals" if kind == "merged" else kind]
     kept = {(part, words) for part in sections for words in first.items(part)}
     assert set(again) <= kept
+    others = [words for part, words in kept if part not in ("thing", "did", "state")]
+    named = {one for one in kept if one[0] == "thing" and any(one[1] in text for text in others)}
     if len(first.items("thing")) <= 12:
-        assert set(again) == kept
+        assert set(again) == kept - named  # a name that stands in another item is not listed again
 
 
 @pytest.mark.slow

@@ -149,8 +149,8 @@ class _PromptDecoder:
             texts.append(text)
             sources += [source] if source else []
         calls = self._decode_calls(item["calls"]) if "calls" in item else ()
-        if isinstance(item.get("calls"), int) and (source := f"message {item['calls']}") not in sources:
-            sources.append(source)
+        if isinstance(item.get("calls"), int) and (caller := f"message {item['calls']}") not in sources:
+            sources.append(caller)
         parts = tuple(self._load_json(item["parts"], [])) if "parts" in item else ()
         fields = _to_fields(item["role"], "".join(texts), calls, item.get("id"), parts)
         return ReproducedMessage(fields, tuple(sources))

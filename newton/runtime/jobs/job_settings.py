@@ -99,7 +99,8 @@ def _build_schedule(settings: JobSettings, usual: JobSchedule) -> JobSchedule:
         "timezone": settings.timezone,
     }
     if settings.cron is not None:
-        trigger = CronTrigger(**_split_cron(settings.cron), **period)
+        fields: dict[str, Any] = {**_split_cron(settings.cron), **period}
+        trigger = CronTrigger(**fields)
         words = f"{describe_cron(settings.cron)} {_name_zone(settings.timezone)}{_describe_limits(settings)}"
         return CronSchedule(trigger=trigger, description=words, jitter_seconds=settings.jitter)
     every = settings.every
@@ -117,7 +118,7 @@ def _build_schedule(settings: JobSettings, usual: JobSchedule) -> JobSchedule:
 
 def _limit_usual(usual: CronSchedule, settings: JobSettings, period: dict[str, Any]) -> CronSchedule:
     """Return the usual times of a job, on the clock and within the period of the settings."""
-    fields = {one.name: str(one) for one in usual.trigger.fields if not one.is_default}
+    fields: dict[str, Any] = {one.name: str(one) for one in usual.trigger.fields if not one.is_default}
     words = f"{usual.description.removesuffix(' UTC')} {_name_zone(settings.timezone)}{_describe_limits(settings)}"
     return CronSchedule(trigger=CronTrigger(**fields, **period), description=words, jitter_seconds=settings.jitter)
 

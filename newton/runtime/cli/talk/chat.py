@@ -1,6 +1,7 @@
 """Command `newton chat`: an interactive conversation with an agent in the terminal."""
 
 import asyncio
+import errno
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -128,7 +129,16 @@ async def _run_until_interrupt(conversation: ChatConversation) -> int:
         await task
     except asyncio.CancelledError:
         return EXIT_INTERRUPTED
+    except OSError as error:
+        return _check_closed_terminal(error, conversation)
     return EXIT_OK
+
+
+def _check_closed_terminal(error: OSError, conversation: ChatConversation) -> int:
+    """Return the exit status if the rest of an answer was written to a terminal that was closed, else raise `error`."""
+    if conversation.is_leaving and error.errno == errno.EIO:
+        return EXIT_INTERRUPTED
+    raise error
 
 
 class RedactingFileHistory(FileHistory):
