@@ -53,6 +53,24 @@ async def test_a_question_that_was_asked_before_ranks_below_the_fact(knowing: Mi
         assert not any(f"User: {asked}" in text for asked in ASKED), question
 
 
+async def test_earlier_questions_on_other_things_are_not_recalled(knowing: Mind) -> None:
+    # S002-3: they have words of the question, and answer nothing
+    await knowing.hear(*OTHERS, PARKED)
+    asked = (
+        "Where did I put the spare key?",
+        "Where did I leave my reading glasses?",
+        "Who parked in front of the gate?",
+    )
+    for number, question in enumerate(asked):
+        await knowing.hear(question, session=f"earlier-{number}")
+    recalled = await knowing.verbs.recall("Where did I park the car?")
+    probabilities = [recalled.probabilities.get(found.memory_id, 0.0) for found in recalled.memories]
+    assert recalled.memories and probabilities == sorted(probabilities, reverse=True)
+    assert set(asked).isdisjoint(found.spoken_text for found in recalled.memories)
+    every = await knowing.verbs.with_min_relevance(0).recall("Where did I park the car?", limit=50)
+    assert not set(asked).isdisjoint(found.spoken_text for found in every.memories)
+
+
 async def test_a_reply_that_is_repeated_in_other_words_is_shown_once(knowing: Mind) -> None:
     # S002-3
     await knowing.hear(*OTHERS, "My calendar is blue.")

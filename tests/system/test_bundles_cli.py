@@ -83,7 +83,7 @@ def test_evidence_is_told_as_it_is_and_not_as_a_part_of_the_best(home: Path) -> 
     agent = Agent(home, "evidence")
     first = json.loads(agent.does("recall", QUESTION, "--json"))["items"][0]
     assert first["relevance"] == 1.0 != first["evidence"]
-    assert f"  {first['evidence']:.2f}  fact " in agent.does("recall", QUESTION).splitlines()[0]
+    assert "     -  fact " in agent.does("recall", QUESTION).splitlines()[0], "two texts are too few to judge answers"
     best = json.loads(agent.does("context", QUESTION, "--max-tokens", "300", "--json"))["items"][0]
     assert best["features"]["similarity"] == 1.0 != best["evidence"]
     assert f"best evidence {best['evidence']:.2f}" in agent.types("context", QUESTION, "--max-tokens", "300").stderr
