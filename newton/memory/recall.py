@@ -17,8 +17,7 @@ from newton.db.queries import load
 from newton.ids import derive_model_id
 from newton.languages.search_words import prepare_words
 from newton.memory.memory import KINDS, Kind, past_reason
-from newton.memory.memory_reader import NO_EVIDENCE, restore_as_of, to_memory
-from newton.memory.memory_reader import SQL as MEMORIES
+from newton.memory.memory_reader import NO_EVIDENCE, read_found, restore_as_of, to_memory
 from newton.memory.query_vectors import embed_query, embed_question
 from newton.memory.question_detection import find_measures
 from newton.memory.ranking import SearchHit, find_neighbours, select_best
@@ -31,7 +30,6 @@ from newton.memory.search_types import (
     RetrievedMemory,
     SearchLimits,
 )
-from newton.memory.text_similarity import Evidence, TextSimilarity, replace_similarities
 from newton.memory.times import time_search
 
 if TYPE_CHECKING:
@@ -212,7 +210,7 @@ async def _rank_hits(
         hits, limits, weights=search.weights, text=query.text, in_range=in_range, preferred=search.preferred
     )
     answering = {memory_id: evidence[0] for memory_id, evidence in kept.items()} if query.is_encoded else {}
-    rows, kept = await _read_memories(tx, query, kept, search)
+    rows, kept = await read_found(tx, query, kept, search)
     found = [to_memory(row, kept.get(row[0], NO_EVIDENCE), windows.get(row[0])) for row in rows]
     if search.moment is not None:
         found = await restore_as_of(tx, found, agent_id=search.agent_id, moment=search.moment)
@@ -220,23 +218,6 @@ async def _rank_hits(
     best_first = sorted(found, key=lambda f: (-f.relevance, f.memory_id))
     best, hidden = [f for f in best_first if f.memory_id in kept], {*kept, *search.excluded_ids}
     return _RankedHits(best, in_range & kept.keys(), [f for f in best_first if f.memory_id not in hidden], answering)
-
-
-async def _read_memories(
-    tx: Tx, query: RecallQuery, kept: Mapping[UUID, Evidence], search: MemorySearch
-) -> tuple[Sequence[Record], Mapping[UUID, Evidence]]:
-    """Return the rows of the memories and of those that contradict them, and the evidence by the text searched for."""
-    rows = await MEMORIES["get_memories"].fetch_all(
-        tx,
-        agent_id=search.agent_id,
-        memory_ids=list(kept),
-        moment=search.moment,
-        model_id=query.model_id if query.is_encoded and search.weights.similarity else None,
-        embedding=query.search_vector,
-        text_embedding=query.vector,
-    )
-    similarities = [TextSimilarity(row[0], *row[-2:]) for row in rows if row[-1] is not None]
-    return rows, replace_similarities(kept, similarities)
 
 
 async def _score_windows(

@@ -1,7 +1,7 @@
 """The transformer that reads two statements together, and its part in the verdict on a change."""
 
-import math
 import hashlib
+import math
 import shutil
 from pathlib import Path
 

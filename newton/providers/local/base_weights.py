@@ -65,5 +65,5 @@ def load_layers(model: Path) -> ort.InferenceSession:
     add_file([weights.model_path().name], [base], [len(base)])
     try:
         return ort.InferenceSession(str(path), options, providers=[PROVIDERS["cpu"]])
-    except Exception as error:  # noqa: BLE001 (the exceptions of ONNX Runtime have no base class of their own)
+    except Exception as error:  # the exceptions of ONNX Runtime have no base class of their own
         raise ProviderError(f"The model {model} does not load: {error}", hint="Reinstall Newton.") from error
