@@ -1,6 +1,6 @@
 """Memories that are read by their ids or by their place, without a search."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -9,18 +9,43 @@ from asyncpg import Record
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.memory.as_of import read_as_of
-from newton.memory.search_types import BestWindow, RetrievedMemory
-from newton.memory.text_similarity import Evidence
+from newton.memory.search_types import BestWindow, MemorySearch, RecallQuery, RetrievedMemory
+from newton.memory.text_similarity import Evidence, TextSimilarity, replace_similarities
 
 SQL = load("newton.memory", "memory_reader.sql")
 
 NO_EVIDENCE = (0.0, 0.0, 0.0)
 EVIDENCE_INDEX = RetrievedMemory._fields.index("similarity")
+COLUMN_COUNT = len(RetrievedMemory._fields) - len((*NO_EVIDENCE, "window"))  # similarities are the columns after these
 
 
 def to_memory(row: Record, evidence: Evidence = NO_EVIDENCE, window: BestWindow | None = None) -> RetrievedMemory:
     """Return a row of the query `get_memories` as a memory with this evidence."""
-    return RetrievedMemory._make((*row[:EVIDENCE_INDEX], *evidence, *row[EVIDENCE_INDEX:-2], window))
+    return RetrievedMemory._make((*row[:EVIDENCE_INDEX], *evidence, *row[EVIDENCE_INDEX:COLUMN_COUNT], window))
+
+
+async def read_found(
+    tx: Tx, query: RecallQuery, kept: Mapping[UUID, Evidence], search: MemorySearch
+) -> tuple[Sequence[Record], Mapping[UUID, Evidence]]:
+    """Return the rows of found memories and of those that contradict them, and the evidence by the text searched for.
+
+    The embeddings are read only if the search was by another vector than that of the text.
+    """
+    rows = await SQL["get_memories"].fetch_all(
+        tx,
+        agent_id=search.agent_id,
+        memory_ids=list(kept),
+        moment=search.moment,
+        model_id=query.model_id if query.is_encoded and search.weights.similarity else None,
+        embedding=query.search_vector,
+        text_embedding=query.vector,
+    )
+    similarities = [
+        TextSimilarity(row["memory_id"], row["search_similarity"], row["text_similarity"])
+        for row in rows
+        if row["text_similarity"] is not None
+    ]
+    return rows, replace_similarities(kept, similarities)
 
 
 async def restore_as_of(

@@ -1,5 +1,6 @@
 -- name: get_memories(agent_id, memory_ids, moment, model_id, embedding, text_embedding)
--- These memories with their similarities to the vector of the search and to that of its text, unless `model_id` is null, and the facts that contradicted any of them at a moment; without a moment, those that still do.
+-- These memories, and the facts that contradicted any of them at a moment; without a moment, those that still do.
+-- Unless `model_id` is null, with their similarities to the vector of the search and to that of its text.
 -- A message is outdated if a fact that was learnt from it is superseded. `limit 1` keeps the planner from starting with
 -- all facts of the agent, which it does without statistics.
 with contradictions as materialized (

@@ -41,9 +41,10 @@ async def embed_query(text: str, embedder: "Embedder | None") -> tuple[RecallQue
 
 
 async def embed_question(text: str, embedder: "Embedder | None") -> tuple[RecallQuery, dict[str, str]] | None:
-    """Return the query with the vector by the encoder of questions only, or with the reason as `embed_query` does.
+    """Return the query with the vector by the encoder of questions only.
 
-    Return None without an encoder. Long texts and texts of other languages than English have none: no encoder was
+    If the encoder fails, return the query without a vector, and the reason under the key `question encoder`. Return
+    None without an encoder. Long texts and texts of other languages than English have none: no encoder was
     trained for them.
     """
     if not isinstance(embedder, QuestionEmbedder) or len(text) > MAX_QUESTION_CHARS or detect_language(text) != ENGLISH:
@@ -51,5 +52,5 @@ async def embed_question(text: str, embedder: "Embedder | None") -> tuple[Recall
     try:
         search_vector = (await embedder.embed_questions([text]))[0]
     except ProviderError as error:
-        return RecallQuery(text=text), {"embeddings": error.what}
+        return RecallQuery(text=text), {"question encoder": error.what}
     return RecallQuery(text=text, search_vector=search_vector, model_id=derive_model_id(embedder.identity)), {}

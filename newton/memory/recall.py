@@ -17,8 +17,7 @@ from newton.db.queries import load
 from newton.ids import derive_model_id
 from newton.languages.search_words import prepare_words
 from newton.memory.memory import KINDS, Kind, past_reason
-from newton.memory.memory_reader import NO_EVIDENCE, restore_as_of, to_memory
-from newton.memory.memory_reader import SQL as MEMORIES
+from newton.memory.memory_reader import NO_EVIDENCE, read_found, restore_as_of, to_memory
 from newton.memory.query_vectors import embed_query, embed_question
 from newton.memory.question_detection import find_measures
 from newton.memory.ranking import SearchHit, find_neighbours, select_best
@@ -31,7 +30,6 @@ from newton.memory.search_types import (
     RetrievedMemory,
     SearchLimits,
 )
-from newton.memory.text_similarity import Evidence, TextSimilarity, replace_similarities
 from newton.memory.times import time_search
 
 if TYPE_CHECKING:
@@ -48,7 +46,7 @@ WINDOW_WORD_WEIGHT = 0.01
 MAX_WIDENINGS = 2  # of a search that finds mostly duplicates
 
 _Row = Record | tuple[Any, ...]  # the columns of a search result, by their positions in SearchHit
-_Embedding = asyncio.Task[tuple[RecallQuery, Mapping[str, str]]]
+_Embedded = tuple[RecallQuery, Mapping[str, str]]  # the query, and why it has no vector
 
 
 class _RankedHits(NamedTuple):
@@ -78,66 +76,85 @@ async def recall(
     """Return the memories that are most relevant to a text, best first, within the limit of each kind.
 
     The search by words runs while the text is embedded, and the search by meaning starts as soon as the vector for it
-    is known. Without an embedding there is no search by meaning. Only memories within the limits are read in full. The
-    search is widened if most of them are duplicates.
+    is known: that by the encoder of questions, or that of the text if the encoder fails or takes more than half of the
+    timeout. Without an embedding there is no search by meaning. The results are merged in the transaction of the
+    search by meaning, unless it would have to wait for another search or for the vector of the text. Only memories
+    within the limits are read in full. The search is widened if most of them are duplicates.
     """
     search = replace(search, uncounted_ids=search.excluded_ids)
     if search.moment is not None:
         search = await _limit_to_moment(search, search.moment)
     query, missing, near = RecallQuery(text=text), dict[str, str](), None
     async with task_group() as tasks:
-        plain = tasks.create_task(_embed_text(text, embedder, search))
+        encoding = tasks.create_task(_encode_question(text, embedder if is_question else None, search))
+        embedding_text = tasks.create_task(_embed_text(text, embedder, search, encoding))
         others = [tasks.create_task(_search_words(text, search)), tasks.create_task(_search_times(search))]
         with suppress(TimeoutError):
             async with asyncio.timeout(search.timeout_seconds) as limit:
-                encoded = await embed_question(text, embedder) if is_question else None
-                query, missing = encoded or await asyncio.shield(plain)  # a late result is read below
+                query, missing = await encoding
+                if query.search_vector is None:
+                    # the time limit must not cancel the task, which has the same limit: its result is needed below
+                    query, unembedded = await asyncio.shield(embedding_text)
+                    missing = {**missing, **unembedded}
                 async with search.db.transaction(search.agent_id) as tx:
                     near = await _search_meaning(tx, query, missing, search)
                     limit.reschedule(None)  # the rest of the transaction is limited by the caller
-                    if all(other.done() for other in others):  # else it would wait for connections and hold one
-                        return await _build_result(tx, query, plain, [near, *(one.result() for one in others)], search)
+                    # else it would hold a connection, and wait for other connections or for the embedder
+                    if all(task.done() for task in (embedding_text, *others)):
+                        branches = [near, *(one.result() for one in others)]
+                        return await _build_result(tx, query, embedding_text.result(), branches, search)
     near = near or _SearchBranch({}, {**missing, "embeddings": _timeout_message(search)})
+    branches = [near, *(one.result() for one in others)]
     async with search.db.transaction(search.agent_id) as tx:
-        return await _build_result(tx, query, plain, [near, *(one.result() for one in others)], search)
+        return await _build_result(tx, query, embedding_text.result(), branches, search)
+
+
+async def _encode_question(text: str, embedder: "Embedder | None", search: MemorySearch) -> _Embedded:
+    """Return the query with the vector by the encoder of questions; without it if there is none, or if it is late.
+
+    The encoder has half of the timeout, so that time is left to search with the vector of the text.
+    """
+    seconds = search.timeout_seconds and search.timeout_seconds / 2
+    try:
+        async with asyncio.timeout(seconds):
+            return await embed_question(text, embedder) or (RecallQuery(text=text), {})
+    except TimeoutError:
+        return RecallQuery(text=text), {"question encoder": f"no answer within {seconds:g} seconds"}
 
 
 async def _embed_text(
-    text: str, embedder: "Embedder | None", search: MemorySearch
-) -> tuple[RecallQuery, Mapping[str, str]]:
+    text: str, embedder: "Embedder | None", search: MemorySearch, encoding: "asyncio.Task[_Embedded]"
+) -> _Embedded:
+    """Embed the text after it was encoded, because the search waits for the encoder, and both would share the cores."""
     try:
         async with asyncio.timeout(search.timeout_seconds):
+            await asyncio.wait([encoding])
             return await embed_query(text, embedder)
     except TimeoutError:
         return RecallQuery(text=text), {"embeddings": _timeout_message(search)}
 
 
-async def _add_text_vector(query: RecallQuery, plain: _Embedding) -> RecallQuery:
-    """Return a query that was embedded to search with the vector of its text too."""
-    return query if query.search_vector is None else replace(query, vector=(await plain)[0].vector)
-
-
 async def _build_result(
-    tx: Tx, query: RecallQuery, plain: _Embedding, branches: Sequence[_SearchBranch], search: MemorySearch
+    tx: Tx, query: RecallQuery, embedded: _Embedded, branches: Sequence[_SearchBranch], search: MemorySearch
 ) -> RecallResult:
     """Merge the hits of the searches by meaning, words and time; widen the searches if too many hits are duplicates.
 
-    The vector of the text, `plain`, is waited for when the hits are ranked, in an open transaction: it has been
-    computed during the search, so it is there.
+    `embedded` is the query with the vector of its text.
     """
+    text_query, unembedded = embedded
+    query = query.add_text_vector(text_query)
     by_meaning, by_words, by_time = branches
     search = replace(search, time_ranges=()) if by_time.missing else search
-    ranked = await _rank_hits(tx, query, plain, by_meaning.hits, {**by_time.hits, **by_words.hits}, search)
+    ranked = await _rank_hits(tx, query, by_meaning.hits, {**by_time.hits, **by_words.hits}, search)
     for _ in range(MAX_WIDENINGS):
         if not has_too_many_duplicates(ranked.found, query.text, search.limits):
             break
         search = search.widen()
         wider = {**by_time.hits, **(await _fetch_by_words(tx, query.text, search)).hits}
-        ranked = await _rank_hits(tx, query, plain, await _fetch_by_meaning(tx, query, search), wider, search)
+        ranked = await _rank_hits(tx, query, await _fetch_by_meaning(tx, query, search), wider, search)
     missing = {name: reason for branch in branches for name, reason in branch.missing.items()}
-    _, unembedded = await plain
     return RecallResult(
-        query=await _add_text_vector(query, plain),
+        query=query,
         memories=ranked.found,
         missing={**missing, **unembedded},
         in_time_range=ranked.in_range,
@@ -179,7 +196,6 @@ async def _limit_to_moment(search: MemorySearch, moment: datetime) -> MemorySear
 async def _rank_hits(
     tx: Tx,
     query: RecallQuery,
-    plain: _Embedding,
     by_meaning: Mapping[UUID, _Row],
     by_words: Mapping[UUID, _Row],
     search: MemorySearch,
@@ -193,10 +209,8 @@ async def _rank_hits(
     kept = select_best(
         hits, limits, weights=search.weights, text=query.text, in_range=in_range, preferred=search.preferred
     )
-    query = await _add_text_vector(query, plain)
-    is_encoded = query.vector is not query.search_vector
-    answering = {memory_id: evidence[0] for memory_id, evidence in kept.items()} if is_encoded else {}
-    rows, kept = await _read_memories(tx, query, kept, search)
+    answering = {memory_id: evidence[0] for memory_id, evidence in kept.items()} if query.is_encoded else {}
+    rows, kept = await read_found(tx, query, kept, search)
     found = [to_memory(row, kept.get(row[0], NO_EVIDENCE), windows.get(row[0])) for row in rows]
     if search.moment is not None:
         found = await restore_as_of(tx, found, agent_id=search.agent_id, moment=search.moment)
@@ -204,24 +218,6 @@ async def _rank_hits(
     best_first = sorted(found, key=lambda f: (-f.relevance, f.memory_id))
     best, hidden = [f for f in best_first if f.memory_id in kept], {*kept, *search.excluded_ids}
     return _RankedHits(best, in_range & kept.keys(), [f for f in best_first if f.memory_id not in hidden], answering)
-
-
-async def _read_memories(
-    tx: Tx, query: RecallQuery, kept: Mapping[UUID, Evidence], search: MemorySearch
-) -> tuple[Sequence[Record], Mapping[UUID, Evidence]]:
-    """Return the rows of the memories and of those that contradict them, and the evidence by the text searched for."""
-    is_encoded = query.vector is not query.search_vector and search.weights.similarity > 0
-    rows = await MEMORIES["get_memories"].fetch_all(
-        tx,
-        agent_id=search.agent_id,
-        memory_ids=list(kept),
-        moment=search.moment,
-        model_id=query.model_id if is_encoded else None,
-        embedding=query.search_vector,
-        text_embedding=query.vector,
-    )
-    similarities = [TextSimilarity(row[0], *row[-2:]) for row in rows if row[-1] is not None]
-    return rows, replace_similarities(kept, similarities)
 
 
 async def _score_windows(

@@ -234,6 +234,16 @@ class RecallQuery:
     search_vector: "Vector | None" = None
     model_id: UUID | None = None
 
+    @property
+    def is_encoded(self) -> bool:
+        """True if the vector of the search is another than that of the text, and both are known."""
+        vectors = (self.vector, self.search_vector)
+        return all(one is not None for one in vectors) and self.vector is not self.search_vector
+
+    def add_text_vector(self, embedded: "RecallQuery") -> "RecallQuery":
+        """Return the query with the vector of `embedded`, the same text by the embedding model. It may have none."""
+        return replace(self, vector=embedded.vector, model_id=self.model_id or embedded.model_id)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallResult:

@@ -1,6 +1,5 @@
 """Recall: exact by meaning, exact by words, each kind with a limit of its own, and neighbours beside."""
 
-import asyncio
 import hashlib
 import math
 import random
@@ -13,7 +12,6 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from newton.cognition.sources.session_artifacts import CachingEmbedder
 from newton.db.pool import Database
 from newton.dialogue import sessions
 from newton.dialogue.messages import Message
@@ -317,63 +315,3 @@ async def test_what_is_found_carries_its_clocks_and_counts(db: Database, agent: 
     assert (f.occurred_at, f.created_at) == (NOON - timedelta(days=9), NOON)
     assert (f.confirmed_at, f.accessed_at, f.uses, f.outcome) == (NOON + timedelta(days=2), None, 0, None)
     assert (f.thread_id, f.position, f.word_count) == (None, None, 2)
-
-
-class Answering(HashEmbedder):
-    """Encodes any question as what it would be answered by; the plain vector of a text waits for `late` seconds."""
-
-    def __init__(self, answer: str, late: float = 0.0) -> None:
-        self.answer, self.late = answer, late
-        self.asked: list[str] = []
-
-    async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        self.asked.append("embed")
-        await asyncio.sleep(self.late)
-        return await super().embed(texts)
-
-    async def embed_questions(self, texts: Sequence[str]) -> list[Vector]:
-        self.asked.append("embed questions")
-        await asyncio.sleep(0)
-        return await super().embed([self.answer for _ in texts])
-
-
-async def test_a_question_is_searched_for_by_its_answer_and_compared_by_its_text(db: Database, agent: UUID) -> None:
-    # S002-25: relevance
-    facts = ["the kettle is in the cellar", "where is the violin"]
-    await know(db, agent, *facts)
-    await EmbeddingOutbox(db, HashEmbedder(), agent).drain()
-    text = "where is the boiler"
-    answer = await asked(db, agent, text, Answering(facts[0]))
-    plain, *stored = await HashEmbedder().embed([text, *facts])
-    found_facts = {f.summary: (f.similarity, answer.find_answer_similarity(f)) for f in answer.memories}
-    for fact, vector in zip(facts, stored, strict=True):
-        assert found_facts[fact] == pytest.approx((float(plain @ vector), float(stored[0] @ vector)), abs=2e-3)
-    assert answer.memories[0].summary == facts[0]
-    assert (answer.missing, answer.query.vector is not answer.query.search_vector) == ({}, True)
-
-
-async def test_the_search_for_a_question_does_not_need_the_vector_of_its_text(db: Database, agent: UUID) -> None:
-    # S002-25
-    await know(db, agent, "the kettle is in the cellar", "where is the violin")
-    await EmbeddingOutbox(db, HashEmbedder(), agent).drain()
-    embedder = Answering("the kettle is in the cellar", late=9)
-    search = MemorySearch(db=db, agent_id=agent, limits=FEW, timeout_seconds=0.3)
-    answer = await recall("which boiler", embedder=embedder, search=search)
-    assert answer.memories[0].summary == "the kettle is in the cellar"
-    assert answer.memories[0].similarity == pytest.approx(1, abs=2e-3)
-    assert answer.missing == {"embeddings": "no answer within 0.3 seconds"}
-    assert answer.query.vector is None
-
-
-async def test_a_text_is_embedded_when_its_question_is_encoded() -> None:
-    # the search waits for the question, and both would share the cores
-    embedder = Answering("the kettle is in the cellar")
-    caching = CachingEmbedder(embedder, {})
-    async with asyncio.TaskGroup() as tasks:
-        question = tasks.create_task(caching.embed_questions(["where?"]))
-        await asyncio.sleep(0)
-        texts = [tasks.create_task(caching.embed(["where?"])) for _ in range(2)]
-        assert embedder.asked == ["embed questions"]
-    assert embedder.asked == ["embed questions", "embed"]
-    assert np.array_equal(texts[0].result()[0], texts[1].result()[0])
-    assert not np.array_equal(question.result()[0], texts[0].result()[0])

@@ -6,15 +6,20 @@ from itertools import pairwise
 from typing import Any
 from uuid import UUID
 
+import numpy as np
+
 from newton.db.pool import Tx
 from newton.dialogue import sessions
 from newton.dialogue.messages import Message
+from newton.ids import derive_model_id
 from newton.memory import store
 from newton.memory.memory_reader import SQL
 from tests.db.telling import says, tell
 from tests.support import ANA, teller
 
 MANY = 400
+MODEL_ID = derive_model_id("seeded/1")
+VECTOR = np.array([1, 0], dtype=np.float32)
 
 
 async def learn(tx: Tx, number: int) -> tuple[list[UUID], list[UUID]]:
@@ -36,10 +41,18 @@ async def list_ids(tx: Tx, kind: str) -> list[UUID]:
     return [row["memory_id"] for row in rows]
 
 
-async def read_rows(tx: Tx, ids: list[UUID]) -> int:
+async def embed_all(tx: Tx) -> None:
+    """Give every memory the same vector."""
+    await tx.execute("insert into memory.models (model_id, identity, dimensions) values ($1, 'seeded/1', 2)", MODEL_ID)
+    embedded = "select agent_id, $1, kind, memory_id, $2 from memory.memories"
+    columns = "agent_id, model_id, kind, memory_id, embedding"
+    await tx.execute(f"insert into memory.embeddings ({columns}) {embedded}", MODEL_ID, VECTOR)
+
+
+async def read_rows(tx: Tx, ids: list[UUID], model_id: UUID | None) -> int:
     """How many rows the scans of the statement read in all."""
     query = SQL["get_memories"]
-    vectors = {"model_id": None, "embedding": None, "text_embedding": None}
+    vectors = {"model_id": model_id, "embedding": VECTOR, "text_embedding": VECTOR}
     bound = query.bind(agent_id=ANA, memory_ids=ids, moment=None, **vectors)
     rows = await tx.fetch(f"explain (analyze, format json) {query.sql}", *bound)
     return sum(scanned(node) for node in walk(json.loads(rows[0][0])[0]["Plan"]) if "Relation Name" in node)
@@ -47,7 +60,12 @@ async def read_rows(tx: Tx, ids: list[UUID]) -> int:
 
 async def test_what_is_read_by_id_grows_only_with_the_contradictions_of_the_agent(tx: Tx) -> None:
     facts, messages = await learn(tx, MANY)
-    assert await read_rows(tx, [*facts[:30], *messages[:30]]) < 3 * MANY
+    await embed_all(tx)
+    ids = [*facts[:30], *messages[:30]]
+    plain, compared = await read_rows(tx, ids, None), await read_rows(tx, ids, MODEL_ID)
+    assert plain < 3 * MANY
+    # one vector for each memory read; the facts contradict each other in a chain, which adds one
+    assert 0 < compared - plain <= len(ids) + 1
 
 
 def scanned(node: dict[str, Any]) -> int:

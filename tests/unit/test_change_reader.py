@@ -1,5 +1,6 @@
 """The transformer that reads two statements together, and its part in the verdict on a change."""
 
+import hashlib
 import math
 import shutil
 from pathlib import Path
@@ -65,6 +66,15 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
         PairReader(model)
     with pytest.raises(ProviderError, match="Reinstall Newton"):
         PairReader(tmp_path / "missing.onnx")
+
+
+def test_a_file_that_does_not_load_is_refused(tmp_path: Path) -> None:
+    # S004-12: a file with the right SHA-256 that ONNX Runtime cannot read
+    model = tmp_path / MODEL.name
+    model.write_bytes(b"no graph")
+    model.with_suffix(".sha256").write_text(hashlib.sha256(b"no graph").hexdigest(), encoding="ascii")
+    with pytest.raises(ProviderError, match="does not load"):
+        PairReader(model)
 
 
 def test_the_words_have_the_vectors_of_the_embedding_model() -> None:

@@ -8,6 +8,7 @@ from tests.unit.source_trees import trees, walk
 READERS = {"read_or_default", "start"}  # functions whose first argument is the name of a source
 MODULES = (
     "newton/cognition/sources/gather.py",
+    "newton/memory/query_vectors.py",
     "newton/memory/recall.py",
     "newton/agent/services/decisions.py",
 )

@@ -54,6 +54,7 @@ def load_layers(model: Path) -> ort.InferenceSession:
     """Return the session of a transformer's layers: those in its file, and those in the embedding model's.
 
     Raises ProviderError if a file is damaged: the SHA-256 of `model` is not the one that the training wrote beside it.
+    Raises it too if ONNX Runtime cannot load the layers.
     """
     try:
         sha256 = model.with_suffix(".sha256").read_text(encoding="ascii").strip()
@@ -62,4 +63,7 @@ def load_layers(model: Path) -> ort.InferenceSession:
     path, base, options = verify_file(model, sha256), open_base(), create_options()
     add_file = options.add_external_initializers_from_files_in_memory  # type: ignore[attr-defined]  # the stubs are partial
     add_file([weights.model_path().name], [base], [len(base)])
-    return ort.InferenceSession(str(path), options, providers=[PROVIDERS["cpu"]])
+    try:
+        return ort.InferenceSession(str(path), options, providers=[PROVIDERS["cpu"]])
+    except Exception as error:  # the exceptions of ONNX Runtime have no base class of their own
+        raise ProviderError(f"The model {model} does not load: {error}", hint="Reinstall Newton.") from error
