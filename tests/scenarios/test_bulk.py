@@ -63,7 +63,7 @@ async def test_earlier_questions_on_other_things_are_not_recalled(knowing: Mind)
     )
     for number, question in enumerate(asked):
         await knowing.hear(question, session=f"earlier-{number}")
-    recalled = await knowing.verbs.recall("Where did I park the car?")
+    recalled = await knowing.verbs.recall("Where did I park the car?", limit=50)
     probabilities = [recalled.probabilities.get(found.memory_id, 0.0) for found in recalled.memories]
     assert recalled.memories and probabilities == sorted(probabilities, reverse=True)
     assert set(asked).isdisjoint(found.spoken_text for found in recalled.memories)
