@@ -28,7 +28,7 @@ class QuestionEmbedder(Protocol):
         ...
 
 
-async def embed_query(text: str, embedder: "Embedder | None") -> tuple[RecallQuery, dict[str, str]]:
+async def embed_text(text: str, embedder: "Embedder | None") -> tuple[RecallQuery, dict[str, str]]:
     """Return the query with the vector of its text. Without it, also return the reason under the key `embeddings`."""
     if embedder is None:
         return RecallQuery(text=text), {"embeddings": NO_EMBEDDER}
@@ -40,7 +40,7 @@ async def embed_query(text: str, embedder: "Embedder | None") -> tuple[RecallQue
     return RecallQuery(text=text, vector=vector, search_vector=vector, model_id=model_id), {}
 
 
-async def embed_question(text: str, embedder: "Embedder | None") -> tuple[RecallQuery, dict[str, str]] | None:
+async def encode_question(text: str, embedder: "Embedder | None") -> tuple[RecallQuery, dict[str, str]] | None:
     """Return the query with the vector by the encoder of questions only.
 
     If the encoder fails, return the query without a vector, and the reason under the key `question encoder`. Return

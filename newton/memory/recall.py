@@ -18,7 +18,7 @@ from newton.ids import derive_model_id
 from newton.languages.search_words import prepare_words
 from newton.memory.memory import KINDS, Kind, past_reason
 from newton.memory.memory_reader import NO_EVIDENCE, read_found, restore_as_of, to_memory
-from newton.memory.query_vectors import embed_query, embed_question
+from newton.memory.query_vectors import embed_text, encode_question
 from newton.memory.question_detection import find_measures
 from newton.memory.ranking import SearchHit, find_neighbours, select_best
 from newton.memory.reembedding import read_active_model
@@ -86,8 +86,8 @@ async def recall(
         search = await _limit_to_moment(search, search.moment)
     query, missing, near = RecallQuery(text=text), dict[str, str](), None
     async with task_group() as tasks:
-        encoding = tasks.create_task(_encode_question(text, embedder if is_question else None, search))
-        embedding_text = tasks.create_task(_embed_text(text, embedder, search, encoding))
+        encoding = tasks.create_task(_encode_in_time(text, embedder if is_question else None, search))
+        embedding_text = tasks.create_task(_embed_in_time(text, embedder, search, encoding))
         others = [tasks.create_task(_search_words(text, search)), tasks.create_task(_search_times(search))]
         with suppress(TimeoutError):
             async with asyncio.timeout(search.timeout_seconds) as limit:
@@ -109,7 +109,7 @@ async def recall(
         return await _build_result(tx, query, embedding_text.result(), branches, search)
 
 
-async def _encode_question(text: str, embedder: "Embedder | None", search: MemorySearch) -> _Embedded:
+async def _encode_in_time(text: str, embedder: "Embedder | None", search: MemorySearch) -> _Embedded:
     """Return the query with the vector by the encoder of questions; without it if there is none, or if it is late.
 
     The encoder has half of the timeout, so that time is left to search with the vector of the text.
@@ -117,19 +117,19 @@ async def _encode_question(text: str, embedder: "Embedder | None", search: Memor
     seconds = search.timeout_seconds and search.timeout_seconds / 2
     try:
         async with asyncio.timeout(seconds):
-            return await embed_question(text, embedder) or (RecallQuery(text=text), {})
+            return await encode_question(text, embedder) or (RecallQuery(text=text), {})
     except TimeoutError:
         return RecallQuery(text=text), {"question encoder": f"no answer within {seconds:g} seconds"}
 
 
-async def _embed_text(
+async def _embed_in_time(
     text: str, embedder: "Embedder | None", search: MemorySearch, encoding: "asyncio.Task[_Embedded]"
 ) -> _Embedded:
     """Embed the text after it was encoded, because the search waits for the encoder, and both would share the cores."""
     try:
         async with asyncio.timeout(search.timeout_seconds):
             await asyncio.wait([encoding])
-            return await embed_query(text, embedder)
+            return await embed_text(text, embedder)
     except TimeoutError:
         return RecallQuery(text=text), {"embeddings": _timeout_message(search)}
 

@@ -8,7 +8,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from newton.cognition.sources.session_artifacts import CachingEmbedder
+from newton.cognition.sources.caching_embedder import CachingEmbedder
 from newton.db.pool import Database, Tx
 from newton.errors import ProviderError
 from newton.heart.facts import fact_store
@@ -124,6 +124,19 @@ async def test_without_its_encoder_a_question_is_searched_for_with_the_vector_of
     assert np.array_equal(answer.query.vector, plain)
     assert answer.query.vector is answer.query.search_vector
     assert [one.summary for one in answer.memories if one.similarity > 0.5] == [VIOLIN]
+
+
+async def test_texts_wait_for_all_questions_that_are_being_encoded() -> None:
+    embedder = Answering(KETTLE)
+    caching = CachingEmbedder(embedder, {})
+    async with asyncio.TaskGroup() as tasks:
+        first = tasks.create_task(caching.embed_questions(["where?"]))
+        await asyncio.sleep(0)
+        tasks.create_task(caching.embed_questions(["when?"]))
+        tasks.create_task(caching.embed(["where?"]))
+        await first
+        assert embedder.asked == ["embed questions", "embed questions"]
+    assert embedder.asked == ["embed questions", "embed questions", "embed"]
 
 
 class CountingDatabase(Database):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from newton.ids import derive_model_id
-from newton.memory.query_vectors import MAX_QUESTION_CHARS, embed_query, embed_question
+from newton.memory.query_vectors import MAX_QUESTION_CHARS, embed_text, encode_question
 from newton.providers.embedding import Vector
 from newton.providers.fakes import BrokenEmbedder, HashEmbedder
 from newton.providers.minilm import MiniLM
@@ -52,7 +52,7 @@ def test_a_question_has_nearly_the_same_vector_alone_and_among_others(minilm: Mi
 
 
 async def test_a_question_is_searched_for_with_its_own_vector(minilm: MiniLM) -> None:
-    encoded = await embed_question(QUESTION, minilm)
+    encoded = await encode_question(QUESTION, minilm)
     assert encoded is not None
     query, missing = encoded
     assert query.vector is None  # it is computed while the search runs
@@ -68,21 +68,21 @@ async def test_a_question_is_searched_for_with_its_own_vector(minilm: MiniLM) ->
     ids=["German", "long"],
 )
 async def test_texts_without_an_encoder_are_searched_for_with_their_plain_vector(minilm: MiniLM, text: str) -> None:
-    assert await embed_question(text, minilm) is None
-    query, _ = await embed_query(text, minilm)
+    assert await encode_question(text, minilm) is None
+    query, _ = await embed_text(text, minilm)
     assert query.vector is not None
     assert query.vector is query.search_vector
 
 
 async def test_an_embedder_without_an_encoder_gives_its_plain_vectors() -> None:
     embedder = HashEmbedder()
-    assert await embed_question(QUESTION, embedder) is None
-    query, _ = await embed_query(QUESTION, embedder)
+    assert await encode_question(QUESTION, embedder) is None
+    query, _ = await embed_text(QUESTION, embedder)
     assert query.vector is not None
     assert query.vector is query.search_vector
 
 
 async def test_a_failure_of_the_embedder_is_reported() -> None:
-    query, missing = await embed_query(QUESTION, BrokenEmbedder())
+    query, missing = await embed_text(QUESTION, BrokenEmbedder())
     assert (query.vector, query.search_vector) == (None, None)
     assert missing == {"embeddings": "The embedding endpoint does not answer."}

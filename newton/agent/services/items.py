@@ -14,7 +14,7 @@ from newton.heart.items.item_filter import NamespacePattern, flatten_filter
 from newton.heart.items.item_store import ItemAddress, ItemSelection, PutResult, StoredItem
 from newton.memory.hygiene import clean_text
 from newton.memory.memory import Trust
-from newton.memory.query_vectors import embed_query
+from newton.memory.query_vectors import embed_text
 from newton.memory.redaction.tally import Redactions, count_redactions
 
 
@@ -81,7 +81,7 @@ class ItemService:
         if search.query is None:
             async with self.scope.transaction() as tx:
                 return ItemSearchResult(await item_store.list_items(tx, selection, agent_id=agent_id))
-        query, missing = await embed_query(search.query, self.scope.embedder)
+        query, missing = await embed_text(search.query, self.scope.embedder)
         async with self.scope.transaction() as tx:
             items, other_model = await item_store.search_items(tx, query, selection, agent_id=agent_id)
         problem = f"the active embedding model is {other_model}" if other_model else missing.get("embeddings")

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from newton.cognition.request import NO_FILTERS, ContextBuildRequest
 from newton.cognition.sources import filters
+from newton.cognition.sources.caching_embedder import CachingEmbedder
 from newton.cognition.sources.gathered_data import (
     NO_ARTIFACTS,
     NO_TASK,
@@ -23,7 +24,6 @@ from newton.cognition.sources.session_artifacts import (
     DEFAULT_ARTIFACT_POLICY,
     ArtifactPolicy,
     ArtifactSource,
-    CachingEmbedder,
     FoundArtifacts,
     should_search_artifacts,
 )

@@ -26,7 +26,7 @@ from newton.concurrency import task_group
 from newton.db.pool import Database
 from newton.heart.entities.subject_rank import demote_other_subjects
 from newton.memory.memory import Kind
-from newton.memory.query_vectors import embed_query
+from newton.memory.query_vectors import embed_text
 from newton.memory.ranking import TIME_FIRST, PreferredMemories, RankingWeights
 from newton.memory.recall import recall
 from newton.memory.search_types import MemorySearch, RecallQuery, RecallResult, SearchLimits
@@ -101,7 +101,7 @@ class QuestionSource:
         query = RecallQuery(text=request.input)
         with suppress(TimeoutError):
             async with asyncio.timeout(self.timeout_seconds):
-                query, _ = await embed_query(request.input, self.embedder)
+                query, _ = await embed_text(request.input, self.embedder)
         seconds = self.timeout_seconds / 2
         try:
             async with asyncio.timeout(seconds), self.db.transaction(request.agent_id) as tx:

@@ -1,6 +1,5 @@
 """Artifacts of a session (summaries, facts, tool and web results) as a source of contexts."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -12,7 +11,6 @@ from newton.db.pool import Database
 from newton.dialogue.artifacts import ArtifactMatch, ArtifactQuery, find_matches
 from newton.ids import derive_model_id
 from newton.memory.memory_reader import fetch_memories
-from newton.memory.query_vectors import QuestionEmbedder
 from newton.memory.ranking import SINGLE_PRECISION
 from newton.memory.search_types import RetrievedMemory
 
@@ -52,7 +50,7 @@ DEFAULT_ARTIFACT_POLICY = ArtifactPolicy()
 
 
 if TYPE_CHECKING:
-    from newton.providers.embedding import Embedder, Vector
+    from newton.providers.embedding import Embedder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,49 +59,6 @@ class FoundArtifacts:
 
     found: Sequence[RetrievedMemory] = ()
     line_ranges: Mapping[UUID, LineRange] = field(default_factory=dict[UUID, LineRange])
-
-
-class CachingEmbedder:
-    """An embedder that embeds each text once, also when requested concurrently, and uses `known_vectors`."""
-
-    def __init__(self, embedder: "Embedder", known_vectors: "Mapping[str, Vector]") -> None:
-        self.identity, self.dimensions = embedder.identity, embedder.dimensions
-        self._embedder, self._known_vectors = embedder, known_vectors
-        self._pending: dict[tuple[str, ...], asyncio.Future[list[Vector]]] = {}
-        self._is_encoded = asyncio.Event()
-        self._is_encoded.set()
-
-    async def embed(self, texts: Sequence[str]) -> "list[Vector]":
-        if all(text in self._known_vectors for text in texts):
-            return [self._known_vectors[text] for text in texts]
-        key = tuple(texts)
-        if key not in self._pending:
-            future = asyncio.ensure_future(self._embed_after_questions(texts))
-            # retrieve the exception, because possibly no task waits for the result any more
-            future.add_done_callback(lambda done: done.cancelled() or done.exception())
-            self._pending[key] = future
-        # the cancellation of one waiting task must not cancel the others
-        return await asyncio.shield(self._pending[key])
-
-    async def embed_questions(self, texts: Sequence[str]) -> "list[Vector]":
-        """Return the vectors by the encoder of questions; without one, those of `embed`, which are computed once."""
-        if not isinstance(self._embedder, QuestionEmbedder):
-            return await self.embed(texts)
-        self._is_encoded.clear()
-        try:
-            return await self._embedder.embed_questions(texts)
-        finally:
-            self._is_encoded.set()
-
-    async def _embed_after_questions(self, texts: Sequence[str]) -> "list[Vector]":
-        """Embed texts when no question is being encoded: the search waits for that, and would share the cores."""
-        await self._is_encoded.wait()
-        return await self._embedder.embed(texts)
-
-    def cancel_pending(self) -> None:
-        """Cancel the requests that are not finished."""
-        for future in self._pending.values():
-            future.cancel()
 
 
 def should_search_artifacts(request: ContextBuildRequest) -> bool:
