@@ -8,7 +8,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from newton.cognition.sources.caching_embedder import CachingEmbedder
+from newton.cognition.sources.caching_embedder import CachingQuestionEmbedder
 from newton.db.pool import Database, Tx
 from newton.errors import ProviderError
 from newton.heart.facts import fact_store
@@ -85,7 +85,7 @@ async def test_the_search_for_a_question_does_not_need_the_vector_of_its_text(db
 async def test_a_text_is_embedded_when_its_question_is_encoded() -> None:
     # the search waits for the question, and both would share the cores
     embedder = Answering(KETTLE)
-    caching = CachingEmbedder(embedder, {})
+    caching = CachingQuestionEmbedder(embedder, embedder, {})
     async with asyncio.TaskGroup() as tasks:
         question = tasks.create_task(caching.embed_questions(["where?"]))
         await asyncio.sleep(0)
@@ -128,7 +128,7 @@ async def test_without_its_encoder_a_question_is_searched_for_with_the_vector_of
 
 async def test_texts_wait_for_all_questions_that_are_being_encoded() -> None:
     embedder = Answering(KETTLE)
-    caching = CachingEmbedder(embedder, {})
+    caching = CachingQuestionEmbedder(embedder, embedder, {})
     async with asyncio.TaskGroup() as tasks:
         first = tasks.create_task(caching.embed_questions(["where?"]))
         await asyncio.sleep(0)

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from newton.cognition.request import NO_FILTERS, ContextBuildRequest
 from newton.cognition.sources import filters
-from newton.cognition.sources.caching_embedder import CachingEmbedder
+from newton.cognition.sources.caching_embedder import cache_vectors
 from newton.cognition.sources.gathered_data import (
     NO_ARTIFACTS,
     NO_TASK,
@@ -107,7 +107,7 @@ class ContextSources:
         await self._search_the_web(source_request, reader)
         if self.embedder is None:
             return await self._gather_all(source_request, reader)
-        embedder = CachingEmbedder(self.embedder, self.known_vectors)
+        embedder = cache_vectors(self.embedder, self.known_vectors)
         try:
             return await replace(self, embedder=embedder)._gather_all(source_request, reader)
         finally:
@@ -175,7 +175,7 @@ class ContextSources:
             hidden_ids=await self._find_hidden_ids(request),
             time_ranges=find_asked_times(request.input, now=now),
         )
-        embedder = CachingEmbedder(self.embedder, self.known_vectors) if self.embedder else None
+        embedder = cache_vectors(self.embedder, self.known_vectors) if self.embedder else None
         finding = replace(self, embedder=embedder)._find_observations(source_request)
         return await SourceReader(self.timeout_seconds).read_or_default("tool results", finding, default=())
 
