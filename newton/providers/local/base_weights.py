@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from newton.errors import ProviderError
 from newton.providers.minilm import PROVIDERS, create_options, verify_file
-from newton.providers.onnx import ort
+from newton.providers.onnx import LOAD_ERRORS, ort
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -65,5 +65,5 @@ def load_layers(model: Path) -> ort.InferenceSession:
     add_file([weights.model_path().name], [base], [len(base)])
     try:
         return ort.InferenceSession(str(path), options, providers=[PROVIDERS["cpu"]])
-    except Exception as error:  # the exceptions of ONNX Runtime have no base class of their own
+    except LOAD_ERRORS as error:
         raise ProviderError(f"The model {model} does not load: {error}", hint="Reinstall Newton.") from error
