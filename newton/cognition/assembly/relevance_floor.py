@@ -55,7 +55,7 @@ class RelevanceFloor:
 
     @property
     def is_hardly_known(self) -> bool:
-        """Whether memory hardly knows the subject of the input."""
+        """Return True if memory hardly knows the subject of the input."""
         return self.question is not None and self.question < self.subject
 
     def find_minimum(self, kind: Kind, *, best_fact: float = 0.0) -> float:

@@ -128,7 +128,7 @@ class Bundle:
 
     @property
     def may_not_answer(self) -> bool:
-        """Whether the text says that the memories may not answer the input."""
+        """Return True if the text says that the memories may not answer the input."""
         note = self.assembly_input.uncertain_note
         return note is not None and note.text in self.text
 

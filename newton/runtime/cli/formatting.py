@@ -131,7 +131,7 @@ def print_new_agent(name: str) -> None:
 # The effect of a missing source on the result.
 MISSING_SOURCE_EFFECTS = {
     "embeddings": "memories were searched by words only",
-    "question encoder": "memories were searched by the meaning of the text, not by that of an answer",
+    "question encoder": "memories that resemble the question were searched, so answers in other words may be missing",
     "words": "memories were searched by meaning only",
     "times": "memories of the requested time were not searched",
     "memories": "no memory was searched",

@@ -7,6 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from newton.agent.services.memories import FactDraft
+from newton.cognition.assembly.relevance_floor import format_probability
 from newton.cognition.assembly.scored_candidate import format_list_line
 from newton.errors import InputError
 from newton.memory.lookup import short_id
@@ -137,20 +138,14 @@ async def recall(
         say("Nothing matches well; these are the nearest memories.")
     for m in result.memories:
         note = f"  ({reason})" if (reason := past_reason(m.kind, m.state)) else ""
-        shown = _format_probability(result.find_probability(m.memory_id))
-        say(f"{short_id(m.memory_id)}  {shown}  {m.kind:<9}  {format_list_line(m, m.summary)}{note}")
+        probability = result.find_probability(m.memory_id)
+        shown = "-" if probability is None else format_probability(probability)
+        say(f"{short_id(m.memory_id)}  {shown:>5}  {m.kind:<9}  {format_list_line(m, m.summary)}{note}")
     if not result.memories:
         say(f"No matching {' or '.join(kind)}." if kind else "No matching memory.")
         if memories.describe_nothing(result):
             say("Nothing known answers this. To see the nearest memories, add `--min-relevance 0`.")
     formatting.print_missing_sources(result.missing)
-
-
-def _format_probability(probability: float | None) -> str:
-    """Format a probability in four characters."""
-    if probability is None:
-        return "   -"
-    return f"{probability:.2f}" if probability >= 0.01 else "<.01"
 
 
 def _memory_to_json(memory: RetrievedMemory) -> dict[str, object]:
