@@ -43,6 +43,7 @@ _FULL_FORMS = {"couldnt": "could not", "cant": "can not", "cannot": "can not", "
 _SPOKEN_WORD = re.compile(r"[^\W_]+(?:[.,:][^\W_]+)*")
 
 CLOSE_COSINE = 0.25  # below it, texts of the bundled model are unrelated
+LIKELY_ANSWER = 0.5  # probability from which a memory answers more likely than not
 
 
 class SearchLimits(NamedTuple):
@@ -278,8 +279,13 @@ class RecallResult:
 
     @property
     def has_match(self) -> bool:
-        """True if a memory contains a word of the query or is close to its meaning."""
-        return any(found.lexical > 0 or found.similarity >= CLOSE_COSINE for found in self.memories)
+        """True if a memory has a word of the query, is close to its meaning, or answers it more likely than not."""
+        return any(
+            found.lexical > 0
+            or found.similarity >= CLOSE_COSINE
+            or self.probabilities.get(found.memory_id, 0.0) >= LIKELY_ANSWER
+            for found in self.memories
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

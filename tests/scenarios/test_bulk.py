@@ -53,6 +53,15 @@ async def test_a_question_that_was_asked_before_ranks_below_the_fact(knowing: Mi
         assert not any(f"User: {asked}" in text for asked in ASKED), question
 
 
+async def test_an_answer_in_other_words_is_a_match(knowing: Mind) -> None:
+    # S002-3: neither a word nor the meaning of the text is near, but it is judged to answer
+    await knowing.hear(*OTHERS, "Ravi won't touch coriander, says it tastes of soap")
+    recalled = await knowing.verbs.recall("what should I leave out of the curry?")
+    assert "coriander" in recalled.memories[0].spoken_text and recalled.memories[0].lexical == 0
+    assert recalled.has_match
+    assert not replace(recalled, probabilities={}).has_match
+
+
 async def test_earlier_questions_on_other_things_are_not_recalled(knowing: Mind) -> None:
     # S002-3: they have words of the question, and answer nothing
     await knowing.hear(*OTHERS, PARKED)
