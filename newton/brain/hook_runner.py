@@ -22,6 +22,7 @@ from newton.content.pack_hooks import (
     check_effect,
 )
 from newton.errors import ConfigError, InputError
+from newton.fault_isolation import isolate_failure
 
 if TYPE_CHECKING:
     from newton.client.context import HookRun
@@ -75,19 +76,16 @@ class HookRunner:
         return tuple([await self._run_hook(hook, frozen) for hook in wanted])
 
     async def _run_hook(self, hook: PackHook, values: Mapping[str, Any]) -> HookResult:
-        started = monotonic_ms()
+        started, problems, effect = monotonic_ms(), dict[str, str](), NO_EFFECT
         try:
-            effect = self._evaluate(hook, values) if hook.rule else await self._call(hook, values)
-            check_effect(effect, hook.at)
+            with isolate_failure(f"hook {hook.name}", problems, passed=(TimeoutError,), describe=_describe_failure):
+                returned = self._evaluate(hook, values) if hook.rule else await self._call(hook, values)
+                check_effect(returned, hook.at)
+                effect = returned
         except TimeoutError:
             return HookResult(hook.name, hook.at, "late", problem=f"no result within {hook.timeout_ms} ms")
-        except ValidationError as error:
-            problem = f"its result is invalid: {error.errors()[0]['msg']}"
-        except Exception as error:  # noqa: BLE001 (the code of others may raise anything, and must not break a turn)
-            problem = f"{type(error).__name__}: {error}"[:200]
-        else:
-            return HookResult(hook.name, hook.at, _classify(monotonic_ms() - started), effect)
-        return HookResult(hook.name, hook.at, _classify(monotonic_ms() - started), problem=problem)
+        problem = next(iter(problems.values()), None)
+        return HookResult(hook.name, hook.at, _classify(monotonic_ms() - started), effect, problem)
 
     def _evaluate(self, hook: PackHook, values: Mapping[str, Any]) -> HookEffect:
         holds: object = _compile(hook.rule or "", hook.at).execute(
@@ -110,6 +108,13 @@ class HookRunner:
 NO_HOOKS = HookRunner()
 
 
+def _describe_failure(error: Exception) -> str:
+    """Return why a hook has no effect. Its message is kept, because its author is the one who can correct it."""
+    if isinstance(error, ValidationError):
+        return f"its result is invalid: {error.errors()[0]['msg']}"
+    return f"{type(error).__name__}: {error}"[:200]
+
+
 def load_hooks(hooks: Sequence[PackHook]) -> HookRunner:
     """Load the functions of hooks. Raises ConfigError for a function that is not installed or cannot be imported."""
     # To list the entry points of all installed packages takes longer than most of the rest of a start.
@@ -126,13 +131,14 @@ def load_hooks(hooks: Sequence[PackHook]) -> HookRunner:
                 f"The hook {hook.name!r} names the function {hook.entry_point!r}, which no installed package has.",
                 hint=f"Install its package. Functions of `{ENTRY_POINT_GROUP}`: {known}.",
             )
-        try:
+        problems = dict[str, str]()
+        with isolate_failure(f"hook {hook.name}", problems, passed=(), describe=str):
             functions[hook.name] = cast("HookFunction", installed[hook.entry_point].load())
-        except Exception as error:  # noqa: BLE001 (the import of a foreign module may raise anything)
+        for problem in problems.values():
             raise ConfigError(
-                f"The function {hook.entry_point!r} of the hook {hook.name!r} cannot be loaded: {error}.",
+                f"The function {hook.entry_point!r} of the hook {hook.name!r} cannot be loaded: {problem}.",
                 hint="Repair or remove its package, or remove the hook.",
-            ) from None
+            )
     return HookRunner(hooks=tuple(hooks), functions=functions)
 
 

@@ -9,6 +9,8 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 LogFormat = Literal["json", "plain"]
 
+LOG_FIELDS = ("part", "error", "at")  # of records of the standard library's logging, as `newton.fault_isolation` makes
+
 
 def configure(log_format: LogFormat) -> None:
     """Write all logs, including those of libraries, to standard error: JSON lines, or readable text for `plain`."""
@@ -26,7 +28,8 @@ def configure(log_format: LogFormat) -> None:
     )
     handler = logging.StreamHandler(sys.stderr)
     last: list[Processor] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer]
-    handler.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=processors, processors=last))
+    fields = structlog.stdlib.ExtraAdder(allow=LOG_FIELDS)
+    handler.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=[fields, *processors], processors=last))
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.captureWarnings(capture=True)
     # uvicorn would log an unexpected exception a second time

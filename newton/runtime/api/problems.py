@@ -200,7 +200,12 @@ def to_internal_error(error: Exception) -> NewtonError:
     trace = traceback.extract_tb(error.__traceback__)[-1:]
     places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in trace]
     log.error("request_failed", error=type(error).__name__, at=places)  # the message may contain user text
-    return NewtonError("Internal error.", hint="Report the error with its entry `request_failed` in the daemon's log.")
+    return create_internal_error("request_failed")
+
+
+def create_internal_error(log_event: str) -> NewtonError:
+    """Return an error that reveals nothing but the name of its entry in the log."""
+    return NewtonError("Internal error.", hint=f"Report the error with its entry `{log_event}` in the daemon's log.")
 
 
 def install_error_handlers(app: FastAPI) -> None:

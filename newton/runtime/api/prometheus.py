@@ -1,13 +1,14 @@
-"""Prometheus metrics: HTTP requests, and the quality metrics and model tokens of each loaded agent."""
+"""Prometheus metrics: HTTP requests, failed parts, and the quality metrics and model tokens of each loaded agent."""
 
 from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.metrics_core import GaugeMetricFamily
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
 
 from newton.agent.llm import usage
 from newton.clock import monotonic_ms
 from newton.dialogue.compaction import entry_store
+from newton.fault_isolation import count_failures
 from newton.runtime.agent_registry import AgentRegistry
 
 PERIOD_DAYS = 7
@@ -43,8 +44,14 @@ class PrometheusMetrics:
         self._sampled_at: float | None = None
         self.registry.register(self)
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Yield the quality metrics of the agents as last sampled; Prometheus calls this."""
+    def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
+        """Yield the failed parts, and the quality metrics of the agents as last sampled; Prometheus calls this."""
+        failures = CounterMetricFamily(
+            "newton_failed_parts", "Parts of turns and requests that failed.", labels=["part", "error"]
+        )
+        for names, count in count_failures().items():
+            failures.add_metric(names, count)
+        yield failures
         yield from self._sampled
 
     async def render(self) -> bytes:

@@ -9,6 +9,7 @@ from mcp.types import INTERNAL_ERROR, INVALID_PARAMS
 
 from newton.agent.loop.tools import ToolResult
 from newton.errors import NewtonError, error_from_code
+from newton.fault_isolation import isolate_failure
 from newton.runtime.api import problems
 from newton.runtime.hint_names import rename_in_error
 
@@ -29,13 +30,12 @@ def convert_errors(**details: str) -> Generator[None]:
 
 @contextmanager
 def hide_internal_details() -> Generator[None]:
-    """Replace an unexpected exception of the `with` block by a NewtonError, and log it."""
-    try:
+    """Replace an unexpected exception of the `with` block by a NewtonError; else the SDK sends its message."""
+    failures = dict[str, str]()
+    with isolate_failure("MCP request", failures, passed=(NewtonError,)):
         yield
-    except NewtonError:
-        raise
-    except Exception as error:  # noqa: BLE001 - the SDK would send its message to the client
-        raise problems.to_internal_error(error) from None
+    if failures:
+        raise problems.create_internal_error("part_failed")
 
 
 def check_result(result: ToolResult) -> ToolResult:
