@@ -9,7 +9,7 @@ from typing import Annotated, TypeVar
 from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_core import PydanticCustomError
 
-from newton.dialogue.compaction.presets import parse_preset
+from newton.dialogue.compaction.presets import parse_request_preset
 from newton.errors import InputError
 from newton.memory import hygiene
 
@@ -36,7 +36,7 @@ def _clean_message(text: str) -> str:
 
 def _check_strategy(text: str) -> str:
     try:
-        parse_preset(text)
+        parse_request_preset(text)
     except InputError as error:  # the hint names the strategies, and a validation error has only one text
         raise InputError(f"{error.what} {error.hint}", hint=error.hint) from None
     return text

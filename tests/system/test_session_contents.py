@@ -124,6 +124,48 @@ async def test_a_strategy_holds_for_one_request(ana: httpx2.AsyncClient) -> None
     assert wrong.status_code == 400 and "not a compaction strategy" in wrong.text
 
 
+# Strategies that are also refused as the setting `compaction`, and a part of the reason.
+NEVER_RUNS = pytest.mark.parametrize(
+    ("strategy", "reason"),
+    [
+        ("threshold(share=2)", "threshold(share=2) never fires"),
+        ("mask_outputs(share=1.5), threshold", "mask_outputs(share=1.5) never fires"),
+        ("threshold(share=0.5, target=0.5)", "never ends"),
+        ("threshold(target=0.9)", "never ends"),
+        ("goal_batch, goal_merge", "goal_batch never fires alone"),
+        ("threshold, goal_batch(fewest=9)", "never fires: a batch has too few turns"),
+        ("threshold, goal_merge(share=0.5)", "one summary may fill the conversation"),
+    ],
+)
+
+
+@NEVER_RUNS
+async def test_a_request_with_a_strategy_that_never_runs_is_refused(
+    ana: httpx2.AsyncClient, strategy: str, reason: str
+) -> None:
+    # S003-14
+    await ana.post("/v1/sessions/work/messages", json={"messages": work(1)})
+    body = {"model": "newton", "messages": [{"role": "user", "content": "And?"}]}
+    answers = [
+        await ana.post("/v1/sessions/work/compact", json={"strategy": strategy}),
+        await ana.get("/v1/sessions/work/view", params={"strategy": strategy}),
+        await ana.post("/v1/sessions/work/turns", json={"input": "And?", "strategy": strategy}),
+        await ana.post("/v1/chat/completions", json=body, headers={"X-Newton-Strategy": strategy}),
+    ]
+    assert [answer.status_code for answer in answers] == [422, 422, 422, 400], [answer.text for answer in answers]
+    assert all(reason in answer.text for answer in answers)
+
+
+@NEVER_RUNS
+def test_a_command_with_a_strategy_that_never_runs_is_refused(home: Path, strategy: str, reason: str) -> None:
+    # S003-14
+    for words in (["sessions", "compact", "work"], ["sessions", "view", "work"], ["ask", "Hello"], ["chat"]):
+        done = typed(home, *words, "--strategy", strategy)
+        assert done.returncode == 2 and reason in done.stderr, done
+    refused = typed(home, "sessions", "list", NEWTON_COMPACTION=strategy)
+    assert refused.returncode != 0 and reason in refused.stderr, refused
+
+
 async def test_a_context_is_limited_to_a_task_over_http(api: Api, ana: httpx2.AsyncClient) -> None:
     # S001-5, S001-37
     async with api.client(await api.token("ana")) as client:

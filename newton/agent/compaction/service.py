@@ -19,7 +19,7 @@ from newton.dialogue.compaction.adaptation import adapt_preset, list_without_mod
 from newton.dialogue.compaction.brief_filter import remove_brief_items
 from newton.dialogue.compaction.entry_store import CompactionRun
 from newton.dialogue.compaction.obstacles import CompactionObstacle, list_obstacles
-from newton.dialogue.compaction.presets import CompactionPreset, parse_preset
+from newton.dialogue.compaction.presets import CompactionPreset, parse_request_preset
 from newton.dialogue.compaction.progress_events import CompactionEvent, ignore_progress
 from newton.dialogue.compaction.strategies import (
     CompactionBlock,
@@ -359,9 +359,9 @@ async def _update_brief(
 def use_strategy(service: CompactionService, strategy: str | None) -> CompactionService:
     """Return a copy of the service with another preset or list of strategies; for None, the service itself.
 
-    Raises InputError for an unknown name or setting.
+    Raises InputError for an unknown name or setting, and for a strategy that can never fire or never ends.
     """
-    return service if strategy is None else replace(service, preset=parse_preset(strategy))
+    return service if strategy is None else replace(service, preset=parse_request_preset(strategy))
 
 
 async def _fold_tasks(scope: AgentScope, session_id: UUID) -> LoadedView:

@@ -183,10 +183,10 @@ class SessionService:
         `max_tokens` defaults to `conversation_tokens`, `strategy` (a compaction preset or a list of strategies) to the
         setting. Stores nothing. Raises InputError if no message fits.
         """
-        room = self._token_limit(max_tokens)
+        compaction, room = use_strategy(self.compaction, strategy), self._token_limit(max_tokens)
         async with self._session(ref) as (tx, ctx, session_id):
             logged = await log.get_token_count(tx, agent_id=ctx.agent_id, session_id=session_id)
-        whole = await use_strategy(self.compaction, strategy).preview(session_id, max_tokens=room)
+        whole = await compaction.preview(session_id, max_tokens=room)
         sent = fit_to_budget(whole, max_tokens=room, count_tokens=self.scope.count_tokens)
         if whole and (not sent or count_view_tokens(sent) > room):
             hint = f"Allow more tokens: the last message has {whole[-1].tokens:,}. Only long messages are truncated."
@@ -211,10 +211,10 @@ class SessionService:
         `max_tokens` defaults to `conversation_tokens`, `strategy` (a compaction preset or a list of strategies) to the
         setting.
         """
-        limit = self._token_limit(max_tokens)
+        compaction, limit = use_strategy(self.compaction, strategy), self._token_limit(max_tokens)
         async with self._session(ref) as (tx, ctx, session_id):
             before = await _read_view(tx, agent_id=ctx.agent_id, session_id=session_id)
-        obstacles = await use_strategy(self.compaction, strategy).compact_to(session_id, max_tokens=limit)
+        obstacles = await compaction.compact_to(session_id, max_tokens=limit)
         return CompactionOutcome(before=before, after=await self.get_view(ref), max_tokens=limit, obstacles=obstacles)
 
     async def list_entries(self, ref: str) -> Sequence[EntryStatus]:

@@ -2,6 +2,7 @@
 
 import math
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
@@ -72,6 +73,17 @@ def parse_preset(text: str) -> CompactionPreset:
         return PRESETS[text]
     parts = re.split(r",(?![^(]*\))", text)
     return CompactionPreset(strategies=tuple(_parse_strategy(part) for part in parts))
+
+
+def parse_request_preset(text: str) -> CompactionPreset:
+    """Parse a preset that a request or a command names, for a conversation of any size.
+
+    Raises InputError for an unknown name or setting, and for a strategy that can never fire or never ends.
+    """
+    preset = parse_preset(text)
+    if problem := find_problem(preset, max_tokens=sys.maxsize):
+        raise InputError(f"{problem.reason}.", hint=problem.remedy)
+    return preset
 
 
 def find_problem(preset: CompactionPreset, *, max_tokens: int) -> PresetProblem | None:

@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter, Token
 
 from newton.clock import SystemClock
-from newton.dialogue.compaction.presets import parse_preset
+from newton.dialogue.compaction.presets import parse_request_preset
 from newton.errors import InputError
 from newton.memory import hygiene
 from newton.memory.memory import Kind
@@ -69,9 +69,9 @@ def check_session_name(session: str | None) -> str | None:
 
 
 def check_strategy(strategy: str | None) -> str | None:
-    """Return a compaction preset or list of strategies unchanged. Raises InputError for an unknown one."""
+    """Return a compaction preset or list of strategies unchanged. Raises InputError for an invalid one."""
     if strategy is not None:
-        parse_preset(strategy)
+        parse_request_preset(strategy)
     return strategy
 
 
