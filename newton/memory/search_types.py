@@ -226,14 +226,21 @@ def _fold_case(text: str) -> str:
 class RecallQuery:
     """The text to search for, and, if it was embedded, its vectors and the id of the embedding model.
 
-    `vector` is that of the text as it would be stored, which is near to texts that say the same. `search_vector` is
-    near to texts that answer it.
+    `widened_from` is the question if the text also contains other words, such as the goal of a task. `vector` is that
+    of the text as it would be stored, which is near to texts that say the same. `search_vector` is near to texts that
+    answer it.
     """
 
     text: str
     vector: "Vector | None" = None
     search_vector: "Vector | None" = None
     model_id: UUID | None = None
+    widened_from: str | None = None
+
+    @property
+    def question(self) -> str:
+        """The question that the memories shall answer, with which they are compared."""
+        return self.text if self.widened_from is None else self.widened_from
 
     @property
     def is_encoded(self) -> bool:

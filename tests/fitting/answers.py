@@ -111,7 +111,7 @@ def fit_answers(cases: Sequence[AnswerCase]) -> AnswerCoefficients:
 
 
 def _extract(case: AnswerCase) -> _Rows:
-    evidence = extract_evidence(case.result, case.text)
+    evidence = extract_evidence(case.result)
     found = [one for one in case.result.memories if one.memory_id in evidence.memories]  # without earlier questions
     shared = [evidence.shared[name] for name in FITTED_FEATURES if name in evidence.shared]
     table = [[*map(float, evidence.memories[one.memory_id]), *shared] for one in found]

@@ -45,7 +45,7 @@ def check_model(model: RelevanceModel, cases: Sequence[AnswerCase]) -> list[Grou
 def _check_group(model: RelevanceModel, group: str, cases: Sequence[AnswerCase]) -> GroupCheck:
     probabilities, right, questions = list[float](), list[bool](), list[float]()
     for case in cases:
-        estimate = estimate_answers(model, case.result, case.text)
+        estimate = estimate_answers(model, case.result)
         questions.append(estimate.question or 0.0)
         probabilities += [estimate.find(found) for found in case.result.memories]
         right += [found.memory_id in case.right for found in case.result.memories]

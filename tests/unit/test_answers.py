@@ -35,7 +35,7 @@ def search(*memories: RetrievedMemory, model: str = MODEL.embedding_model) -> Re
 
 def test_the_belief_that_answers_is_told_from_one_with_the_same_name() -> None:
     # S002-3: an item needs its own reason
-    answers = estimate_answers(MODEL, search(RIGHT, LIKE, *NOISE), ASKED)
+    answers = estimate_answers(MODEL, search(RIGHT, LIKE, *NOISE))
     assert answers.find(RIGHT) > 0.5
     assert answers.find(LIKE) < 0.1
     assert [f.memory_id for f in select_answers(answers, [RIGHT, LIKE, *NOISE], None)] == [RIGHT.memory_id]
@@ -44,13 +44,13 @@ def test_the_belief_that_answers_is_told_from_one_with_the_same_name() -> None:
 
 def test_a_question_on_another_subject_gets_nothing() -> None:
     # S002-3: the question is judged first, then each memory
-    answers = estimate_answers(MODEL, search(*NOISE), ASKED)
+    answers = estimate_answers(MODEL, search(*NOISE))
     assert answers.question is not None and answers.question < 0.2 and not answers.knows_names
     assert select_answers(answers, NOISE, None) == []
 
 
 def test_with_another_embedding_model_nothing_is_judged() -> None:
-    answers = estimate_answers(MODEL, search(*NOISE, model="another/model"), ASKED)
+    answers = estimate_answers(MODEL, search(*NOISE, model="another/model"))
     assert answers.question is None
     assert list(select_answers(answers, NOISE, None)) == NOISE
 

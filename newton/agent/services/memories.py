@@ -170,7 +170,7 @@ class MemoryService:
         recalled = await recall(query, embedder=self.scope.embedder, search=search)
         current = recalled.memories if as_of else _drop_replaced_passages(recalled.memories)
         ranked = demote_echoes(query, demote_other_subjects(query, current))
-        answers = await self._estimate_answers(replace(recalled, memories=ranked), query, moment=as_of)
+        answers = await self._estimate_answers(replace(recalled, memories=ranked), moment=as_of)
         others = self._select([f for f in ranked if not f.repeats_query(query)], answers, takes_procedures=is_asked)
         # the most probable answer first; what tells comes before what asks
         memories = sorted(others, key=lambda f: (f.is_only_question, -answers.find(f)))[:limit]
@@ -178,13 +178,13 @@ class MemoryService:
             await self.record_access([found.memory_id for found in memories])
         return replace(recalled, memories=memories, probabilities=answers.memories)
 
-    async def _estimate_answers(self, found: RecallResult, query: str, *, moment: datetime | None) -> AnswerEstimate:
+    async def _estimate_answers(self, found: RecallResult, *, moment: datetime | None) -> AnswerEstimate:
         model = load_relevance_model()
         async with self.scope.transaction() as tx:
             correction = await find_correction(
                 tx, agent_id=self.scope.agent_id, model=model.answer_fingerprint, moment=_with_timezone(moment)
             )
-        return estimate_answers(model, found, query, correction=correction)
+        return estimate_answers(model, found, correction=correction)
 
     def _select(
         self, memories: Sequence[RetrievedMemory], answers: AnswerEstimate, *, takes_procedures: bool

@@ -83,12 +83,13 @@ def extract_features(
 ) -> AnswerEvidence:
     """Return the features of memories for a question.
 
-    `telling` are the memories that can answer, `known` is the share of the question's words that they contain, and
-    `shared` holds `best_lexical`, `known_share` and `size`. `answer_cosines` are the cosines of memories with the
+    `telling` are the found memories that can answer, `known` is the share of the question's words that they contain,
+    and `shared` holds `best_lexical`, `known_share` and `size`. `answer_cosines` are the cosines of memories with the
     vector of the search, by id.
     """
-    asked = read_words(text)
-    compared = [found for found in telling if found.kind != "procedure"] or list(telling)
+    asked, telling_ids = read_words(text), {found.memory_id for found in telling}
+    can_answer = [found for found in memories if found.memory_id in telling_ids]
+    compared = [found for found in can_answer if found.kind != "procedure"] or can_answer
     cosines = sorted((answer_cosines[found.memory_id] for found in compared), reverse=True) or [0.0]
     best_lexical = max((found.lexical for found in compared), default=0.0)
     shares = {found.memory_id: _find_shares(asked, found) for found in memories}
@@ -104,7 +105,7 @@ def extract_features(
         "has_names": float(bool(asked.names)),
     }
     ranked = sorted(memories, key=lambda found: -found.relevance)
-    best, telling_ids = cosines[0], {found.memory_id for found in telling}
+    best = cosines[0]
     own = {
         found.memory_id: (
             answer_cosines[found.memory_id],

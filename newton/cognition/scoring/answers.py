@@ -45,12 +45,11 @@ NO_ESTIMATE = AnswerEstimate()
 def estimate_answers(
     model: RelevanceModel,
     result: RecallResult,
-    text: str,
     *,
     telling: Sequence[RetrievedMemory] | None = None,
     correction: AnswerCorrection = NO_CORRECTION,
 ) -> AnswerEstimate:
-    """Return the probabilities that the memories of a search answer a question.
+    """Return the probabilities that the memories of a search answer its question.
 
     The probability of a memory is the product of two: that memory answers the question at all, and that this one does.
     An earlier question that says the same has none. `telling` are the memories that can answer, if they are known.
@@ -63,7 +62,7 @@ def estimate_answers(
     ):
         return NO_ESTIMATE
     coefficients = model.answers
-    evidence = extract_evidence(result, text, telling=telling)
+    evidence = extract_evidence(result, telling=telling)
     if not evidence.memories:
         return AnswerEstimate(0.0)
     log_odds = _combine(coefficients.memory, evidence)
@@ -74,18 +73,17 @@ def estimate_answers(
     return AnswerEstimate(question, memories, knows_names=evidence.shared["best_name_share"] == 1)
 
 
-def extract_evidence(
-    result: RecallResult, text: str, *, telling: Sequence[RetrievedMemory] | None = None
-) -> AnswerEvidence:
-    """Return the features of the memories of a search, without earlier questions that say the same as the text."""
+def extract_evidence(result: RecallResult, *, telling: Sequence[RetrievedMemory] | None = None) -> AnswerEvidence:
+    """Return the features of the memories of a search, without earlier questions that say the same as its question."""
     telling = list_telling(result) if telling is None else telling
     known = find_known_share(result, telling)
     best = extract_best_evidence(telling, known_share=known, text_count=result.text_count)
     shared: Features = {"best_lexical": best.lexical, "known_share": best.known_share, "size": best.size}
-    echoes = find_echoes(text, result.memories)
+    question = result.query.question
+    echoes = find_echoes(question, result.memories)
     memories = [found for found in result.memories if found.memory_id not in echoes]
-    cosines = {found.memory_id: result.find_answer_similarity(found) for found in (*result.memories, *telling)}
-    return extract_features(text, memories, telling, known=known, shared=shared, answer_cosines=cosines)
+    cosines = {found.memory_id: result.find_answer_similarity(found) for found in result.memories}
+    return extract_features(question, memories, telling, known=known, shared=shared, answer_cosines=cosines)
 
 
 def estimate_question(trees: BoostedTrees, evidence: AnswerEvidence, best_log_odds: float) -> float:

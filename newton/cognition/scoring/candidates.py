@@ -74,7 +74,7 @@ def collect_candidates(
     asked_by_time = timely if asks_only_about_time(text, gathered.time_ranges) else ()
     telling = list_telling(gathered.recall_result)
     correction = gathered.session_state.answer_correction
-    answers = estimate_answers(relevance_model, gathered.recall_result, text, telling=telling, correction=correction)
+    answers = estimate_answers(relevance_model, gathered.recall_result, telling=telling, correction=correction)
     unranked = {*unsearched, *gathered.injected_ids, *triggered, *asked_by_time, *gathered.gathering.standing}
     return CandidateSet(
         memories=[f for f in memories.values() if gathered.filters.allows_kind(f.kind)],

@@ -64,7 +64,7 @@ def create_estimator(
 
 def list_telling(result: RecallResult) -> Sequence[RetrievedMemory]:
     """Return the found memories that can answer. A question that was asked before is no evidence of its answer."""
-    text = result.query.text
+    text = result.query.question
     return [found for found in result.memories if not (found.is_only_question or found.repeats_query(text))]
 
 

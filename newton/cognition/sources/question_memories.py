@@ -84,12 +84,14 @@ class QuestionSource:
         async with task_group() as tasks:
             finding = tasks.create_task(self._find_standing(request, hidden_ids))
             result = await recall(text, embedder=self.embedder, search=search)
+        query = replace(result.query, widened_from=request.input)
         memories = demote_echoes(request.input, demote_other_subjects(request.input, result.memories))
         ranked = rank_for_question(reading, memories, max_tokens=request.tokens)
         statements, missing = finding.result()
         chosen = choose_standing(reading, statements, text=request.input, max_tokens=request.tokens)
         memories, gathering = add_standing(ranked, statements, chosen)
-        return FoundMemories(replace(result, memories=memories, missing={**result.missing, **missing}), gathering)
+        missing = {**result.missing, **missing}
+        return FoundMemories(replace(result, query=query, memories=memories, missing=missing), gathering)
 
     async def _find_standing(
         self, request: ContextBuildRequest, hidden_ids: Sequence[UUID]
