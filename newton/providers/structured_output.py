@@ -1,15 +1,15 @@
-"""Structured output: requests for JSON in the strictest format that an endpoint supports, and its validation.
+"""Structured output: requests for JSON in the strictest format that an endpoint supports.
 
 There are three formats (modes): `schema` sends a JSON Schema, `object` asks for any JSON object, `words` only adds an
 example to the prompt.
 """
 
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from newton.providers.chat import ChatMessage, ChatModel, ChatReply
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from openai.types.chat.completion_create_params import ResponseFormat
 
 FormatMode = Literal["schema", "object", "words"]
-F = TypeVar("F", bound=BaseModel)
 
 
 class EndpointKey(NamedTuple):
@@ -33,8 +32,7 @@ FORMAT_MODES: tuple[FormatMode, ...] = get_args(FormatMode)
 # Response statuses for an unsupported mode. 404 and 500 may also mean an outage.
 REFUSAL_STATUSES = frozenset({400, 404, 422, 500, 501})
 SCHEMA_INSTRUCTION = "\n\nAnswer with one JSON object that looks like this, and nothing else:\n"
-MAX_DEPTH, MAX_STARTS = 12, 20
-_DECODER = json.JSONDecoder(strict=False)  # models emit raw line breaks in strings
+MAX_DEPTH = 12
 _TYPE_EXAMPLES = {
     "string": '"..."',
     "boolean": "true or false",
@@ -115,34 +113,3 @@ class StructuredModel(ChatModel, Protocol):
     ) -> AsyncIterator[str | ChatReply]:
         """Stream a reply, as `ChatModel.stream`. With a schema, the model is asked for JSON that matches it."""
         ...
-
-
-def parse_output(text: str, schema: type[F]) -> F | None:
-    """Return the first JSON object in a text that is valid for the schema; None if there is none."""
-    start, end = text.find("{"), text.rfind("}")
-    whole = text[start : end + 1] if 0 <= start < end else text
-    parts = (json.dumps(item) for item in _iter_json_objects(text) if item.keys() & schema.model_fields)
-    for candidate in (whole, *parts):
-        try:
-            return schema.model_validate_json(candidate)
-        except ValidationError:
-            continue
-    return None
-
-
-def _iter_json_objects(text: str) -> Iterator[dict[str, object]]:
-    """Yield the JSON objects in a text. Only the first MAX_STARTS braces are tried as the start of one.
-
-    >>> list(_iter_json_objects('As {you} like: ```json\\n{"same": true}\\n``` {}'))
-    [{'same': True}, {}]
-    """
-    start = text.find("{")
-    for _ in range(MAX_STARTS):
-        if start < 0:
-            return
-        try:
-            value, end = _DECODER.raw_decode(text, start)
-            yield value
-        except (ValueError, RecursionError):
-            end = start + 1
-        start = text.find("{", end)

@@ -8,8 +8,9 @@ from uuid import UUID
 
 import pytest
 from pydantic import BaseModel
+from structlog.testing import capture_logs
 
-from newton.agent.llm.structured import StructuredLLM
+from newton.agent.llm.structured import StructuredLLM, count_answers
 from newton.agent.maintenance.extracted_facts import ExtractionResult
 from newton.agent.maintenance.extraction import extract
 from newton.dialogue import session_close, sessions
@@ -129,9 +130,14 @@ async def test_a_line_cannot_close_the_fence_it_stands_in(mind: Mind) -> None:
     assert ask.model.received[0][0].text.count("</lines>") == 1
 
 
-@pytest.mark.parametrize(
-    "answer", ["I cannot do that.", '{"facts": [{"content": ""}]}', '{"facts": "none"}', "{", "[]"]
-)
+NO_USE = [
+    *("I cannot do that.", '{"facts": [{"content": ""}]}', '{"facts": 0}', "{", "[]", "{}", '{"error": "busy"}'),
+    '{"title": "Liv", "facts": [{"content": "Liv works',
+    '{"title": "Liv", "summary": "Her work.", "facts": [{"text": 1, "of": 2}], "outcome": "neutral"}',
+]
+
+
+@pytest.mark.parametrize("answer", NO_USE)
 async def test_a_conversation_whose_answer_does_not_fit_is_read_by_the_statement_parser(
     mind: Mind, answer: str
 ) -> None:
@@ -145,6 +151,30 @@ async def test_a_conversation_whose_answer_does_not_fit_is_read_by_the_statement
     assert result == ExtractionResult(1, 1, 0, 0)
     (fact,) = await learnt(mind)
     assert "Liv works at the harbour" in fact, "what the assistant said is no fact"
+
+
+@pytest.mark.parametrize("answer", ['{"facts": []}', '{"title": "Liv", "summary": "Her work.", "facts": []}'])
+async def test_a_model_that_finds_nothing_is_believed(mind: Mind, answer: str) -> None:
+    await talked(mind, ("user", "My sister Liv works at the harbour."))
+    assert await extract(asking(mind, answer), ground(teller(mind.agent_id)), limit=10) == ExtractionResult(1, 0, 0, 0)
+
+
+async def test_the_valid_facts_of_an_answer_are_learnt_and_the_rest_is_logged_and_counted_once(mind: Mind) -> None:
+    facts = [f"Barrel {n} holds cider." for n in range(21)]
+    odd = {"outcome": "neutral", "facts": [{"content": "x" * 501}, *({"content": fact} for fact in facts)]}
+    await talked(mind, *TALK)
+    before = count_answers()
+    with capture_logs() as logs:
+        result = await extract(
+            asking(mind, f"Sure!\n```json\n{json.dumps(odd)}"), ground(teller(mind.agent_id)), limit=10
+        )
+    assert result == ExtractionResult(1, 20, 0, 0)
+    assert sorted(await learnt(mind)) == sorted(facts[:20])
+    (entry,) = [one for one in logs if one["event"] == "answer_incomplete"]
+    lost = {"outcome: unknown value": 1, "facts: longer than 500 characters": 1, "facts: too many": 1}
+    assert entry["left_out"] == lost
+    assert "Barrel" not in str(logs)
+    assert count_answers() - before == {("extract", "incomplete"): 1}
 
 
 async def test_what_says_nothing_is_left_out_and_the_rest_is_learnt(mind: Mind) -> None:
@@ -191,9 +221,13 @@ async def test_a_model_judges_pairs_of_facts_and_must_answer_for_each(mind: Mind
         )
         for older, newer in (versions[:2], versions[2:])
     ]
-    ask = asking(mind, {"relations": ["update", "unsure"]}, {"relations": ["update"]}, "maybe")
+    cut = '{"relations": ["update", "uns'
+    unclear = ({"relations": ["update"]}, {"relations": ["update"] * 3}, "maybe")
+    ask = asking(mind, {"relations": ["update", "unsure"]}, ["1. Update", "none of them"], cut, *unclear)
     assert await ask.judge_pairs(pairs) == ["update", "unsure"]
-    for _ in range(2):
+    assert await ask.judge_pairs(pairs) == ["update", "unsure"]
+    assert await ask.judge_pairs(pairs) == ["update"], "the second pair stays open"
+    for _ in unclear:
         with pytest.raises(ProviderError, match="each of the 2 pairs"):
             await ask.judge_pairs(pairs)
 

@@ -90,7 +90,7 @@ async def test_its_tokens_are_recorded(mind: Mind) -> None:
         "",
         "I cannot do that.",
         "{",
-        '{"asked": "not a list"}',
+        '{"asked": 7}',
         '{"asked": [""]}',
         '{"asked": ["' + "x" * 2_000 + '"]}',
     ],

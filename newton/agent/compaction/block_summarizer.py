@@ -107,7 +107,7 @@ class BlockSummarizer:
             block.kind, items, fence=fence, max_tokens=room, count_tokens=self.scope.count_tokens
         )
         budget.spent += self.scope.count_tokens(prompt)
-        output = await model.complete(
+        output, _ = await model.complete(
             prompt, SummaryOutput, purpose=SUMMARY_PURPOSE, max_tokens=max_tokens, timeout_seconds=budget.seconds
         )
         budget.spent += self.scope.count_tokens(output.model_dump_json(exclude_defaults=True)) if output else 0

@@ -1,10 +1,13 @@
 """Structured output of the chat model for background work, within a daily token limit. Records the tokens used."""
 
 import asyncio
+import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+import structlog
 from pydantic import BaseModel
 
 from newton.agent.llm import usage
@@ -17,11 +20,24 @@ from newton.errors import ProviderError, TokenQuotaError
 from newton.heart.extraction_schema import PairRelation, build_pair_prompt, build_pair_schema
 from newton.heart.facts.conflicts import FactPair
 from newton.providers.chat import ChatMessage, ChatReply
-from newton.providers.structured_output import StructuredModel, parse_output
+from newton.providers.model_output.output_parser import CUT_OFF, TOO_MANY, ParsedOutput, parse_output
+from newton.providers.structured_output import StructuredModel
 
 F = TypeVar("F", bound=BaseModel)
 
+log: structlog.stdlib.BoundLogger = structlog.get_logger("newton")
+
 MAX_JUDGMENT_TOKENS = 50
+
+_answer_counts = Counter[tuple[str, str]]()
+
+
+def count_answers() -> Counter[tuple[str, str]]:
+    """Return how many answers this process got, by purpose and by whether they were complete, incomplete or unusable.
+
+    An answer is incomplete if a part of it was not valid and left out.
+    """
+    return _answer_counts.copy()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,23 +60,39 @@ class StructuredLLM:
 
     async def complete(
         self, prompt: str, schema: type[F], *, purpose: str, max_tokens: int, timeout_seconds: float | None = None
-    ) -> F | None:
-        """Return the model's answer parsed by `schema`; None if the answer does not match the schema.
+    ) -> ParsedOutput[F]:
+        """Return the valid part of the model's answer by `schema`. What is left out is logged, without its text.
 
         Raises TokenQuotaError when the call could exceed the daily limit, and ProviderError when the model fails or
         does not answer within `timeout_seconds`. `purpose` is recorded with the tokens used.
         """
         assert not in_transaction()
+        prompt_tokens = self.scope.count_tokens(prompt)
+        await self._check_quota(prompt_tokens + max_tokens)
+        reply = await self._call_model(
+            prompt, schema, purpose=purpose, max_tokens=max_tokens, timeout_seconds=timeout_seconds
+        )
+        parsed = parse_output(reply.text if reply else "", schema)
+        _count_answer(parsed, purpose=purpose)
+        if parsed.left_out:
+            log.warning("answer_incomplete", model=self.name, purpose=purpose, left_out=dict(parsed.left_out))
+        return parsed
+
+    async def _check_quota(self, tokens: int) -> None:
         async with self.scope.transaction() as tx:
             used = await usage.count_tokens_today(
                 tx, agent_id=self.scope.agent_id, now=self.scope.now(), of_summaries=self.is_for_summaries
             )
-        prompt_tokens = self.scope.count_tokens(prompt)
-        if used + prompt_tokens + max_tokens > self.tokens_per_day:
+        if used + tokens > self.tokens_per_day:
             raise TokenQuotaError(
                 f"This call needs more model tokens than are left of today's {self.tokens_per_day:,}.",
                 hint="Raise NEWTON_LLM_TOKENS_PER_DAY, or wait until tomorrow.",
             )
+
+    async def _call_model(
+        self, prompt: str, schema: type[BaseModel], *, purpose: str, max_tokens: int, timeout_seconds: float | None
+    ) -> ChatReply | None:
+        prompt_tokens = self.scope.count_tokens(prompt)
         received, reply, failed, messages = list[str](), None, False, [ChatMessage("user", prompt)]
         try:
             async with asyncio.timeout(timeout_seconds):
@@ -80,7 +112,7 @@ class StructuredLLM:
             if reply or not failed:
                 spent = reply or self._estimate_reply(prompt_tokens, received)
                 await asyncio.shield(self._record_usage(spent, prompt_tokens, purpose))
-        return parse_output(reply.text if reply else "", schema)
+        return reply
 
     def _estimate_reply(self, prompt_tokens: int, received: Sequence[str]) -> ChatReply:
         count_tokens = self.scope.count_tokens
@@ -95,23 +127,33 @@ class StructuredLLM:
         """Ask the model which frame fits the text best; return its name, or None if there is no usable answer."""
         prompt = build_tiebreak_prompt(text, candidates)
         try:
-            answer = await self.complete(prompt, FrameOutput, purpose="frame", max_tokens=MAX_JUDGMENT_TOKENS)
+            answer, _ = await self.complete(prompt, FrameOutput, purpose="frame", max_tokens=MAX_JUDGMENT_TOKENS)
         except ProviderError:
             return None
-        return answer.frame if answer else None
+        words = re.findall(r"[\w-]+", answer.frame.lower()) if answer else []
+        named = [frame.name for frame in candidates if frame.name.lower() in words]
+        return named[0] if len(named) == 1 else None
 
     async def judge_pairs(self, pairs: Sequence[FactPair]) -> Sequence[PairRelation]:
         """Ask the model how the newer fact of each pair relates to the older one; return one relation per pair.
 
-        Raises ProviderError if the model fails or does not answer for each pair.
+        Of an answer that is cut off, those of the first pairs are returned. Raises ProviderError if the model fails, or
+        answers for another number of pairs, because it is then unknown which relation belongs to which pair.
         """
         prompt = build_pair_prompt(
             [(pair.older.since, pair.older.text, pair.newer.since, pair.newer.text) for pair in pairs]
         )
-        answer = await self.complete(
+        answer, left_out = await self.complete(
             prompt, build_pair_schema(len(pairs)), purpose="judge", max_tokens=MAX_JUDGMENT_TOKENS * len(pairs)
         )
-        if answer is None or len(answer.relations) != len(pairs):
+        relations = answer.relations if answer else []
+        is_aligned = len(relations) == len(pairs) or (relations and CUT_OFF in left_out)
+        if not is_aligned or f"relations: {TOO_MANY}" in left_out:
             what = f"The model {self.name} did not answer for each of the {len(pairs)} pairs of facts."
             raise ProviderError(what, hint="Configure a larger model.")
-        return answer.relations
+        return relations
+
+
+def _count_answer(parsed: ParsedOutput[F], *, purpose: str) -> None:
+    result = "unusable" if parsed.value is None else "incomplete" if parsed.left_out else "complete"
+    _answer_counts[purpose, result] += 1

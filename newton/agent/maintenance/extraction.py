@@ -39,10 +39,10 @@ async def extract(
     """Extract memories from up to `limit` unread conversations, oldest first, with a model.
 
     With `ended_before`, only conversations that ended before this time are read. Recalled text and the output of tools
-    and of the web are not read. If the model's answer for a conversation is not valid, the statement classifier reads
-    the conversation instead. If the call of the model fails, the classifier reads the conversation for now, and the
-    next run asks the model again. The model is no longer asked about a conversation that ended more than GIVE_UP_AFTER
-    ago, if it answered for another conversation in the same run.
+    and of the web are not read. If a part of the model's answer for a conversation is not valid, and the rest has
+    nothing to store, the statement classifier reads the conversation instead. If the call of the model fails, the
+    classifier reads the conversation for now, and the next run asks the model again. The model is no longer asked about
+    a conversation that ended more than GIVE_UP_AFTER ago, if it answered for another conversation in the same run.
 
     Raises TokenQuotaError, and ProviderError if the model fails twice in a row or for all conversations; stored results
     remain.
@@ -73,12 +73,14 @@ async def extract(
 async def _ask(llm: StructuredLLM, conversation: EpisodeLines) -> ExtractionOutput | None:
     """Return the model's answer for a conversation.
 
-    Return None if the answer is invalid, there are no messages, or they are too long for a prompt.
+    Return None if no part of the answer is usable, there are no messages, or they are too long for a prompt.
     """
     if not 0 < sum(len(message.content) for message in conversation.messages) <= MAX_PROMPT_CHARS:
         return None
     prompt = build_extraction_prompt(conversation.lines, day=conversation.ended_at)
-    return await llm.complete(prompt, ExtractionOutput, purpose="extract", max_tokens=MAX_ANSWER_TOKENS)
+    output, left_out = await llm.complete(prompt, ExtractionOutput, purpose="extract", max_tokens=MAX_ANSWER_TOKENS)
+    has_memories = output is not None and (output.facts or output.procedures or output.censors)
+    return output if has_memories or not left_out else None
 
 
 async def _store_answer(

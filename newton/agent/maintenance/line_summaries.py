@@ -21,7 +21,7 @@ async def summarize_text(llm: StructuredLLM, content: str, max_tokens: int) -> s
     Raises TokenQuotaError if the call could exceed the daily limit, and ProviderError if the model fails.
     """
     assert not in_transaction()
-    answer = await llm.complete(
+    answer, _ = await llm.complete(
         build_shortening_prompt(content[:MAX_INPUT_CHARS], max_tokens=max_tokens),
         ShortenedOutput,
         purpose="compress",

@@ -22,7 +22,10 @@ class PairJudge(Protocol):
     """A judge, such as a model, that decides how the newer fact of each pair relates to the older one."""
 
     async def judge_pairs(self, pairs: Sequence[FactPair]) -> Sequence[PairRelation]:
-        """Return one relation for each pair, in order. Raises ProviderError if the model gives no usable answer."""
+        """Return one relation for each pair, in order, or for the first pairs only.
+
+        Raises ProviderError if the judge gives no usable answer.
+        """
         ...
 
 
@@ -45,7 +48,7 @@ async def judge_undecided(db: Database, ctx: LifecycleContext, judge: PairJudge,
             relations = await judge.judge_pairs(batch)
         except ProviderError:
             break
-        for pair, relation in zip(batch, relations, strict=True):
+        for pair, relation in zip(batch, relations, strict=False):
             if not settled & {pair.first_id, pair.second_id}:
                 await _apply(db, ctx, pair, relation)
                 decided[relation] += 1

@@ -1,4 +1,4 @@
-"""Prometheus metrics: HTTP requests, failed parts, and the quality metrics and model tokens of each loaded agent."""
+"""Prometheus metrics: HTTP requests, failed parts and answers of models, and figures on each loaded agent."""
 
 from collections.abc import Iterator
 
@@ -6,6 +6,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
 
 from newton.agent.llm import usage
+from newton.agent.llm.structured import count_answers
 from newton.clock import monotonic_ms
 from newton.dialogue.compaction import entry_store
 from newton.fault_isolation import count_failures
@@ -45,13 +46,24 @@ class PrometheusMetrics:
         self.registry.register(self)
 
     def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
-        """Yield the failed parts, and the quality metrics of the agents as last sampled; Prometheus calls this."""
+        """Yield the failed parts, the answers of models, and the quality metrics of the agents as last sampled.
+
+        Prometheus calls this.
+        """
         failures = CounterMetricFamily(
             "newton_failed_parts", "Parts of turns and requests that failed.", labels=["part", "error"]
         )
         for names, count in count_failures().items():
             failures.add_metric(names, count)
         yield failures
+        answers = CounterMetricFamily(
+            "newton_structured_answers",
+            "Answers of models in the background: complete, incomplete or unusable.",
+            labels=["purpose", "result"],
+        )
+        for names, count in count_answers().items():
+            answers.add_metric(names, count)
+        yield answers
         yield from self._sampled
 
     async def render(self) -> bytes:

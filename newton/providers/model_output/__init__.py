@@ -1,0 +1,1 @@
+"""Reading of the text of models as structured output."""
