@@ -68,7 +68,12 @@ async def _list_decision_vectors(tx: Tx, periods: ReportPeriods, *, agent_id: UU
     """
     rows = await SQL["list_decided"].fetch_all(tx, agent_id=agent_id, since=periods.before, now=periods.now)
     vectors = await _read_vectors(tx, [row["decision_id"] for row in rows], agent_id=agent_id)
-    return [DecisionVector(**row, vector=vectors.get(row["decision_id"])) for row in rows]
+    kinds = [frozenset(queries.parse_kinds(row["reason_kinds"])) for row in rows]
+    columns = [{name: value for name, value in row.items() if name != "reason_kinds"} for row in rows]
+    return [
+        DecisionVector(**row, reason_kinds=own, vector=vectors.get(row["decision_id"]))
+        for row, own in zip(columns, kinds, strict=True)
+    ]
 
 
 async def _read_vectors(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -> dict[UUID, Vector]:

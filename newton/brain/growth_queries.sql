@@ -1,8 +1,8 @@
 -- name: list_decided(agent_id, since, now)
--- Decisions since a moment, and all that have failed.
-select decision_id, decided_at, reviewed_at, outcome, category
+-- Decisions since a moment, and all that have failed or succeeded.
+select decision_id, decided_at, reviewed_at, outcome, category, reason_kinds
 from brain.decisions
-where agent_id = $1 and decided_at <= $3 and (decided_at >= $2 or outcome = 'failure')
+where agent_id = $1 and decided_at <= $3 and (decided_at >= $2 or outcome in ('failure', 'success'))
 order by decided_at, decision_id;
 
 -- name: find_main_model(agent_id)
@@ -25,7 +25,6 @@ where agent_id = $1 and model_id = $2 and kind = 'decision' and memory_id = any(
 select
     d.texts ->> 'description' as description,
     f.texts ->> 'description' as failed_description,
-    coalesce(d.texts -> 'tags' ?| array(select jsonb_array_elements_text(f.texts -> 'tags')), false) as shares_tag,
     exists (
         select
         from brain.decision_records as r

@@ -197,7 +197,7 @@ async def get_decision(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> Decision
 async def list_reviewed_decisions(tx: Tx, *, agent_id: UUID) -> list[ReviewedDecision]:
     """Return every reviewed decision without its texts, sorted by decision time."""
     rows = await SQL["list_reviewed"].fetch_all(tx, agent_id=agent_id)
-    return [ReviewedDecision(*columns, reason_kinds=_parse_kinds(kinds)) for *columns, kinds in rows]
+    return [ReviewedDecision(*columns, reason_kinds=parse_kinds(kinds)) for *columns, kinds in rows]
 
 
 async def get_track_record(tx: Tx, *, agent_id: UUID, category: str, now: datetime) -> TrackRecord:
@@ -208,7 +208,7 @@ async def get_track_record(tx: Tx, *, agent_id: UUID, category: str, now: dateti
 
 
 @functools.lru_cache(maxsize=256)
-def _parse_kinds(text: str) -> tuple[ReasonKind, ...]:
+def parse_kinds(text: str) -> tuple[ReasonKind, ...]:
     return tuple(json.loads(text))
 
 

@@ -11,6 +11,7 @@ from newton.agent.growth.rules import assess
 from newton.agent.growth.service import GrowthService
 from newton.brain import decisions
 from newton.brain.codec import NewDecision
+from newton.brain.draft import DecisionReason, ReasonKind
 from newton.brain.outcomes import Verdict
 from newton.clock import ManualClock
 from newton.content.skills import SkillFile
@@ -46,6 +47,7 @@ class Story:
         sure: float = 0.7,
         tags: tuple[str, ...] = (),
         category: str = "process",
+        kinds: tuple[ReasonKind, ...] = ("intuition",),
         expected: str | None = None,
         look: datetime | None = None,
     ) -> UUID:
@@ -53,6 +55,7 @@ class Story:
             choice(description, confidence=sure, at=day(on)),
             tags=tags,
             category=category,
+            reasons=tuple(DecisionReason(kind, "It has always been so") for kind in kinds),
             expected=expected,
             look_again_at=look,
         )
@@ -94,26 +97,47 @@ async def test_a_mistake_is_repeated_by_who_comes_near_it_and_takes_no_account_o
     linking = await story.decide(-2, "Use Redis for the page cache", category="linked")
     thinking = await story.decide(-2, "Use Redis for the page cache", category="thought")
     await story.decide(-2, "Use Redis for the page cache", expected=f"Unlike {short_id(failed)}", category="named")
-    await story.decide(-2, "Move the weekly meeting to Monday")
-    tagged = await story.decide(-1, "Use Redis for sessions in the cluster", tags=("cache", "cluster"))
-    await story.decide(-1, "Use Redis for sessions in the cluster", tags=("cluster",))
-    await story.decide(-1, "Use Redis for sessions in the cluster", tags=("cache",), category="other")
+    await story.decide(-2, "Move Monday meetings", category="meetings")
+    alike = await story.decide(-1, "Use Redis for sessions in the cluster")
+    await story.decide(-1, "Use Redis for sessions in the cluster", kinds=("intuition", "empirical"))
+    await story.decide(-1, "Use Redis for sessions in the cluster", kinds=())
+    await story.decide(-1, "Use Redis for sessions in the cluster", category="elsewhere")
     async with story.db.transaction(story.agent) as tx:
         await decisions.link(tx, failed, "relates", linking, ctx=teller())
         await decisions.add_thought(tx, thinking, f"not like {str(failed).upper()}", ctx=teller())
 
     found = await story.week()
-    assert pair(found.metrics.made) == (8, 1, 8, 1)
+    assert pair(found.metrics.made) == (9, 1, 9, 1)
     assert pair(found.metrics.near) == (5, 1, 5, 1)
     assert pair(found.metrics.answered) == (3, 0, 3, 0)
-    assert pair(found.metrics.repeated) == (2 / 8, 1.0, 8, 1)
+    assert pair(found.metrics.repeated) == (2 / 9, 1.0, 9, 1)
     assert [(one.pair.decision_id, one.pair.failed_id) for one in found.repeats.repeated] == [
         (ignoring, failed),
-        (tagged, failed),
+        (alike, failed),
     ]
     assert [one.outcome for one in found.repeats.repeated] == ["failure", None]
     month = await story.growing.report_since(day(-28))
-    assert pair(month.metrics.repeated) == (3 / 10, 0.0, 10, 1)
+    assert pair(month.metrics.repeated) == (3 / 11, 0.0, 11, 1)
+
+
+async def test_a_reason_that_also_led_to_success_is_no_mistake(story: Story) -> None:
+    await story.decide(-30, "Use Redis for the session cache", ("failure", -20))
+    again = await story.decide(-3, "Use Redis for the page cache", ("failure", -1))
+    assert [one.pair.decision_id for one in (await story.week()).repeats.repeated] == [again]
+    await story.decide(-28, "Use Redis for the cache of pages", ("success", -10))
+    assert (await story.week()).repeats.near == 0
+    assert await forecasts_that_repeat(story) == 0
+
+
+async def forecasts_that_repeat(story: Story) -> int:
+    """How many of a hundred forecasts, alike in wording, repeat a mistake by the report."""
+    for number in range(100):
+        outcome: Verdict = "success" if number % 5 < 3 else "failure"
+        made = -6 + number / 20
+        await story.decide(
+            made, f"Team {number} wins the game", (outcome, made + 0.01), kinds=("empirical",), category="forecast"
+        )
+    return len((await story.week()).repeats.repeated)
 
 
 async def test_who_was_shown_a_failure_is_counted_apart(story: Story) -> None:

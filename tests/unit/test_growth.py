@@ -20,6 +20,7 @@ from newton.brain.growth_queries import DecisionGrowth as Brain
 from newton.brain.outcomes import Verdict
 from newton.brain.repeated_mistakes import (
     MAX_NEAREST,
+    NEAR_COSINE_DEFAULT_KIND,
     NEAR_COSINE_SHARED,
     AssessedPair,
     DecisionVector,
@@ -55,29 +56,35 @@ def lives(draw: st.DrawFn) -> list[DecisionVector]:
             decision_id=UUID(int=place),
             decided_at=NOON + place * HOUR,
             reviewed_at=NOON + (place + draw(st.integers(0, 5))) * HOUR,
-            outcome=draw(st.sampled_from(("failure", "success", None))),
+            outcome=draw(st.sampled_from(("failure", "failure", "failure", "success", None))),
             category=draw(st.sampled_from("ab")),
+            reason_kinds=draw(st.frozensets(st.sampled_from(("analysis", "intuition", "authority")))),
             vector=None if angle is None else np.array([np.cos(angle), np.sin(angle)], dtype=np.float32),
         )
         for place, angle in enumerate(draw(st.lists(st.none() | st.floats(0, 3), min_size=number, max_size=number)))
     ]
 
 
+def known_and_like(one: DecisionVector, other: DecisionVector) -> float | None:
+    """The cosine of a decision and an earlier one of known outcome that is like it."""
+    if one.vector is None or other.vector is None or other.reviewed_at is None:
+        return None
+    if other.reviewed_at > one.decided_at or other.decided_at >= one.decided_at:
+        return None
+    if not one.reason_kinds or not one.reason_kinds <= other.reason_kinds:
+        return None
+    cosine = float(one.vector @ other.vector)
+    least = NEAR_COSINE_DEFAULT_KIND if one.reason_kinds == {"analysis"} else NEAR_COSINE_SHARED
+    return cosine if cosine >= (least if one.category == other.category else NEAR_COSINE) else None
+
+
 def one_by_one(made: list[DecisionVector], since: int) -> list[tuple[UUID, list[float]]]:
     """The same without columns: for each decision the cosines of its nearest known failures."""
     found: list[tuple[UUID, list[float]]] = []
     for one in made[since:]:
-        cosines = [
-            cosine
-            for other in made
-            if one.vector is not None and other.vector is not None and other.outcome == "failure"
-            if other.reviewed_at is not None
-            and other.reviewed_at <= one.decided_at
-            and other.decided_at < one.decided_at
-            if (cosine := float(one.vector @ other.vector)) >= NEAR_COSINE
-            or (cosine >= NEAR_COSINE_SHARED and one.category == other.category)
-        ]
-        if cosines:
+        like = [(other.outcome, cosine) for other in made if (cosine := known_and_like(one, other)) is not None]
+        cosines = [cosine for outcome, cosine in like if outcome == "failure"]
+        if cosines and not any(outcome == "success" for outcome, _ in like):
             found.append((one.decision_id, sorted(cosines, reverse=True)[:MAX_NEAREST]))
     return found
 
@@ -97,39 +104,46 @@ def made(number: int, outcome: Verdict | None = None) -> DecisionVector:
     vector = np.ones(1, dtype=np.float32)
     at = NOON - (10 - number) * HOUR
     return DecisionVector(
-        decision_id=UUID(int=number), decided_at=at, reviewed_at=None, outcome=outcome, category="a", vector=vector
+        decision_id=UUID(int=number),
+        decided_at=at,
+        reviewed_at=None,
+        outcome=outcome,
+        category="a",
+        vector=vector,
+        reason_kinds=frozenset(),
     )
 
 
 def weighed(
-    number: int, cosine: float = 0.8, *, sharing: bool = False, answered: bool = False, shown: bool = False
+    number: int, *, outcome: Verdict | None = None, answered: bool = False, shown: bool = False
 ) -> AssessedPair:
-    near = FailurePair(UUID(int=number), UUID(int=99), cosine)
+    near = FailurePair(UUID(int=number), UUID(int=99), 0.8)
     return AssessedPair(
         pair=near,
         decided_at=NOON,
-        outcome=None,
+        outcome=outcome,
         description=NASTY,
         failed_description=None,
-        shares_tag=sharing,
         answered=answered,
         shown=shown,
     )
 
 
-def test_below_near_a_tag_must_be_shared_and_one_that_is_answered_or_shown_is_enough() -> None:
-    own = [made(number) for number in range(6)]
+def test_who_answered_was_shown_or_succeeded_repeats_no_mistake() -> None:
+    own = [made(number) for number in range(8)]
     pairs = [
         weighed(0),
-        weighed(1, NEAR_COSINE_SHARED),
-        weighed(2, NEAR_COSINE_SHARED, sharing=True),
-        weighed(3, 0.9),
-        weighed(3, 0.8, answered=True),
+        weighed(1, outcome="success"),
+        weighed(2, outcome="failure"),
+        weighed(3),
+        weighed(3, answered=True),
         weighed(4, shown=True),
-        weighed(7),
+        weighed(5, outcome="partial"),
+        weighed(6, outcome="success", answered=True),
+        weighed(9),
     ]
     known = summarize_repeats([*own, replace(made(8), vector=None)], pairs)
-    assert (known.compared, known.missing, known.near, known.answered) == (6, 1, 4, 1)
+    assert (known.compared, known.missing, known.near, known.answered) == (8, 1, 5, 2)
     assert [one.pair.decision_id.int for one in known.repeated] == [0, 2]
 
 
