@@ -213,7 +213,7 @@ async def _import_conversation(
 
     report = await time_import(own, conversation.path, run.import_speed, progress=report_lines)
     for rejection in report.rejections:
-        formatting.print_notice(f"{conversation.path}:{rejection.line} was rejected: {rejection.reason}")
+        formatting.print_notice(f"{conversation.path}, {rejection.place}, was rejected: {rejection.reason}")
     return ask_after_end(own, conversation)
 
 

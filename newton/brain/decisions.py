@@ -1,5 +1,6 @@
 """Recording of decisions, and their later amendment, review, linking, supersession and erasure."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -23,6 +24,14 @@ from newton.memory.transitions import PlannedTransition, apply_transitions
 SQL = load("newton.brain", "decisions.sql")
 
 ManualLink = Literal["depends_on", "relates", "contradicts"]
+
+
+class DecisionLinkDraft(NamedTuple):
+    """A link to record between two decisions, which are named by their refs."""
+
+    source: str
+    link: Literal["supersedes"] | ManualLink
+    target: str
 
 
 class RecordResult(NamedTuple):
@@ -174,11 +183,11 @@ async def review(tx: Tx, decision_id: UUID, review: DecisionReview, *, ctx: Writ
     await _apply_review(tx, stored, codec.validate_review(review, decided_at=stored.decided_at), ctx=ctx)
 
 
-async def supersede(tx: Tx, newer_id: UUID, older_id: UUID, *, ctx: WriteContext) -> None:
-    """Mark the decision `older_id` as superseded by another. If it has no outcome yet, its outcome becomes partial.
+async def supersede(tx: Tx, newer_id: UUID, older_id: UUID, *, ctx: WriteContext) -> bool:
+    """Mark the decision `older_id` as superseded by another; return False if it is marked already.
 
-    Raises InputError if the older decision was made later, or if a decision would supersede itself, directly or through
-    other decisions.
+    If it has no outcome yet, its outcome becomes partial. Raises InputError if the older decision was made later, or if
+    a decision would supersede itself, directly or through other decisions.
     """
     await ledger.lock_chain(tx, agent_id=ctx.agent_id)
     newer = await load_decision(tx, newer_id, agent_id=ctx.agent_id)
@@ -189,14 +198,15 @@ async def supersede(tx: Tx, newer_id: UUID, older_id: UUID, *, ctx: WriteContext
         raise InputError(message, hint="Record a new decision that supersedes the old one.")
     if newer.decided_at < older.decided_at:
         raise InputError("A decision cannot supersede a later one.", hint="Swap the ids of the two decisions.")
-    await _record_link(tx, newer_id, "supersedes", older_id, ctx=ctx)
+    is_new = await _record_link(tx, newer_id, "supersedes", older_id, ctx=ctx)
     if older.review is None:
         review = DecisionReview(verdict="partial", at=newer.decided_at, how="superseded")
         await _apply_review(tx, older, review, cause=newer_id, ctx=ctx)
+    return is_new
 
 
-async def link(tx: Tx, from_id: UUID, link_type: ManualLink, to_id: UUID, *, ctx: WriteContext) -> None:
-    """Link one decision to another; an existing link stays unchanged.
+async def link(tx: Tx, from_id: UUID, link_type: ManualLink, to_id: UUID, *, ctx: WriteContext) -> bool:
+    """Link one decision to another; return False for an existing link, which stays unchanged.
 
     Raises InputError for a link of a decision to itself, and NotFoundError for an unknown decision.
     """
@@ -204,7 +214,32 @@ async def link(tx: Tx, from_id: UUID, link_type: ManualLink, to_id: UUID, *, ctx
         raise InputError("A decision cannot be linked to itself.", hint="Choose another decision.")
     for decision_id in (from_id, to_id):
         await load_decision(tx, decision_id, agent_id=ctx.agent_id)
-    await _record_link(tx, from_id, link_type, to_id, ctx=ctx)
+    return await _record_link(tx, from_id, link_type, to_id, ctx=ctx)
+
+
+async def link_by_ref(tx: Tx, links: Sequence[DecisionLinkDraft], *, ctx: WriteContext) -> int:
+    """Link decisions that their refs name, and return the number of new links.
+
+    A ref also names the decisions whose refs continue it after "#", the versions of one record; the latest of them is
+    linked. A record that supersedes itself supersedes its earlier versions. Raises InputError for an unknown ref, and
+    as `supersede` and `link`.
+    """
+    refs = list({ref for one in links for ref in (one.source, one.target)})
+    versions = defaultdict[str, list[UUID]](list)
+    for row in await SQL["list_versions"].fetch_all(tx, agent_id=ctx.agent_id, refs=refs):
+        versions[row["ref"]].append(row["memory_id"])
+    new = 0
+    for source, link_type, target in links:
+        for ref in (source, target):
+            if ref not in versions:
+                raise InputError(f"There is no decision {ref!r}.", hint="Import the decision before the link to it.")
+        newest = versions[source][-1]
+        for other in versions[target][:-1] if source == target else versions[target][-1:]:
+            if link_type == "supersedes":
+                new += await supersede(tx, newest, other, ctx=ctx)
+            else:
+                new += await link(tx, newest, link_type, other, ctx=ctx)
+    return new
 
 
 async def relate(tx: Tx, source_id: UUID, similarities: Mapping[UUID, float], *, ctx: WriteContext) -> None:
@@ -341,10 +376,11 @@ def _memory_update(stored: StoredDecision, review: DecisionReview | None, *, ctx
     return MemoryUpdate(memory_id=stored.decision_id, forms=forms, full_text=text, outcome=outcome)
 
 
-async def _record_link(tx: Tx, from_id: UUID, link_type: store.LinkType, to_id: UUID, *, ctx: WriteContext) -> None:
+async def _record_link(tx: Tx, from_id: UUID, link_type: store.LinkType, to_id: UUID, *, ctx: WriteContext) -> bool:
     body: JsonObject = {"link": link_type, "other": str(to_id)}
     await ledger.lock_chain(tx, agent_id=ctx.agent_id)
     if body in [record.body for record in await ledger.list_records(tx, from_id, agent_id=ctx.agent_id)]:
-        return  # linked already
+        return False
     await ledger.append(tx, [LedgerEntry(kind="link", decision_id=from_id, body=body)], ctx=ctx)
     await store.add_links(tx, link_type, [(from_id, to_id)], ctx=ctx)
+    return True

@@ -69,15 +69,19 @@ def find_encoding(raw: bytes) -> str | None:
 
     A byte order mark and valid UTF-8 decide; other texts are compared with the letter frequencies of languages.
     """
-    for mark, name in _MARKS:
-        if raw.startswith(mark):
-            return name
+    if marked := find_byte_order_mark(raw):
+        return marked
     if is_utf8(raw):
         return "utf-8"
     sample = raw[:SAMPLE_BYTES]
     if sum(byte > 0x7F for byte in sample[:4_096]) < MIN_EVIDENCE_BYTES and b"\0" not in sample:
         return FALLBACK_ENCODING if _decodes(raw, FALLBACK_ENCODING) else "latin-1"
     return _detect(sample)
+
+
+def find_byte_order_mark(raw: bytes) -> str | None:
+    """Return the encoding that the byte order mark at the beginning of a text names; None without a mark."""
+    return next((name for mark, name in _MARKS if raw.startswith(mark)), None)
 
 
 def is_utf8(raw: bytes, *, is_cut: bool = False) -> bool:

@@ -84,7 +84,7 @@ async def test_an_import_is_as_large_as_it_is_but_nobody_sends_one_without_a_tok
     fact = b'{"type":"fact","content":"The kettle is blue.","at":"2026-03-01T09:00:00Z"}\n'
     async with api.http(await api.token("ana")) as http:
         answer = (await http.post("/v1/import", content=b"x" * MAX_BODY_BYTES + b"\n" + fact)).json()
-        assert (answer["new"], [one["line"] for one in answer["rejected"]]) == (1, [1])
+        assert (answer["new"], [one["place"] for one in answer["rejected"]]) == (1, ["line 1"])
         monkeypatch.setattr(request_limits, "MAX_FILE_BYTES", 10)
         assert (await http.post("/v1/import", content=fact)).status_code == 413
 

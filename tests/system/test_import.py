@@ -187,7 +187,7 @@ BAD: dict[str, tuple["dict[str, object] | bytes", str]] = {
 async def test_bad_lines_are_refused_by_number_and_the_rest_goes_in(db: Database, agent: UUID, tmp_path: Path) -> None:
     lines = [line for n, (bad, _) in enumerate(BAD.values()) for line in (bad, fact(f"good {n}"))]
     report = await take(db, agent, tmp_path, *lines)
-    assert [refusal.line for refusal in report.rejections] == list(range(1, 2 * len(BAD), 2))
+    assert [refusal.place for refusal in report.rejections] == [f"line {n}" for n in range(1, 2 * len(BAD), 2)]
     assert report.new == len(BAD)
     assert (await totals(db, agent))["memories"] == len(BAD)
 
@@ -195,8 +195,8 @@ async def test_bad_lines_are_refused_by_number_and_the_rest_goes_in(db: Database
 @pytest.mark.parametrize("name", BAD)
 def test_a_refusal_says_what_is_wrong(name: str, tmp_path: Path) -> None:
     line, reason = BAD[name]
-    ((number, _, refused),) = read_lines(written(tmp_path, line))
-    assert number == 1
+    ((place, _, refused),) = read_lines(written(tmp_path, line))
+    assert place == "line 1"
     assert isinstance(refused, InputError)
     assert any(part in str(refused) for part in reason.split("|")), str(refused)
     assert len(str(refused)) < 500
@@ -208,9 +208,9 @@ async def test_a_line_of_nine_megabytes_is_refused_without_the_lines_around_it(
     huge = json.dumps(fact("x " * (9 * 512 * 1_024))).encode()
     assert len(huge) > MAX_LINE_BYTES
     report = await take(db, agent, tmp_path, fact("before"), huge, fact("after"), huge)
-    assert [(refusal.line, refusal.reason.partition(".")[0]) for refusal in report.rejections] == [
-        (2, "the line is longer than 8 MiB"),
-        (4, "the line is longer than 8 MiB"),
+    assert [(refusal.place, refusal.reason.partition(".")[0]) for refusal in report.rejections] == [
+        ("line 2", "the line is longer than 8 MiB"),
+        ("line 4", "the line is longer than 8 MiB"),
     ]
     assert report.new == 2
 
@@ -218,7 +218,7 @@ async def test_a_line_of_nine_megabytes_is_refused_without_the_lines_around_it(
 async def test_blank_lines_count_but_say_nothing(db: Database, agent: UUID, tmp_path: Path) -> None:
     report = await take(db, agent, tmp_path, b"", fact("one"), b"  \t", b"\r", b"nonsense", b"", b"")
     assert (report.new, report.unchanged) == (1, 0)
-    assert [refusal.line for refusal in report.rejections] == [5]
+    assert [refusal.place for refusal in report.rejections] == ["line 5"]
 
 
 async def test_a_line_that_contradicts_what_is_stored_is_refused_alone(
@@ -235,7 +235,7 @@ async def test_a_line_that_contradicts_what_is_stored_is_refused_alone(
         episode("We had coffee.", ref="e1"),
         message("I see."),
     )
-    assert [refusal.line for refusal in report.rejections] == [2, 3, 4]
+    assert [refusal.place for refusal in report.rejections] == ["line 2", "line 3", "line 4"]
     assert all("other content" in refusal.reason for refusal in report.rejections)
     assert (report.new, report.unchanged) == (2, 0)
 
@@ -245,7 +245,7 @@ async def test_lines_of_one_file_that_contradict_each_other_are_refused_alone(
 ) -> None:
     lines = [kind(f"{kind.__name__} {n}", ref="same") for kind in (message, fact, episode) for n in range(2)]
     report = await take(db, agent, tmp_path, *lines, fact("fine"))
-    assert [refusal.line for refusal in report.rejections] == [2, 4, 6]
+    assert [refusal.place for refusal in report.rejections] == ["line 2", "line 4", "line 6"]
     assert report.new == 4
 
 

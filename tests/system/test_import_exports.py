@@ -14,7 +14,7 @@ import pytest
 from newton.db.pool import Database
 from newton.errors import InputError
 from newton.runtime.transfer.export_file import is_archive
-from newton.runtime.transfer.exports import archive_files
+from newton.runtime.transfer.exports import export_files
 from newton.runtime.transfer.exports.export_detection import find_source, is_document_path
 from newton.runtime.transfer.exports.note_links import read_links
 from newton.runtime.transfer.import_lines import MessageItem
@@ -149,7 +149,7 @@ EXPORTS = [
         make_json("sam.af", LETTA), "Letta", {"sessions": 1, "messages": 2, "facts": 1}, "First name: Chad", "agent"
     ),
 ]
-COUNTS = ("sessions", "messages", "facts", "documents", "others", "rejected")
+COUNTS = ("sessions", "messages", "facts", "documents", "decisions", "others", "rejected")
 
 
 async def read_memories(db: Database, agent: UUID) -> list[tuple[str, str]]:
@@ -224,7 +224,7 @@ def test_an_archive_that_unpacks_to_far_more_is_refused(tmp_path: Path) -> None:
 def test_lines_and_folders_of_documents_are_told_apart(tmp_path: Path) -> None:
     lines = tmp_path / "lines.txt.ndjson"
     lines.write_text('{"type":"fact","content":"x","at":"2025-01-01"}\n', encoding="utf-8")
-    assert find_source(lines).unit == "line"
+    assert not find_source(lines).is_counted
     assert not is_document_path(lines)
     note = tmp_path / "note.md"
     note.write_text("# x", encoding="utf-8")
@@ -290,8 +290,9 @@ def test_rows_of_a_database_that_are_no_text_are_passed_over(tmp_path: Path) -> 
         "create table store (prefix, key, value, created_at, updated_at)",
         f"insert into store values ('a', 'b', 12, 'x', 'y'), ('a', 'c', '{deep}', 1, 2), ('a', 'd', x'ff', 1, 2)",
     )
-    with pytest.raises(InputError, match="nothing to import"):
-        summarize_source(find_source(path))
+    summary = summarize_source(find_source(path))
+    assert {place for place, _ in summary.rejections} == {"item a/b", "item a/c", "item a/d"}
+    assert summary.total == 3
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
@@ -310,12 +311,12 @@ def test_an_archive_that_unpacks_to_too_much_is_refused_before_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = make_archive(tmp_path, "many.zip", **{f"conversations-{n}": [chatgpt_conversation()] for n in range(4)})
-    monkeypatch.setattr(archive_files, "MAX_FILE_BYTES", 3_000)
+    monkeypatch.setattr(export_files, "MAX_FILE_BYTES", 3_000)
 
-    def unpack(name: str, raw: bytes) -> None:
-        pytest.fail(f"{name} was unpacked")
+    def unpack(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
+        pytest.fail(f"{member.filename} was unpacked")
 
-    monkeypatch.setattr(archive_files, "_parse", unpack)
+    monkeypatch.setattr(export_files, "_unpack", unpack)
     with pytest.raises(InputError, match=r"more than 1 GiB|too large"):
         find_source(path)
     monkeypatch.undo()

@@ -43,7 +43,8 @@ class NewFact:
     """A fact to store. `ref` is the idempotency key.
 
     Confirmations with different `source` count as independent. The `sources` of a generalization are the facts that it
-    covers. `subject_key` is the normalized name of the entity of which `subject` is another name, set by `add_facts`.
+    covers. Search also finds a fact by its `tags`. `subject_key` is the normalized name of the entity of which
+    `subject` is another name, set by `add_facts`.
     Raises InputError if the fact ends before it begins.
     """
 
@@ -59,6 +60,7 @@ class NewFact:
     is_core: bool = False
     is_generalization: bool = False
     sources: tuple[UUID, ...] = ()
+    tags: tuple[str, ...] = ()
     subject_key: str | None = None
 
     def __post_init__(self) -> None:
@@ -215,13 +217,16 @@ async def read_subject_and_attribute(tx: Tx, memory_id: UUID, *, agent_id: UUID)
 
 
 async def read_details(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> dict[str, str]:
-    """Return the subject, the attribute and the end of validity of a fact as texts, by field name.
+    """Return the subject, the attribute, the end of validity and the tags of a fact as texts, by field name.
 
     Empty fields are left out. Raises NotFoundError.
     """
     row = await _read_fact(tx, memory_id, agent_id=agent_id)
     end = row["valid_to"] and f"{row['valid_to']:%Y-%m-%d %H:%M}"
-    fields = {"subject": row["subject"], "attribute": row["attribute"], "until": end}
+    fields = {
+        **{"subject": row["subject"], "attribute": row["attribute"]},
+        **{"until": end, "tags": ", ".join(row["tags"])},
+    }
     return {name: value for name, value in fields.items() if value}
 
 
@@ -353,7 +358,7 @@ def _to_new_memory(fact: NewFact, *, ctx: WriteContext) -> NewMemory:
         ),
         long_forms=make_long_forms(fact.content, count_tokens=ctx.count_tokens, prefix=prefix),
         full_text=fact.content,
-        indexed_text=fact.content,
+        indexed_text="\n".join((fact.content, *(tag.replace("_", " ") for tag in fact.tags))),
         embedding_text=one_line(fact.content),
         occurred_at=fact.valid_from,
         ctx=ctx,
@@ -379,4 +384,5 @@ def _to_row(fact: NewFact, memory_id: UUID, *, single: bool, ctx: WriteContext) 
         "source": fact.confirmation_source(ctx),
         "marked": fact.is_core,
         "generalizes": fact.is_generalization,
+        "tags": fact.tags,
     }

@@ -2,14 +2,14 @@
 insert into heart.facts (
     agent_id, memory_id, subject, subject_key, attribute, single_valued, valid_from, valid_to, source, is_core,
     is_compared,
-    is_generalization, is_retracted, is_current
+    is_generalization, is_retracted, is_current, tags
 )
 select
     $1, d.memory_id, d.subject, d.subject_key, d.attribute, d.single, d.valid_from, d.valid_to, d.source, d.marked,
-    d.generalizes, d.generalizes, false, false
+    d.generalizes, d.generalizes, false, false, d.tags
 from jsonb_to_recordset($2::jsonb) as d (
     memory_id uuid, subject text, subject_key text, attribute text, single boolean, valid_from timestamptz,
-    valid_to timestamptz, source text, marked boolean, generalizes boolean
+    valid_to timestamptz, source text, marked boolean, generalizes boolean, tags text[]
 )
 returning agent_id;
 
@@ -35,7 +35,7 @@ where agent_id = $1 and memory_id = any($2::uuid[])
 order by memory_id;
 
 -- name: get_fact(agent_id, memory_id)
-select subject, attribute, valid_to
+select subject, attribute, valid_to, tags
 from heart.facts
 where agent_id = $1 and memory_id = $2;
 

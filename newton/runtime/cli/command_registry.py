@@ -23,12 +23,18 @@ TOP_LEVEL_COMMANDS = {
     "diff": ("talk.bundles:diff_bundles", "Compare two stored contexts."),
     "remember": ("memory.memories:remember", "Store a fact, or an episode (an experience with a title)."),
     "recall": ("memory.memories:recall", "Search the memories by meaning and words."),
-    "import": ("memory.import_:import_file", "Import memories, conversations of other programs, or an exported agent."),
+    "import": (
+        "transfer.import_:import_file",
+        "Import memories, conversations of other programs, or an exported agent.",
+    ),
     "export": (
-        "memory.export:export_agent",
+        "transfer.export:export_agent",
         "Export an agent as a file, or its memories as Markdown.",
     ),
-    "ingest": ("memory.ingest:ingest_documents", "Store documents (any text, Office, HTML, PDF, e-mail) as passages."),
+    "ingest": (
+        "transfer.ingest:ingest_documents",
+        "Store documents (any text, Office, HTML, PDF, e-mail) as passages.",
+    ),
     "list": ("memory.memory_lists:list_memories", "List the stored memories, with filters."),
     "show": ("memory.curation:show_memory", "Show one memory in full."),
     "history": ("memory.curation:show_history", "Show all state changes and edits of a memory."),

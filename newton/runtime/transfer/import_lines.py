@@ -9,6 +9,7 @@ from pydantic_core import PydanticCustomError
 
 from newton.agent.field_types import CleanText, Importance, MessageContent, Name, Ref, Timestamp
 from newton.brain.codec import DecisionReview, NewDecision
+from newton.brain.decisions import DecisionLinkDraft
 from newton.brain.draft import DecisionDraft, DecisionReason, ReasonKind, Stakes
 from newton.brain.outcomes import Verdict
 from newton.content.documents import TextFormat, parse_text
@@ -57,6 +58,7 @@ ImportItem = (
     MessageItem
     | NewFact
     | NewDecision
+    | DecisionLinkDraft
     | NewEpisode
     | SkillFile
     | CensorRule
@@ -137,11 +139,12 @@ class FactImportLine(ImportLine):
     importance: Importance | None = None
     at: Timestamp
     until: Timestamp | None = None
+    tags: Annotated[list[Name], Field(max_length=50)] = []
 
     def to_item(self, ref: str, occurrence: int) -> ImportItem:
-        own = self.model_dump(exclude={"type", "ref", "importance", "at", "until"})
-        importance = normalize_importance(self.importance)
-        return NewFact(ref=ref, importance=importance, valid_from=self.at, valid_to=self.until, **own)
+        own = self.model_dump(exclude={"type", "ref", "importance", "at", "until", "tags"})
+        own |= {"importance": normalize_importance(self.importance), "tags": tuple(self.tags)}
+        return NewFact(ref=ref, valid_from=self.at, valid_to=self.until, **own)
 
 
 class EpisodeImportLine(ImportLine):
@@ -202,6 +205,16 @@ class DecisionImportLine(ImportLine):
             verdict=self.outcome, at=self.reviewed_at or self.at, how="import", lesson=self.lesson
         )
         return NewDecision(draft=DecisionDraft(ref=ref, reasons=reasons, **lists, **own), review=review)
+
+
+class DecisionLinkImportLine(ImportLine):
+    type: Literal["decision_link"]
+    source: Ref
+    link: Literal["supersedes", "depends_on", "relates", "contradicts"]
+    target: Ref
+
+    def to_item(self, ref: str, occurrence: int) -> ImportItem:
+        return DecisionLinkDraft(self.source, self.link, self.target)
 
 
 class ProcedureImportLine(ImportLine):
@@ -298,6 +311,7 @@ AnyImportLine = (
     | FactImportLine
     | EpisodeImportLine
     | DecisionImportLine
+    | DecisionLinkImportLine
     | ProcedureImportLine
     | CensorImportLine
     | EventImportLine

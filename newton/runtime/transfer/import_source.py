@@ -4,57 +4,82 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
+from newton.brain.codec import NewDecision
 from newton.errors import InputError, NewtonError
 from newton.heart.facts.fact_store import NewFact
 from newton.memory.memory import Trust
 from newton.runtime.transfer.import_lines import DocumentItem, ImportItem, MessageItem
 
-SourceLine = tuple[int, int, ImportItem | NewtonError]  # its number from 1, its size in bytes, and its item
+
+class SourceEntry(NamedTuple):
+    """An entry of a source: its place, its size in bytes, and its item or the error because of which it is left out.
+
+    `place` names the entry for people, as in "line 17" or "conversations.json, entry 3".
+    """
+
+    place: str
+    size: int
+    item: ImportItem | NewtonError
+
+
+class RejectedEntry(NamedTuple):
+    """The place of an entry that cannot be imported, and the reason."""
+
+    place: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportSource:
     """A source of items to import.
 
-    `format` names it for people, as in "an export of ChatGPT", and `unit` what its numbers count ("line", "item").
-    `trust` is that of its facts; a message has the trust of its role. `read` yields the items from the beginning each
-    time it is called; `passed_over`, if given, counts what the last complete reading left out, by reason.
+    `format` names it for people, as in "an export of ChatGPT". `trust` is that of its facts; a message has the trust of
+    its role, and a document that of the user. `read` yields the entries from the beginning each time it is called;
+    `passed_over` counts what the last complete reading left out on purpose, by reason. With `is_counted`, its contents
+    are shown before they are imported.
     """
 
     format: str
-    read: Callable[[], Iterator[SourceLine]]
-    unit: str = "item"
+    read: Callable[[], Iterator[SourceEntry]]
+    is_counted: bool = True
     trust: Trust = "user"
     passed_over: Counter[str] = field(default_factory=Counter[str])
 
 
 @dataclass(slots=True)
 class SourceSummary:
-    """The counts of a source: sessions, messages, facts and documents, rejected items, and the first and last time."""
+    """The counts of a source: its items by kind, the rejected entries, and the first and last time."""
 
     sessions: int = 0
     messages: int = 0
     facts: int = 0
     documents: int = 0
+    decisions: int = 0
     others: int = 0
-    rejected: int = 0
+    rejections: list[RejectedEntry] = field(default_factory=list[RejectedEntry])
     first: datetime | None = None
     last: datetime | None = None
 
     @property
+    def rejected(self) -> int:
+        """Return the number of rejected entries."""
+        return len(self.rejections)
+
+    @property
     def total(self) -> int:
-        """Return the number of items, those that are rejected included."""
-        return self.messages + self.facts + self.documents + self.others + self.rejected
+        """Return the number of entries, those that are rejected included."""
+        return self.messages + self.facts + self.documents + self.decisions + self.others + self.rejected
 
 
 def summarize_source(source: ImportSource) -> SourceSummary:
     """Read a source to its end and count its items. Raises InputError if it has none."""
     summary, sessions = SourceSummary(), set[str]()
-    for _, _, item in source.read():
+    for place, _, item in source.read():
         match item:
             case NewtonError():
-                summary.rejected += 1
+                summary.rejections.append(RejectedEntry(place, str(item)))
             case MessageItem():
                 sessions.add(item.session)
                 summary.messages += 1
@@ -64,10 +89,13 @@ def summarize_source(source: ImportSource) -> SourceSummary:
                 _widen(summary, item.valid_from)
             case DocumentItem():
                 summary.documents += 1
+            case NewDecision():
+                summary.decisions += 1
+                _widen(summary, item.draft.at)
             case _:
                 summary.others += 1
     summary.sessions = len(sessions)
-    if not summary.total:
+    if not summary.total and not source.passed_over:
         raise InputError(
             f"The file looks like {source.format}, but has nothing to import.",
             hint="Export it again, or check that the export has conversations.",

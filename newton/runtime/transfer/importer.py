@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from newton.agent.scope import AgentScope
 from newton.brain import ledger
 from newton.brain.calibration import snapshots
 from newton.brain.chain_heads import ChainHeadFiles
 from newton.brain.codec import NewDecision
+from newton.brain.decisions import DecisionLinkDraft
 from newton.concurrency import task_group
 from newton.db.pool import Tx
 from newton.dialogue import session_close, sessions
@@ -19,28 +20,20 @@ from newton.heart.censors import CensorRule
 from newton.memory.memory import Trust
 from newton.memory.outbox import DrainControl, EmbeddingOutbox
 from newton.memory.redaction.tally import Redactions, add_redactions, count_redactions
-from newton.runtime.transfer.import_lines import ImportItem, MessageItem
-from newton.runtime.transfer.import_source import ImportSource, SourceLine
+from newton.runtime.transfer.import_lines import DocumentItem, ImportItem, MessageItem
+from newton.runtime.transfer.import_source import ImportSource, RejectedEntry, SourceEntry
 from newton.runtime.transfer.writers import write_items
 
 BATCH_LINES, BATCH_CHARACTERS = 100, 4_000_000  # limits of one transaction
 ORIGIN = "import"
 
-NumberedItem = tuple[int, ImportItem]  # a line number from 1, and the item
+PlacedItem = tuple[str, ImportItem]  # the place of an entry, and its item
 ProgressCallback = Callable[[int], None]
-
-
-@dataclass(frozen=True, slots=True)
-class LineRejection:
-    """The number of a rejected line, from 1, and the reason."""
-
-    line: int
-    reason: str
 
 
 @dataclass(slots=True, kw_only=True)
 class ImportReport:
-    """The counts of an import. `redacted` counts the secrets that were removed from the lines, by kind.
+    """The counts of an import. `redacted` counts the secrets that were removed from the entries, by kind.
 
     `embedder_error` is the reason if the embedder failed, else None.
     """
@@ -50,7 +43,7 @@ class ImportReport:
     episodes: int = 0
     embedded: int = 0
     redacted: Redactions = field(default_factory=dict[str, int])
-    rejections: list[LineRejection] = field(default_factory=list[LineRejection])
+    rejections: list[RejectedEntry] = field(default_factory=list[RejectedEntry])
     embedder_error: str | None = None
 
 
@@ -91,10 +84,10 @@ class MemoryImporter:
     ) -> None:
         session_refs, has_decisions, scope = set[str](), False, self.scope
         batches = _batches(source.read())
-        while lines := await asyncio.to_thread(next, batches, None):  # a large file is parsed before its first item
-            batch = [(number, self._validate_domain(item)) for number, item in lines]
-            valid = [(number, item) for number, item in batch if not isinstance(item, NewtonError)]
-            report.rejections += [LineRejection(n, str(item)) for n, item in batch if isinstance(item, NewtonError)]
+        while entries := await asyncio.to_thread(next, batches, None):  # a large file is parsed before its first item
+            batch = [(place, self._validate_domain(item)) for place, item in entries]
+            valid = [(place, item) for place, item in batch if not isinstance(item, NewtonError)]
+            report.rejections += [RejectedEntry(at, str(item)) for at, item in batch if isinstance(item, NewtonError)]
             session_refs |= {item.session for _, item in valid if isinstance(item, MessageItem)}
             has_decisions = has_decisions or any(isinstance(item, NewDecision) for _, item in valid)
             await self._write_batch(valid, report, source.trust)
@@ -121,7 +114,7 @@ class MemoryImporter:
             return error
         return item
 
-    async def _write_batch(self, batch: Sequence[NumberedItem], report: ImportReport, trust: Trust) -> None:
+    async def _write_batch(self, batch: Sequence[PlacedItem], report: ImportReport, trust: Trust) -> None:
         """Write the batch in one transaction. If an item is invalid, write the halves of the batch separately.
 
         This is repeated until only the invalid item is left out and reported.
@@ -134,7 +127,7 @@ class MemoryImporter:
             )
         except (InputError, ConflictError) as error:
             if len(batch) == 1:
-                report.rejections.append(LineRejection(batch[0][0], str(error)))
+                report.rejections.append(RejectedEntry(batch[0][0], str(error)))
                 return
             half = len(batch) // 2
             await self._write_batch(batch[:half], report, trust)
@@ -145,9 +138,9 @@ class MemoryImporter:
         report.unchanged += len(batch) - new
         report.redacted = add_redactions(report.redacted, count_redactions(*map(repr, items)))  # of any field
 
-    async def _record_chain_head(self, batch: Sequence[NumberedItem]) -> None:
-        """Save the last hash of the decision log if the batch contains decisions."""
-        if any(isinstance(item, NewDecision) for _, item in batch):
+    async def _record_chain_head(self, batch: Sequence[PlacedItem]) -> None:
+        """Save the last hash of the decision log if the batch contains decisions or their links."""
+        if any(isinstance(item, NewDecision | DecisionLinkDraft) for _, item in batch):
             saved = await asyncio.to_thread(self.chain_heads.load_or_none, self.scope.agent_id)
             async with self.scope.transaction() as tx:
                 head = await ledger.get_extended_head(tx, saved, agent_id=self.scope.agent_id)
@@ -155,7 +148,10 @@ class MemoryImporter:
 
     async def _write_items(self, tx: Tx, items: Sequence[ImportItem], trust: Trust) -> int:
         ctx = self.scope.at(ORIGIN).write_context(trust)
-        new = await write_items(tx, items, ctx=ctx, sizes=self.sizes)
+        documents = [item for item in items if isinstance(item, DocumentItem)]
+        others = [item for item in items if not isinstance(item, DocumentItem)]
+        new = await write_items(tx, others, ctx=ctx, sizes=self.sizes)
+        new += await write_items(tx, documents, ctx=replace(ctx, trust="user"), sizes=self.sizes)
         if new:
             self.scope.publish("import.batch_committed", {"new": new, "unchanged": len(items) - new})
         return new
@@ -182,13 +178,13 @@ class MemoryImporter:
             signal.work_available.clear()
 
 
-def _batches(lines: Iterator[SourceLine]) -> Iterator[list[tuple[int, ImportItem | NewtonError]]]:
-    batch, room = list[tuple[int, ImportItem | NewtonError]](), BATCH_CHARACTERS
-    for number, length, item in lines:
+def _batches(entries: Iterator[SourceEntry]) -> Iterator[list[tuple[str, ImportItem | NewtonError]]]:
+    batch, room = list[tuple[str, ImportItem | NewtonError]](), BATCH_CHARACTERS
+    for place, length, item in entries:
         room -= length
         if batch and (len(batch) == BATCH_LINES or room < 0):
             yield batch
             batch, room = [], BATCH_CHARACTERS - length
-        batch.append((number, item))
+        batch.append((place, item))
     if batch:
         yield batch

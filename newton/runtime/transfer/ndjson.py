@@ -8,37 +8,35 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from newton.content.charset import find_byte_order_mark
 from newton.errors import InputError, NewtonError
 from newton.memory.memory import digest
 from newton.runtime.transfer.import_lines import LINE_ADAPTER, LINE_TYPES, ImportItem
-from newton.runtime.transfer.import_source import ImportSource
+from newton.runtime.transfer.import_source import ImportSource, SourceEntry
 
 MAX_LINE_BYTES = 8 * 1024 * 1024
 
 KNOWN_TYPES = f"Known types: {', '.join(LINE_TYPES)}."
 
 
-def read_lines(path: Path) -> Iterator[tuple[int, int, ImportItem | NewtonError]]:
-    """Yield the number (from 1), the size in bytes, and the item of each non-blank line.
-
-    For an invalid line, the size is 0 and the item an error.
-    """
+def read_lines(path: Path) -> Iterator[SourceEntry]:
+    """Yield an entry for each non-blank line. For an invalid line, the size is 0 and the item an error."""
     occurrences: Counter[bytes] = Counter()
     for number, raw in _raw_lines(path):
         if isinstance(raw, NewtonError):
-            yield number, 0, raw
+            yield SourceEntry(f"line {number}", 0, raw)
         elif raw.strip():
             key = digest(raw.strip().decode("utf-8", "replace"))
             try:
-                yield number, len(raw), parse_line(raw, occurrence=occurrences[key])
+                yield SourceEntry(f"line {number}", len(raw), parse_line(raw, occurrence=occurrences[key]))
             except NewtonError as error:
-                yield number, 0, error
+                yield SourceEntry(f"line {number}", 0, error)
             occurrences[key] += 1
 
 
 def read_file(path: Path) -> ImportSource:
     """Return the source of an NDJSON file."""
-    return ImportSource(format="NDJSON lines", unit="line", read=lambda: read_lines(path))
+    return ImportSource(format="NDJSON lines", is_counted=False, read=lambda: read_lines(path))
 
 
 def parse_line(raw: bytes, *, occurrence: int = 0) -> ImportItem:
@@ -89,15 +87,15 @@ def _raw_lines(path: Path) -> Iterator[tuple[int, bytes | NewtonError]]:
         raise InputError(f"{path} cannot be read: {error.strerror}.", hint="Give the path of an NDJSON file.") from None
     number = 0
     with file:
-        while raw := file.readline(MAX_LINE_BYTES + 1):
+        encoding = find_byte_order_mark(file.peek(4)[:4])
+        lines = codecs.EncodedFile(file, "utf-8", encoding, errors="replace") if encoding else file
+        while raw := lines.readline(MAX_LINE_BYTES + 1):
             number += 1
-            if number == 1:
-                raw = raw.removeprefix(codecs.BOM_UTF8)
             if len(raw) <= MAX_LINE_BYTES:
                 yield number, raw
                 continue
             while raw and not raw.endswith(b"\n"):
-                raw = file.readline(MAX_LINE_BYTES)
+                raw = lines.readline(MAX_LINE_BYTES)
             yield (
                 number,
                 InputError("the line is longer than 8 MiB.", hint="Split the content of the line into several lines."),

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from newton.brain import decisions
 from newton.brain.codec import NewDecision
+from newton.brain.decisions import DecisionLinkDraft
 from newton.content.skills import SkillFile
 from newton.db.pool import Tx
 from newton.dialogue import sessions
@@ -101,6 +102,7 @@ WRITERS: Mapping[type, ItemWriter] = {
     NewFact: _write_facts,
     NewEpisode: lambda tx, items, ctx, sizes: episodes.add_episodes(tx, items, ctx=ctx),
     NewDecision: _write_decisions,
+    DecisionLinkDraft: lambda tx, items, ctx, sizes: decisions.link_by_ref(tx, items, ctx=ctx),
     SkillFile: _write_procedures,
     CensorRule: _write_censors,
     EntityDeclaration: lambda tx, items, ctx, sizes: entity_declarations.declare_entities(tx, items, ctx=ctx),

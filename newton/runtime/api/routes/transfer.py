@@ -42,16 +42,17 @@ REQUEST_BODY = {
 }
 
 
-class RejectedLine(ResponseModel):
-    """The number of a rejected line, from 1, and the reason."""
+class RejectedImport(ResponseModel):
+    """The place of an entry that cannot be imported, as "line 17" or "conversations.json, entry 3", and the reason."""
 
-    line: int
+    place: str
     reason: str
 
 
 class ImportResponse(ResponseModel):
-    """The counts of an import. `redacted` counts the secrets that were removed from the lines by kind.
+    """The counts of an import. `redacted` counts the secrets that were removed from the entries by kind.
 
+    `passed_over` counts by reason what an import leaves out on purpose, and `rejected` names what cannot be read.
     `embedder_error` says why texts could not be embedded; null if they were.
     """
 
@@ -60,14 +61,15 @@ class ImportResponse(ResponseModel):
     episodes: int
     embedded: int
     redacted: dict[str, int]
-    rejected: list[RejectedLine]
+    passed_over: dict[str, int]
+    rejected: list[RejectedImport]
     embedder_error: str | None
 
 
 class ImportPreview(ResponseModel):
     """The contents of a file to import: its format, the counts, and the first and last time.
 
-    `passed_over` counts by reason what the export contains and an import leaves out.
+    `passed_over` counts by reason what an import leaves out on purpose, and `rejections` names what cannot be read.
     """
 
     format: str
@@ -75,8 +77,10 @@ class ImportPreview(ResponseModel):
     messages: int
     facts: int
     documents: int
+    decisions: int
     others: int
     rejected: int
+    rejections: list[RejectedImport]
     first: datetime | None
     last: datetime | None
     passed_over: dict[str, int]
@@ -96,7 +100,7 @@ async def import_memories(
     *,
     preview: Annotated[bool, Query(description="Only recognize the format and count; import nothing.")] = False,
 ) -> ImportResponse | ImportPreview | ImportedAgent:
-    """Import every valid line once, and report the line numbers of the rejected ones.
+    """Import every valid entry once, and name the rejected ones with the reason.
 
     A file of `GET /v1/export` is imported completely or not at all, and only into an empty agent.
     """
@@ -110,12 +114,16 @@ async def import_memories(
             if preview and not is_whole_agent:
                 source = await asyncio.to_thread(find_source, path)
                 summary = await asyncio.to_thread(summarize_source, source)
-                return ImportPreview.from_source(summary, format=source.format, passed_over=dict(source.passed_over))
+                rejections = [RejectedImport.from_source(one) for one in summary.rejections]
+                left_out = dict(source.passed_over)
+                return ImportPreview.from_source(
+                    summary, format=source.format, passed_over=left_out, rejections=rejections
+                )
             if not is_whole_agent:
                 source = await asyncio.to_thread(find_source, path)
                 report = await caller.newton.importer().run(source, progress=on_progress)
-                rejected = [RejectedLine(line=one.line, reason=one.reason) for one in report.rejections]
-                return ImportResponse.from_source(report, rejected=rejected)
+                rejected = [RejectedImport.from_source(one) for one in report.rejections]
+                return ImportResponse.from_source(report, rejected=rejected, passed_over=dict(source.passed_over))
             imported = await _restore_archive(caller, path, on_progress)
     agents: AgentRegistry = request.app.state.agents
     await agents.reload(caller.newton)  # the export also contains the frame classifier and the scoring weights

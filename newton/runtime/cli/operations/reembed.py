@@ -4,9 +4,9 @@ from newton.errors import ConfigError
 from newton.memory.reembedding import ReembedResult, reembed
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
-from newton.runtime.cli.memory.import_ import progress_bar
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
+from newton.runtime.cli.transfer.import_report import progress_bar
 from newton.runtime.wiring import AgentServices
 
 

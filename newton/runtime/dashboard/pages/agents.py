@@ -47,15 +47,16 @@ async def export_agent(page: PageRequest) -> Response:
 
 
 async def import_file(page: PageRequest) -> Response:
-    """Import an NDJSON file with memories, or a whole exported agent."""
+    """Import a file with memories, the export of another program, or a whole exported agent."""
     upload = page.form.get("file")
     if not isinstance(upload, UploadFile) or not upload.filename:
         raise InputError("No file was chosen.", hint="Choose an NDJSON file, such as one that Export has written.")
     report = await page.api.upload("/v1/import", _read_chunks(upload))
     if "exported_at" in report:
         return page.redirect(AGENTS, f"Imported the whole agent: {report['memories']:,} memories.")
-    notice = f"Imported {report['new']:,} new lines; {report['unchanged']:,} were known"
-    rejected = "; ".join(f"line {one['line']}: {one['reason']}" for one in report["rejected"][:5])
+    notice = f"Imported {report['new']:,} new entries; {report['unchanged']:,} were known"
+    notice += "".join(f"; {many:,} {reason} left out" for reason, many in report["passed_over"].items())
+    rejected = "; ".join(f"{one['place']}: {one['reason']}" for one in report["rejected"][:5])
     return page.redirect(AGENTS, f"{notice}; {len(report['rejected'])} rejected. {rejected}")
 
 

@@ -10,60 +10,73 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from newton.runtime.transfer.exports.conversation_files import read_conversations
+from newton.errors import InputError
+from newton.runtime.transfer.exports.export_files import read_entries
 from newton.runtime.transfer.exports.export_lines import (
+    ExportLine,
     JsonObject,
     build_message_line,
     find_time,
     is_object,
-    list_objects,
+    read_change_time,
 )
 
+FILES = ("conversations*.json",)
 _SHOWN_CONTENT = ("text", "multimodal_text", "code")
 _ASSET_NAMES = {"image_asset_pointer": "image", "audio_asset_pointer": "audio", "audio_transcription": "audio"}
 
 
-def matches(value: JsonValue) -> bool:
-    """Return whether a JSON value is a list of conversations of ChatGPT."""
-    conversations = list_objects(value)
-    return bool(conversations) and all("mapping" in one for one in conversations[:5])
+def matches(entry: JsonObject) -> bool:
+    """Return whether an entry is a conversation of ChatGPT."""
+    return "mapping" in entry
 
 
-def read_lines(path: Path, passed_over: Counter[str]) -> Iterator[JsonObject]:
+def read_lines(path: Path, passed_over: Counter[str]) -> Iterator[ExportLine]:
     """Yield the import lines of all conversations. Count in `passed_over` the messages that are left out, by reason."""
-    passed_over.clear()
-    for conversation in read_conversations(path):
-        yield from _read_conversation(conversation, passed_over)
+    changed = read_change_time(path)
+    for place, entry in read_entries(path, *FILES):
+        if isinstance(entry, InputError):
+            yield place, entry
+        elif entry.get("is_do_not_remember") is True:
+            passed_over["conversations that are not to be remembered"] += 1
+        else:
+            yield from _read_conversation(place, entry, changed, passed_over)
 
 
-def _read_conversation(conversation: JsonObject, passed_over: Counter[str]) -> Iterator[JsonObject]:
-    session = f"chatgpt:{conversation.get('conversation_id') or conversation.get('id')}"
+def _read_conversation(
+    place: str, conversation: JsonObject, changed: str | None, passed_over: Counter[str]
+) -> Iterator[ExportLine]:
+    mapping, title = conversation.get("mapping"), conversation.get("title")
+    place = f"{place} ({title})" if title else place
+    if not is_object(mapping):
+        yield place, InputError("it has no messages under 'mapping'.", hint="Export the conversation again.")
+        return
+    session = f"chatgpt:{conversation.get('conversation_id') or conversation.get('id') or next(iter(mapping), '')}"
     at = find_time(conversation.get("create_time"), conversation.get("update_time"))
-    for message in _list_open_branch(conversation):
+    for node, message in _list_open_branch(mapping, conversation.get("current_node")):
         author, content = message.get("author"), message.get("content")
         if not is_object(author) or not is_object(content):
+            yield f"{place}, message {node}", InputError("it has no author or content.", hint="Leave it out.")
             continue
         at = find_time(message.get("create_time")) or at
-        text = _read_content(content)
-        if reason := _find_reason(message, str(author.get("role")), content, text):
+        role, text = str(author.get("role")), _read_content(content)
+        if reason := _find_reason(message, role, content, text):
             passed_over[reason] += 1
             continue
-        yield build_message_line(
-            session=session, ref=str(message.get("id")), role=str(author.get("role")), content=text, at=at
-        )
+        ref = str(message.get("id") or node)
+        line = build_message_line(session=session, ref=ref, role=role, content=text, at=at or changed)
+        yield f"{place}, message {node}", line
 
 
-def _list_open_branch(conversation: JsonObject) -> list[JsonObject]:
-    """Return the messages from the first to the current one, without the other branches."""
-    mapping, branch, seen = conversation.get("mapping"), list[JsonObject](), set[str]()
-    if not is_object(mapping):
-        return branch
-    current = conversation.get("current_node") or next(reversed(mapping), None)
-    while isinstance(current, str) and current not in seen and is_object(node := mapping.get(current)):
-        seen.add(current)
-        if is_object(message := node.get("message")):
-            branch.append(message)
-        current = node.get("parent")
+def _list_open_branch(mapping: JsonObject, current: JsonValue) -> list[tuple[str, JsonObject]]:
+    """Return the messages from the first to the current one with their nodes, without the other branches."""
+    branch, seen = list[tuple[str, JsonObject]](), set[str]()
+    node = current if isinstance(current, str) and current in mapping else next(iter([*mapping][::-1]), None)
+    while isinstance(node, str) and node not in seen and is_object(value := mapping.get(node)):
+        seen.add(node)
+        if is_object(message := value.get("message")):
+            branch.append((node, message))
+        node = value.get("parent")
     return branch[::-1]
 
 

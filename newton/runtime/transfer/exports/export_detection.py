@@ -4,53 +4,69 @@ import json
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import JsonValue
-
-from newton.content.file_formats import find_format
+from newton.content.charset import find_byte_order_mark
+from newton.content.file_formats import SNIFFED_BYTES, find_format, looks_like_text
 from newton.errors import InputError
 from newton.memory.memory import Trust
-from newton.runtime.transfer.exports import chatgpt, claude, memory_stores, sqlite_files
-from newton.runtime.transfer.exports.archive_files import list_names, read_json_files
-from newton.runtime.transfer.exports.conversation_files import CONVERSATION_FILES
-from newton.runtime.transfer.exports.export_lines import JsonObject, number_lines
-from newton.runtime.transfer.import_source import ImportSource
+from newton.runtime.transfer.exports import chatgpt, claude, memory_stores, slack, sqlite_files
+from newton.runtime.transfer.exports.export_files import list_values, read_json_files, select_names
+from newton.runtime.transfer.exports.export_lines import ExportLine, JsonObject, convert_lines, is_object
+from newton.runtime.transfer.import_source import ImportSource, SourceEntry
 from newton.runtime.transfer.ndjson import read_file
 
 LINE_SUFFIXES = (".ndjson", ".jsonl", ".json", ".af")
-LineReader = Callable[[Path, Counter[str]], Iterator[JsonObject]]
+LineReader = Callable[[Path, Counter[str]], Iterator[ExportLine]]
+SAMPLE_ENTRIES = 20  # of which more than half must be in a format
+GZIP_MAGIC, ZIP_MAGIC = b"\x1f\x8b", b"PK\x03\x04"
 
 
 class ExportFormat(NamedTuple):
-    """A format of exports: its name for people, the check of the JSON value, the reader and the trust of its facts."""
+    """A format of exports: its name for people, the check of an entry, and the reader.
+
+    `keys` are the names of the list of entries in an object, `trust` is that of the facts, and `files` are the patterns
+    of the files in an archive or a folder; without them, only single files have the format.
+    """
 
     name: str
-    matches: Callable[[JsonValue], bool]
+    matches: Callable[[JsonObject], bool]
     read: LineReader
-    trust: Trust = "user"
+    trust: Trust = "agent"
+    keys: Sequence[str] = ()
+    files: Sequence[str] = ()
 
 
 JSON_FORMATS: Sequence[ExportFormat] = (
-    ExportFormat("an export of ChatGPT", chatgpt.matches, chatgpt.read_lines),
-    ExportFormat("an export of Claude", claude.matches, claude.read_lines),
-    ExportFormat("an agent file of Letta", memory_stores.matches_letta, memory_stores.read_letta, "agent"),
-    ExportFormat("memories of mem0", memory_stores.matches_mem0, memory_stores.read_mem0, "agent"),
-    ExportFormat("items of a LangGraph store", memory_stores.matches_langgraph, memory_stores.read_langgraph, "agent"),
-    ExportFormat("memories of Hindsight", memory_stores.matches_hindsight, memory_stores.read_hindsight, "agent"),
+    ExportFormat("an export of ChatGPT", chatgpt.matches, chatgpt.read_lines, files=chatgpt.FILES),
+    ExportFormat("an export of Claude", claude.matches, claude.read_lines, files=claude.FILES),
+    ExportFormat("an agent file of Letta", memory_stores.matches_letta, memory_stores.read_letta),
+    ExportFormat("memories of mem0", memory_stores.matches_mem0, memory_stores.read_mem0, keys=memory_stores.MEM0_KEYS),
+    ExportFormat(
+        "items of a LangGraph store",
+        memory_stores.matches_langgraph,
+        memory_stores.read_langgraph,
+        keys=memory_stores.LANGGRAPH_KEYS,
+    ),
+    ExportFormat(
+        "memories of Hindsight",
+        memory_stores.matches_hindsight,
+        memory_stores.read_hindsight,
+        keys=memory_stores.HINDSIGHT_KEYS,
+    ),
 )
 KNOWN_FORMATS = (
-    "Known formats: NDJSON lines, an agent exported by `newton export`, the archives of ChatGPT and Claude, the log of"
-    " `llm`, a LangGraph store, and memories of mem0, Letta (.af) and Hindsight. `newton ingest` stores documents."
+    "Known formats: NDJSON lines, an agent exported by `newton export`, the archives of ChatGPT, Claude and Slack, the"
+    " log of `llm`, a LangGraph store, and memories of mem0, Letta (.af) and Hindsight. `newton ingest` stores"
+    " documents."
 )
 
 
 def is_document_path(path: Path) -> bool:
     """Return whether a path is a folder without conversations, or a document that is neither JSON nor an archive."""
     if path.is_dir():
-        return not any(fnmatch(name, CONVERSATION_FILES) for name in list_names(path))
+        return not (_has_conversations(path) or slack.is_slack_export(path))
     return find_format(path) not in (None, "data") and path.suffix.lower() not in LINE_SUFFIXES
 
 
@@ -60,21 +76,42 @@ def find_source(path: Path) -> ImportSource:
     Raises InputError for an archive, a folder, a database or a JSON file in none of the known formats.
     """
     if path.is_dir() or zipfile.is_zipfile(path):
-        if not any(fnmatch(name, CONVERSATION_FILES) for name in list_names(path)):
+        if slack.is_slack_export(path):
+            # its messages are of many people, so they have not the trust of the user's word
+            return _build_source(path, "an export of Slack", slack.read_lines, "agent", max_trust="agent")
+        if not _has_conversations(path):
             raise _build_format_error(path)
         return _find_json_source(path)
-    if _starts_with(path, sqlite_files.MAGIC):
+    head = _read_head(path)
+    if head.startswith(sqlite_files.MAGIC):
         return _find_database_source(path)
-    if _is_json_document(path):
+    if head.startswith((GZIP_MAGIC, ZIP_MAGIC)):
+        what = "is compressed with gzip" if head.startswith(GZIP_MAGIC) else "is an archive that is cut off or damaged"
+        raise InputError(f"{path} {what}.", hint="Unpack it, or download it again.")
+    if head and not looks_like_text(head):
+        raise _build_format_error(path)
+    if _is_json_document(path, head):
         return _find_json_source(path)
     return read_file(path)
 
 
+def _has_conversations(path: Path) -> bool:
+    """Return whether an archive has a file of an export, or a folder its conversations. Other folders have projects."""
+    patterns = [pattern for form in JSON_FORMATS for pattern in form.files]
+    return bool(select_names(path, *(chatgpt.FILES if path.is_dir() else patterns)))
+
+
 def _find_json_source(path: Path) -> ImportSource:
-    values = list(read_json_files(path, CONVERSATION_FILES).values())
+    patterns = [pattern for form in JSON_FORMATS for pattern in form.files]
+    files = list(read_json_files(path, *patterns))
     for form in JSON_FORMATS:
-        if values and all(form.matches(value) for value in values):
+        values = [value for file in files for value in list_values(file.value, *form.keys)][:SAMPLE_ENTRIES]
+        if 2 * sum(is_object(value) and form.matches(value) for value in values) > len(values):
             return _build_source(path, form.name, form.read, form.trust)
+    if error := next(
+        (InputError(f"{one.name}: {one.error.what}", hint=one.error.hint) for one in files if one.error), None
+    ):
+        raise error
     raise _build_format_error(path)
 
 
@@ -87,38 +124,40 @@ def _find_database_source(path: Path) -> ImportSource:
     raise _build_format_error(path)
 
 
-def _build_source(path: Path, name: str, read: LineReader, trust: Trust) -> ImportSource:
+def _build_source(
+    path: Path, name: str, read: LineReader, trust: Trust, *, max_trust: Trust | None = None
+) -> ImportSource:
     passed_over = Counter[str]()
-    return ImportSource(
-        format=name, trust=trust, passed_over=passed_over, read=lambda: number_lines(read(path, passed_over))
-    )
+
+    def read_source() -> Iterator[SourceEntry]:
+        passed_over.clear()
+        return convert_lines(read(path, passed_over), max_trust=max_trust)
+
+    return ImportSource(format=name, trust=trust, passed_over=passed_over, read=read_source)
 
 
-def _is_json_document(path: Path) -> bool:
+def _is_json_document(path: Path, head: bytes) -> bool:
     """Return whether a file is one JSON value rather than a line of NDJSON for each object. A pipe is NDJSON."""
-    if not path.is_file():
-        return False
-    try:
-        with path.open("rb") as file:
-            first = file.readline(64 * 1024).strip()
-    except OSError:
-        return False
-    if first.startswith(b"["):
+    first = head.decode(find_byte_order_mark(head) or "utf-8", "replace").lstrip("\ufeff \t\r\n").split("\n")[0].strip()
+    if first.startswith("["):
         return True
-    if not first.startswith(b"{"):
+    if not first.startswith("{"):
         return False
     try:
-        return "type" not in json.loads(first) and "newton" not in first.decode("utf-8", "replace")
+        return "type" not in json.loads(first) and "newton" not in first
     except (ValueError, RecursionError):  # an object over several lines, too deep, or longer than what was read
-        return not first.startswith((b'{"type"', b'{"ref"')) and path.suffix != ".ndjson"
+        return not first.startswith(('{"type"', '{"ref"')) and path.suffix != ".ndjson"
 
 
-def _starts_with(path: Path, magic: bytes) -> bool:
+def _read_head(path: Path) -> bytes:
+    """Return the first bytes of a file; nothing of a pipe, which can be read only once."""
     try:
+        if not path.is_file():
+            return b""
         with path.open("rb") as file:
-            return file.read(len(magic)) == magic
+            return file.read(SNIFFED_BYTES)
     except OSError:
-        return False
+        return b""
 
 
 def _build_format_error(path: Path) -> InputError:

@@ -1,28 +1,48 @@
 """Conversion of the entries of exports to the items of an import."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TypeGuard, cast
 
 from pydantic import JsonValue
 
 from newton.errors import NewtonError
-from newton.runtime.transfer.import_source import SourceLine
+from newton.memory.hygiene import MAX_NAME_CHARACTERS
+from newton.memory.memory import Trust
+from newton.runtime.transfer.import_lines import MessageItem
+from newton.runtime.transfer.import_source import SourceEntry
 from newton.runtime.transfer.ndjson import convert_line
 
 JsonObject = Mapping[str, JsonValue]
+MAX_SECONDS = 1e11  # since 1970; a larger number is one of milliseconds
+_NUMBER = re.compile(r"\d{9,}(?:\.\d+)?")
 
 
-def number_lines(lines: Iterable[JsonObject]) -> Iterator[SourceLine]:
-    """Yield each import line as its item or the reason why it is rejected, with its number and about its size."""
+ExportLine = tuple[str, JsonObject | NewtonError]  # the place of an entry, and its import line or why it has none
+
+
+def convert_lines(lines: Iterable[ExportLine], *, max_trust: Trust | None = None) -> Iterator[SourceEntry]:
+    """Yield each import line as its item, or the reason why it is rejected, with its place and about its size.
+
+    Messages have the trust of their role, and at most `max_trust`.
+    """
     occurrences: Counter[str] = Counter()
-    for number, line in enumerate(lines, start=1):
+    for place, line in lines:
+        if isinstance(line, NewtonError):
+            yield SourceEntry(place, 0, line)
+            continue
         key = repr(line)
         try:
-            yield number, len(key), convert_line(line, key=key, occurrence=occurrences[key])
+            item = convert_line(line, key=key, occurrence=occurrences[key])
+            if isinstance(item, MessageItem):
+                item = item._replace(message=replace(item.message, min_trust=max_trust))
+            yield SourceEntry(place, len(key), item)
         except NewtonError as error:
-            yield number, 0, error
+            yield SourceEntry(place, 0, error)
         occurrences[key] += 1
 
 
@@ -48,7 +68,10 @@ def extract_text(value: JsonValue | None) -> str:
 
 
 def find_time(*values: JsonValue | None) -> str | None:
-    """Return the first value that is a time, as text: ISO 8601, or seconds since 1970. Without a zone it is UTC."""
+    """Return the first value that is a time, as text: ISO 8601, or seconds or milliseconds since 1970.
+
+    A time without a zone is in UTC.
+    """
     for value in values:
         time = _parse_time(value)
         if time:
@@ -58,10 +81,12 @@ def find_time(*values: JsonValue | None) -> str | None:
 
 def _parse_time(value: JsonValue | None) -> datetime | None:
     try:
+        if isinstance(value, str) and _NUMBER.fullmatch(value):
+            value = float(value)
         if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
-            return datetime.fromtimestamp(value, UTC)
+            return datetime.fromtimestamp(value / 1_000 if value > MAX_SECONDS else value, UTC)
         if isinstance(value, str) and value:
-            time = datetime.fromisoformat(value.replace(" UTC", "+00:00"))
+            time = datetime.fromisoformat(value.strip().replace(" UTC", "+00:00"))
             return time if time.tzinfo else time.replace(tzinfo=UTC)
     except (ValueError, OverflowError, OSError):
         return None
@@ -76,10 +101,28 @@ def build_message_line(
     return line | ({"name": name} if name else {}) | ({"at": at} if at else {})
 
 
-def build_fact_line(*, ref: str, content: str, at: str | None, subject: str | None = None) -> JsonObject:
+def build_fact_line(
+    *, ref: str, content: str, at: str | None, subject: str | None = None, tags: Sequence[str] = ()
+) -> JsonObject:
     """Return the import line of a fact."""
     line: dict[str, JsonValue] = {"type": "fact", "ref": ref, "content": content}
-    return line | ({"subject": subject} if subject else {}) | ({"at": at} if at else {})
+    named: dict[str, JsonValue] = {"subject": subject, "tags": [*tags], "at": at}
+    return line | {name: value for name, value in named.items() if value}
+
+
+def build_document_line(*, ref: str, title: str, content: str) -> JsonObject:
+    """Return the import line of a document, whose title tells whether it is Markdown."""
+    kind = "markdown" if title.endswith(".md") else "text"
+    name = " ".join(title.split())[:MAX_NAME_CHARACTERS]
+    return {"type": "document", "ref": ref, "title": name, "format": kind, "content": content}
+
+
+def read_change_time(path: Path) -> str | None:
+    """Return the time at which a file was last changed: the time of entries that name none."""
+    try:
+        return find_time(path.stat().st_mtime)
+    except OSError:  # a pipe, or no file any more
+        return None
 
 
 def list_strings(values: Sequence[JsonValue] | JsonValue | None) -> list[str]:

@@ -10,8 +10,11 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from newton.runtime.transfer.exports.archive_files import read_json_files
+from newton.errors import InputError
+from newton.memory.memory import digest
+from newton.runtime.transfer.exports.export_files import read_entries
 from newton.runtime.transfer.exports.export_lines import (
+    ExportLine,
     JsonObject,
     build_fact_line,
     build_message_line,
@@ -20,111 +23,124 @@ from newton.runtime.transfer.exports.export_lines import (
     is_object,
     list_objects,
     list_strings,
+    read_change_time,
 )
 
+FILES = ("*.json",)
+MEM0_KEYS, HINDSIGHT_KEYS, LANGGRAPH_KEYS = ("results", "memories"), ("items", "results"), ("items",)
 _TEXT_KEYS = ("memory", "text", "content", "data", "value")
 _USER_BLOCKS = ("human", "user")  # labels of Letta's blocks about the user
 
 
-def matches_mem0(value: JsonValue) -> bool:
-    """Return whether a JSON value is a list of memories of mem0, as its client lists them."""
-    entries = _list_entries(value, "results", "memories")
-    return bool(entries) and all("memory" in one and "id" in one for one in entries[:5])
+def matches_mem0(entry: JsonObject) -> bool:
+    """Return whether an entry is a memory of mem0, as its client lists them."""
+    return "memory" in entry and "id" in entry
 
 
-def matches_hindsight(value: JsonValue) -> bool:
-    """Return whether a JSON value is a list of memories of Hindsight, as its API lists a bank."""
-    entries = _list_entries(value, "items", "results")
-    return bool(entries) and all("text" in one and ("fact_type" in one or "type" in one) for one in entries[:5])
+def matches_hindsight(entry: JsonObject) -> bool:
+    """Return whether an entry is a memory of Hindsight, as its API lists a bank."""
+    return "text" in entry and ("fact_type" in entry or "type" in entry)
 
 
-def matches_langgraph(value: JsonValue) -> bool:
-    """Return whether a JSON value is a list of items of a LangGraph store."""
-    entries = _list_entries(value, "items")
-    return bool(entries) and all("namespace" in one and "key" in one for one in entries[:5])
+def matches_langgraph(entry: JsonObject) -> bool:
+    """Return whether an entry is an item of a LangGraph store."""
+    return "namespace" in entry and "key" in entry
 
 
-def matches_letta(value: JsonValue) -> bool:
-    """Return whether a JSON value is an agent file of Letta."""
-    return is_object(value) and "agents" in value and "blocks" in value
+def matches_letta(entry: JsonObject) -> bool:
+    """Return whether an entry is an agent file of Letta."""
+    return "agents" in entry and "blocks" in entry
 
 
-def read_mem0(path: Path, passed_over: Counter[str]) -> Iterator[JsonObject]:
-    """Yield the import lines of the memories in an export of mem0."""
-    for entry in _read_entries(path, passed_over, "results", "memories"):
-        at = find_time(entry.get("created_at"), entry.get("updated_at"))
-        yield from _keep(to_fact(dict(entry), ref=f"mem0:{entry.get('id')}", at=at), passed_over)
+def read_mem0(path: Path, passed_over: Counter[str]) -> Iterator[ExportLine]:
+    """Yield a fact for each memory in an export of mem0, with its user as subject and its categories as tags.
+
+    The relations of its graph follow.
+    """
+    changed = read_change_time(path)
+    for place, entry in read_entries(path, *FILES, keys=MEM0_KEYS):
+        yield place, entry if isinstance(entry, InputError) else _read_mem0_memory(entry, changed)
+    for place, entry in read_entries(path, *FILES, keys=("relations",)):
+        if not isinstance(entry, InputError) and "relationship" in entry:
+            names = {name: str(entry.get(name)) for name in ("source", "target")}
+            yield place, {"type": "relation", "relation_type": str(entry["relationship"]).replace("_", " "), **names}
 
 
-def read_hindsight(path: Path, passed_over: Counter[str]) -> Iterator[JsonObject]:
-    """Yield the import lines of the memories in a bank of Hindsight."""
-    for entry in _read_entries(path, passed_over, "items", "results"):
-        at = find_time(entry.get("occurred_start"), entry.get("mentioned_at"), entry.get("date"))
-        yield from _keep(to_fact(dict(entry), ref=f"hindsight:{entry.get('id')}", at=at), passed_over)
+def _read_mem0_memory(entry: JsonObject, changed: str | None) -> JsonObject | InputError:
+    metadata = entry.get("metadata")
+    fields = {**(metadata if is_object(metadata) else {}), **{name: one for name, one in entry.items() if one}}
+    categories, user = fields.get("categories"), fields.get("user_id")
+    text = extract_text(entry.get("memory"))
+    at = find_time(entry.get("created_at"), entry.get("updated_at")) or changed
+    if not text:
+        return InputError("it has no text under 'memory'.", hint="Leave it out.")
+    return build_fact_line(
+        ref=f"mem0:{entry.get('id') or digest(text).hex()}",
+        content=text,
+        at=at,
+        subject=str(user) if user else None,
+        tags=list_strings([categories] if isinstance(categories, str) else categories),
+    )
 
 
-def read_langgraph(path: Path, passed_over: Counter[str]) -> Iterator[JsonObject]:
-    """Yield the import lines of the items of a LangGraph store, exported as JSON."""
-    for entry in _read_entries(path, passed_over, "items"):
+def read_hindsight(path: Path, passed_over: Counter[str]) -> Iterator[ExportLine]:
+    """Yield a fact for each memory in a bank of Hindsight."""
+    changed = read_change_time(path)
+    for place, entry in read_entries(path, *FILES, keys=HINDSIGHT_KEYS):
+        if isinstance(entry, InputError):
+            yield place, entry
+            continue
+        at = find_time(entry.get("occurred_start"), entry.get("mentioned_at"), entry.get("date")) or changed
+        yield place, to_fact(extract_text(entry.get("text")), ref=f"hindsight:{entry.get('id')}", at=at)
+
+
+def read_langgraph(path: Path, passed_over: Counter[str]) -> Iterator[ExportLine]:
+    """Yield a fact for each item of a LangGraph store, exported as JSON."""
+    changed = read_change_time(path)
+    for place, entry in read_entries(path, *FILES, keys=LANGGRAPH_KEYS):
+        if isinstance(entry, InputError):
+            yield place, entry
+            continue
         namespace = ".".join(list_strings(entry.get("namespace")))
-        at = find_time(entry.get("updated_at"), entry.get("created_at"))
-        ref = f"langgraph:{namespace}:{entry.get('key')}"
-        yield from _keep(to_fact(entry.get("value"), ref=ref, at=at), passed_over)
+        at = find_time(entry.get("updated_at"), entry.get("created_at")) or changed
+        yield place, to_fact(entry.get("value"), ref=f"langgraph:{namespace}:{entry.get('key')}", at=at)
 
 
-def read_letta(path: Path, passed_over: Counter[str]) -> Iterator[JsonObject]:
+def read_letta(path: Path, passed_over: Counter[str]) -> Iterator[ExportLine]:
     """Yield the import lines of an agent file: the messages, and a fact for each line of the block about the user."""
-    passed_over.clear()
-    for value in read_json_files(path, "*.af").values():
-        if not is_object(value):
+    for file, value in read_entries(path, "*.af"):
+        if isinstance(value, InputError):
+            yield file, value
             continue
         at = None
         for agent in list_objects(value.get("agents")):
             session = f"letta:{agent.get('name') or agent.get('id')}"
-            for message in list_objects(agent.get("messages")):
+            for number, message in enumerate(list_objects(agent.get("messages")), start=1):
                 at = find_time(message.get("created_at")) or at
-                yield from _read_letta_message(message, session, at, passed_over)
-        at = at or find_time(value.get("created_at"))
+                for line in _read_letta_message(message, session, at or read_change_time(path), passed_over):
+                    yield f"{file}, message {number}", line
+        at = at or find_time(value.get("created_at")) or read_change_time(path)
         for block in list_objects(value.get("blocks")):
-            yield from _read_block(block, at, passed_over)
+            for line in _read_block(block, at, passed_over):
+                yield f"{file}, block {block.get('label')}", line
 
 
-def to_fact(value: JsonValue, *, ref: str, at: str | None) -> JsonObject | None:
-    """Return the import line of a stored memory: its text, or its fields as "name: value". None if it has neither."""
+def to_fact(value: JsonValue, *, ref: str, at: str | None) -> JsonObject | InputError:
+    """Return the import line of a stored memory: its text, or its fields as "name: value"; an error without both."""
     if not is_object(value):
         content = extract_text(value)
     else:
         content = next((text for key in _TEXT_KEYS if (text := extract_text(value.get(key)))), "") or _join_fields(
             value
         )
-    return build_fact_line(ref=ref, content=content, at=at) if content else None
+    if not content:
+        return InputError("it has no text.", hint="Leave it out.")
+    return build_fact_line(ref=ref, content=content, at=at)
 
 
 def _join_fields(value: JsonObject) -> str:
     simple = {key: one for key, one in value.items() if isinstance(one, str | int | float) and one != ""}
     return "; ".join(f"{key}: {one}" for key, one in simple.items())
-
-
-def _keep(line: JsonObject | None, passed_over: Counter[str]) -> Iterator[JsonObject]:
-    if line:
-        yield line
-    else:
-        passed_over["memories without text"] += 1
-
-
-def _read_entries(path: Path, passed_over: Counter[str], *keys: str) -> Iterator[JsonObject]:
-    passed_over.clear()
-    for value in read_json_files(path, "*.json").values():
-        yield from _list_entries(value, *keys)
-
-
-def _list_entries(value: JsonValue, *keys: str) -> list[JsonObject]:
-    """Return the entries of a list, or of the first of these keys that an object has."""
-    if isinstance(value, list):
-        return list_objects(value)
-    if is_object(value):
-        return next((list_objects(value[key]) for key in keys if isinstance(value.get(key), list)), list[JsonObject]())
-    return []
 
 
 def _read_letta_message(

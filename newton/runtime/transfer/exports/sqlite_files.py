@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from newton.errors import InputError
-from newton.runtime.transfer.exports.export_lines import JsonObject, build_message_line, find_time
+from newton.runtime.transfer.exports.export_lines import ExportLine, build_message_line, find_time, read_change_time
 from newton.runtime.transfer.exports.memory_stores import to_fact
 
 MAGIC = b"SQLite format 3\0"
@@ -28,34 +28,31 @@ def list_tables(path: Path) -> set[str]:
     return {str(name) for (name,) in _query(path, "select name from sqlite_master where type = 'table'")}
 
 
-def read_llm_log(path: Path, passed_over: Counter[str]) -> Iterator[JsonObject]:
+def read_llm_log(path: Path, passed_over: Counter[str]) -> Iterator[ExportLine]:
     """Yield the import lines of the prompts and replies in a log of `llm`, by conversation."""
-    passed_over.clear()
     _require_plain_table(path, LLM_TABLE)
     for ref, conversation, prompt, response, time in _query(path, _LLM_QUERY):
-        session, at = f"llm:{conversation or ref}", find_time(time)
+        session, at = f"llm:{conversation or ref}", find_time(time) or read_change_time(path)
         for role, text in (("user", prompt), ("assistant", response)):
             if not (isinstance(text, str) and text.strip()):
                 passed_over["messages without text"] += 1
                 continue
-            yield build_message_line(session=session, ref=f"{ref}:{role}", role=role, content=text.strip(), at=at)
+            line = build_message_line(session=session, ref=f"{ref}:{role}", role=role, content=text.strip(), at=at)
+            yield f"response {ref}", line
 
 
-def read_langgraph_store(path: Path, passed_over: Counter[str]) -> Iterator[JsonObject]:
+def read_langgraph_store(path: Path, passed_over: Counter[str]) -> Iterator[ExportLine]:
     """Yield the import lines of the items in a store of LangGraph, each as a fact about its namespace."""
-    passed_over.clear()
     _require_plain_table(path, LANGGRAPH_TABLE)
     for prefix, key, value, created_at, updated_at in _query(path, _LANGGRAPH_QUERY):
+        place = f"item {prefix}/{key}"
         try:
             content = json.loads(value if isinstance(value, bytes) else str(value))
-        except (ValueError, RecursionError):
-            passed_over["items that are not JSON"] += 1
+        except (ValueError, RecursionError) as error:
+            yield place, InputError(f"its value is not JSON: {error}.", hint="Correct it, or leave it out.")
             continue
-        fact = to_fact(content, ref=f"langgraph:{prefix}:{key}", at=find_time(updated_at, created_at))
-        if fact:
-            yield fact
-        else:
-            passed_over["items without text"] += 1
+        at = find_time(updated_at, created_at) or read_change_time(path)
+        yield place, to_fact(content, ref=f"langgraph:{prefix}:{key}", at=at)
 
 
 def _require_plain_table(path: Path, table: str) -> None:

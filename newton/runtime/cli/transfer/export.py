@@ -9,9 +9,9 @@ from cyclopts import Parameter
 from newton.errors import ConflictError, InputError
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
-from newton.runtime.cli.memory.import_ import progress_bar
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
+from newton.runtime.cli.transfer.import_report import progress_bar
 from newton.runtime.transfer.export_file import ArchiveHeader
 from newton.runtime.wiring import AgentServices
 

@@ -17,7 +17,8 @@ MAX_SHOWN_EDITS = 20
 async def import_mirror(folder: Path, *, preview: bool, yes: bool, retract: bool, agent: str | None, json: bool) -> int:
     """Show the edits of a mirror, ask, take them over, and write the folder anew. Return the exit status."""
     manifest = read_manifest(folder)
-    async with open_newton(load_settings(agent or (manifest.agent if manifest else None))) as newton:
+    settings = load_settings(agent or (manifest.agent if manifest else None))
+    async with open_newton(settings, skip_procedure_sync=preview) as newton:
         mirror = newton.mirror("cli")
         plan = await mirror.plan(folder)
         if not json:

@@ -1,8 +1,8 @@
 """Command `newton ingest`: store documents as passages, the parts of a document that search finds."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
@@ -18,9 +18,9 @@ from newton.memory.memory import Trust
 from newton.memory.outbox import DrainControl, DrainResult, read_backlog
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli.formatting import format_redactions, pluralize, print_json, print_new_agent, print_notice
-from newton.runtime.cli.memory.ingest_progress import ProgressReporter, open_progress, stop_on_signals
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
+from newton.runtime.cli.transfer.ingest_progress import ProgressReporter, open_progress, stop_on_signals
 from newton.runtime.error_status import EXIT_INTERRUPTED, EXIT_OK, EXIT_REFUSED
 from newton.runtime.wiring import AgentServices
 
@@ -63,8 +63,13 @@ async def ingest_documents(
         raise InputError("The path is an empty text.", hint="Give a document or a folder; '.' is the current folder.")
     encoding = None if encoding is None else check_encoding(encoding)
     options = IngestOptions(path=path, trust=trust, encoding=encoding, follow_links=follow_links, json=json)
+    return await run_ingest(options, agent=agent, watch=watch)
+
+
+async def run_ingest(options: "IngestOptions", *, agent: str | None, watch: bool = False) -> int:
+    """Ingest the documents, and with `watch` again after each change. Return the exit status."""
     async with open_newton(load_settings(agent), on_new_agent=print_new_agent, on_notice=print_notice) as newton:
-        with stop_on_signals() as stop, open_progress(silent=json) as progress:
+        with stop_on_signals() as stop, open_progress(silent=options.json) as progress:
             if watch:
                 return await _watch(newton, options, progress, stop)
             return await _run_once(newton, options, progress, stop)
@@ -89,13 +94,18 @@ async def _watch(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestOptions:
-    """The documents to ingest, and how. `path` is as the user wrote it."""
+    """The documents to ingest, and how. `path` is as the user wrote it.
+
+    The documents of `without` are left out, and `imported` is added to the JSON of the report.
+    """
 
     path: str
-    trust: Trust
-    encoding: str | None
-    follow_links: bool
-    json: bool
+    trust: Trust = "user"
+    encoding: str | None = None
+    follow_links: bool = False
+    json: bool = False
+    without: frozenset[Path] = frozenset()
+    imported: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
 async def _run_once(
@@ -104,26 +114,27 @@ async def _run_once(
     """Ingest what is new or changed, print the report, and return the exit status."""
     service, path = newton.ingest("ingest"), Path(options.path)
     found = await service.find_documents(path, follow=options.follow_links)
-    report = await _ingest(newton, found.documents, options.trust, options.encoding, progress, stop)
+    documents = [one for one in found.documents if one not in options.without]
+    report = await _ingest(newton, documents, options.trust, options.encoding, progress, stop)
     missing = [] if report.stopped_at else await service.mark_missing(path)
     processed = await _embed(newton, progress, stop)
     async with newton.scope.transaction() as tx:
         waiting = (await read_backlog(tx, agent_id=newton.scope.agent_id)).waiting
     notices = [
         *(f"{ref} no longer exists; its passages are retracted." for ref in missing),
-        *_describe_skipped(found.skipped, options.path),
-        *_describe_rejected(report.refused),
+        *describe_skipped(found.skipped, options.path),
+        *describe_rejected(report.refused),
         *_describe_encodings(report),
     ]
     for notice in notices:
         print_notice(notice)
     is_stopped = report.stopped_at is not None or stop.is_set()
     if options.json:
-        _print_json(report, found.skipped, missing, processed, waiting)
+        print_json({**_to_json(report, found.skipped, missing, processed, waiting), **options.imported})
     else:
         _print_report(report)
         if is_stopped:
-            print_notice(_describe_stop(report, len(found.documents), waiting))
+            print_notice(_describe_stop(report, len(documents), waiting))
     return EXIT_INTERRUPTED if is_stopped else EXIT_REFUSED if report.refused else EXIT_OK
 
 
@@ -152,7 +163,8 @@ async def _embed(newton: AgentServices, progress: ProgressReporter, stop: asynci
     return await newton.maintenance("ingest").process_pending(limit=None, passages=True, control=control)
 
 
-def _describe_skipped(skipped: SkippedFiles, path: str) -> Iterator[str]:
+def describe_skipped(skipped: SkippedFiles, path: str) -> Iterator[str]:
+    """Yield one notice for each reason for which files were passed over, with some of the files."""
     for reason, count in skipped.counts.items():
         names = ", ".join(skipped.examples[reason]) + (", …" if count > len(skipped.examples[reason]) else "")
         if reason == OUTSIDE_LINK:
@@ -161,7 +173,7 @@ def _describe_skipped(skipped: SkippedFiles, path: str) -> Iterator[str]:
             yield f"{pluralize(count, 'file or folder', 'files or folders')} skipped, {reason}: {names}"
 
 
-def _describe_rejected(errors: Sequence[DocumentError]) -> Iterator[str]:
+def describe_rejected(errors: Sequence[DocumentError]) -> Iterator[str]:
     """Yield one notice for each reason for which files could not be read, with some of the files."""
     by_reason = sorted(errors, key=lambda error: (error.reason, error.hint))
     for (reason, hint), group in groupby(by_reason, key=lambda error: (error.reason, error.hint)):
@@ -194,25 +206,27 @@ def _print_report(report: IngestReport) -> None:
     say(f"{pluralize(report.documents, 'document')}: {passages}{rejected}", flush=True)
 
 
-def _print_json(
+def _to_json(
     report: IngestReport, skipped: SkippedFiles, missing: Sequence[str], processed: DrainResult | None, waiting: int
-) -> None:
-    print_json(
-        {
-            "documents": report.documents,
-            "new": report.new,
-            "unchanged": report.kept,
-            "replaced": report.replaced,
-            "redacted": report.redacted,
-            "missing": missing,
-            "rejected": [error.what for error in report.refused],
-            "skipped": [
-                {"reason": reason, "count": count, "examples": skipped.examples[reason]}
-                for reason, count in skipped.counts.items()
-            ],
-            "encodings": dict(report.encodings),
-            "stopped_at": str(report.stopped_at) if report.stopped_at else None,
-            "waiting_for_embedding": waiting,
-            "embedder_error": processed.stopped_by if processed else None,
-        }
-    )
+) -> dict[str, object]:
+    return {
+        "documents": report.documents,
+        "new": report.new,
+        "unchanged": report.kept,
+        "replaced": report.replaced,
+        "redacted": report.redacted,
+        "missing": missing,
+        "rejected": [error.what for error in report.refused],
+        "skipped": skipped_to_json(skipped),
+        "encodings": dict(report.encodings),
+        "stopped_at": str(report.stopped_at) if report.stopped_at else None,
+        "waiting_for_embedding": waiting,
+        "embedder_error": processed.stopped_by if processed else None,
+    }
+
+
+def skipped_to_json(skipped: SkippedFiles) -> list[dict[str, object]]:
+    return [
+        {"reason": reason, "count": count, "examples": skipped.examples[reason]}
+        for reason, count in skipped.counts.items()
+    ]

@@ -1,0 +1,1 @@
+"""Commands that import, ingest and export memories."""

@@ -1,0 +1,165 @@
+"""Command `newton import`: import memories from NDJSON or another program's export, or restore an exported agent."""
+
+import stat
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from newton.errors import InputError
+from newton.heart.statements.standing_model import find_standing_by_vector
+from newton.memory.outbox import EmbeddingOutbox
+from newton.runtime.bootstrap import open_newton
+from newton.runtime.cli import formatting
+from newton.runtime.cli.options import AgentOption, JsonOption, YesOption, load_settings, require_yes
+from newton.runtime.cli.printing import say
+from newton.runtime.cli.transfer.import_documents import import_documents, preview_documents
+from newton.runtime.cli.transfer.import_mirror import import_mirror
+from newton.runtime.cli.transfer.import_report import print_report, print_summary, progress_bar, run_import
+from newton.runtime.error_status import EXIT_OK, EXIT_REFUSED
+from newton.runtime.transfer.export_file import MAX_HEADER_BYTES, is_archive, verify_archive
+from newton.runtime.transfer.exports.export_detection import find_source, is_document_path
+from newton.runtime.transfer.import_source import summarize_source
+from newton.runtime.transfer.mirror.mirror_export import is_mirror
+from newton.runtime.transfer.ndjson import read_file
+
+CHUNK_BYTES = 1024 * 1024
+
+
+async def import_file(
+    path: Annotated[Path, Parameter(help="File, archive or folder to import.")],
+    *,
+    preview: Annotated[bool, Parameter(negative=(), help="Only recognize the format and count.")] = False,
+    yes: YesOption = False,
+    retract: Annotated[
+        bool, Parameter(negative=(), help="Retract the facts whose lines were deleted in a folder of `newton export`.")
+    ] = False,
+    agent: AgentOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Import memories, conversations of other programs, or an exported agent. A repeated import changes nothing.
+
+    The format is recognized by the content: the archives of ChatGPT, Claude and Slack (.zip), the log of `llm`, a
+    LangGraph store, memories of mem0, Letta (.af) and Hindsight as JSON, and NDJSON with one object per line. What
+    another program exported is counted and shown before it is imported. A folder of notes or a document (Markdown,
+    Obsidian, e-mail, ...) is stored as by `newton ingest`; links between notes become relations, and architecture
+    decision records become decisions. A folder written by `newton export --markdown` is compared with the memories,
+    and its edits are taken over. With --preview, nothing is stored.
+
+    Each line of NDJSON has one of the types below. "ref" is an id of your own, required only for documents. "at" is
+    the time of a message, a fact or an event, with a time zone; it is required where the example has it.
+
+      {"type":"message","session":"s1","ref":"m1","role":"user","name":"Ana","content":"…","at":"2026-03-01T09:00:00Z"}
+
+      {"type":"fact","ref":"f1","content":"…","subject":"Ana","attribute":"lives in","confidence":0.9,"at":"…"}
+      (also "until":"…", "tags":["…"] and "importance":7, from 0 to 10)
+
+      {"type":"episode","ref":"e1","title":"…","content":"…","participants":["Ana"],"outcome":"success","at":"…"}
+      (also "ended_at":"…" and "importance")
+
+      {"type":"decision","ref":"d1","description":"…","confidence":0.8,"reasons":[{"kind":"analysis","text":"…"}],"at":"…"}
+      (also "stakes", "category", "alternatives", "tags", "context", "frame", "expected", "look_again_at", and for a
+      reviewed decision "outcome":"success", "lesson" and "reviewed_at")
+
+      {"type":"decision_link","source":"d2","link":"supersedes","target":"d1"}
+      (link is supersedes, depends_on, relates or contradicts; source and target are refs of decisions)
+
+      {"type":"procedure","name":"deploy-safely","description":"…","triggers":["deploy"],"goals":["…"],"steps":["…"]}
+      (also "domain" and "details")
+
+      {"type":"censor","ref":"c1","trigger":"push to main","reason":"…","sense":"phrase","action":"block"}
+      (also "domain" and "threshold"; sense is phrase, pattern or meaning, action warn or block)
+
+      {"type":"event","ref":"v1","event_type":"file_read","payload":{"path":"a.py"},"session":"s1","at":"…"}
+
+      {"type":"entity","name":"Ana Berg","entity_type":"person","aliases":["Annie"],"properties":{"role":"nurse"}}
+
+      {"type":"relation","ref":"r1","source":"Ana Berg","relation_type":"works at","target":"Acme"}
+
+      {"type":"document","ref":"handbook","title":"…","format":"markdown","content":"# …"}
+
+    A file written by `newton export` is restored as a whole into a new agent: the one named in the file, or --agent.
+
+    What cannot be read is reported with its place and the reason. The rest is imported, and the exit status is 2.
+    """
+    lines = _count_lines(path)
+    if lines is not None and _is_agent_export(path):
+        return await (
+            _preview_agent(path, json=json) if preview else _import_agent(path, lines, agent=agent, json=json)
+        )
+    if is_mirror(path):
+        return await import_mirror(path, preview=preview, yes=yes, retract=retract, agent=agent, json=json)
+    if is_document_path(path):
+        return await (preview_documents(path, json=json) if preview else import_documents(path, agent=agent, json=json))
+    source = find_source(path) if lines is not None or path.is_dir() else read_file(path)
+    if source.is_counted or preview:
+        summary = summarize_source(source)
+        print_summary(summary, source, path, preview=preview, json=json)
+        if preview:
+            return EXIT_REFUSED if summary.rejections else EXIT_OK
+        require_yes("Import them?", yes=yes)
+        lines = summary.total
+    report = await run_import(source, lines, agent=agent)
+    print_report(report, source, json=json)
+    return EXIT_REFUSED if report.rejections else EXIT_OK
+
+
+def _count_lines(file: Path) -> int | None:
+    """Return the number of lines of a file, or None for a folder, or for a pipe, which can be read only once.
+
+    Raises InputError if the file cannot be read.
+    """
+    try:
+        if not stat.S_ISREG(file.stat().st_mode):
+            return None
+        with file.open("rb") as stream:
+            return sum(chunk.count(b"\n") for chunk in iter(lambda: stream.read(CHUNK_BYTES), b""))
+    except OSError as error:
+        raise InputError(
+            f"{file} cannot be read: {error.strerror}.", hint="Give the path of a file to import."
+        ) from None
+
+
+def _is_agent_export(file: Path) -> bool:
+    with file.open("rb") as stream:
+        return is_archive(stream.readline(MAX_HEADER_BYTES))
+
+
+async def _preview_agent(file: Path, *, json: bool) -> int:
+    """Check an export file and show what it holds. Return the exit status."""
+    with file.open("rb") as archive:
+        header = verify_archive(archive)
+    memories = header.counts.get("memory.memories", 0)
+    if json:
+        formatting.print_json({"format": "agent", "agent": header.agent, "memories": memories})
+    else:
+        say(f"{file} is the agent {header.agent} with {memories} memories, exported {header.at:%Y-%m-%d %H:%M}.")
+    return EXIT_OK
+
+
+async def _import_agent(file: Path, lines: int, *, agent: str | None, json: bool) -> int:
+    """Restore the agent in an export file of `lines` lines, as `agent` if it is given, and return the exit status."""
+    with file.open("rb") as archive:
+        name = agent or verify_archive(archive).agent
+        async with open_newton(
+            load_settings(name),
+            skip_procedure_sync=True,
+            on_new_agent=formatting.print_new_agent,
+            on_notice=formatting.print_notice,
+        ) as newton:
+            with progress_bar() as progress:
+                task = progress.add_task("importing", total=lines)
+                header = await newton.archive().restore(archive, progress=lambda count: progress.advance(task, count))
+            embedded, scope = 0, newton.scope
+            if scope.embedder:
+                embedded = (
+                    await EmbeddingOutbox(
+                        scope.db, scope.embedder, scope.agent_id, find_standing=find_standing_by_vector
+                    ).drain()
+                ).embedded
+    memories = header.counts.get("memory.memories", 0)
+    if json:
+        formatting.print_json({"agent": name, "memories": memories, "embedded": embedded})
+    else:
+        say(f"Restored the agent {name} with {memories} memories, exported {header.at:%Y-%m-%d %H:%M}.")
+    return 0

@@ -1,0 +1,120 @@
+"""What `newton import` shows of a source and of an import, and the run of an import with its progress."""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from newton.runtime.bootstrap import open_newton
+from newton.runtime.cli import formatting
+from newton.runtime.cli.options import load_settings
+from newton.runtime.cli.printing import say
+from newton.runtime.transfer.import_source import ImportSource, RejectedEntry, SourceSummary
+from newton.runtime.transfer.importer import ImportReport
+
+MAX_SHOWN_REJECTIONS = 20
+SUMMARY_COUNTS = ("sessions", "messages", "facts", "documents", "decisions", "others", "rejected")
+
+
+async def run_import(source: ImportSource, total: int | None, *, agent: str | None) -> ImportReport:
+    """Import a source of `total` items. An interrupted import says how to complete it."""
+    async with open_newton(
+        load_settings(agent), on_new_agent=formatting.print_new_agent, on_notice=formatting.print_notice
+    ) as newton:
+        with progress_bar() as progress:
+            task = progress.add_task("importing", total=total)
+            try:
+                report = await newton.importer().run(source, progress=lambda count: progress.advance(task, count))
+            except asyncio.CancelledError:
+                formatting.print_notice("Stopped. What was read so far is stored; the same command continues.")
+                raise
+            progress.update(task, description="comparing facts")
+            await newton.maintenance("import").compare_facts()
+    return report
+
+
+def progress_bar() -> Progress:
+    """Return a progress bar on standard error, hidden unless it is a terminal."""
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
+
+
+def print_summary(summary: SourceSummary, source: ImportSource, path: Path, *, preview: bool, json: bool) -> None:
+    """Show what a source holds. With `json`, only a preview is printed."""
+    if preview and json:
+        times = {"first": summary.first, "last": summary.last}
+        formatting.print_json(
+            {
+                "format": source.format,
+                **{name: getattr(summary, name) for name in SUMMARY_COUNTS},
+                **{name: time and time.isoformat() for name, time in times.items()},
+                "passed_over": dict(source.passed_over),
+                "rejections": rejections_to_json(summary.rejections),
+            }
+        )
+    elif not json:
+        say(f"{path} is {source.format}: {_format_counts(summary)}.")
+        if source.passed_over:
+            left_out = ", ".join(f"{many} {reason}" for reason, many in source.passed_over.most_common())
+            say(f"Left out: {left_out}.")
+        print_rejections(summary.rejections)
+
+
+def _format_counts(summary: SourceSummary) -> str:
+    counts = [
+        formatting.pluralize(summary.sessions, "conversation"),
+        formatting.pluralize(summary.messages, "message"),
+        formatting.pluralize(summary.facts, "fact"),
+        formatting.pluralize(summary.documents, "document"),
+        formatting.pluralize(summary.decisions, "decision"),
+        formatting.pluralize(summary.others, "other item"),
+        f"{summary.rejected:,} that cannot be read",
+    ]
+    period = f", {summary.first:%Y-%m-%d} to {summary.last:%Y-%m-%d}" if summary.first and summary.last else ""
+    return (", ".join(one for one in counts if not one.startswith("0 ")) or "nothing to import") + period
+
+
+def print_report(report: ImportReport, source: ImportSource, *, json: bool) -> None:
+    """Show what an import stored, and what it left out."""
+    if json:
+        formatting.print_json(
+            {
+                "new": report.new,
+                "unchanged": report.unchanged,
+                "episodes": report.episodes,
+                "embedded": report.embedded,
+                "redacted": report.redacted,
+                "passed_over": dict(source.passed_over),
+                "rejected": rejections_to_json(report.rejections),
+                "embedder_error": report.embedder_error,
+            }
+        )
+        return
+    episodes = f", {formatting.pluralize(report.episodes, 'episode')} created from sessions" if report.episodes else ""
+    say(f"{report.new} new, {report.unchanged} unchanged{episodes}.")
+    if report.redacted:
+        say(formatting.format_redactions(report.redacted))
+    if report.embedder_error:
+        formatting.print_notice(
+            f"(The memories are not embedded: {report.embedder_error}. Search finds them by their words only. To embed"
+            " them, import the file again.)"
+        )
+    if report.rejections:
+        print_rejections(report.rejections)
+        many = formatting.pluralize(len(report.rejections), "entry", "entries")
+        formatting.print_notice(f"{many} rejected. Correct them and import the file again.")
+
+
+def rejections_to_json(rejections: Sequence[RejectedEntry]) -> list[dict[str, str]]:
+    return [one._asdict() for one in rejections]
+
+
+def print_rejections(rejections: Sequence[RejectedEntry]) -> None:
+    """Name the entries that were left out, each with the reason, up to `MAX_SHOWN_REJECTIONS`."""
+    for place, reason in rejections[:MAX_SHOWN_REJECTIONS]:
+        formatting.print_notice(f"{place}: {reason}")
+    if len(rejections) > MAX_SHOWN_REJECTIONS:
+        formatting.print_notice(f"… and {len(rejections) - MAX_SHOWN_REJECTIONS} more; --json lists them all.")

@@ -1,0 +1,208 @@
+"""Reader of architecture decision records: Markdown or text files with a status, in the forms of Nygard and of MADR."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import JsonValue
+
+from newton.content.documents import DocumentError, LoadedDocument, load_bytes, parse_document
+from newton.content.sections import HEADING_SEPARATOR
+from newton.memory.hygiene import MAX_NAME_CHARACTERS
+from newton.memory.memory import digest
+from newton.runtime.transfer.exports.export_lines import ExportLine, find_time, read_change_time
+
+# A record is confident enough to be written down, and nothing says how confident; a proposal is open.
+ACCEPTED_CONFIDENCE, OTHER_CONFIDENCE = 0.7, 0.5
+MAX_SUMMARY_CHARS = 600  # of the decision that follows the title; the whole text of the section is kept as a reason
+RECORD_FOLDERS = frozenset(("adr", "adrs", "decisions", "architecture-decisions", "decision-records", "decision-log"))
+SUFFIXES = (".md", ".markdown", ".rst", ".adoc", ".txt")
+
+_NUMBERED = re.compile(r"(?:adr[-_ ]?)?0*(\d{1,5})[-_. ]", re.IGNORECASE)
+_TITLE_NUMBER = re.compile(r"^(?:ADR[-_ #]?)?(?:\d+[.:)]?|#\d+)\s*[-:–—]?\s*|^ADR[-_ ]?\d+\s*[-:–—]?\s*", re.IGNORECASE)
+_FIELD = re.compile(r"^[\s>|*_:-]*(status|date|decided|tags)[\s*_]*:[\s*_]*(.+?)[*_\s]*$", re.IGNORECASE | re.MULTILINE)
+_DATE = re.compile(r"\b(\d{4})[-/](\d{2})[-/](\d{2})\b")
+_STATUSES: Sequence[tuple[str, re.Pattern[str]]] = (
+    ("superseded", re.compile(r"\bsupers?[ec]e?ded\b|\breplaced by\b|\bobsolete", re.IGNORECASE)),
+    ("deprecated", re.compile(r"\bdeprecated\b", re.IGNORECASE)),
+    ("rejected", re.compile(r"\b(?:rejected|declined|withdrawn|abandoned)\b", re.IGNORECASE)),
+    ("proposed", re.compile(r"\b(?:proposed|proposal|draft|pending|in review|under review)\b", re.IGNORECASE)),
+    ("accepted", re.compile(r"\b(?:accepted|approved|decided|implemented|adopted|active|final)\b", re.IGNORECASE)),
+)
+# How a record names another one, by the link from the first to the second; with "by", from the second to the first.
+_LINKS: Sequence[tuple[str, re.Pattern[str]]] = (
+    ("supersedes", re.compile(r"\bsupers?[ec]e?d(?:es?|ed)\b|\breplace[sd]\b", re.IGNORECASE)),
+    ("depends_on", re.compile(r"\b(?:depends on|builds (?:up)?on|requires|required by)\b", re.IGNORECASE)),
+    (
+        "relates",
+        re.compile(r"\b(?:amend(?:s|ed)|clarif(?:ies|ied)|relate[sd]|extend(?:s|ed)|refine[sd])\b", re.IGNORECASE),
+    ),
+)
+_TARGET = re.compile(
+    r"\]\(<?[^()<>\s]*?([^()<>\s/]+\.(?:md|markdown|rst|adoc|txt))[^()]*\)|(?:ADR|#)?[-_ #]*\b0*(\d{1,5})\b",
+    re.IGNORECASE,
+)
+_ITEM = re.compile(r"^(?:[-*+•]|\d+[.)])\s+")
+_MARKDOWN_LINK = re.compile(r"\[([^\[\]]+)\]\([^()]*\)")
+
+_SECTIONS: Mapping[str, tuple[str, ...]] = {
+    "status": ("status",),
+    "decision": ("decision", "decision outcome", "decisions", "resolution", "outcome"),
+    "consequences": ("consequences", "positive consequences", "negative consequences", "implications", "results"),
+    "options": ("considered options", "options considered", "options", "alternatives", "alternatives considered",
+                "considered alternatives", "rejected alternatives"),
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class DecisionRecordFile:
+    """A decision record: its path, number, title, status and date, and the texts of its sections by their part."""
+
+    path: Path
+    number: int | None
+    title: str
+    status_text: str
+    date: str | None
+    tags: Sequence[str]
+    texts: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+
+    @property
+    def status(self) -> str:
+        """Return the status in one word; "accepted" for one in other words."""
+        return next((name for name, pattern in _STATUSES if pattern.search(self.status_text)), "accepted")
+
+    @property
+    def series(self) -> str:
+        """Return the ref of the record, which all of its versions begin with."""
+        return f"adr:{digest(str(self.path.resolve().parent)).hex()[:12]}:{self.path.name[:100]}"
+
+    def text(self, part: str) -> str:
+        return "\n".join(self.texts.get(part, ()))
+
+
+def is_record_path(path: Path) -> bool:
+    """Return whether a file may be a decision record by its name, or by that of its folder."""
+    if path.suffix.lower() not in SUFFIXES or "template" in path.stem.lower():
+        return False
+    return _NUMBERED.match(path.name) is not None or path.parent.name.lower() in RECORD_FOLDERS
+
+
+def read_records(paths: Sequence[Path]) -> list[DecisionRecordFile]:
+    """Return the decision records among documents, by number. A file without a status or a decision is none."""
+    found = [record for path in paths if is_record_path(path) and (record := _read_record(path))]
+    return sorted(found, key=lambda one: (one.path.parent, one.number or 0, one.path.name))
+
+
+def read_record_lines(records: Sequence[DecisionRecordFile], passed_over: Counter[str]) -> Iterator[ExportLine]:
+    """Yield a decision for each record, then the links between them. Count links to records that are not there."""
+    dates, by_name, by_number = _find_dates(records), dict[tuple[Path, str], int](), dict[tuple[Path, int], int]()
+    for index, record in enumerate(records):
+        by_name[record.path.parent, record.path.name] = index
+        if record.number is not None:
+            by_number[record.path.parent, record.number] = index
+        yield str(record.path), _build_decision(record, dates[index])
+    for record in records:
+        yield str(record.path), _build_link(record.series, "supersedes", record.series)  # its earlier versions
+    for (source, link, target), place in _find_links(records, by_name, by_number, passed_over).items():
+        earlier = link == "supersedes" and dates[source] < dates[target]
+        kind = "relates" if earlier else link
+        yield place, _build_link(records[source].series, kind, records[target].series)
+
+
+def _read_record(path: Path) -> DecisionRecordFile | None:
+    try:
+        loaded = parse_document(load_bytes(path))
+    except DocumentError:  # the ingestion of documents names it
+        return None
+    texts = _split_parts(loaded)
+    fields = {name.lower(): value.strip("\"'") for name, value in reversed(_FIELD.findall("\n".join(texts["head"])))}
+    status = "\n".join(texts["status"]) or fields.get("status", "")
+    if not status or not (texts["decision"] or any(pattern.search(status) for _, pattern in _STATUSES)):
+        return None
+    dates = _DATE.search(fields.get("date", "")) or _DATE.search(fields.get("decided", "")) or _DATE.search(status)
+    number = _NUMBERED.match(path.name)
+    tags = [one.strip(" []\"'#") for one in fields.get("tags", "").split(",")]
+    return DecisionRecordFile(
+        path=path,
+        number=int(number[1]) if number else None,
+        title=_TITLE_NUMBER.sub("", loaded.title, count=1).strip() or loaded.title,
+        status_text=status,
+        date="-".join(dates.groups()) if dates else None,
+        tags=[one for one in tags if one],
+        texts=texts,
+    )
+
+
+def _split_parts(loaded: LoadedDocument) -> dict[str, list[str]]:
+    """Return the paragraphs of a record by part. Other sections belong to its context, with their headings."""
+    texts: dict[str, list[str]] = {part: [] for part in ("head", *_SECTIONS, "context")}
+    for section in loaded.sections:
+        headings = [one.strip(" :*_").lower() for one in section.heading.split(HEADING_SEPARATOR)]
+        named = [part for part, names in _SECTIONS.items() for one in headings if _TITLE_NUMBER.sub("", one) in names]
+        part = named[-1] if named else "head" if len(headings) == 1 and not texts["context"] else "context"
+        if part == "context" and headings[-1] not in ("context", ""):
+            texts[part].append(f"{section.heading.split(HEADING_SEPARATOR)[-1]}:")
+        texts[part] += section.paragraphs
+    return texts
+
+
+def _find_dates(records: Sequence[DecisionRecordFile]) -> list[str]:
+    """Return the date of each record: its own, that of a record beside it, or that of the last change of the files."""
+    dates = [find_time(record.date) for record in records]
+    for order in (range(1, len(records)), range(len(records) - 2, -1, -1)):
+        for index in order:
+            other = index - 1 if order.step > 0 else index + 1
+            if dates[index] is None and records[index].path.parent == records[other].path.parent:
+                dates[index] = dates[other]
+    changes = [read_change_time(record.path) or "" for record in records]
+    return [date or max(changes) for date in dates]
+
+
+def _build_decision(record: DecisionRecordFile, at: str) -> dict[str, JsonValue]:
+    decision, consequences, context = (record.text(part) for part in ("decision", "consequences", "context"))
+    prefix = "" if record.status == "accepted" else f"{record.status.capitalize()}: "
+    summary = " ".join(decision.split())[:MAX_SUMMARY_CHARS]
+    options: list[JsonValue] = [
+        _ITEM.sub("", _MARKDOWN_LINK.sub(r"\1", one)).strip() or "?" for one in record.texts["options"]
+    ]
+    line: dict[str, JsonValue] = {
+        "type": "decision",
+        "description": prefix + record.title + (f": {summary}" if summary else ""),
+        "confidence": ACCEPTED_CONFIDENCE if record.status == "accepted" else OTHER_CONFIDENCE,
+        "category": "architecture",
+        "tags": [record.status, *(tag[:MAX_NAME_CHARACTERS] for tag in record.tags)],
+        "reasons": [{"kind": "analysis", "text": decision}] if len(decision) > len(summary) else [],
+        "alternatives": options[:50],
+        "at": at,
+        **({"context": context} if context else {}),
+        **({"expected": consequences} if consequences else {}),
+    }
+    return {**line, "ref": f"{record.series}#{digest(repr(line)).hex()[:12]}"}
+
+
+def _build_link(source: str, link: str, target: str) -> dict[str, JsonValue]:
+    return {"type": "decision_link", "source": source, "link": link, "target": target}
+
+
+def _find_links(
+    records: Sequence[DecisionRecordFile],
+    by_name: Mapping[tuple[Path, str], int],
+    by_number: Mapping[tuple[Path, int], int],
+    passed_over: Counter[str],
+) -> dict[tuple[int, str, int], str]:
+    """Return the links that the status of the records names, as positions of records, each with its place."""
+    found = dict[tuple[int, str, int], str]()
+    for index, record in enumerate(records):
+        for line in record.status_text.splitlines():
+            link = next((name for name, pattern in _LINKS if pattern.search(line)), None)
+            for name, number in _TARGET.findall(_DATE.sub("", line)) if link else ():
+                folder = record.path.parent
+                other = by_name.get((folder, name)) if name else by_number.get((folder, int(number)))
+                if link is None or other is None or other == index:
+                    passed_over["links to records that are not there"] += other is None
+                    continue
+                ends = (other, link, index) if re.search(r"\bby\b", line, re.IGNORECASE) else (index, link, other)
+                found.setdefault(ends, str(record.path))
+    return found
