@@ -19,9 +19,11 @@ from pgvector.asyncpg import register_vector
 
 from newton import ids
 from newton.db.pool import Database, Tx, begin
+from newton.fault_isolation import count_failures
 from newton.memory import agents
 from tests.cluster import Servers, list_nodes, on
 from tests.emptied import Common, Lent, cancel, opened
+from tests.planting import PLANTED
 from tests.postgres_server import open_server
 from tests.support import EXAMPLES, NOON
 
@@ -70,6 +72,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items if CLUSTER else ():
         if (marker := item.get_closest_marker("one_server")) is not None:
             item.add_marker(pytest.mark.skip(reason=f"not on a cluster: {marker.args[0]}"))
+
+
+@pytest.fixture(autouse=True)
+def no_failed_part(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A part that failed with an unexpected error makes the test fail, unless the test has planted it."""
+    before = count_failures()
+    PLANTED.clear()
+    PLANTED.update(*(mark.args for mark in request.node.iter_markers("failing_parts")))
+    yield
+    failed = {part: kind for part, kind in count_failures() - before if not kind.islower()}  # else an own error
+    assert {part: kind for part, kind in failed.items() if part not in PLANTED} == {}
 
 
 @asynccontextmanager

@@ -92,6 +92,7 @@ EVENT_TYPES: Mapping[str, str] = {
     "task.resumed": "a blocked task is resumed, or a person or the model starts a planned step",
     "task.started": "a step of a plan starts, because the plan was made or the step before it is complete",
     "turn.completed": "the reply to a message is stored",
+    "turn.failed": "a message has no reply, and the reason is stored as a notice after it",
 }
 
 

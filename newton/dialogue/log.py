@@ -11,7 +11,7 @@ from asyncpg import Record
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.dialogue.messages import Message, StoredMessage
+from newton.dialogue.messages import FAILURE_PREFIX, Message, StoredMessage
 from newton.dialogue.view import MESSAGE_TOKENS, CompactionEntry, InjectedText, ViewMessage, build_view
 from newton.memory.memory import Trust
 from newton.providers.chat import ToolCall
@@ -136,6 +136,14 @@ async def get_last_position(tx: Tx, *, agent_id: UUID, session_id: UUID) -> int:
     row = await SQL["get_last_position"].fetch_one(tx, agent_id=agent_id, session_id=session_id)
     assert row is not None
     return -1 if row["position"] is None else row["position"]
+
+
+async def has_later_messages(tx: Tx, *, agent_id: UUID, session_id: UUID, position: int) -> bool:
+    """Return whether messages follow a position; a notice that says why a message has no reply is none."""
+    key = {"agent_id": agent_id, "session_id": session_id, "position": position}
+    row = await SQL["has_later_messages"].fetch_one(tx, **key, failure_prefix=FAILURE_PREFIX)
+    assert row is not None
+    return row["exists"]
 
 
 async def get_token_count(tx: Tx, *, agent_id: UUID, session_id: UUID) -> int:

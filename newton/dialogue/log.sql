@@ -106,6 +106,14 @@ select greatest(
     (select parent_position from dialogue.sessions where agent_id = $1 and session_id = $2)
 ) as position;
 
+-- name: has_later_messages(agent_id, session_id, position, failure_prefix)
+-- Whether a session has messages after a position, other than notices that say why a message has no reply.
+select exists(
+    select
+    from dialogue.messages
+    where agent_id = $1 and session_id = $2 and position > $3 and not (is_notice and starts_with(ref, $4))
+);
+
 -- name: measure_conversation(agent_id, session_id)
 -- Tokens and number of the messages of a conversation, including its ancestors.
 with owner as (

@@ -27,6 +27,7 @@ AUTHORITIES = frozenset({"system", "developer"})  # names that a model takes for
 MAX_CALL_CHARS = 120  # of a call's description
 MAX_ARGUMENT_CHARS = 6_000  # of all arguments in one message, if shortened
 MIN_TEXT_CHARS = 20  # kept of one text in arguments
+FAILURE_PREFIX = "failure:"  # of the refs of notices that say why a message has no reply
 
 # Trust by role. System messages of a transcript do not come from this agent's operator.
 TRUST_OF_ROLE: dict[Role, Trust] = {"user": "user", "assistant": "agent", "system": "agent", "tool": "tool"}
@@ -89,6 +90,11 @@ class StoredMessage:
     position: int
     tokens: int
     message: Message
+
+
+def derive_failure_ref(*parts: str) -> str:
+    """Return the ref of a notice that says why a message has no reply."""
+    return FAILURE_PREFIX + digest(*parts).hex()
 
 
 def dump_calls(calls: Sequence[ToolCall]) -> str | None:

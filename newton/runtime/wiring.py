@@ -1,7 +1,9 @@
 """The composition root: factories of all services of one agent, from its scope, settings and content files."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -36,6 +38,7 @@ from newton.db.server_paths import find_server_logs
 from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.environment import CHAT_HISTORY
 from newton.errors import NewtonError
+from newton.fault_isolation import run_part
 from newton.heart.statements.standing_model import find_standing_by_vector
 from newton.ids import derive_model_id
 from newton.memory.memory import Trust
@@ -178,18 +181,18 @@ class AgentServices(ScopeServices):
         left for the background job `embed`: all with a remote embedding model, or after an error, and the passages of
         artifacts.
         """
-        maintenance = self.maintenance(origin)
-        try:
+        maintenance, failed = self.maintenance(origin), dict[str, str]()
+        with suppress(NewtonError):
+            learning = partial(maintenance.learn_statements, only_recent=True)
             if self.settings.embedding_provider not in LOCAL_PROVIDERS:
-                await maintenance.learn_statements(only_recent=True)
+                await run_part("statements", learning(), default=0, missing=failed)
                 return False
-            drained = await maintenance.process_pending()
-            if await maintenance.learn_statements(only_recent=True):
-                drained = await maintenance.process_pending()
-            is_complete = not (drained.failed or drained.stopped_by) and drained.embedded < BATCH_SIZE
-            return is_complete and not await has_artifacts_to_embed(self.scope)
-        except NewtonError:
-            return False
+            drained = await run_part("embeddings", maintenance.process_pending(), default=None, missing=failed)
+            if await run_part("statements", learning(), default=0, missing=failed):
+                drained = await run_part("embeddings", maintenance.process_pending(), default=None, missing=failed)
+            is_complete = drained and not (drained.failed or drained.stopped_by) and drained.embedded < BATCH_SIZE
+            return bool(is_complete) and not failed and not await has_artifacts_to_embed(self.scope)
+        return False
 
     @property
     def chain_heads(self) -> ChainHeadFiles:

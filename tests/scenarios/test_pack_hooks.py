@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+import pytest
+
 from newton.agent.services.sessions import SessionService
 from newton.brain.hook_runner import HookFunction, HookRunner, load_hooks
 from newton.cognition.request import ContextBuildRequest
@@ -17,6 +19,8 @@ from newton.providers.fakes import HashEmbedder
 from tests.scenarios.conftest import Mind, newton
 from tests.scenarios.test_replay import hindsight
 from tests.support import NOON
+
+pytestmark = pytest.mark.failing_parts("hook call")
 
 ASKED = "I want a refund for the boat."
 

@@ -51,7 +51,7 @@ class Daemon:
 
 @contextmanager
 def daemon(home: Path, *flags: str, **env: str) -> Generator[Daemon]:
-    """A daemon whose settings are those of the folder, on a port that the system chooses."""
+    """A daemon whose settings are those of the folder, on a port that the system chooses. No part of it may fail."""
     words = [sys.executable, "-m", "newton", "serve", "--port", "0", *flags]
     bare = {name: value for name, value in os.environ.items() if not name.startswith(("NEWTON_", "OPENAI_"))}
     process = subprocess.Popen(
@@ -76,3 +76,4 @@ def daemon(home: Path, *flags: str, **env: str) -> Generator[Daemon]:
         if draining.is_alive():
             draining.join(timeout=60)
         process.stderr.close()
+    assert [line for line in said if "part_failed" in line] == []

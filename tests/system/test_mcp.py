@@ -11,7 +11,6 @@ from typing import Any
 import asyncpg
 import httpx2
 import pytest
-import structlog
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
@@ -218,13 +217,15 @@ class Broken:
 BROKEN: Any = Broken()
 
 
-async def test_no_words_of_the_inside_get_out(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.failing_parts("MCP request")
+async def test_no_words_of_the_inside_get_out(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
     # S3
-    with structlog.testing.capture_logs() as logged:
-        result = await answer_call(BROKEN, CallToolRequestParams(name="recall", arguments={"query": "x"}))
+    result = await answer_call(BROKEN, CallToolRequestParams(name="recall", arguments={"query": "x"}))
     assert result.is_error and result.structured_content["code"] == "newton_error" and result.structured_content["hint"]
-    assert [one["error"] for one in logged] == ["UniqueViolationError"]
-    assert "passphrase" not in f"{result}{logged}{capsys.readouterr()}"
+    assert [vars(one)["error"] for one in caplog.records] == ["UniqueViolationError"]
+    assert "passphrase" not in f"{result}{[vars(one) for one in caplog.records]}{capsys.readouterr()}"
 
 
 @pytest.mark.parametrize("unkept", ["a NUL \0", "half \ud800 of it", {"deep \0": []}])

@@ -91,7 +91,7 @@ async def test_a_stream_comes_in_chunks_with_its_usage_and_says_what_was_injecte
     assert json.loads(told[0].removeprefix(": MEMORY_DEBUG "))["items"]
     answer = next(number for number, line in enumerate(lines) if "Artemis." in line and line.startswith("data:"))
     comments = [number for number, line in enumerate(lines) if "_DEBUG " in line]
-    assert len(comments) == 3 and max(comments) < answer  # frame, memories, compaction: before the answer
+    assert len(comments) == 4 and max(comments) < answer  # frame, memories, compaction, what is missing
     assert lines[-2] == "data: [DONE]"
 
 

@@ -17,6 +17,7 @@ async def fail_later(error: BaseException) -> int:
     raise error
 
 
+@pytest.mark.failing_parts("features")
 async def test_a_part_that_fails_has_its_default_and_is_named_counted_and_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -29,6 +29,7 @@ MAX_COMPARED_CHARS = 20_000  # of a text, by meaning: a sentence takes the model
 class CensorCheck:
     """The censors that match a text. `unchecked` is the reason why censors could not be compared by meaning, or None.
 
+    `failure` is the reason why the check itself failed; such a check blocks, because a censor may forbid the text.
     `questioned` are the ids of censors that match only a question in the text. `explained` is the part of `questioned`
     whose question asks about the rule itself; the reply to it may name what these censors forbid. `name_commands`
     replaces the commands in a text by their names in the interface of the caller.
@@ -39,11 +40,12 @@ class CensorCheck:
     questioned: frozenset[UUID] = frozenset()
     explained: frozenset[UUID] = frozenset()
     name_commands: Callable[[str], str] = str
+    failure: str | None = None
 
     @property
     def blocks(self) -> bool:
         """Return whether a censor blocks the text. A censor that matches only a question does not block it."""
-        return any(map(self._is_blocked_by, self.matches))
+        return self.failure is not None or any(map(self._is_blocked_by, self.matches))
 
     @property
     def message(self) -> str:
@@ -54,6 +56,11 @@ class CensorCheck:
     @property
     def input_refusal(self) -> str | None:
         """Return the message for a person whose input is blocked; None if no censor blocks it."""
+        if self.failure is not None:
+            return (
+                f"The input could not be compared with the censors ({self.failure}), so no model was called."
+                " Send it again, or report the entry `part_failed` of the log."
+            )
         if not self.blocks:
             return None
         return (

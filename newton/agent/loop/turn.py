@@ -1,8 +1,8 @@
 """One turn of a session: store the input, build the context, call the model, and store the reply."""
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 
 from newton.agent.actions.action_service import ActionService
@@ -10,9 +10,10 @@ from newton.agent.compaction.service import CompactionService
 from newton.agent.loop.action_gate import ActionGate, CensorCheck
 from newton.agent.loop.call_limits import load_call_limits, read_call_limits
 from newton.agent.loop.completion import TokenLimits
-from newton.agent.loop.fallback import quote_memories, render_reply
+from newton.agent.loop.memory_quoter import MemoryQuoter
+from newton.agent.loop.received_reply import ReceivedReply, create_failure
 from newton.agent.loop.session_lock import SessionLease
-from newton.agent.loop.tool_loop import QUOTA_HINT, ToolLoop
+from newton.agent.loop.tool_loop import QUOTA_HINT
 from newton.agent.loop.tools import AgentToolset
 from newton.agent.loop.turn_debug import format_turn_debug
 from newton.agent.loop.turn_preparation import TurnPreparer
@@ -23,18 +24,21 @@ from newton.agent.loop.turn_types import TurnInput, TurnResult
 from newton.agent.scope import AgentScope
 from newton.cognition.bundles.bundle_store import AnsweredBy
 from newton.cognition.pipeline import ContextBuilder
+from newton.cognition.session_context.service import SessionContext
 from newton.db.pool import Tx
 from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.dialogue.messages import Message
 from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
 from newton.errors import (
-    CensorError,
     ContextWindowError,
     ModelNotFoundError,
+    NewtonError,
     ProviderError,
     RefusedRequestError,
     TokenQuotaError,
 )
+from newton.fault_isolation import compute_part, isolate_failure, run_part
+from newton.heart.identity.identity_store import TenetProposal
 from newton.memory.hygiene import clean_text
 from newton.memory.redaction.tally import count_redactions
 from newton.providers.chat import (
@@ -44,53 +48,6 @@ from newton.providers.chat import (
 
 REQUEST_ERRORS = (RefusedRequestError, ModelNotFoundError, ContextWindowError)  # of an API caller's own making
 EMPTY_REPLY_MESSAGE = "The model returned an empty reply."
-
-
-@dataclass(slots=True, kw_only=True)
-class _ReceivedReply:
-    """The reply of a model up to now.
-
-    `degraded` says why there is no complete reply; `reason` is the failure, or the message of the censor, behind it.
-    With `can_omit_images`, a model that refuses the images of the input is asked again without them; then
-    `images_refused` is why.
-    """
-
-    degraded: str | None
-    reason: ProviderError | str | None
-    can_omit_images: bool = False
-    images_refused: str | None = None
-    pieces: list[str] = field(default_factory=list[str])
-
-    @property
-    def text(self) -> str:
-        return "".join(self.pieces)
-
-    async def read(self, prepared: PreparedTurn) -> AsyncGenerator[ReplyPiece]:
-        """Yield the pieces of the reply, up to a failure or a censor."""
-        if prepared.tool_loop is None:
-            return
-        try:
-            async with aclosing(self._stream(prepared.tool_loop)) as stream:
-                async for piece in stream:
-                    self.pieces += [piece] if isinstance(piece, str) else []
-                    yield piece
-        except ProviderError as error:
-            self.degraded, self.reason = str(error), error
-        except CensorError as error:
-            self.degraded, self.reason = error.what, str(error)
-
-    async def _stream(self, tool_loop: ToolLoop) -> AsyncGenerator[ReplyPiece]:
-        try:
-            async with aclosing(tool_loop.stream()) as stream:
-                async for piece in stream:
-                    yield piece
-        except RefusedRequestError as error:
-            if not self.can_omit_images or tool_loop.replies or not tool_loop.omit_images():
-                raise
-            self.images_refused = error.what
-            async with aclosing(tool_loop.stream()) as stream:
-                async for piece in stream:
-                    yield piece
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +91,7 @@ class TurnRunner:
                 input=turn_input, recorder=PrivateRecorder(), recorded=RecordedInput(text), call_limits=limits
             )
             runner = replace(self, gate=replace(self.gate, is_recording=False), tools=None)
-            async with aclosing(runner._run(turn)) as pieces:
+            async with aclosing(runner._run_to_reply(turn)) as pieces:
                 async for piece in pieces:
                     yield piece
             return
@@ -144,7 +101,7 @@ class TurnRunner:
             scope=self.scope, session_id=session_id, sizes=self.sizes, capacity=self.limits.working, lease=lease
         )
         begin = partial(self._begin, turn_input, text, recorder)
-        async with lease.hold(self.scope.db, begin) as turn, aclosing(self._run(turn)) as pieces:
+        async with lease.hold(self.scope.db, begin) as turn, aclosing(self._run_to_reply(turn)) as pieces:
             while (piece := await lease.run(anext(pieces, None))) is not None:
                 yield piece
 
@@ -157,14 +114,40 @@ class TurnRunner:
         limits = await load_call_limits(tx, self.gate, self._preparer.create_chat(turn_input))
         return RunningTurn(input=turn_input, recorder=recorder, recorded=recorded, call_limits=limits)
 
+    async def _run_to_reply(self, turn: RunningTurn) -> AsyncGenerator[ReplyPiece | TurnResult]:
+        """Run a turn whose input is stored. If it ends without a reply, store why, so that this is known later."""
+        failures = dict[str, str]()
+        try:
+            with isolate_failure("turn", failures, passed=(NewtonError,)):
+                async with aclosing(self._run(turn)) as pieces:
+                    async for piece in pieces:
+                        yield piece
+        except NewtonError as error:
+            await self._record_failure(turn, error.what)
+            raise
+        if not failures:
+            return
+        failure = create_failure(f"The message was not answered: {failures['turn']}.")
+        await self._record_failure(turn, failure.what)
+        if not turn.options.accepts_quotes:
+            raise failure
+        yield (text := str(failure))
+        missing = {**turn.missing, **failures}
+        yield TurnResult(text=text, context=None, degraded=failure.what, failed=True, answered_by=None, missing=missing)
+
+    async def _record_failure(self, turn: RunningTurn, reason: str) -> None:
+        if turn.is_answered:
+            return
+        # what prevents this, such as a lost connection, has most often caused the failure too
+        with suppress(NewtonError), isolate_failure("failure notice", turn.missing):
+            await turn.recorder.record_failure(turn.recorded, reason)
+
     async def _run(self, turn: RunningTurn) -> AsyncGenerator[ReplyPiece | TurnResult]:
-        recorder = turn.recorder
-        check = await self.gate.check(turn.question or "", "input", rules=turn.call_limits.rules)
-        proposed = () if check.blocks else await recorder.propose_identity_changes(turn.recorded)
+        check = await self._check_input(turn)
+        proposed = () if check.blocks else await self._propose_identity_changes(turn)
         prepared = await self._prepare(turn, check)
-        received = _ReceivedReply(
-            degraded=prepared.degraded, reason=check.input_refusal, can_omit_images=not turn.is_api_call
-        )
+        reason = check.input_refusal or prepared.failure
+        received = ReceivedReply(prepared.degraded, reason, turn.missing, can_omit_images=not turn.is_api_call)
         try:
             async with aclosing(received.read(prepared)) as pieces:
                 async for piece in pieces:
@@ -172,22 +155,21 @@ class TurnRunner:
         finally:
             # A turn cancelled during streaming stores the text received so far.
             reply = _to_reply_record(turn, prepared, received.text or prepared.speech, "model")
-            has_reply = await recorder.store_reply(reply)
+            has_reply = await self._store_reply(turn, reply)
         degraded, reason, text = received.degraded, received.reason, received.text
-        if has_reply and turn.is_api_call and isinstance(reason, ProviderError) and not prepared.is_filtered:
-            await recorder.end_turn(prepared.context)
+        if has_reply and turn.is_api_call and isinstance(reason, NewtonError) and not prepared.is_filtered:
+            await self._end_turn(turn, prepared)
             raise reason  # no finish reason of the API means that a reply was cut by a failure
         if not has_reply and _is_complete_without_text(turn, prepared, reason):
             has_reply, degraded = True, None
-        author: AnsweredBy = "censor" if isinstance(reason, str) else "model"
+        author: AnsweredBy | None = "censor" if isinstance(reason, str) else "model"
         if not has_reply:
             degraded = degraded or EMPTY_REPLY_MESSAGE
             failure = reason or self._to_failure(degraded)
             prepared, text, author = await self._reply_without_model(turn, prepared, check, failure)
             yield text
-            await recorder.store_reply(_to_reply_record(turn, prepared, text, author))
-        await recorder.end_turn(prepared.context)
-        self._compact_ahead(turn, prepared)
+            await self._store_reply(turn, _to_reply_record(turn, prepared, text, author or "memory"))
+        await self._end_turn(turn, prepared)
         yield TurnResult(
             text=text,
             context=prepared.context,
@@ -201,13 +183,55 @@ class TurnRunner:
             replies=prepared.replies,
             proposed=proposed,
             redacted={} if turn.private else count_redactions(turn.recorded.text),
+            missing={**prepared.missing, **turn.missing},
         )
 
+    async def _check_input(self, turn: RunningTurn) -> CensorCheck:
+        """Compare the input with the censors. A check that fails blocks the input, unless there are no censors."""
+        rules, missing = turn.call_limits.rules, turn.missing
+        checking = self.gate.check(turn.question or "", "input", rules=rules)
+        check = await run_part("censors", checking, default=None, missing=missing)
+        return check or CensorCheck((), failure=missing["censors"] if rules else None)
+
+    async def _propose_identity_changes(self, turn: RunningTurn) -> Sequence[TenetProposal]:
+        proposing = turn.recorder.propose_identity_changes(turn.recorded)
+        return await run_part("identity proposals", proposing, default=(), missing=turn.missing)
+
     async def _prepare(self, turn: RunningTurn, check: CensorCheck) -> PreparedTurn:
-        prepared = await self._preparer.prepare(turn, check)
+        prepared = await run_part(
+            "prompt", self._preparer.prepare(turn, check), default=None, missing=turn.missing
+        ) or await self._prepare_after_failure(turn)
         if turn.input.on_debug:
-            turn.input.on_debug(format_turn_debug(prepared))
+            turn.input.on_debug(format_turn_debug(prepared, turn.missing))
         return prepared
+
+    async def _prepare_after_failure(self, turn: RunningTurn) -> PreparedTurn:
+        failure = create_failure(f"The request to the model could not be prepared: {turn.missing['prompt']}.")
+        context = await self._build_full_context(turn)
+        return PreparedTurn(context=context, degraded=failure.what, failure=failure)
+
+    async def _build_full_context(self, turn: RunningTurn) -> SessionContext | None:
+        building = self._preparer.build_full_context(turn)
+        return await run_part("context", building, default=None, missing=turn.missing)
+
+    async def _store_reply(self, turn: RunningTurn, reply: ReplyRecord) -> bool:
+        """Store the reply, if it has text or calls; without its context, or at least why not, if that fails."""
+        recorder, missing, failed = turn.recorder, turn.missing, None
+        stored = await run_part("record of the turn", recorder.store_reply(reply), default=failed, missing=missing)
+        if stored is None and reply.context:
+            storing = recorder.store_reply(replace(reply, context=None))
+            stored = await run_part("stored reply", storing, default=failed, missing=missing)
+        if stored is None:
+            await self._record_failure(turn, f"The reply could not be stored: {missing['record of the turn']}.")
+        has_reply = bool(reply.text or reply.calls) if stored is None else stored
+        turn.is_answered = turn.is_answered or has_reply
+        return has_reply
+
+    async def _end_turn(self, turn: RunningTurn, prepared: PreparedTurn) -> None:
+        ending = turn.recorder.end_turn(prepared.context)
+        await run_part("working memory", ending, default=None, missing=turn.missing)
+        compact = partial(self._compact_ahead, turn, prepared)
+        compute_part("compaction ahead", compact, default=None, missing=turn.missing)
 
     def _compact_ahead(self, turn: RunningTurn, prepared: PreparedTurn) -> None:
         if turn.input.session_id and prepared.budget:
@@ -219,37 +243,35 @@ class TurnRunner:
             )
 
     async def _reply_without_model(
-        self, turn: RunningTurn, prepared: PreparedTurn, check: CensorCheck, reason: ProviderError | str
-    ) -> tuple[PreparedTurn, str, AnsweredBy]:
-        """Return the turn with the context that is quoted, the reply, and its author: "memory" or "censor".
+        self, turn: RunningTurn, prepared: PreparedTurn, check: CensorCheck, reason: NewtonError | str
+    ) -> tuple[PreparedTurn, str, AnsweredBy | None]:
+        """Return the turn with the context that is quoted, the reply, and its author, None if it only says what failed.
 
-        `reason` is the message of the censor that blocked the turn, or the model's failure. For an API caller, the
-        failure is raised, unless quotes may replace the reply and memory has some. If no model is configured, the
-        quotes may also be a sentence that memory has nothing.
+        `reason` is the message of the censor that blocked the turn, or the failure of the model or of the turn. For an
+        API caller, the failure is raised, unless quotes may replace the reply and memory has some, or the turn itself
+        failed. If no model is configured, the quotes may also be a sentence that memory has nothing.
         """
         if isinstance(reason, str):
             return prepared, reason, "censor"
-        is_quotable = self.quotes_for_clients and turn.options.accepts_quotes and not isinstance(reason, REQUEST_ERRORS)
-        if turn.is_api_call and not is_quotable:
+        is_own_failure = not isinstance(reason, ProviderError)
+        is_quotable = is_own_failure or (self.quotes_for_clients and not isinstance(reason, REQUEST_ERRORS))
+        if turn.is_api_call and not (is_quotable and turn.options.accepts_quotes):
             raise reason
         if prepared.tool_loop:
             # A context built for a model omits the conversation.
-            prepared = replace(prepared, context=await self._preparer.build_full_context(turn))
-        if prepared.context is None:
-            raise reason
-        bundle = prepared.context.bundle
-        quotes = quote_memories(bundle)
-        if turn.is_api_call and not quotes and self.model is not None:
-            raise reason
-        allowed = await self.gate.omit_blocked(quotes, exempt=check.explained)
-        reply = render_reply(allowed or quotes, bundle, is_stored=turn.private is None)
-        if turn.is_api_call:  # its clients show nothing but the text
-            reply = f"({reason.what} This answer only quotes memory.)\n\n{reply}"
-        try:
-            await self.gate.check_reply(reply, exempt=check.explained)
-        except CensorError as error:
-            return prepared, str(error), "censor"
-        return prepared, reply, "memory"
+            prepared = replace(prepared, context=await self._build_full_context(turn))
+        quoting = self._quoter.quote(turn, prepared.context, reason, exempt=check.explained)
+        quoted = await run_part("quotes", quoting, default=None, missing=turn.missing)
+        if quoted:
+            return prepared, *quoted
+        has_failed_parts = not turn.missing.keys().isdisjoint(("context", "quotes"))
+        if is_own_failure or (has_failed_parts and not turn.is_api_call):
+            return prepared, str(reason), None
+        raise reason
+
+    @property
+    def _quoter(self) -> MemoryQuoter:
+        return MemoryQuoter(gate=self.gate, has_model=self.model is not None)
 
     @property
     def _preparer(self) -> TurnPreparer:
@@ -274,7 +296,7 @@ class TurnRunner:
         return TokenQuotaError(reason, hint=QUOTA_HINT)
 
 
-def _is_complete_without_text(turn: RunningTurn, prepared: PreparedTurn, reason: ProviderError | str | None) -> bool:
+def _is_complete_without_text(turn: RunningTurn, prepared: PreparedTurn, reason: NewtonError | str | None) -> bool:
     """Return whether the model's reply has no text but is complete, so that an API caller gets it unchanged.
 
     The model may have used its tokens for reasoning, or have answered in another field.

@@ -1,6 +1,7 @@
 """Debug lines of a turn, which say before its reply what the model is sent. Pure."""
 
 import json
+from collections.abc import Mapping
 
 from newton.agent.loop.prompt import PromptBuilder
 from newton.agent.loop.turn_state import PreparedTurn
@@ -8,10 +9,15 @@ from newton.cognition.bundles.debug import format_debug_lines
 from newton.dialogue.view import count_view_tokens
 
 
-def format_turn_debug(prepared: PreparedTurn) -> list[str]:
-    """Return the debug lines of a turn as SSE comments: frame, tasks, items of the context, and compaction."""
+def format_turn_debug(prepared: PreparedTurn, missing: Mapping[str, str]) -> list[str]:
+    """Return the debug lines of a turn as SSE comments: frame, tasks, items of the context, and compaction.
+
+    `missing` maps the parts of the turn that failed so far to reasons; those of the context are added.
+    """
     lines = format_debug_lines(prepared.context.bundle) if prepared.context else []
-    return [*lines, *([_format_compaction(prepared.tool_loop.prompt)] if prepared.tool_loop else [])]
+    missing = {**prepared.missing, **missing}
+    failed = [f": MISSING_DEBUG {json.dumps(missing)}"] if missing else []
+    return [*lines, *([_format_compaction(prepared.tool_loop.prompt)] if prepared.tool_loop else []), *failed]
 
 
 def _format_compaction(prompt: PromptBuilder) -> str:

@@ -37,7 +37,8 @@ from newton.dialogue import log
 from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.dialogue.compaction.view_budget import fit_to_budget
 from newton.dialogue.view import ViewMessage
-from newton.memory.memory import Trust, lowest_known_trust
+from newton.fault_isolation import run_part
+from newton.memory.memory import TRUST_TIERS, Trust, lowest_known_trust
 from newton.providers.chat import (
     ChatModel,
     RequestOptions,
@@ -88,7 +89,7 @@ class TurnPreparer:
         )
         messages = [*conversation, *after_input]
         async with task_group() as tasks:
-            finding_quarantined = tasks.create_task(self._find_quarantined(messages, session_id))
+            finding_quarantined = tasks.create_task(self._find_quarantined(messages, turn))
             context = await self._build_context(turn, prompt, budget, self._find_sent(turn, messages, full_view))
         actions = self._open_actions(turn, external, context)
         prompt = _add_context(prompt, context, omit_tools(prompt.options, external, actions))
@@ -127,7 +128,9 @@ class TurnPreparer:
         """Return the conversation of the turn; for a private turn, the stored messages of its session come first."""
         if turn.private is None:
             assert turn.input.session_id, "only a private turn has no session"
-            return await self._compaction(turn).load_view(turn.input.session_id, max_tokens=max_tokens)
+            loading = self._compaction(turn).load_view(turn.input.session_id, max_tokens=max_tokens)
+            view = await run_part("compaction", loading, default=None, missing=turn.missing)
+            return await self._load_uncompacted(turn.input.session_id) if view is None else view
         if turn.private.session_id is None:
             return turn.private.view
         last = turn.private.last_position
@@ -138,6 +141,10 @@ class TurnPreparer:
             *stored,
             *(item._replace(first=first + item.first, last=first + item.last) for item in turn.private.view),
         ]
+
+    async def _load_uncompacted(self, session_id: UUID) -> Sequence[ViewMessage]:
+        async with self.scope.transaction() as tx:
+            return (await log.load_view(tx, agent_id=self.scope.agent_id, session_id=session_id)).view
 
     def _compaction(self, turn: RunningTurn) -> CompactionService:
         return use_strategy(self.compaction, turn.input.strategy)
@@ -153,9 +160,14 @@ class TurnPreparer:
         sent = find_sent_messages(session_id, messages, end=end)
         return replace(sent, inherited_ranges=tuple(turn.recorded.ancestors))
 
-    async def _find_quarantined(self, messages: Sequence[ViewMessage], session_id: UUID | None) -> Collection[Trust]:
-        if session_id is None or not messages:
+    async def _find_quarantined(self, messages: Sequence[ViewMessage], turn: RunningTurn) -> Collection[Trust]:
+        """Return the trust of quarantined messages; the lowest one if it cannot be found, as a reply may repeat any."""
+        if turn.input.session_id is None or not messages:
             return ()
+        finding = self._read_quarantined(messages, turn.input.session_id)
+        return await run_part("trust of messages", finding, default=TRUST_TIERS[-1:], missing=turn.missing)
+
+    async def _read_quarantined(self, messages: Sequence[ViewMessage], session_id: UUID) -> Collection[Trust]:
         async with self.scope.transaction() as tx:
             return await log.find_quarantined_trust(tx, messages, agent_id=self.scope.agent_id, session_id=session_id)
 
@@ -231,7 +243,8 @@ class TurnPreparer:
         if self.actions is None or not is_usable or turn.input.session_id is None:
             return ()
         taken = frozenset(tool.name for tool in turn.options.request_options.tools)
-        return await self.actions.select_tools(taken, max_tokens=budget.usable // EXTERNAL_TOOLS_DIVISOR)
+        selecting = self.actions.select_tools(taken, max_tokens=budget.usable // EXTERNAL_TOOLS_DIVISOR)
+        return await run_part("tools of servers", selecting, default=(), missing=turn.missing)
 
     def _open_actions(
         self, turn: RunningTurn, external: Sequence[ExternalTool], context: SessionContext | None
@@ -251,7 +264,10 @@ class TurnPreparer:
             return None
         left = budget.usable - prompt.required_tokens(budget.usable, count_tokens=self.scope.count_tokens)
         request = self._context_request(turn, tokens=max(min(budget.context, left), 1), sent=sent)
-        request = replace(request, item_ids=_offers_expand(prompt.options))
+        building = self._find_context(turn, replace(request, item_ids=_offers_expand(prompt.options)))
+        return await run_part("context", building, default=None, missing=turn.missing)
+
+    async def _find_context(self, turn: RunningTurn, request: ContextBuildRequest) -> SessionContext:
         if turn.private:
             bundle = await self.contexts.build(request)
             return SessionContext(bundle=bundle, method="built", reason=PRIVATE_REASON)

@@ -19,7 +19,7 @@ from newton.db.pool import Tx
 from newton.dialogue import leases, sessions
 from newton.dialogue.artifacts import ArtifactWriter
 from newton.dialogue.log import AncestorRange
-from newton.dialogue.messages import Message, StoredMessage
+from newton.dialogue.messages import Message, StoredMessage, derive_failure_ref
 from newton.dialogue.session_summary import SummarySizes
 from newton.heart.events import event_store
 from newton.heart.events.event_store import NewEvent
@@ -157,6 +157,16 @@ class TurnRecorder:
             self.scope.publish("turn.completed", payload)
         return True
 
+    async def record_failure(self, recorded: RecordedInput, reason: str) -> None:
+        """Store why a message has no reply, as a notice after it; once, if the same message fails again that way."""
+        ref = derive_failure_ref(str(recorded.position), recorded.text, reason)
+        notice = Message(role="assistant", content=reason, said_at=self.scope.now(), ref=ref, is_notice=True)
+        async with self._write() as (tx, ctx):
+            stored, _ = await self._append_lines(tx, ctx, [notice])
+            if stored:
+                payload = {"session_id": str(self.session_id), "position": _last_position(stored)}
+                self.scope.publish("turn.failed", payload)
+
     async def end_turn(self, context: SessionContext | None) -> None:
         """Record that the memories of the context were used, update the summary of the session, and release the lease.
 
@@ -202,6 +212,8 @@ class PrivateRecorder:
 
     async def store_reply(self, reply: ReplyRecord) -> bool:
         return bool(clean_model_text(reply.text) or reply.calls)
+
+    async def record_failure(self, recorded: RecordedInput, reason: str) -> None: ...
 
     async def end_turn(self, context: SessionContext | None) -> None: ...
 

@@ -1,7 +1,7 @@
 """The state of a turn: what is known when it begins, and what is prepared for the call of the model."""
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from newton.agent.loop.call_limits import CallLimits
 from newton.agent.loop.completion import PromptBudget
@@ -10,18 +10,24 @@ from newton.agent.loop.turn_recorder import PrivateRecorder, RecordedInput, Turn
 from newton.agent.loop.turn_types import CallerOptions, PrivateConversation, TurnInput
 from newton.cognition.session_context.service import SessionContext
 from newton.dialogue.view import ViewMessage
+from newton.errors import NewtonError
 from newton.memory.memory import Trust, lowest_known_trust
 from newton.providers.chat import ChatReply, FinishReason, ToolCall
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class RunningTurn:
-    """A turn in progress. Its input is stored, unless the turn is private."""
+    """A turn in progress. Its input is stored, unless the turn is private.
+
+    `missing` maps failed parts to reasons. `is_answered` becomes True when a reply, or why there is none, is stored.
+    """
 
     input: TurnInput
     recorder: TurnRecorder | PrivateRecorder
     recorded: RecordedInput
     call_limits: CallLimits
+    missing: dict[str, str] = field(default_factory=dict[str, str])
+    is_answered: bool = False
 
     @property
     def options(self) -> CallerOptions:
@@ -47,6 +53,7 @@ class PreparedTurn:
     """The context of a turn and the tool loop to run; `degraded` is the reason if there is no tool loop.
 
     `view` are the messages of the conversation, and `budget` limits the prompt; it is None without a tool loop.
+    `failure` is set if the preparation itself failed.
     """
 
     context: SessionContext | None
@@ -54,6 +61,7 @@ class PreparedTurn:
     budget: PromptBudget | None = None
     tool_loop: ToolLoop | None = None
     degraded: str | None = None
+    failure: NewtonError | None = None
 
     @property
     def replies(self) -> Sequence[ChatReply]:
@@ -71,6 +79,11 @@ class PreparedTurn:
     @property
     def external_trusts(self) -> Collection[Trust]:
         return self.context.bundle.external_trusts if self.context else ()
+
+    @property
+    def missing(self) -> Mapping[str, str]:
+        """Return the sources that the context lacks, with the reasons."""
+        return self.context.bundle.missing if self.context else {}
 
     @property
     def speech(self) -> str:

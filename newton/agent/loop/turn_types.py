@@ -93,7 +93,8 @@ class TurnResult:
     of the input. `calls` are tool calls that the caller must run.
     `replies` are the model's replies, one for each round of tool calls. `context` is None if memory was not used. If
     `private` is set, nothing was stored, not even the context. `redacted` counts the secrets removed from the input,
-    by kind.
+    by kind. `answered_by` is None if the text only says what failed. `missing` maps parts of the turn that failed, and
+    sources that its context lacks, to reasons.
     """
 
     text: str
@@ -101,13 +102,14 @@ class TurnResult:
     private: PrivateConversation | None = None
     degraded: str | None = None
     images_refused: str | None = None
-    answered_by: AnsweredBy = "model"
+    answered_by: AnsweredBy | None = "model"
     failed: bool = False
     calls: Sequence[ToolCall] = ()
     finish: FinishReason = "stop"
     replies: Sequence[ChatReply] = ()
     proposed: Sequence[TenetProposal] = ()
     redacted: Redactions = field(default_factory=dict[str, int])
+    missing: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def tokens(self) -> tuple[int, int]:
@@ -146,4 +148,6 @@ class TurnResult:
 
     @property
     def shortcoming(self) -> str:
+        if self.answered_by is None:
+            return "No model answered."
         return "This answer only quotes memory." if self.quoted else "The answer is incomplete."

@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Generic, TypeVar
 
 from fastapi import Request
 
 from newton.concurrency import with_timeout
 from newton.errors import DaemonStoppedError, NewtonError
+from newton.fault_isolation import isolate_failure
 from newton.runtime.api import problems
 from newton.runtime.api.auth import AuthenticatedCaller
 from newton.runtime.api.base_models import ORIGIN
@@ -82,10 +83,8 @@ class TurnStream(Generic[T]):
         try:
             failure = await self._forward(pieces)
             if not is_private:  # the message of the user is stored even if the turn has failed
-                is_complete = await newton.process_written(ORIGIN)
-                if not is_complete:
-                    async with newton.scope.transaction() as tx:
-                        await queue.enqueue_if_idle(tx, EMBED_JOB, agent_id=newton.scope.agent_id)
+                with suppress(NewtonError), isolate_failure("processing of the turn", {}):  # the reply is complete
+                    await _process_written(newton)
             if failure:
                 raise failure
         except NewtonError as error:
@@ -102,6 +101,13 @@ class TurnStream(Generic[T]):
         except NewtonError as error:
             return error
         return None
+
+
+async def _process_written(newton: AgentServices) -> None:
+    """Embed the new memories and learn from them now, or else in the background."""
+    if not await newton.process_written(ORIGIN):
+        async with newton.scope.transaction() as tx:
+            await queue.enqueue_if_idle(tx, EMBED_JOB, agent_id=newton.scope.agent_id)
 
 
 async def _cancel_on_disconnect(request: Request, task: "asyncio.Task[None]") -> None:

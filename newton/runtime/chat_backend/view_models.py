@@ -110,11 +110,12 @@ class TurnView(ViewModel):
     """The result of a turn.
 
     `degraded` is the reason why no model completed the reply, else null. `failed` is true if a configured model failed,
-    `forbidden` if a censor blocked the input or the reply; `warning` tells the user of either, or that
-    the model refused the images of the input. `remembered` is false if
-    nothing of the turn is stored. `redacted` counts the secrets removed from the input by kind. `context_source` and
-    `context_reason` say how the context was built. `input_tokens` and `output_tokens` are those of all calls of the
-    model in this turn. `context` is filled on request.
+    `forbidden` if a censor blocked the input or the reply; `warning` tells the user of either, or that the model
+    refused the images of the input. `remembered` is false if nothing of the turn is stored. `redacted` counts the
+    secrets removed from the input by kind. `missing` maps failed parts of the turn, and sources that the context lacks,
+    to reasons. `context_source` and `context_reason` say how the context was built; `context_summary` is null if none
+    could be built. `input_tokens` and `output_tokens` are those of all calls of the model in this turn. `context` is
+    filled on request.
     """
 
     text: str
@@ -131,7 +132,8 @@ class TurnView(ViewModel):
     output_tokens: int
     context_source: str
     context_reason: str
-    context_summary: ContextView
+    context_summary: ContextView | None
+    missing: dict[str, str]
     context: ContextResponse | None = Field(None, description="The full context.")
 
 
@@ -167,8 +169,8 @@ class ExplanationView(ViewModel):
 
 
 def to_turn_view(result: TurnResult, *, include_context: bool = False) -> TurnView:
-    context, bundle = result.context, result.bundle
-    assert context is not None, "a turn of a chat has a context"
+    context = result.context
+    bundle = context.bundle if context else None
     return TurnView.from_source(
         result,
         from_memory=result.quoted,
@@ -178,10 +180,11 @@ def to_turn_view(result: TurnResult, *, include_context: bool = False) -> TurnVi
         remembered=result.is_stored,
         input_tokens=result.tokens[0],
         output_tokens=result.tokens[1],
-        context_source=context.method,
-        context_reason=context.reason,
-        context_summary=to_context_view(bundle),
-        context=bundle.as_json() if include_context else None,
+        context_source=context.method if context else "none",
+        context_reason=context.reason if context else result.missing.get("context", ""),
+        context_summary=to_context_view(bundle) if bundle else None,
+        missing=dict(result.missing),
+        context=bundle.as_json() if bundle and include_context else None,
     )
 
 

@@ -268,7 +268,7 @@ def _format_item(item: ItemView) -> str:
 def format_refresh(turn: TurnView) -> str:
     """Format whether and why a turn reused or rebuilt its context, and how it differs from the context before."""
     lines = [f"{turn.context_source}: {turn.context_reason}"]
-    if before := turn.context_summary.continued_from:
+    if turn.context_summary and (before := turn.context_summary.continued_from):
         lines.append(
             f"updated from context {short_id(before.bundle_id)}: {before.added} added, {before.evicted} removed"
         )

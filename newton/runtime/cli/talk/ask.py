@@ -223,10 +223,7 @@ async def _print_answer(stream: AsyncGenerator[str | TurnView], *, has_model: bo
                     printer.write(piece)
         printer.finish()
     assert answer is not None
-    formatting.print_missing_sources(answer.context_summary.missing)
-    if not answer.from_memory:  # a quoting answer contains it
-        formatting.print_unknown_times(answer.context_summary.empty_time_ranges)
-    formatting.print_hidden_identity_lines(answer.context_summary.identity.omitted)
+    _print_context_notices(answer)
     for proposal in answer.proposals:
         command = f"`newton identity accept {short_id(proposal.line_id)}`"
         formatting.print_notice(
@@ -239,6 +236,14 @@ async def _print_answer(stream: AsyncGenerator[str | TurnView], *, has_model: bo
     if answer.text == NOTHING_FOUND:
         formatting.print_notice("(`newton remember TEXT` stores a fact, `newton ingest PATH` reads documents.)")
     return answer
+
+
+def _print_context_notices(answer: TurnView) -> None:
+    formatting.print_missing_sources(answer.missing)
+    if context := answer.context_summary:
+        if not answer.from_memory:  # a quoting answer contains it
+            formatting.print_unknown_times(context.empty_time_ranges)
+        formatting.print_hidden_identity_lines(context.identity.omitted)
 
 
 async def _collect_answer(stream: AsyncGenerator[str | TurnView]) -> TurnView:
@@ -257,6 +262,7 @@ def _answer_to_json(answer: TurnView) -> dict[str, object]:
         "forbidden": answer.forbidden,
         "context_source": answer.context_source,
         "context_reason": answer.context_reason,
+        "missing": answer.missing,
         "proposals": [proposal.model_dump(mode="json") for proposal in answer.proposals],
         "context": answer.context,
     }

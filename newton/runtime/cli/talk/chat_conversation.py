@@ -178,7 +178,7 @@ class ChatConversation:
 
     def _end_turn(self, text: str, turn: TurnView) -> None:
         """Keep the result of the turn with the input `text`, and print what the user should know of it."""
-        self._print_changed_notices(turn.context_summary)
+        self._print_changed_notices(turn)
         self.last_turn, self.proposals = turn, turn.proposals or self.proposals
         self.tokens_used += turn.input_tokens + turn.output_tokens
         if self.private_messages is not None:
@@ -189,26 +189,35 @@ class ChatConversation:
             formatting.print_notice(f"({turn.warning})")
         formatting.print_proposals(turn.proposals)
 
-    def _print_changed_notices(self, context: ContextView) -> None:
-        """Print what did not fit into the context and what was not searched, unless the last turn had the same."""
-        last = self.last_turn.context_summary if self.last_turn else None
-        if last is None or last.identity != context.identity:
+    def _print_changed_notices(self, turn: TurnView) -> None:
+        """Print what did not fit into the context and what is missing, unless the last turn had the same."""
+        last, context = self.last_context, turn.context_summary
+        if context and (last is None or last.identity != context.identity):
             formatting.print_hidden_identity_lines(context.identity.omitted)
-        if last is None or last.missing != context.missing:
-            formatting.print_missing_sources(context.missing)
+        if self.last_turn is None or self.last_turn.missing != turn.missing:
+            formatting.print_missing_sources(turn.missing)
 
     @property
     def status(self) -> str:
         """Return one line on the last turn: its frame, the tokens of its context by layer, and the tokens spent."""
-        if (turn := self.last_turn) is None:
+        if (turn := self.last_turn) is None or (context := turn.context_summary) is None:
             return f"session {self.name}"
-        context = turn.context_summary
         layers = sorted(
             ((layer["used"], name) for name, layer in context.layers.items() if layer["used"]), reverse=True
         )
         parts = ", ".join(f"{name} {used:,}" for used, name in layers[:MAX_STATUS_LAYERS])
         spent = f"{turn.input_tokens:,} + {turn.output_tokens:,} tokens, {self.tokens_used:,} in all"
         return f"{context.frame['name']} | context {context.tokens:,} ({parts or 'empty'}) | {spent}"
+
+    @property
+    def last_context(self) -> ContextView | None:
+        return self.last_turn.context_summary if self.last_turn else None
+
+    def require_last_context(self) -> ContextView:
+        """Return the context of the last turn. Raises InputError before the first one, and if it has none."""
+        if context := self.require_last_turn().context_summary:
+            return context
+        raise InputError("The last answer has no context.", hint="Send the message again.")
 
     def require_last_turn(self) -> TurnView:
         """Return the last turn. Raises InputError before the first one."""

@@ -80,9 +80,9 @@ def print_help(conversation: ChatConversation, _: str) -> None:
 
 def print_context(conversation: ChatConversation, _: str) -> None:
     """Print the context of the last answer, layer by layer."""
-    turn = conversation.require_last_turn()
-    tell(f"{formatting.format_bundle(turn.context_summary)}\n\n{formatting.format_refresh(turn)}")
-    if turn.context_summary.has_nothing_relevant:
+    turn, context = conversation.require_last_turn(), conversation.require_last_context()
+    tell(f"{formatting.format_bundle(context)}\n\n{formatting.format_refresh(turn)}")
+    if context.has_nothing_relevant:
         formatting.print_notice("(No memory was relevant; the model got only the messages of this conversation.)")
 
 
@@ -92,7 +92,7 @@ async def explain_item(conversation: ChatConversation, item: str) -> None:
     if not last_turn.remembered:
         what = "The items of a private answer's context cannot be explained, because the context is not stored."
         raise InputError(what, hint="/context lists the items of the context of the last answer.")
-    bundle_id = last_turn.context_summary.bundle_id
+    bundle_id = conversation.require_last_context().bundle_id
     tell(formatting.format_candidate_explanation(await conversation.backend.explain_memory(bundle_id, item)))
 
 
@@ -108,8 +108,8 @@ async def set_frame(conversation: ChatConversation, name: str) -> None:
     if name:
         conversation.frame = None if name == AUTO_FRAME else await conversation.backend.resolve_frame(name)
     tell(f"Frame: {conversation.frame or 'selected for each input'}.")
-    if not name and conversation.last_turn:
-        frame = conversation.last_turn.context_summary.frame
+    if not name and (context := conversation.last_context):
+        frame = context.frame
         reason = f"Last answer: {format_frame(frame)}; reason: {frame['reason']}."
         tell("\n".join([reason, *format_frame_features(frame)]))
 

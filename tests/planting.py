@@ -1,0 +1,53 @@
+"""Planted errors: a named part of an operation raises, as a defect of its code would."""
+
+import inspect
+import sys
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import pytest
+
+from newton import fault_isolation
+
+T = TypeVar("T")
+
+PLANTED = set[str]()  # the parts that the running test lets fail
+
+
+@dataclass(slots=True)
+class PlantedParts:
+    """Replaces the functions that run parts: the parts of `names` raise KeyError. `seen` are all that were run."""
+
+    patch: pytest.MonkeyPatch
+    names: frozenset[str] = frozenset()
+    seen: set[str] = field(default_factory=set[str])
+
+    def install(self) -> None:
+        PLANTED.update(self.names)
+        run, compute = fault_isolation.run_part, fault_isolation.compute_part
+
+        async def run_part(name: str, work: Awaitable[T], *, default: T, missing: MutableMapping[str, str]) -> T:
+            self.seen.add(name)
+            if name not in self.names:
+                return await run(name, work, default=default, missing=missing)
+            if inspect.iscoroutine(work):
+                work.close()
+            return await run(name, _fail_later(), default=default, missing=missing)
+
+        def compute_part(name: str, work: Callable[[], T], *, default: T, missing: MutableMapping[str, str]) -> T:
+            self.seen.add(name)
+            return compute(name, _fail if name in self.names else work, default=default, missing=missing)
+
+        for module in [one for name, one in sys.modules.items() if name.startswith("newton.")]:
+            for name, original, planted in (("run_part", run, run_part), ("compute_part", compute, compute_part)):
+                if module is not fault_isolation and getattr(module, name, None) is original:
+                    self.patch.setattr(module, name, planted)
+
+
+def _fail() -> None:
+    raise KeyError("planted")
+
+
+async def _fail_later() -> None:
+    raise KeyError("planted")
