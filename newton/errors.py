@@ -27,7 +27,7 @@ NewtonError
     └── ContextWindowError  the prompt exceeds the context window
 """
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 
 class NewtonError(Exception):
@@ -117,7 +117,18 @@ class SchemaVersionError(NewtonError):
 
 
 class ProviderError(NewtonError):
+    """A model or its server fails. `summary` is the message without the words of the server, which may quote texts."""
+
     code = "provider_error"
+    _summary: str | None = None
+
+    @property
+    def summary(self) -> str:
+        return self._summary or self.what
+
+    def with_summary(self, summary: str) -> Self:
+        self._summary = summary
+        return self
 
 
 class RefusedRequestError(ProviderError):

@@ -64,6 +64,8 @@ EVENT_TYPES: Mapping[str, str] = {
     "memory.remembered": "a fact or an episode is stored or confirmed",
     "memory.retracted": "a person retracts a fact, because it was never true",
     "memory.superseded": "a person replaces a fact by a new one",
+    "model.failed": "a call of a model in the background fails, and the call before it did not",
+    "model.recovered": "a call of a model in the background succeeds, after one that failed",
     "permission.allowed": "a person, or the trust in its server, permits calls of a tool",
     "permission.denied": "a person prohibits calls of a tool",
     "permission.revoked": "a person revokes a permission or a prohibition",

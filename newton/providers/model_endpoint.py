@@ -141,7 +141,8 @@ class ModelEndpoint:
             if isinstance(error, kinds) or (kinds is openai.RateLimitError and _is_overloaded(error)):
                 message = _server_message(error, key=self.client.api_key)
                 message += "." if message and message[-1] not in ".!?…" else ""
-                return _make_error(error, what.format(**fields) + message, hint=hint.format(**fields))
+                summary = what.format(**fields)
+                return _make_error(error, summary + message, hint=hint.format(**fields)).with_summary(summary)
         return ProviderError(f"{self.address} sent an invalid reply.", hint=f"Check {upstream.address_setting}.")
 
 

@@ -9,7 +9,8 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 LogFormat = Literal["json", "plain"]
 
-LOG_FIELDS = ("part", "error", "at")  # of records of the standard library's logging, as `newton.fault_isolation` makes
+# Fields of records of the standard library's logging: of `newton.fault_isolation`, and of calls of models.
+LOG_FIELDS = ("part", "error", "at", "purpose", "model", "failure", "failed_calls", "left_out")
 
 
 def configure(log_format: LogFormat) -> None:

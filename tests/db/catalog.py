@@ -76,6 +76,7 @@ FIXED = {
     "runtime.events": {"number", "type", "occurred_at", "payload"},
     "runtime.idempotency_keys": {"key", "request_hash", "status_code", "response_body", "created_at"},
     "runtime.tokens": {"token_id", "name", "scope", "hash", "created_at", "expires_at"},
+    "runtime.failing_models": {"purpose", "failing_since"},
     "runtime.tool_permissions": {"permission_id", "server", "tool", "session_id"},
     "heart.activations": {"memory_id", "activation_id", "activated_at", "stage"},
 }  # fmt: skip

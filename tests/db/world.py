@@ -8,7 +8,7 @@ from newton.agent.actions import action_store, permission_store
 from newton.agent.actions.action_store import ToolAction
 from newton.agent.actions.permission_store import ToolPermission
 from newton.agent.events import publish
-from newton.agent.llm import usage
+from newton.agent.llm import failing_models, usage
 from newton.agent.llm.usage import UsageRecord
 from newton.agent.maintenance.artifact_vectors import embed_artifacts
 from newton.agent.prompt_records import prompt_store
@@ -175,6 +175,8 @@ async def a_daemon(tx: Tx, agent_id: UUID) -> None:
     await queue.enqueue(tx, "embed", agent_id=agent_id)
     reply = ChatReply(text="yes", model="scripted", input_tokens=10, output_tokens=2, estimated=True)
     await usage.record(tx, UsageRecord(reply, "turn"), agent_id=agent_id, now=NOON)
+    failed = {"agent_id": agent_id, "purpose": "extract", "model": "scripted", "failed_at": NOON}
+    await failing_models.SQL["record_failure"].execute(tx, **failed, failure="It does not answer.")
 
 
 async def some_tasks(tx: Tx, session_id: UUID, ctx: WriteContext) -> None:

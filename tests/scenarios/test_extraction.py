@@ -8,7 +8,6 @@ from uuid import UUID
 
 import pytest
 from pydantic import BaseModel
-from structlog.testing import capture_logs
 
 from newton.agent.llm.structured import StructuredLLM, count_answers
 from newton.agent.maintenance.extracted_facts import ExtractionResult
@@ -159,21 +158,21 @@ async def test_a_model_that_finds_nothing_is_believed(mind: Mind, answer: str) -
     assert await extract(asking(mind, answer), ground(teller(mind.agent_id)), limit=10) == ExtractionResult(1, 0, 0, 0)
 
 
-async def test_the_valid_facts_of_an_answer_are_learnt_and_the_rest_is_logged_and_counted_once(mind: Mind) -> None:
+async def test_the_valid_facts_of_an_answer_are_learnt_and_the_rest_is_logged_and_counted_once(
+    mind: Mind, caplog: pytest.LogCaptureFixture
+) -> None:
     facts = [f"Barrel {n} holds cider." for n in range(21)]
     odd = {"outcome": "neutral", "facts": [{"content": "x" * 501}, *({"content": fact} for fact in facts)]}
     await talked(mind, *TALK)
     before = count_answers()
-    with capture_logs() as logs:
-        result = await extract(
-            asking(mind, f"Sure!\n```json\n{json.dumps(odd)}"), ground(teller(mind.agent_id)), limit=10
-        )
+    answer = f"Sure!\n```json\n{json.dumps(odd)}"
+    result = await extract(asking(mind, answer), ground(teller(mind.agent_id)), limit=10)
     assert result == ExtractionResult(1, 20, 0, 0)
     assert sorted(await learnt(mind)) == sorted(facts[:20])
-    (entry,) = [one for one in logs if one["event"] == "answer_incomplete"]
+    (entry,) = [vars(one) for one in caplog.records if one.msg == "answer_incomplete"]
     lost = {"outcome: unknown value": 1, "facts: longer than 500 characters": 1, "facts: too many": 1}
     assert entry["left_out"] == lost
-    assert "Barrel" not in str(logs)
+    assert "Barrel" not in str(entry)
     assert count_answers() - before == {("extract", "incomplete"): 1}
 
 
@@ -261,6 +260,8 @@ async def test_what_a_person_says_is_learnt_while_the_model_fails_and_it_is_not_
 
 class Picky:
     """A model that fails at its first calls, as an endpoint does at what is too long for it."""
+
+    name = "picky"
 
     def __init__(self, answer: str, *, refuses: int, only: str = "") -> None:
         self.answer, self.refuses, self.only = answer, refuses, only

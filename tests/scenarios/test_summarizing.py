@@ -10,9 +10,11 @@ import pytest
 from pydantic import BaseModel
 
 from newton.agent.compaction.block_summarizer import COOLDOWN, FALLBACK_NOTICE
+from newton.agent.llm.failing_models import list_failing_models
 from newton.agent.llm.structured import StructuredLLM
 from newton.agent.loop.turn import TurnInput, TurnResult
 from newton.agent.services.sessions import BriefService
+from newton.dialogue.compaction import entry_store
 from newton.dialogue.messages import Message
 from newton.providers import token_counter
 from newton.providers.chat import ChatMessage, ChatReply
@@ -160,6 +162,13 @@ async def test_a_model_that_fails_three_times_in_a_row_is_left_alone(mind: Mind)
     assert {one.entry.model for one in await talking.doors.list_entries("s1")} == {None}
     (said,) = talking.failed
     assert said.endswith(FALLBACK_NOTICE), "it is said once"
+    async with mind.db.transaction(mind.agent_id) as tx:
+        (stats,) = await entry_store.list_run_stats(tx, agent_id=mind.agent_id, session_id=None)
+        errors = await tx.fetch("select distinct error from dialogue.compaction_runs")
+        failing = await list_failing_models(tx, agent_id=mind.agent_id)
+    assert stats.failed == stats.runs > 3 and stats.saved > 0, "also while it rests"
+    assert [row["error"] for row in errors] == ["The scripted model has no replies left."]
+    assert [(one.purpose, one.calls) for one in failing] == [("compact", 3)]
 
 
 async def test_after_a_while_one_try_shows_whether_it_answers_again(mind: Mind) -> None:
@@ -176,6 +185,10 @@ async def test_after_a_while_one_try_shows_whether_it_answers_again(mind: Mind) 
     talking.compacting = replace(talking.compacting, model=back)
     await talking.turns(turns(4, first=15), most=900)
     assert len(again.received) > 1, "one that answers, and it is asked as before"
+    async with mind.db.transaction(mind.agent_id) as tx:
+        assert await list_failing_models(tx, agent_id=mind.agent_id) == []
+        (stats,) = await entry_store.list_run_stats(tx, agent_id=mind.agent_id, session_id=None)
+    assert 0 < stats.failed < stats.runs
 
 
 async def test_one_good_answer_and_it_is_asked_again(mind: Mind) -> None:

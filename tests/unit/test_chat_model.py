@@ -289,6 +289,7 @@ async def test_what_a_busy_or_broken_endpoint_says_is_told_in_a_line_without_key
     assert error.what.removesuffix(".") == f"{server.url} answered with the HTTP status 500.{said}".removesuffix(".")
     assert error.what[-1] in ".!?…"
     assert len(said) <= 200 + len(" It says: ")
+    assert error.summary == f"{server.url} answered with the HTTP status 500.", "without the words of the server"
 
 
 def test_a_server_without_a_key_gets_a_placeholder() -> None:

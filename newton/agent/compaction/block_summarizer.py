@@ -39,12 +39,14 @@ def create_breaker() -> CircuitBreaker:
 class CallBudget:
     """The number of model calls, and of seconds, that one compaction may still use.
 
-    `spent` are the tokens that its calls used, by the local token counter.
+    `spent` are the tokens that its calls used, by the local token counter, and `failure` is why the model did not
+    summarize a block; None if it failed for none.
     """
 
     calls: int = MAX_CALLS
     seconds: float = MAX_SECONDS
     spent: int = 0
+    failure: str | None = None
 
     def select_blocks(self, blocks: Iterable[CompactionBlock]) -> set[int]:
         """Return the position of the first message of each block that the model shall summarize.
@@ -76,16 +78,19 @@ class BlockSummarizer:
         if self.model is None or budget.calls < 1 or budget.seconds <= 0:
             return None, None
         if not self.breaker.allow_call(self.scope.now().timestamp()):
+            budget.failure = self.breaker.last_failure
             return None, None
-        started, summary, error_text = monotonic_ms(), None, f"{self.model.name} returned no usable summary."
+        started, summary, reason = monotonic_ms(), None, f"{self.model.name} returned no usable summary."
+        error_text = reason
         budget.calls -= 1
         try:
             summary = await self._call_model(self.model, block, items, budget)
         except ProviderError as error:
-            error_text = str(error)
+            error_text, reason = str(error), error.summary
         budget.seconds -= (monotonic_ms() - started) / 1_000
         failed = summary is None or not any(summary.items(part) for part in PARTS)
-        self.breaker.record_result(self.scope.now().timestamp(), failed=failed)
+        self.breaker.record_result(self.scope.now().timestamp(), failed=failed, failure=reason)
+        budget.failure = reason if failed else budget.failure
         is_first = self.breaker.failures == 1
         return None if failed else summary, f"{error_text} {FALLBACK_NOTICE}" if is_first else None
 

@@ -219,7 +219,7 @@ class CompactionService:
                 strategy=strategy.name, current=before, max=state.max_tokens, time=self.scope.now()
             )
         )
-        state.entry_count, reason, after, exhausted = 0, None, before, False
+        state.entry_count, state.budget.failure, reason, after, exhausted = 0, None, None, before, False
         try:
             await self._summarize_blocks(strategy, blocks, state)
         except NewtonError as error:
@@ -232,7 +232,8 @@ class CompactionService:
         elif reason is None:
             reason = "no summary is shorter than the messages that it would replace"
         duration_ms, spent = monotonic_ms() - started, state.budget.spent - spent
-        run = CompactionRun(strategy.name, self.scope.now(), duration_ms, before, after, spent, reason)
+        error = reason or state.budget.failure
+        run = CompactionRun(strategy.name, self.scope.now(), duration_ms, before, after, spent, error)
         await self._record_run(run, state.session_id, exhausted=exhausted)
         return reason is None
 
@@ -329,7 +330,7 @@ class CompactionService:
 
 
 def _to_event(run: CompactionRun, *, exhausted: bool) -> CompactionEvent:
-    if run.error:
+    if run.error and run.tokens_after == run.tokens_before:
         return progress_events.CompactionFailed(strategy=run.strategy, error=run.error, time=run.at)
     return progress_events.CompactionCompleted(
         strategy=run.strategy,

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-import structlog
 from pydantic import BaseModel
 
-from newton.agent.llm import usage
+from newton.agent.llm import failing_models, usage
 from newton.agent.llm.usage import UsageRecord
 from newton.agent.scope import AgentScope
 from newton.cognition.frames.tiebreak import FrameOutput, build_tiebreak_prompt
@@ -25,9 +24,8 @@ from newton.providers.structured_output import StructuredModel
 
 F = TypeVar("F", bound=BaseModel)
 
-log: structlog.stdlib.BoundLogger = structlog.get_logger("newton")
-
 MAX_JUDGMENT_TOKENS = 50
+UNUSABLE_ANSWER = "Its answer has no part that was asked for."
 
 _answer_counts = Counter[tuple[str, str]]()
 
@@ -69,13 +67,22 @@ class StructuredLLM:
         assert not in_transaction()
         prompt_tokens = self.scope.count_tokens(prompt)
         await self._check_quota(prompt_tokens + max_tokens)
-        reply = await self._call_model(
-            prompt, schema, purpose=purpose, max_tokens=max_tokens, timeout_seconds=timeout_seconds
-        )
+        try:
+            reply = await self._call_model(
+                prompt, schema, purpose=purpose, max_tokens=max_tokens, timeout_seconds=timeout_seconds
+            )
+        except ProviderError as error:
+            await failing_models.record_failure(self.scope, purpose, model=self.name, failure=error.summary)
+            raise
         parsed = parse_output(reply.text if reply else "", schema)
         _count_answer(parsed, purpose=purpose)
         if parsed.left_out:
-            log.warning("answer_incomplete", model=self.name, purpose=purpose, left_out=dict(parsed.left_out))
+            fields = {"purpose": purpose, "model": self.name, "left_out": dict(parsed.left_out)}
+            failing_models.log.warning("answer_incomplete", extra=fields)
+        if parsed.value is None:
+            await failing_models.record_failure(self.scope, purpose, model=self.name, failure=UNUSABLE_ANSWER)
+        else:
+            await failing_models.record_success(self.scope, purpose, model=self.name)
         return parsed
 
     async def _check_quota(self, tokens: int) -> None:

@@ -67,7 +67,7 @@ async def extract(
     await _parse_unanswered(llm, failed, ctx=ctx, give_up=result.conversations > 0)
     if failure and not result.conversations:
         raise failure
-    return result
+    return result + ExtractionResult(failed=len(failed))
 
 
 async def _ask(llm: StructuredLLM, conversation: EpisodeLines) -> ExtractionOutput | None:

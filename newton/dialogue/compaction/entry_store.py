@@ -22,7 +22,7 @@ SQL = load("newton.dialogue.compaction", "entry_store.sql")
 class CompactionRun(NamedTuple):
     """A run of a strategy: its duration, the tokens of the view before and after, and those that a model used.
 
-    `error` is None if it succeeded.
+    `error` is None if it succeeded. If only the model failed, it is the failure, and the summaries were extracted.
     """
 
     strategy: str
@@ -36,6 +36,8 @@ class CompactionRun(NamedTuple):
 
 class CompactionStats(NamedTuple):
     """Statistics on the runs of one strategy: counts, tokens saved and spent, and durations in milliseconds.
+
+    `failed` counts the runs without effect, and those whose summaries were extracted because the model failed.
 
     Of its `entries`, `restored` were undone by a person, and of `reread` a message was read in full again. `factor` is
     by how much the strategy waits longer because of such cuts.

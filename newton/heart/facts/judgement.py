@@ -6,7 +6,7 @@ from typing import Protocol
 from uuid import UUID
 
 from newton.db.pool import Database
-from newton.errors import ProviderError
+from newton.errors import ProviderError, TokenQuotaError
 from newton.heart.extraction_schema import PairRelation
 from newton.heart.facts.conflicts import FactPair, Settlement, list_undecided_pairs, settle
 from newton.heart.lifecycle.engine import LifecycleContext
@@ -32,8 +32,9 @@ class PairJudge(Protocol):
 async def judge_undecided(db: Database, ctx: LifecycleContext, judge: PairJudge, *, limit: int) -> Counter[str]:
     """Let the judge decide up to `limit` undecided pairs; return the number of decisions by relation.
 
-    Pairs without a decision stay open for the next run. A pair with a long text is left to a person, because an excerpt
-    does not show whether the texts say the same. No transaction is open while the judge works.
+    The number of pairs left when the judge failed is returned as `failed`. Pairs without a decision stay open for the
+    next run. A pair with a long text is left to a person, because an excerpt does not show whether the texts say the
+    same. No transaction is open while the judge works.
     """
     async with db.transaction(ctx.agent_id) as tx:
         pairs = await list_undecided_pairs(tx, agent_id=ctx.agent_id, limit=limit)
@@ -46,7 +47,9 @@ async def judge_undecided(db: Database, ctx: LifecycleContext, judge: PairJudge,
             continue
         try:
             relations = await judge.judge_pairs(batch)
-        except ProviderError:
+        except ProviderError as error:
+            if not isinstance(error, TokenQuotaError):
+                decided["failed"] = len(judged) - start
             break
         for pair, relation in zip(batch, relations, strict=False):
             if not settled & {pair.first_id, pair.second_id}:

@@ -6,6 +6,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
 
 from newton.agent.llm import usage
+from newton.agent.llm.failing_models import list_failing_models
 from newton.agent.llm.structured import count_answers
 from newton.clock import monotonic_ms
 from newton.dialogue.compaction import entry_store
@@ -84,6 +85,11 @@ class PrometheusMetrics:
         compactions = GaugeMetricFamily(
             "newton_compactions", "Compactions by strategy, all sessions.", labels=["agent", "strategy", "figure"]
         )
+        failing = GaugeMetricFamily(
+            "newton_failing_models",
+            "Calls in a row in the background that a model failed.",
+            labels=["agent", "purpose", "model"],
+        )
         for newton in self._agents.loaded_agents:
             agent, scope = newton.settings.agent, newton.scope
             for metric in (await newton.metrics().report(PERIOD_DAYS)).metrics:
@@ -91,9 +97,11 @@ class PrometheusMetrics:
                     quality.add_metric([agent, metric.name, metric.unit], metric.value)
             async with scope.transaction() as tx:
                 count = await usage.count_tokens_today(tx, agent_id=scope.agent_id, now=scope.now())
+                for one in await list_failing_models(tx, agent_id=scope.agent_id):
+                    failing.add_metric([agent, one.purpose, one.model], one.calls)
                 stats = await entry_store.list_run_stats(tx, agent_id=scope.agent_id, session_id=None)
             tokens.add_metric([agent], count)
             for one in stats:
                 for figure in COMPACTION_FIGURES:
                     compactions.add_metric([agent, one.strategy, figure], getattr(one, figure))
-        return [quality, tokens, compactions]
+        return [quality, tokens, compactions, failing]

@@ -111,7 +111,7 @@ def _check_upload(page: PageRequest) -> None:
 async def _read_token_info(page: PageRequest) -> None:
     """Read the agent and the scope of the session; this also verifies that its token is still valid."""
     state = page.request.state
-    state.token_info = {"agent": "", "scope": "", "model": None}
+    state.token_info = {"agent": "", "scope": "", "model": None, "failing_models": []}
     state.is_operator = page.session.grant.token.startswith(operator_token.PREFIX)
     try:
         state.token_info = await page.api.get("/v1/token")

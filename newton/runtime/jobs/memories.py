@@ -138,6 +138,7 @@ def to_learning_outcome(report: LearningReport) -> JobOutcome:
     if not report.episodes and extracted == ExtractionResult():
         return JobOutcome(reason="no session is idle, and every conversation is processed")
     counts = {name: getattr(extracted, name) for name in ("conversations", "facts", "procedures", "censors")}
+    counts |= {"failed": extracted.failed} if extracted.failed else {}
     reason = f"{format_count(extracted.conversations, 'conversation')} to process"
     if not report.episodes and not extracted.conversations:
         reason = f"{format_count(extracted.facts, 'fact')} stated in sessions that go on"

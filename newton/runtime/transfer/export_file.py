@@ -37,7 +37,13 @@ LAST_TABLES = (POSTINGS_TABLE, EMBEDDINGS_TABLE, WINDOW_EMBEDDINGS_TABLE)  # der
 # vectors that a job computes again.
 EXCLUDED_TABLES = {
     *("runtime.agents", "runtime.tokens", "runtime.jobs", "runtime.events", "runtime.idempotency_keys"),
-    *("runtime.tool_permissions", "runtime.tool_actions", "dialogue.leases", "dialogue.artifact_vectors"),
+    *(
+        "runtime.tool_permissions",
+        "runtime.tool_actions",
+        "runtime.failing_models",
+        "dialogue.leases",
+        "dialogue.artifact_vectors",
+    ),
 }
 
 BATCH_ROWS, BATCH_BYTES = 500, 4_000_000

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from newton.agent.field_types import Name
 from newton.agent.inventory.agent_overview import AgentInventory, AgentOverview
+from newton.agent.llm.failing_models import list_failing_models
 from newton.memory import hygiene
 from newton.memory.memory import Kind
 from newton.runtime.access.tokens import TokenScope
@@ -97,12 +98,31 @@ class DeleteAgentResponse(ResponseModel):
     token: str | None
 
 
+class FailingModelInfo(ResponseModel):
+    """A model whose latest `calls` calls in the background for a purpose failed. `failure` is why the last one did.
+
+    `description` is a sentence for a person.
+    """
+
+    purpose: str = Field(examples=["extract"])
+    model: str
+    description: str
+    failure: str
+    calls: int
+    failing_since: datetime
+    last_failure_at: datetime
+
+
 class TokenInfo(ResponseModel):
-    """The agent and the scope of a token, and the agent's chat model. `model` is null if none is configured."""
+    """The agent and the scope of a token, and the agent's chat model. `model` is null if none is configured.
+
+    `failing_models` are models that do not work in the background; Newton does without them until they answer again.
+    """
 
     agent: str
     scope: TokenScope
     model: str | None
+    failing_models: list[FailingModelInfo]
 
 
 @router.get("/agents")
@@ -175,6 +195,13 @@ async def set_agent_model(name: str, body: AgentModelRequest, request: Request, 
 
 @router.get("/token")
 async def get_token_info(caller: ReadAccess) -> TokenInfo:
-    """Return the agent and the scope of the token, and the agent's chat model."""
-    model = caller.token_agent.chat_model
-    return TokenInfo(agent=caller.token_agent.settings.agent, scope=caller.scope, model=model.name if model else None)
+    """Return the agent and the scope of the token, the agent's chat model, and the models that fail."""
+    agent = caller.token_agent
+    async with agent.scope.transaction() as tx:
+        failing = await list_failing_models(tx, agent_id=agent.scope.agent_id)
+    return TokenInfo(
+        agent=agent.settings.agent,
+        scope=caller.scope,
+        model=agent.chat_model.name if agent.chat_model else None,
+        failing_models=[FailingModelInfo.from_source(one) for one in failing],
+    )

@@ -171,7 +171,7 @@ def _format_stats(stats: SessionStatsResponse) -> Iterator[str]:
 
 
 def _format_run(run: CompactionStats | StrategyRunsInfo, sessions: int | None = None) -> str:
-    failed = f", {run.failed} without effect" if run.failed else ""
+    failed = f", {run.failed} failed" if run.failed else ""
     count = formatting.pluralize(run.runs, "run")
     count += f" in {formatting.pluralize(sessions, 'session')}" if sessions is not None else ""
     duration = f"{run.mean_ms:,.0f} ms on average, {run.most_ms:,.0f} ms at most"

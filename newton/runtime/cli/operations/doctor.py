@@ -15,6 +15,7 @@ from cyclopts import Parameter
 
 from newton import __version__
 from newton.agent.compaction.block_summarizer import BlockSummarizer, create_breaker
+from newton.agent.llm.failing_models import list_failing_models
 from newton.brain.hash_chain import BrokenLink
 from newton.clock import monotonic_ms
 from newton.db import health
@@ -98,6 +99,8 @@ async def _run_checks(settings: Settings, *, verify: bool) -> AsyncGenerator[Hea
             yield await check_memory_languages(newton)
             yield _check_compaction_limit(newton.settings)
             yield await _check_compaction_model(newton)
+            for finding in await _list_failing_models(newton):
+                yield finding
             if verify:
                 yield await _verify_ledger(newton)
     except NewtonError as error:
@@ -274,6 +277,14 @@ async def _check_compaction_model(newton: AgentServices) -> HealthFinding:
             "Set NEWTON_COMPACTION_MODEL to another model.",
         )
     return HealthFinding("ok", f"{model.name} summarizes conversations ({monotonic_ms() - started:.0f} ms)")
+
+
+async def _list_failing_models(newton: AgentServices) -> list[HealthFinding]:
+    """Return the findings on models that failed in the background, and have not answered since."""
+    async with newton.scope.transaction() as tx:
+        failing = await list_failing_models(tx, agent_id=newton.scope.agent_id)
+    hint = "Check the model and its server. Until it answers again, Newton does without it."
+    return [HealthFinding("wrong", one.description, hint) for one in failing]
 
 
 async def _check_daemon(home: Path) -> HealthFinding:

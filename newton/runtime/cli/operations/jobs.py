@@ -5,6 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from newton.agent.llm.failing_models import list_failing_models
 from newton.agent.maintenance.service import LifecycleReport
 from newton.errors import InputError
 from newton.memory.lookup import short_id
@@ -27,12 +28,15 @@ async def list_jobs(*, agent: AgentOption = None, json: JsonOption = False) -> N
     """List the jobs with their schedule, last run and next run.
 
     `newton serve` runs the jobs on schedule; `newton jobs run NAME` runs one now. A table [jobs.NAME] in newton.toml
-    changes the schedule of a job: cron or every, timezone, jitter, start, end, enabled. Times are in UTC.
+    changes the schedule of a job: cron or every, timezone, jitter, start, end, enabled. Times are in UTC. A model that
+    fails is named below the jobs.
 
     Example: newton jobs --agent ana
     """
     async with open_agent(load_settings(agent)) as newton:
         statuses = await list_job_statuses(newton)
+        async with newton.scope.transaction() as tx:
+            failing = await list_failing_models(tx, agent_id=newton.scope.agent_id)
     if json:
         formatting.print_json(list(map(_status_to_json, statuses)))
         return
@@ -40,6 +44,8 @@ async def list_jobs(*, agent: AgentOption = None, json: JsonOption = False) -> N
         due = f"next {one.next_at:%Y-%m-%d %H:%M}" if one.next_at else "no next run"
         why = "" if one.due_reason == NEXT_SLOT else f" ({one.due_reason})"
         say(f"{one.job.name:<20} {one.schedule:<24} {due}{why} · {_format_last_run(one.last_run)}")
+    for model in failing:
+        say(f"! {model.description}")
 
 
 def _status_to_json(status: JobStatus) -> dict[str, object]:

@@ -1,0 +1,128 @@
+"""A model that fails in the background: it is named until it answers again, and the jobs report it."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from pydantic import BaseModel
+
+from newton.agent import events
+from newton.agent.llm.failing_models import FailingModel, list_failing_models
+from newton.agent.llm.structured import UNUSABLE_ANSWER, StructuredLLM
+from newton.agent.maintenance.extracted_facts import ExtractionResult
+from newton.agent.maintenance.extraction import extract
+from newton.agent.maintenance.service import LearningReport
+from newton.errors import ProviderError, TokenQuotaError
+from newton.heart.extraction_schema import ShortenedOutput
+from newton.providers.chat import ChatMessage, ChatReply
+from newton.providers.fakes import ScriptedChat
+from newton.runtime.jobs.memories import to_learning_outcome
+from tests.scenarios.conftest import Mind
+from tests.scenarios.test_extraction import asking, talked
+from tests.support import NOON, ground, teller
+
+PRIVATE = "the words of somebody"
+GOOD = json.dumps({"words": "Short."})
+
+
+class FailingChat(ScriptedChat):
+    """A model whose calls raise these errors in turn, None for a reply."""
+
+    def __init__(self, *errors: ProviderError | None, reply: str = GOOD) -> None:
+        super().__init__(*[reply] * len(errors))
+        self.errors = list(errors)
+
+    async def stream(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
+    ) -> AsyncIterator[str | ChatReply]:
+        if error := self.errors.pop(0):
+            raise error
+        async for piece in super().stream(messages, max_tokens=max_tokens, schema=schema):
+            yield piece
+
+
+class SilentChat(ScriptedChat):
+    """A model that never answers."""
+
+    async def stream(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
+    ) -> AsyncIterator[str | ChatReply]:
+        await asyncio.Event().wait()
+        yield ""
+
+
+def refused() -> ProviderError:
+    summary = "http://models answered with the HTTP status 500."
+    return ProviderError(f"{summary} It says: {PRIVATE}", hint="Look.").with_summary(summary)
+
+
+async def ask(llm: StructuredLLM, *, purpose: str = "extract", seconds: float | None = None) -> None:
+    await llm.complete("Shorten it.", ShortenedOutput, purpose=purpose, max_tokens=50, timeout_seconds=seconds)
+
+
+async def read_failing(mind: Mind) -> list[FailingModel]:
+    async with mind.db.transaction(mind.agent_id) as tx:
+        return await list_failing_models(tx, agent_id=mind.agent_id)
+
+
+async def read_events(mind: Mind) -> list[tuple[str, object]]:
+    async with mind.db.transaction(mind.agent_id) as tx:
+        found = await events.read_after(tx, 0, agent_id=mind.agent_id)
+    return [(one.type, one.payload) for one in found if one.type.startswith("model.")]
+
+
+async def test_a_model_that_fails_is_named_once_and_until_it_answers(
+    mind: Mind, caplog: pytest.LogCaptureFixture
+) -> None:
+    llm = replace(asking(mind), model=FailingChat(refused(), refused(), refused(), None, None, refused()))
+    for minutes in range(3):
+        with pytest.raises(ProviderError):
+            await ask(llm)
+        mind.clock.advance(timedelta(minutes=minutes + 1))
+    (failing,) = await read_failing(mind)
+    assert (failing.model, failing.calls, failing.failing_since) == ("scripted", 3, NOON)
+    assert failing.last_failure_at == NOON + timedelta(minutes=3)
+    await ask(llm, purpose="compress")
+    assert len(await read_failing(mind)) == 1, "another purpose may have another model"
+    await ask(llm)
+    assert await read_failing(mind) == []
+    named = {"purpose": "extract", "model": "scripted"}
+    assert await read_events(mind) == [("model.failed", named), ("model.recovered", {**named, "failed_calls": 3})]
+    assert [one.msg for one in caplog.records] == ["model_failed", "model_recovered"]
+    with pytest.raises(ProviderError):
+        await ask(llm)
+    assert [kind for kind, _ in await read_events(mind)][-1] == "model.failed", "it fails anew"
+    assert PRIVATE not in str(([vars(one) for one in caplog.records], failing, await read_events(mind)))
+    said = f"scripted does not work for the extraction of memories since {NOON:%Y-%m-%d %H:%M} UTC: its last 3 calls"
+    assert failing.description == f"{said} failed. http://models answered with the HTTP status 500."
+
+
+async def test_one_that_is_silent_or_answers_nothing_usable_fails_too(mind: Mind) -> None:
+    for reply in ("null", "{}", '{"words": ""}', '{"error": {"message": "busy"}}', '{"words": "'):
+        await ask(replace(asking(mind), model=FailingChat(None, reply=reply)))
+        assert [one.failure for one in await read_failing(mind)] == [UNUSABLE_ANSWER], reply
+        await ask(replace(asking(mind), model=FailingChat(None)))
+        assert await read_failing(mind) == []
+    with pytest.raises(ProviderError):
+        await ask(replace(asking(mind), model=SilentChat()), seconds=0.01)
+    (failing,) = await read_failing(mind)
+    assert "did not answer in" in failing.failure
+
+
+async def test_a_used_up_daily_limit_is_no_fault_of_the_model(mind: Mind) -> None:
+    with pytest.raises(TokenQuotaError):
+        await ask(asking(mind, GOOD, per_day=10))
+    assert await read_failing(mind) == []
+
+
+async def test_the_job_counts_the_conversations_that_the_model_failed(mind: Mind) -> None:
+    await talked(mind, ("user", "My sister Liv works at the harbour."))
+    await talked(mind, ("user", "Our rent was raised to 950 euros."), session="s2")
+    llm = replace(asking(mind), model=FailingChat(refused(), None, reply='{"facts": []}'))
+    result = await extract(llm, ground(teller(mind.agent_id, trust="agent")), limit=10)
+    assert result == ExtractionResult(1, failed=1)
+    outcome = to_learning_outcome(LearningReport(0, result))
+    assert outcome.result is not None and outcome.result["failed"] == 1
