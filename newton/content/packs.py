@@ -91,16 +91,29 @@ def load_frame_set(profiles: dict[str, Profile], extra: Path | None = None, pack
     """
     if pack is None:
         return FrameSet(load_frames(extra, profiles), profiles)
-    chosen = get_by_name(load_packs(extra), pack, "pack")
+    chosen = _read_pack(get_by_name(_find_pack_folders(extra), pack, "pack"))
     profiles = profiles | _build_pack_profile(chosen, profiles)
     frames = {name: _apply_pack(frame, chosen) for name, frame in load_frames(None, profiles).items()}
     frames = overlay_frames(frames, _find_pack_folders(extra)[pack], profiles)
     return FrameSet(overlay_frames(frames, extra.expanduser(), profiles) if extra else frames, profiles, chosen)
 
 
-def load_packs(extra: Path | None = None) -> dict[str, FramePack]:
+class PackSet(NamedTuple):
+    """Packs by name, and why others cannot be read."""
+
+    packs: dict[str, FramePack]
+    errors: list[ConfigError]
+
+
+def load_packs(extra: Path | None = None) -> PackSet:
     """Load the packs that ship with Newton; a pack in the folder `extra` replaces the one of the same name."""
-    return {name: _read_pack(folder) for name, folder in _find_pack_folders(extra).items()}
+    found = PackSet({}, [])
+    for name, folder in _find_pack_folders(extra).items():
+        try:
+            found.packs[name] = _read_pack(folder)
+        except ConfigError as error:
+            found.errors.append(error)
+    return found
 
 
 def _find_pack_folders(extra: Path | None) -> dict[str, Path]:

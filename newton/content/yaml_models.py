@@ -39,6 +39,7 @@ class NamedModel(StrictModel):
 
 C = TypeVar("C", bound=StrictModel)
 M = TypeVar("M", bound=NamedModel)
+T = TypeVar("T")
 
 # Messages for the author of a YAML file, in place of Pydantic's messages for programmers.
 MIN_NAME_SIMILARITY = 0.6  # from 0 to 1, of the name that an error suggests
@@ -103,7 +104,7 @@ def validate_model(document: YamlDocument, model: type[C], context: Mapping[str,
         raise _to_config_error(document, model, error) from None
 
 
-def get_by_name(items: Mapping[str, M], name: str, noun: str) -> M:
+def get_by_name(items: Mapping[str, T], name: str, noun: str) -> T:
     """Return the item with this name. Raises NotFoundError, which suggests the nearest name and lists all.
 
     `noun` names the kind of item in the message.

@@ -1,6 +1,8 @@
 """Parsing of YAML files and front matter, with the line number of each value for error messages."""
 
+import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -27,6 +29,7 @@ _MAX_OPENS = 5_000
 _MAX_DEPTH = 20
 _MAX_BYTES = 1_000_000
 _FENCE = "---"
+_UNQUOTED_COLON = re.compile(r"""([A-Za-z][\w-]*:[ \t]+)([^\s"'\[{|>&*!%#@`].*:(?:\s.*)?)$""")
 
 
 class _Constructor(Protocol):
@@ -81,7 +84,26 @@ def load_front_matter(path: Path) -> tuple[YamlDocument, str]:
     if len(fences) == 1:
         raise file_error(path, 1, "the front matter has no end.", f"End the front matter with a line {_FENCE}.")
     end = fences[1]
-    return _parse(path, "\n".join(["", *lines[1:end]])), "\n".join([""] * (end + 1) + lines[end + 1 :])
+    return _parse_front_matter(path, lines[1:end]), "\n".join([""] * (end + 1) + lines[end + 1 :])
+
+
+def _parse_front_matter(path: Path, lines: Sequence[str]) -> YamlDocument:
+    """Parse front matter. In invalid YAML, values that contain ": " are read as if they were in quotes."""
+    try:
+        return _parse(path, "\n".join(["", *lines]))
+    except ConfigError as error:
+        quoted = [_quote_value(line) for line in lines]
+        if quoted == [*lines]:
+            raise
+        try:
+            return _parse(path, "\n".join(["", *quoted]))
+        except ConfigError:
+            raise error from None
+
+
+def _quote_value(line: str) -> str:
+    match = _UNQUOTED_COLON.match(line)
+    return f"{match[1]}{json.dumps(match[2].strip(), ensure_ascii=False)}" if match else line
 
 
 def _parse(path: Path, text: str) -> YamlDocument:

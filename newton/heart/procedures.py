@@ -1,9 +1,11 @@
 """Procedures, read from a folder or learnt from conversations. A changed procedure becomes a new version."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
+
+from pydantic import JsonValue
 
 from newton.content.skills import SkillFile
 from newton.db.pool import Tx
@@ -39,6 +41,7 @@ class ProcedureVersion:
     goals: Sequence[str]
     core: Sequence[str]
     details: str
+    front_matter: Mapping[str, JsonValue]
     state: str
     quarantined: bool
     origin: str
@@ -81,15 +84,18 @@ class _StoredVersion:
     origin: str
 
 
-async def sync_procedures(tx: Tx, skills: Mapping[str, SkillFile], *, ctx: LifecycleContext) -> SyncReport:
+async def sync_procedures(
+    tx: Tx, skills: Mapping[str, SkillFile], *, unreadable: Collection[str] = (), ctx: LifecycleContext
+) -> SyncReport:
     """Synchronize the procedures with the skills of a folder.
 
-    New and changed skills are added as versions, missing ones are retired, and returned ones are restored.
+    New and changed skills are added as versions, missing ones are retired, and returned ones are restored. The
+    procedures named in `unreadable` stay as they are.
     """
-    if not _differs(await _read_latest(tx, ctx), skills):
+    if not _differs(await _read_latest(tx, ctx), skills, unreadable):
         return SyncReport(0, 0)
     await SQL["lock_procedures"].execute(tx, agent_id=ctx.agent_id)
-    latest = await _read_latest(tx, ctx)
+    latest = {name: one for name, one in (await _read_latest(tx, ctx)).items() if name not in unreadable}
     changed = [skill for skill in skills.values() if not _is_same(skill, latest.get(skill.name))]
     missing = [v for v in latest.values() if v.origin == DISK_ORIGIN and v.name not in skills and not v.retired]
     returned = [v for v in latest.values() if v.name in skills and v.retired and _is_same(skills[v.name], v)]
@@ -107,7 +113,7 @@ async def add_procedure(tx: Tx, skill: SkillFile, *, ctx: LifecycleContext) -> U
     """
     await SQL["lock_procedures"].execute(tx, agent_id=ctx.agent_id)
     latest = await _read_latest(tx, ctx)
-    if any(one.retired and tuple(one.core) == skill.core for one in latest.values()):
+    if skill.core and any(one.retired and tuple(one.core) == skill.core for one in latest.values()):
         return None
     if known := latest.get(skill.name):
         if _is_same(skill, known):
@@ -171,7 +177,8 @@ async def dismiss_procedure(tx: Tx, name: str, reason: str | None, *, ctx: Lifec
 
 async def list_versions(tx: Tx, *, agent_id: UUID) -> list[ProcedureVersion]:
     """Return every version of every procedure, each with the counts of its uses, successes and failures."""
-    return [ProcedureVersion(**row) for row in await SQL["list_procedures"].fetch_all(tx, agent_id=agent_id)]
+    rows = await SQL["list_procedures"].fetch_all(tx, agent_id=agent_id)
+    return [ProcedureVersion(**{**row, "front_matter": json.loads(row["front_matter"])}) for row in rows]
 
 
 async def get_latest(tx: Tx, name: str, *, agent_id: UUID) -> ProcedureVersion:
@@ -192,10 +199,13 @@ async def _read_latest(tx: Tx, ctx: LifecycleContext) -> dict[str, _StoredVersio
     return {row["name"]: _StoredVersion(**row) for row in rows}
 
 
-def _differs(latest: Mapping[str, _StoredVersion], skills: Mapping[str, SkillFile]) -> bool:
+def _differs(
+    latest: Mapping[str, _StoredVersion], skills: Mapping[str, SkillFile], unreadable: Collection[str]
+) -> bool:
     if any(not _is_same(skill, latest.get(skill.name)) or latest[skill.name].retired for skill in skills.values()):
         return True
-    return any(v.origin == DISK_ORIGIN and v.name not in skills and not v.retired for v in latest.values())
+    known = {*skills, *unreadable}
+    return any(v.origin == DISK_ORIGIN and v.name not in known and not v.retired for v in latest.values())
 
 
 def _is_same(skill: SkillFile, version: _StoredVersion | None) -> bool:
@@ -232,12 +242,14 @@ def section_header(name: str) -> str:
 
 
 def _make_short_forms(skill: SkillFile, count_tokens: TokenCounter) -> ShortForms:
-    """Return the description as the micro form and the core steps as the summary.
+    """Return the description as the micro form and the core steps, or else the beginning of the text, as the summary.
 
     The token counts include the heading under which a context shows the procedure.
     """
     steps = " ".join(f"{number}. {one_line(step)}" for number, step in enumerate(skill.core, 1))
-    core = make_short_forms(steps, count_tokens=count_tokens, max_tokens=CORE_TOKENS)
+    core = make_short_forms(
+        steps or one_line(skill.details) or skill.description, count_tokens=count_tokens, max_tokens=CORE_TOKENS
+    )
     micro = make_short_forms(f"{skill.name}: {skill.description}", count_tokens=count_tokens).micro
     header = count_tokens(section_header(skill.name))
     return ShortForms(micro, core.summary, header + count_tokens(to_bullet(micro)), header + core.summary_tokens)
@@ -259,5 +271,16 @@ def _to_new_memory(skill: SkillFile, version: int, *, ctx: LifecycleContext) -> 
 
 
 def _to_row(skill: SkillFile, version: int, memory: NewMemory) -> dict[str, object]:
-    columns = {"name", "description", "domain", "triggers", "frames", "tools", "goals", "core", "details"}
+    columns = {
+        "name",
+        "description",
+        "domain",
+        "triggers",
+        "frames",
+        "tools",
+        "goals",
+        "core",
+        "details",
+        "front_matter",
+    }
     return {**skill.model_dump(include=columns), "memory_id": str(memory.memory_id), "version": version}

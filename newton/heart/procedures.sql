@@ -13,14 +13,15 @@ order by p.name, p.version desc;
 
 -- name: insert_procedures(agent_id, procedures)
 insert into heart.procedures (
-    agent_id, memory_id, name, version, description, domain, triggers, frames, tools, goals, steps, details, is_retired
+    agent_id, memory_id, name, version, description, domain, triggers, frames, tools, goals, steps, details, is_retired,
+    front_matter
 )
 select
     $1, d.memory_id, d.name, d.version, d.description, d.domain, d.triggers, d.frames, d.tools, d.goals, d.core,
-    d.details, false
+    d.details, false, d.front_matter
 from jsonb_to_recordset($2::jsonb) as d (
     memory_id uuid, name text, version integer, description text, domain text, triggers text[], frames text[],
-    tools text[], goals text[], core text[], details text
+    tools text[], goals text[], core text[], details text, front_matter jsonb
 )
 returning agent_id;
 
@@ -31,8 +32,8 @@ where agent_id = $1 and memory_id = any($2::uuid[]) and is_retired <> $3;
 
 -- name: list_procedures(agent_id)
 select
-    p.name, p.version, p.memory_id, p.description, p.domain, p.triggers, p.goals, p.steps as core, p.details, m.state,
-    m.quarantined, m.origin,
+    p.name, p.version, p.memory_id, p.description, p.domain, p.triggers, p.goals, p.steps as core, p.details,
+    p.front_matter, m.state, m.quarantined, m.origin,
     count(a.activation_id)::integer as activations,
     count(*) filter (where a.result = 'success')::integer as successes,
     count(*) filter (where a.result = 'failure')::integer as failures
@@ -41,8 +42,8 @@ join memory.memories as m on m.agent_id = $1 and m.memory_id = p.memory_id
 left join heart.activations as a on a.agent_id = $1 and a.memory_id = p.memory_id
 where p.agent_id = $1
 group by
-    p.name, p.version, p.memory_id, p.description, p.domain, p.triggers, p.goals, p.steps, p.details, m.state,
-    m.quarantined, m.origin
+    p.name, p.version, p.memory_id, p.description, p.domain, p.triggers, p.goals, p.steps, p.details,
+    p.front_matter, m.state, m.quarantined, m.origin
 order by p.name, p.version;
 
 -- name: list_triggers(agent_id)

@@ -24,7 +24,7 @@ from newton.content.frames import Frame
 from newton.content.package_data import data_folder
 from newton.content.packs import FrameSet, load_frame_set
 from newton.content.profiles import load_profiles
-from newton.content.skills import load_skills
+from newton.content.skills import SkillSet, load_skills
 from newton.content.yaml_models import did_you_mean
 from newton.db.connection import open_database
 from newton.db.pool import Database
@@ -71,7 +71,8 @@ async def open_newton(
     With `long_running`, an embedded PostgreSQL server that stops is started again. With `skip_procedure_sync`, the
     stored procedures are not updated from the skill files. An agent that does not exist is created and its name passed
     to `on_new_agent`; without this callback only the default agent is created, and any other raises NotFoundError.
-    `on_notice` receives a sentence that names the database folder if a new database lies outside the data folder.
+    `on_notice` receives a sentence for each skill file that cannot be read, and one that names the database folder if a
+    new database lies outside the data folder.
     """
     earlier_folder = _apply_settings(settings)
     frame_set = _load_frame_set(settings)
@@ -83,9 +84,8 @@ async def open_newton(
             database = open_database(settings, schema=data_folder("schema"), keep_alive=long_running)
             database_task = tasks.create_task(stack.enter_async_context(database))
         (configured, count_tokens), db = model_task.result(), database_task.result()
-        database_folder = find_database_folder(settings.home)
-        if on_notice and database_folder != earlier_folder:
-            on_notice(ROOT_DATABASE_NOTICE.format(folder=database_folder))
+        if on_notice:
+            _report_files(settings, skills, earlier_folder, on_notice)
         agent_id = await find_or_create_agent(db, settings.agent, clock, on_new_agent)
         embedder = await _load_embedder(db, agent_id, settings, configured)
         models, default_model = ModelDirectory(settings), await agents.read_model(db, agent_id)
@@ -111,6 +111,14 @@ async def open_newton(
             await newton.procedures(DISK_ORIGIN).sync_from_disk(newton.skills)
         _limit_garbage_collections()
         yield newton
+
+
+def _report_files(settings: Settings, skills: SkillSet, earlier_folder: Path, on_notice: Callable[[str], None]) -> None:
+    for error in skills.errors.values():
+        on_notice(f"{error} The skill is left out.")
+    database_folder = find_database_folder(settings.home)
+    if database_folder != earlier_folder:
+        on_notice(ROOT_DATABASE_NOTICE.format(folder=database_folder))
 
 
 def _build_scope(settings: Settings, db: Database, agent_id: UUID, count_tokens: TokenCounter) -> AgentScope:

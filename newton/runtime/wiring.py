@@ -1,6 +1,5 @@
 """The composition root: factories of all services of one agent, from its scope, settings and content files."""
 
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -32,7 +31,7 @@ from newton.brain.hook_runner import HookRunner
 from newton.cognition.pipeline import ContextBuilder
 from newton.content.frames import Frame
 from newton.content.profiles import Profile
-from newton.content.skills import SkillFile
+from newton.content.skills import SkillSet
 from newton.db.pool import Tx
 from newton.db.server_paths import find_server_logs
 from newton.dialogue.compaction.progress_events import ignore_progress
@@ -81,7 +80,7 @@ class AgentServices(ScopeServices):
     frames: dict[str, Frame]
     profiles: dict[str, Profile]
     context_builder: ContextBuilder
-    skills: Mapping[str, SkillFile] = field(default_factory=dict[str, SkillFile])
+    skills: SkillSet = field(default_factory=SkillSet)
     configured_embedder: "Embedder | None" = None
     compactions: BackgroundCompactions = field(default_factory=BackgroundCompactions)
     mcp_servers: McpServerPool = field(default_factory=lambda: McpServerPool(servers={}))

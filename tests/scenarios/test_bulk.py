@@ -103,7 +103,7 @@ async def test_a_shipped_procedure_does_not_enter_for_a_personal_question(
     # S002-3
     ctx = teller(knowing.agent_id, count_tokens=token_counter.count, trust="user", now=knowing.clock.now())
     async with knowing.db.transaction(knowing.agent_id) as tx:
-        await sync_procedures(tx, load_skills(), ctx=ground(ctx))
+        await sync_procedures(tx, load_skills().skills, ctx=ground(ctx))
     wishes = ("Answer me in short sentences.", "Always answer me in British English.", "I like answers without lists.")
     await knowing.know(*wishes, *others)
     bundle = await knowing.context("How should you answer me?")

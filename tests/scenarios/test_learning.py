@@ -11,7 +11,7 @@ from newton.agent.services.curation import CurationService
 from newton.agent.services.memories import FactDraft
 from newton.agent.services.procedures import ProcedureService
 from newton.agent.session_data.tasks import TaskService
-from newton.content.skills import SkillFile
+from newton.content.skills import SkillFile, SkillSet
 from newton.dialogue import sessions
 from newton.dialogue.messages import Message
 from newton.dialogue.session_close import find_idle_sessions
@@ -201,7 +201,7 @@ async def deploys(mind: Mind, session_id: UUID, *, succeeds: bool) -> None:
 async def test_a_task_records_the_use_and_the_outcome_of_the_procedures_that_its_turns_were_given(mind: Mind) -> None:
     # S002-18
     procedures = ProcedureService(scope=mind.scope)
-    await procedures.sync_from_disk(SKILLS)
+    await procedures.sync_from_disk(SkillSet(SKILLS))
     await mind.settle()
     session_id = await mind.session("s")
     tasks = TaskService(scope=mind.scope, session_id=session_id)
@@ -219,7 +219,7 @@ async def test_a_task_records_the_use_and_the_outcome_of_the_procedures_that_its
 async def test_a_procedure_that_fails_too_often_is_marked_and_comes_last(mind: Mind) -> None:
     # S002-18
     procedures = ProcedureService(scope=mind.scope)
-    await procedures.sync_from_disk(SKILLS)
+    await procedures.sync_from_disk(SkillSet(SKILLS))
     await mind.settle()
     first = await mind.context("Please deploy the site now.")
     shown = [line.removeprefix("## Procedure: ") for line in first.text.split("\n") if line.startswith("## Procedure")]

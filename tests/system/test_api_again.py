@@ -19,7 +19,7 @@ from newton.brain.chain_heads import ChainHeadFiles
 from newton.brain.hash_chain import ChainHead
 from newton.client import ApiError
 from newton.clock import SystemClock
-from newton.content.skills import SkillFile
+from newton.content.skills import SkillFile, SkillSet
 from newton.db.pool import Database
 from newton.dialogue.messages import Message
 from newton.errors import DatabaseError
@@ -238,7 +238,7 @@ async def _judged(newton: AgentServices) -> None:
     (met,) = (await gate.check("Paint the kettle now.", "input")).matches
     await newton.censors("cli").report_false_positive(met.memory_id.hex)
     practice, skill = newton.procedures("cli"), SkillFile(name="kettle", description="Use it.", core=("Boil water.",))
-    await practice.sync_from_disk({skill.name: skill})
+    await practice.sync_from_disk(SkillSet({skill.name: skill}))
     await practice.record_use(skill.name, None)
     await practice.record_outcome(skill.name, "success")
 

@@ -134,7 +134,7 @@ def test_a_rule_with_unknown_names_and_a_function_that_is_not_installed_are_refu
 
 
 def test_the_packs_that_ship_with_newton_have_no_functions(tmp_path: Path) -> None:
-    assert all(hook.entry_point is None for pack in load_packs().values() for hook in pack.hooks)
+    assert all(hook.entry_point is None for pack in load_packs().packs.values() for hook in pack.hooks)
     folder = tmp_path / "packs" / "mine"
     folder.mkdir(parents=True)
     (folder / "pack.yaml").write_text(
@@ -142,4 +142,4 @@ def test_the_packs_that_ship_with_newton_have_no_functions(tmp_path: Path) -> No
         "  - {name: ask, at: before_assembly, rule: \"input.contains('refund')\", effect: {lines: [Ask first.]}}\n",
         encoding="utf-8",
     )
-    assert load_packs(tmp_path)["mine"].hooks[0].name == "ask"
+    assert load_packs(tmp_path).packs["mine"].hooks[0].name == "ask"

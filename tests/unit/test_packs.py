@@ -53,7 +53,7 @@ def test_the_packs_that_ship_have_the_published_numbers(
     name: str, split: tuple[int, ...], depth: int, failures: bool
 ) -> None:
     # archetypes of S001
-    pack = load_packs()[name]
+    pack = load_packs().packs[name]
     assert tuple(dict(pack.budget).values()) == split
     assert (pack.depth, pack.failures, pack.profile, pack.weights) == (depth, failures, name, None)
     assert pack.events
@@ -90,7 +90,7 @@ def test_without_a_pack_nothing_leans() -> None:
 
 def test_percentages_split_the_flexible_layers() -> None:
     # recent: episodes, entity: facts, patterns: procedures; semantic: decisions and facts, as the frame has them
-    split = load_packs()["research"].budget.to_layer_shares(FRAMES["question"].budget)
+    split = load_packs().packs["research"].budget.to_layer_shares(FRAMES["question"].budget)
     assert split == LayerShares(decisions=111, facts=589, procedures=200, episodes=100)
 
 
@@ -155,8 +155,8 @@ def test_a_person_s_own_frames_lie_above_the_pack(tmp_path: Path) -> None:
 
 def test_a_pack_of_one_s_own_replaces_one_that_ships(tmp_path: Path) -> None:
     written(tmp_path, packs__coding__pack=OWN.replace("kitchen", "coding"))
-    assert load_packs(tmp_path)["coding"].description == "Cooking for many."
-    assert set(load_packs(tmp_path)) == {"coding", "support", "research"}
+    assert load_packs(tmp_path).packs["coding"].description == "Cooking for many."
+    assert set(load_packs(tmp_path).packs) == {"coding", "support", "research"}
 
 
 @pytest.mark.parametrize(
@@ -196,3 +196,15 @@ def test_a_pack_s_frame_is_checked_as_any(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as refused:
         outlook(tmp_path, packs__kitchen__debug=bad)
     assert f"{tmp_path}/packs/kitchen/debug.yaml:3: priorities.fact should be less" in str(refused.value)
+
+
+def test_a_broken_pack_costs_only_those_who_use_it(tmp_path: Path) -> None:
+    pack = tmp_path / "packs" / "broken" / "pack.yaml"
+    pack.parent.mkdir(parents=True)
+    pack.write_text("name: broken\ndescription: [", encoding="utf-8")
+    assert load_frame_set(load_profiles(), tmp_path, "coding").pack
+    found = load_packs(tmp_path)
+    assert set(found.packs) == {"coding", "support", "research"}
+    assert [str(pack) in str(error) for error in found.errors] == [True]
+    with pytest.raises(ConfigError, match="not valid YAML"):
+        load_frame_set(load_profiles(), tmp_path, "broken")

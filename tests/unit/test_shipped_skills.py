@@ -22,7 +22,7 @@ SHIPPED = {
 
 @pytest.fixture(scope="module")
 def shipped() -> dict[str, SkillFile]:
-    return load_skills()
+    return dict(load_skills().skills)
 
 
 def test_seven_procedures_ship(shipped: dict[str, SkillFile]) -> None:

@@ -1,11 +1,10 @@
 """Procedures of an agent: update them from the files on disk, and record their uses and outcomes."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
 from newton.agent.scope import AgentScope
-from newton.content.skills import SkillFile
+from newton.content.skills import SkillFile, SkillSet
 from newton.errors import NotFoundError
 from newton.heart import activations, procedures
 from newton.heart.activations import ActivationResult
@@ -18,10 +17,10 @@ class ProcedureService:
 
     scope: AgentScope
 
-    async def sync_from_disk(self, skills: Mapping[str, SkillFile]) -> SyncReport:
+    async def sync_from_disk(self, found: SkillSet) -> SyncReport:
         """Make the stored procedures match those read from disk; report the changes."""
         async with self.scope.at(DISK_ORIGIN, "operator").write() as (tx, ctx):
-            return await procedures.sync_procedures(tx, skills, ctx=ctx)
+            return await procedures.sync_procedures(tx, found.skills, unreadable=found.unreadable, ctx=ctx)
 
     async def list_procedures(self) -> list[ProcedureVersion]:
         """Return all versions of all procedures, each with the counts of its successes and failures."""

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from newton.agent.services.procedures import ProcedureService
 from newton.client import Client
 from newton.clock import ManualClock
-from newton.content.skills import SkillFile
+from newton.content.skills import SkillFile, SkillSet
 from newton.heart.facts.conflicts import list_conflicts
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.jobs.schedule import JOBS
@@ -140,7 +140,7 @@ async def begin_life(
     registry: AgentRegistry, url: str, clock: ManualClock, agent: str, only: Interface | None = None
 ) -> AsyncGenerator[Life]:
     newton = await registry.create(agent)
-    await ProcedureService(scope=newton.scope).sync_from_disk({WHEEL.name: WHEEL})
+    await ProcedureService(scope=newton.scope).sync_from_disk(SkillSet({WHEEL.name: WHEEL}))
     async with open_voices(url, agent) as (http, voices):
         yield Life(newton, clock, http, dict(voices), only)
 

@@ -5,7 +5,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from newton.content.frames import Frame, get_frame
-from newton.content.packs import FramePack, load_frame_set, load_packs
+from newton.content.packs import FramePack, PackSet, load_frame_set, load_packs
 from newton.content.profiles import load_profiles
 from newton.memory.hygiene import clean_text
 from newton.runtime.bootstrap import choose_frame_for
@@ -55,11 +55,14 @@ def _print_frames(frames: list[Frame], *, full: bool, json: bool) -> None:
         say("\n".join(f"{frame.name:<14}{frame.description}" for frame in frames))
 
 
-def _print_packs(packs: dict[str, FramePack], *, json: bool) -> None:
+def _print_packs(found: PackSet, *, json: bool) -> None:
+    packs = found.packs.values()
     if json:
-        formatting.print_json([pack.model_dump(mode="json") for pack in packs.values()])
+        formatting.print_json([pack.model_dump(mode="json") for pack in packs])
     else:
-        say("\n".join(f"{pack.name:<14}{pack.description}\n{'':<14}{_format_pack(pack)}" for pack in packs.values()))
+        say("\n".join(f"{pack.name:<14}{pack.description}\n{'':<14}{_format_pack(pack)}" for pack in packs))
+    for error in found.errors:
+        formatting.print_notice(f"{error} The pack is left out.")
 
 
 def _format_pack(pack: FramePack) -> str:

@@ -1,6 +1,7 @@
 """The text of the files of a mirror: one memory per list item, which ends with the id of the memory. Pure."""
 
 import hashlib
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -79,11 +80,12 @@ def render_procedure(procedure: ProcedureVersion) -> str:
     front.append(f"domain: {_quote(procedure.domain)}")
     if procedure.triggers:
         front.append(f"triggers: [{', '.join(map(_quote, procedure.triggers))}]")
+    front += [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in procedure.front_matter.items()]
     goals = "\n".join(f"- {goal}" for goal in procedure.goals)
     steps = "\n".join(f"{number}. {step}" for number, step in enumerate(procedure.core, start=1))
     parts = ["---\n" + "\n".join(front) + "\n---"]
     parts += [f"## Goals\n\n{goals}"] if goals else []
-    parts.append(f"## Steps\n\n{steps}")
+    parts += [f"## Steps\n\n{steps}"] if steps else []
     details = _BAND_HEADING.sub("", procedure.details).strip()
     parts += [details] if details else []
     return "\n\n".join(parts) + "\n"
