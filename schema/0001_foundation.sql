@@ -8,49 +8,12 @@ create schema brain;
 create schema dialogue;
 create schema cognition;
 
--- The application connects as this role. It owns no table and cannot bypass row level security.
-do $$
-begin
-    create role newton_app login nosuperuser nocreatedb nocreaterole nobypassrls noinherit;
-exception
-    when duplicate_object or unique_violation then null; -- the role already exists: roles are shared by all databases of a server
-end
-$$;
-
-do $$
-begin
-    execute format('grant newton_app to %I', current_user);
-end
-$$;
-
+-- newton_app and newton_worker stand for the two roles of the database, which `newton/db/roles.py` names and creates. The
+-- application works as newton_app, which owns no table and cannot bypass row level security.
 grant usage on schema memory, heart, brain, dialogue, cognition, runtime to newton_app;
 
--- The worker role claims due jobs for all agents. It reads only the queue and the names of agents; the jobs themselves
+-- newton_worker claims due jobs for all agents. It reads only the queue and the names of agents; the jobs themselves
 -- run as newton_app, for one agent at a time.
-do $$
-begin
-    create role newton_worker login nosuperuser nocreatedb nocreaterole nobypassrls noinherit;
-exception
-    when duplicate_object or unique_violation then null; -- the role already exists: roles are shared by all databases of a server
-end
-$$;
-
-do $$
-declare
-    member name;
-begin
-    execute format('grant newton_worker to %I', current_user);
-    for member in
-        select u.rolname
-        from pg_auth_members as m
-        join pg_roles as u on u.oid = m.member
-        where m.roleid = 'newton_app'::regrole and u.rolname <> current_user
-    loop
-        execute format('grant newton_worker to %I', member);
-    end loop;
-end
-$$;
-
 grant usage on schema runtime to newton_worker;
 
 -- Restricts a table to the agent in scope. If newton.agent_id is not set, the policy compares with NULL and no row

@@ -29,7 +29,7 @@ QUICK = WorkerTimings(lease=0.6, renew=60, poll=0.1, drain=1.0)
 # Whoever ends a run writes a row; nothing but the fence keeps a second one out.
 EFFECTS = """
 create table public.effects (agent_id uuid, name text, slot timestamptz, epoch bigint, pid integer);
-grant insert on public.effects to newton_app;
+grant insert on public.effects to public;
 """
 # Ends a run whoever has it by now.
 UNFENCED = """

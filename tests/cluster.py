@@ -1,7 +1,7 @@
 """Databases for tests: on one server, or on all nodes of a Citus cluster (NEWTON_TEST_CITUS_DSN)."""
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from urllib.parse import urlsplit, urlunsplit
 
@@ -12,6 +12,7 @@ from newton.db.cluster import run_on_nodes
 from newton.db.connection import prepare_database
 from newton.db.distribution import distribute, is_distributed, plan_distribution
 from newton.db.pool import Tx
+from newton.db.roles import derive_roles, read_roles
 
 SHARDS = 4  # few, so that a database is made quickly
 NODES = """
@@ -75,6 +76,8 @@ class Servers:
         if self.is_cluster:
             await self._end_prepared(name)
         await self._on_each(f"drop database if exists {name} with (force)")
+        with suppress(asyncpg.DependentObjectsStillExistError):  # a test that failed has left a copy
+            await self._on_each(f"drop role if exists {', '.join(derive_roles(name))}")
 
     async def _end_prepared(self, name: str) -> None:
         """End the transactions that a killed node left half committed, and what an interrupted move left."""
@@ -122,6 +125,11 @@ async def connection(dsn: str, **settings: str) -> AsyncGenerator[Tx]:
         yield opened
     finally:
         await opened.close()
+
+
+async def with_roles(conn: Tx, sql: str) -> str:
+    """That SQL with the names of the database's roles, as in a migration."""
+    return (await read_roles(conn)).fill_in(sql)
 
 
 LOCK_WAITS = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"

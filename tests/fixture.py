@@ -16,7 +16,7 @@ from newton.db.backup_manifest import BackupManifest
 from newton.db.connection import prepare_database
 from newton.db.embedded_server import EmbeddedServer, temporary_server
 from newton.db.migrations import read_migrations
-from newton.db.pool import APP_ROLE, WORKER_ROLE, Database
+from newton.db.pool import Database
 from newton.settings import load
 from tests.db.world import live
 from tests.support import NOON
@@ -51,8 +51,8 @@ async def _make_backup() -> None:
 
 
 async def _fill(owner: str, server: EmbeddedServer) -> None:
-    await prepare_database(owner, schema=SCHEMA)
-    db = await Database.open(server.dsn(APP_ROLE), worker=server.dsn(WORKER_ROLE), size=4)
+    _, roles = await prepare_database(owner, schema=SCHEMA)
+    db = await Database.open(server.dsn(roles.app), worker=server.dsn(roles.worker), size=4)
     await live(db, "ana")
     await db.close()
 

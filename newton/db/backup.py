@@ -13,12 +13,14 @@ from typing import NamedTuple
 from newton import __version__
 from newton.db import backup_manifest as manifest
 from newton.db.backup_manifest import BackupManifest
-from newton.db.backup_tables import drop_schemas, load_tables, writable_tables, write_tables
+from newton.db.backup_tables import drop_schemas, load_tables, write_tables
 from newton.db.connection import open_owner_connection
 from newton.db.distribution import distribute, is_distributed, plan_distribution
 from newton.db.embedded_server import exclusive_access
 from newton.db.migrations import SchemaMigration, find_pending, load_applied, migrate, read_migrations
 from newton.db.pool import Tx
+from newton.db.roles import read_roles
+from newton.db.row_security import writable_tables
 from newton.errors import ConflictError, InputError
 from newton.settings import Settings
 
@@ -136,12 +138,14 @@ async def _replace_rows(
     The rows are stored in the schema of the version that wrote them. The migrations since then change both.
     """
     async with conn.transaction():
-        await drop_schemas(conn)
-        await migrate(conn, [migration for migration in wanted if migration.name in found.migrations])
+        roles = await read_roles(conn)
+        if await conn.fetchval(HAS_SCHEMA_SQL):
+            await drop_schemas(conn)
+        await migrate(conn, [migration for migration in wanted if migration.name in found.migrations], roles=roles)
         async with writable_tables(conn):
             await load_tables(conn, folder, found)
             revoked = 0 if keep_tokens else len(await conn.fetch(REVOKE_TOKENS_SQL))
-        await migrate(conn, wanted)
+        await migrate(conn, wanted, roles=roles)
     return revoked
 
 

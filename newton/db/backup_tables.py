@@ -13,7 +13,8 @@ import asyncpg
 
 from newton.db.backup_manifest import FILE_NAME, BackupManifest, damaged_error
 from newton.db.pool import Tx
-from newton.errors import DatabaseError, InputError
+from newton.db.row_security import require_all_rows
+from newton.errors import InputError
 
 TABLES_FOLDER = "tables"
 # Tables only: no shards of a distributed table, no generated columns, and not the table of migrations.
@@ -40,16 +41,9 @@ from pg_constraint
 where contype = 'f' and connamespace::regnamespace::text = any('{memory,heart,brain,dialogue,cognition,runtime}')
 order by conrelid, conname
 """
-LIST_FORCED_SQL = """
-select oid::regclass::text as table_name
-from pg_class
-where relforcerowsecurity and relnamespace::regnamespace::text = any('{memory,heart,brain,dialogue,cognition,runtime}')
-order by oid
-"""
-# The text of a value depends on these settings. With `row_security` off, a role that does not see all rows gets an
-# error.
+# The text of a value depends on these settings.
 ROW_SETTINGS_SQL = """
-set local row_security = off; set local datestyle = 'ISO, YMD'; set local intervalstyle = 'postgres';
+set local datestyle = 'ISO, YMD'; set local intervalstyle = 'postgres';
 set local timezone = 'UTC'; set local extra_float_digits = 1; set local bytea_output = 'hex'
 """
 # What PostgreSQL raises for rows that its types, the constraints or the functions of the schema do not allow.
@@ -89,22 +83,16 @@ async def write_tables(conn: Tx, folder: Path) -> WrittenTables:
 
     Raises DatabaseError if the database user does not see all rows.
     """
+    await require_all_rows(conn)
     tables = await _list_tables(conn)
     (folder / TABLES_FOLDER).mkdir()
     rows: dict[str, int] = {}
-    try:
-        async with conn.transaction(isolation="repeatable_read", readonly=True):
-            await conn.execute(ROW_SETTINGS_SQL)
-            # Before the first query, which fixes the moment: a migration cannot change a table that is not read yet.
-            if tables:
-                await conn.execute(f"lock table {', '.join(table.name for table in tables)} in access share mode")
-            for table in tables:
-                rows[table.name] = await _write_table(conn, table, table.find_file(folder))
-    except asyncpg.InsufficientPrivilegeError as error:
-        raise DatabaseError(
-            f"The database user does not see the rows of all agents: {error}.",
-            hint="Set DATABASE_URL to the connection string of a superuser, or of a role with BYPASSRLS.",
-        ) from None
+    async with conn.transaction(isolation="repeatable_read", readonly=True):
+        await conn.execute(ROW_SETTINGS_SQL)
+        # Before the first query, which fixes the moment: a migration cannot change a table that is not read yet.
+        await conn.execute(f"lock table {', '.join(table.name for table in tables)} in access share mode")
+        for table in tables:
+            rows[table.name] = await _write_table(conn, table, table.find_file(folder))
     _remove_empty_files(folder / TABLES_FOLDER)
     return WrittenTables(rows, {table.name: table.columns for table in tables})
 
@@ -130,24 +118,13 @@ async def drop_schemas(conn: Tx) -> None:
     await conn.execute(DROP_SCHEMAS_SQL)
 
 
-@asynccontextmanager
-async def writable_tables(conn: Tx) -> AsyncGenerator[None]:
-    """Let the owner of the tables write the rows of all agents in the block of the open transaction."""
-    await conn.execute(ROW_SETTINGS_SQL)
-    tables = [row["table_name"] for row in await conn.fetch(LIST_FORCED_SQL)]
-    for name in tables:
-        await conn.execute(f"alter table {name} no force row level security")
-    yield
-    for name in tables:
-        await conn.execute(f"alter table {name} force row level security")
-
-
 async def load_tables(conn: Tx, folder: Path, manifest: BackupManifest) -> None:
     """Fill the tables of a schema that was just created, in the open transaction, within `writable_tables`.
 
     Every constraint of the schema is checked. Raises InputError for a table or column that the schema does not have,
     and for rows that it does not allow.
     """
+    await conn.execute(ROW_SETTINGS_SQL)
     tables = {table.name: table for table in await _list_tables(conn)}
     _check_names(folder, manifest, tables)
     async with _without_foreign_keys(conn, folder):

@@ -5,11 +5,13 @@ from collections.abc import AsyncGenerator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from newton.concurrency import task_group
 from newton.db.embedded_server import EmbeddedServer
 from newton.db.migrations import migrate, read_migrations
-from newton.db.pool import APP_ROLE, WORKER_ROLE, Database, Tx, connect
+from newton.db.pool import Database, Tx, connect
+from newton.db.roles import DatabaseRoles, read_roles
 from newton.errors import DatabaseError
 from newton.settings import Settings
 
@@ -25,12 +27,13 @@ async def open_database(settings: Settings, *, schema: Path, keep_alive: bool = 
     async with AsyncExitStack() as stack:
         server = None
         if settings.database_url is not None:
-            owner = app = worker = settings.database_url.get_secret_value()
+            owner = settings.database_url.get_secret_value()
         else:
             server = await _start_server(settings.home)
             stack.push_async_callback(asyncio.to_thread, server.stop)
-            owner, app, worker = server.dsn("postgres"), server.dsn(APP_ROLE), server.dsn(WORKER_ROLE)
-        await prepare_database(owner, schema=schema)
+            owner = server.dsn("postgres")
+        roles = (await prepare_database(owner, schema=schema)).roles
+        app, worker = (server.dsn(role) for role in roles) if server else (owner, owner)
         database = await Database.open(app, worker=worker)
         stack.push_async_callback(database.close)
         if server and keep_alive:
@@ -89,7 +92,14 @@ def _stop_when_started(starting: "Future[EmbeddedServer]") -> None:
         starting.result().stop()
 
 
-async def prepare_database(owner: str, *, schema: Path) -> list[str]:
-    """Apply the pending migrations; return their names. `owner` is the connection string of the schema's owner."""
+class PreparedDatabase(NamedTuple):
+    """The names of the migrations that were applied, and the roles of the database."""
+
+    migrations: list[str]
+    roles: DatabaseRoles
+
+
+async def prepare_database(owner: str, *, schema: Path) -> PreparedDatabase:
+    """Apply the pending migrations. `owner` is the connection string of the schema's owner."""
     async with connect(owner) as connection:
-        return await migrate(connection, read_migrations(schema))
+        return PreparedDatabase(await migrate(connection, read_migrations(schema)), await read_roles(connection))

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from newton.db.cluster import FIRST_TABLE, ClusterNode, change_nodes, list_nodes, run_on_nodes
-from newton.db.pool import APP_ROLE, WORKER_ROLE, Tx
+from newton.db.pool import Tx
+from newton.db.roles import CREATE_ROLE_SQL, read_roles
 from newton.errors import DatabaseError
 
 DEFAULT_SHARDS = 32
@@ -68,14 +69,13 @@ where
 order by 1
 """
 GRANTS_ON_VIEWS_SQL = """
-select format('grant select on %s to newton_app', c.oid::regclass) as statement
+select format('grant select on %s to %s', c.oid::regclass, runtime.app_role()) as statement
 from pg_class as c
 where
     c.relkind = 'v'
     and c.relnamespace::regnamespace::text = any('{memory,heart,brain,dialogue,cognition,runtime}')
-    and has_table_privilege('newton_app', c.oid, 'select')
+    and has_table_privilege(runtime.app_role(), c.oid, 'select')
 """
-CREATE_ROLE_SQL = "create role {role} login nosuperuser nocreatedb nocreaterole nobypassrls noinherit"
 VECTOR_SQL = "select extversion from pg_extension where extname = 'vector'"
 
 
@@ -143,7 +143,7 @@ async def distribute(conn: Tx, plan: DistributionPlan) -> None:
     DatabaseError.
     """
     database = await conn.fetchval("select quote_ident(current_database())")
-    for role in (APP_ROLE, WORKER_ROLE):
+    for role in await read_roles(conn):
         await change_nodes(conn, CREATE_ROLE_SQL.format(role=role))
     for name, value in NODE_SETTINGS.items():
         await change_nodes(conn, f"alter database {database} set {name} = '{value}'")

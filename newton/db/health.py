@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from newton.db.pool import APP_ROLE, Tx
+from newton.db.pool import Tx
 from newton.db.queries import load
 
 SQL = load("newton.db", "health.sql")
@@ -27,6 +27,6 @@ class ServerInfo:
 
 
 async def read_server_info(tx: Tx) -> ServerInfo:
-    row = await SQL["describe_server"].fetch_one(tx, role=APP_ROLE)
+    row = await SQL["describe_server"].fetch_one(tx)
     assert row is not None
     return ServerInfo(**row)

@@ -1,4 +1,4 @@
--- name: describe_server(role)
+-- name: describe_server()
 select
     current_setting('server_version') as version,
     (select extversion from pg_extension where extname = 'vector') as pgvector,
@@ -6,7 +6,7 @@ select
     and current_setting('full_page_writes') = 'on'
     and current_setting('synchronous_commit') <> 'off' as durable,
     to_tsvector('english', '«ÉCOLE»') = to_tsvector('english', 'école') as utf8,
-    (select not rolsuper and not rolbypassrls from pg_roles where rolname = $1) as rls_enforced,
+    (select not rolsuper and not rolbypassrls from pg_roles where rolname = current_user) as rls_enforced,
     count(*) as tables,
     count(*) filter (where relrowsecurity and relforcerowsecurity) as isolated
 from pg_class

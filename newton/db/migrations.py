@@ -20,12 +20,17 @@ from newton.db.distribution import (
     set_transaction_settings,
 )
 from newton.db.pool import Tx
+from newton.db.requirements import require
+from newton.db.roles import DatabaseRoles, create_roles, read_roles
+from newton.db.row_security import writable_tables
 from newton.db.sql_statements import split_statements
 from newton.errors import SchemaVersionError
 
 LOCK_KEY = 7_243_004_512_377_101
 
-PRIVILEGES_HINT = "The database user must own the database and be able to create roles; pgvector 0.8.4+ is required."
+PRIVILEGES_HINT = (
+    "Set DATABASE_URL to the connection string of the owner of the database. `newton doctor` says what it lacks."
+)
 
 # The table of applied migrations cannot itself be a migration.
 CREATE_LEDGER_SQL = """
@@ -36,6 +41,12 @@ create table if not exists runtime.schema_migrations (
     applied_at timestamptz not null default now()
 );
 """
+# Nor can the names of the roles: each migration has them.
+CREATE_ROLE_NAME_SQL = """
+create function runtime.{kind}_role() returns text language sql immutable parallel safe return '{role}'
+"""
+# Hashes of files that were edited before the first release, by name. The new text has the same result.
+FORMER_HASHES = {"0001_foundation.sql": "171057e9f2205ce568385d5b85767381ef72b30009bdd7c8012a46b9a0265508"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +69,8 @@ def find_pending(
 ) -> list[SchemaMigration]:
     """Return the migrations that are not applied. Raises SchemaVersionError for an edited file or a newer database."""
     for migration in wanted:
-        if applied.get(migration.name, migration.sha256) != migration.sha256:
+        hashes = (None, migration.sha256, FORMER_HASHES.get(migration.name))
+        if applied.get(migration.name) not in hashes:
             raise SchemaVersionError(
                 f"The migration {migration.name} was edited after it was applied to this {where}.",
                 hint="Restore the file of the migration, and make the change in a new migration.",
@@ -71,23 +83,25 @@ def find_pending(
     return [migration for migration in wanted if migration.name not in applied]
 
 
-async def migrate(conn: Tx, wanted: Sequence[SchemaMigration]) -> list[str]:
+async def migrate(conn: Tx, wanted: Sequence[SchemaMigration], *, roles: DatabaseRoles | None = None) -> list[str]:
     """Apply the pending migrations in one transaction; return their names. Concurrent callers wait for each other.
 
-    Raises SchemaVersionError for an edited migration, a newer database, or a migration that fails.
+    `roles` are those of a new schema, if they are not derived from the name of the database. Raises SchemaVersionError
+    for an edited migration, a newer database, a server that lacks something, or a migration that fails.
     """
     try:
         if not await _load_pending(conn, wanted):
             return []
         async with conn.transaction():
             await conn.execute("select pg_advisory_xact_lock($1)", LOCK_KEY)
-            await conn.execute(CREATE_LEDGER_SQL)
+            roles = await _prepare(conn, roles or await read_roles(conn))
             todo = await _load_pending(conn, wanted)
             distributed = await is_distributed(conn)
             if distributed:
                 await set_transaction_settings(conn)
-            for migration in todo:
-                await _apply(conn, migration)
+            async with writable_tables(conn):
+                for migration in todo:
+                    await _apply(conn, migration, roles)
             if distributed:
                 await distribute_added(conn)
         if distributed:
@@ -96,6 +110,17 @@ async def migrate(conn: Tx, wanted: Sequence[SchemaMigration]) -> list[str]:
         what = f"The database user may not create the schema: {error}."
         raise SchemaVersionError(what, hint=PRIVILEGES_HINT) from error
     return [migration.name for migration in todo]
+
+
+async def _prepare(conn: Tx, roles: DatabaseRoles) -> DatabaseRoles:
+    """Create what all migrations need: the roles, the functions that name them, and the table of migrations."""
+    await require(conn, roles)
+    await create_roles(conn, roles)
+    await conn.execute(CREATE_LEDGER_SQL)
+    for kind, role in roles._asdict().items():
+        if await conn.fetchval("select to_regprocedure($1) is null", f"runtime.{kind}_role()"):
+            await conn.execute(CREATE_ROLE_NAME_SQL.format(kind=kind, role=role))
+    return roles
 
 
 async def find_new_migrations(conn: Tx, wanted: Sequence[SchemaMigration]) -> list[str]:
@@ -116,9 +141,9 @@ async def load_applied(conn: Tx) -> dict[str, str]:
     return {str(row["name"]): str(row["sha256"]) for row in rows}
 
 
-async def _apply(conn: Tx, migration: SchemaMigration) -> None:
+async def _apply(conn: Tx, migration: SchemaMigration, roles: DatabaseRoles) -> None:
     try:
-        for statement in split_statements(migration.sql):
+        for statement in split_statements(roles.fill_in(migration.sql)):
             await conn.execute(statement)
     except asyncpg.PostgresError as error:
         raise SchemaVersionError(f"The migration {migration.name} failed: {error}.", hint=PRIVILEGES_HINT) from error

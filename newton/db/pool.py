@@ -21,18 +21,17 @@ if TYPE_CHECKING:
 Tx: TypeAlias = "asyncpg.Connection[asyncpg.Record] | PoolConnectionProxy[asyncpg.Record]"
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 
-APP_ROLE, WORKER_ROLE = "newton_app", "newton_worker"
 # No bind parameters, so that BEGIN and this statement go to the server in one message. The planner assumes that pages
 # are in memory: by default it avoids the covering index and, where one agent owns most rows, scans the whole table in
 # twice the time. Merge joins are off: with overestimated word counts, a search would sort thousands of rows.
 AGENT_SCOPE_SQL = """
 select
-    set_config('role', '{role}', true),
+    set_config('role', runtime.app_role(), true),
     runtime.set_agent_scope('{agent}'),
     set_config('random_page_cost', '1.1', true),
     set_config('enable_mergejoin', 'off', true)
 """
-WORKER_SCOPE_SQL = "select set_config('role', '{role}', true)"
+WORKER_SCOPE_SQL = "select set_config('role', runtime.worker_role(), true)"
 # A distributed database evaluates it on the node of the agent, where the agent's writes get their transaction ids.
 SNAPSHOT_SQL = """
 select pg_current_snapshot()::text || ' ' || coalesce(host(inet_server_addr()) || ':' || inet_server_port(), '')
@@ -81,13 +80,14 @@ def _current_hooks() -> _TransactionHooks:
 
 
 @contextmanager
-def _translate_role_errors(role: str) -> Generator[None]:
+def _translate_role_errors() -> Generator[None]:
     try:
         yield
     except (asyncpg.InsufficientPrivilegeError, asyncpg.InvalidParameterValueError) as error:
         raise SchemaVersionError(
-            f"The database user may not use the role {role}: {error}.",
-            hint=f"Ask the database owner to run `grant {role} to USER`, with the name of that user.",
+            f"The database user may not work as the role of the application: {error}.",
+            hint="Set DATABASE_URL to the connection string of the owner of the database, or let an administrator run"
+            " the SQL that `newton db requirements` prints.",
         ) from error
 
 
@@ -96,12 +96,9 @@ async def begin(tx: Tx, agent: UUID | None, *, snapshot: bool = False) -> None:
 
     Row level security enforces this. Raises SchemaVersionError if the database user may not use the role.
     """
-    if agent is None:
-        role, scope = WORKER_ROLE, WORKER_SCOPE_SQL.format(role=WORKER_ROLE)
-    else:
-        role, scope = APP_ROLE, AGENT_SCOPE_SQL.format(role=APP_ROLE, agent=UUID(int=agent.int))
+    scope = WORKER_SCOPE_SQL if agent is None else AGENT_SCOPE_SQL.format(agent=UUID(int=agent.int))
     mode = " isolation level repeatable read read only" if snapshot else ""
-    with _translate_role_errors(role):
+    with _translate_role_errors():
         await tx.execute(f"begin{mode};{scope}")
 
 
@@ -261,7 +258,7 @@ class Database:
         Raises DatabaseError.
         """
         async with _acquire(self._pool) as connection:
-            with _translate_role_errors(APP_ROLE):
+            with _translate_role_errors():
                 yield connection
 
     async def run_with_retry(self, agent: UUID, work: Callable[[Tx], Awaitable[T]]) -> T:

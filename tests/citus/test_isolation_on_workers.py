@@ -8,8 +8,9 @@ import asyncpg
 import pytest
 
 from newton.db.pool import Database, Tx, begin
+from newton.db.roles import read_roles
 from tests.citus.conftest import ClusterWorld
-from tests.cluster import connection, on
+from tests.cluster import connection, on, with_roles
 
 SHARDS = """
 select c.oid::regclass::text as shard, n.nspname || '.' || regexp_replace(c.relname, '_[0-9]{6,}$', '') as name,
@@ -65,7 +66,9 @@ async def test_a_session_on_a_worker_sees_one_agent_in_every_shard(world: Cluste
 async def test_without_a_scope_a_worker_shows_nothing(world: ClusterWorld) -> None:
     for node in world.workers:
         shards = await list_shards(node)
-        async with connection(on(node, node.rpartition("/")[2], user="newton_app")) as session:
+        async with connection(world.dsn) as owner:
+            app = (await read_roles(owner)).app
+        async with connection(on(node, node.rpartition("/")[2], user=app)) as session:
             for name in (*world.names, *shards):
                 assert await session.fetchval(f"select count(*) from {name}") == 0, name
 
@@ -104,7 +107,7 @@ async def test_the_scope_of_one_transaction_does_not_stay_on_a_worker(world: Clu
             assert await tx.fetchval("select count(*) from memory.memories where agent_id = $1", other) == 0
             assert await tx.fetchval("select count(*) from memory.memories where agent_id = $1", agent) > 0
         async with single.single_statement() as raw:
-            await raw.execute("set role newton_app")
+            await raw.execute(await with_roles(raw, "set role newton_app"))
             assert await raw.fetchval("select count(*) from memory.memories where agent_id = $1", agent) == 0
             await raw.execute("reset role")
     await single.close()

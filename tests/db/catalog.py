@@ -1,6 +1,8 @@
 """The rules that every table keeps, as a check over the catalog that names each fault."""
 
 from newton.db.pool import Tx
+from newton.db.roles import read_roles
+from tests.cluster import with_roles
 
 SCHEMAS = ["memory", "heart", "brain", "dialogue", "cognition", "runtime"]
 AGENTLESS = {"runtime.schema_migrations", "memory.models"}
@@ -156,9 +158,10 @@ async def _agent_tables(conn: Tx) -> list[str]:
 
 async def _tables(conn: Tx) -> list[str]:
     found: list[str] = []
+    app = (await read_roles(conn)).app
     for row in await conn.fetch(TABLES, SCHEMAS):
         name = row["name"]
-        if row["owner"] == "newton_app":
+        if row["owner"] == app:
             found.append(f"{name}: owned by newton_app")
         if row["agent"] is None:
             found += [] if name in AGENTLESS else [f"{name}: has no agent_id"]
@@ -188,7 +191,7 @@ async def _foreign_keys(conn: Tx) -> list[str]:
 async def _policies(conn: Tx) -> list[str]:
     found: list[str] = []
     closed: set[str] = set()
-    for row in await conn.fetch(POLICIES):
+    for row in await conn.fetch(await with_roles(conn, POLICIES)):
         exact = row["using"] == EXPECTED_POLICY and row["checked"] in (None, EXPECTED_POLICY)
         if exact:
             closed.add(row["name"])
@@ -200,7 +203,7 @@ async def _policies(conn: Tx) -> list[str]:
 
 async def _columns(conn: Tx) -> list[str]:
     found: list[str] = []
-    for row in await conn.fetch(COLUMNS, SCHEMAS):
+    for row in await conn.fetch(await with_roles(conn, COLUMNS), SCHEMAS):
         name, column = row["name"], row["column"]
         if row["zoneless"]:
             found.append(f"{name}.{column}: a timestamp without a zone")
@@ -217,10 +220,12 @@ async def _rights(conn: Tx) -> list[str]:
     for name in sorted(await tables(conn)):
         forbidden = ["TRUNCATE", "TRIGGER", "REFERENCES"] + (["DELETE"] if name in APPEND_ONLY else [])
         held = await conn.fetch(
-            "select r from unnest($2::text[]) as r where has_table_privilege('newton_app', $1, r)", name, forbidden
+            "select r from unnest($2::text[]) as r where has_table_privilege(runtime.app_role(), $1, r)",
+            name,
+            forbidden,
         )
         found += [f"{name}: newton_app may {row['r']}" for row in held]
-        if name not in ACROSS and await conn.fetchval(REACHED, name):
+        if name not in ACROSS and await conn.fetchval(await with_roles(conn, REACHED), name):
             found.append(f"{name}: newton_worker has a right to it")
     return found
 

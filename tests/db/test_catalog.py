@@ -6,6 +6,8 @@ import asyncpg
 import pytest
 
 from newton.db.pool import Tx
+from newton.db.roles import read_roles
+from tests.cluster import with_roles
 from tests.db.catalog import AGENTLESS, faults, tables
 
 OUT_OF_LINE = "vectors kept out of line"
@@ -137,16 +139,17 @@ async def faults_with(dsn: str, made: str) -> Sequence[str]:
     unit = conn.transaction()
     await unit.start()
     try:
-        await conn.execute(made)
+        await conn.execute(await with_roles(conn, made))
         return await faults(conn)
     finally:
         await unit.rollback()
         await conn.close()
 
 
-@pytest.mark.parametrize("name", ["newton_app", "newton_worker"])
-async def test_a_role_that_works_can_bypass_nothing(shared: str, name: str) -> None:
+@pytest.mark.parametrize("kind", ["app", "worker"])
+async def test_a_role_that_works_can_bypass_nothing(shared: str, kind: str) -> None:
     conn = await owner(shared)
+    name = (await read_roles(conn))._asdict()[kind]
     try:
         role = await conn.fetchrow(
             "select rolsuper, rolbypassrls, rolcreaterole, rolcreatedb, rolreplication, rolcanlogin"

@@ -11,6 +11,7 @@ from newton.content.package_data import data_folder
 from newton.db.backup import create_backup, restore
 from newton.db.backup_manifest import hash_files, write_manifest
 from newton.db.pool import Database, connect
+from newton.db.roles import read_roles
 from newton.errors import InputError
 from newton.settings import load
 from tests.conftest import database
@@ -80,7 +81,7 @@ ATTACKS = {
 }
 # Everything in a database that can run or lets somebody do something, but for the rows.
 DEFINITIONS = """
-select 'function', p.oid::regprocedure::text, md5(pg_get_functiondef(p.oid) || coalesce(p.proacl::text, ''))
+select 'function', p.oid::regprocedure::text, pg_get_functiondef(p.oid) || coalesce(p.proacl::text, '')
 from pg_proc as p
 where
     p.prokind in ('f', 'p') and p.pronamespace not in ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
@@ -131,7 +132,8 @@ union all
 select 'setting', s.setconfig::text, '' from pg_db_role_setting as s
 join pg_database as d on d.oid = s.setdatabase and d.datname = current_database()
 union all
-select 'role', rolname, concat_ws(' ', rolsuper, rolbypassrls, rolcreaterole) from pg_roles where rolname ~ '^newton'
+select 'role', rolname, concat_ws(' ', rolsuper, rolbypassrls, rolcreaterole) from pg_roles
+where rolname in (runtime.app_role(), runtime.worker_role())
 """
 
 
@@ -152,8 +154,11 @@ async def attack(dsn: str, marker: Path, *, but: frozenset[str] = frozenset()) -
 
 
 async def definitions(dsn: str) -> set[tuple[str, str, str]]:
+    """What is defined, with the same names of roles for every database."""
     async with connect(dsn) as conn:
-        return {tuple(row) for row in await conn.fetch(DEFINITIONS)}
+        app, worker = await read_roles(conn)
+        named = await conn.fetch(DEFINITIONS)
+    return {tuple((part or "").replace(app, "app").replace(worker, "worker") for part in row) for row in named}
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from newton.cognition.request import ContextBuildRequest
 from newton.cognition.sources import session_state
 from newton.cognition.working_set import working_set_store
 from newton.db.pool import Database, Tx, connect
+from newton.db.roles import read_roles
 from newton.dialogue import log, session_close, sessions
 from newton.heart import episodes
 from newton.heart.facts import fact_store
@@ -26,7 +27,7 @@ from newton.memory import store
 from newton.memory.memory_reader import fetch_preceding
 from newton.memory.outbox import read_backlog
 from newton.providers.fakes import HashEmbedder
-from tests.cluster import on
+from tests.cluster import on, with_roles
 from tests.conftest import database
 from tests.db.catalog import AGENTLESS, tables
 from tests.db.world import SESSION, contexts, live, statement, told
@@ -244,7 +245,7 @@ async def test_without_a_scope_every_table_is_empty(world: World) -> None:
     conn = await asyncpg.connect(world.dsn)
     try:
         async with conn.transaction():
-            await conn.execute("set local role newton_app")
+            await conn.execute(await with_roles(conn, "set local role newton_app"))
             for name in world.names:
                 assert await conn.fetchval(f"select count(*) from {name}") == 0, name
             await conn.execute("set local newton.agent_id = ''")
@@ -259,7 +260,7 @@ async def test_a_scope_that_is_no_agent_is_an_error_and_not_everything(world: Wo
     try:
         with pytest.raises(asyncpg.InvalidTextRepresentationError):
             async with conn.transaction():
-                await conn.execute("set local role newton_app")
+                await conn.execute(await with_roles(conn, "set local role newton_app"))
                 await conn.execute("set local newton.agent_id = 'all'")
                 await conn.fetch("select * from memory.memories")
     finally:
@@ -269,8 +270,9 @@ async def test_a_scope_that_is_no_agent_is_an_error_and_not_everything(world: Wo
 async def as_application(dsn: str) -> Tx:
     """A connection that logs in as the application's role, with a password where the server asks for one."""
     async with connect(dsn) as owner:
-        await owner.execute("alter role newton_app password 'newton'")
-    return await asyncpg.connect(on(dsn, urlsplit(dsn).path[1:], user="newton_app:newton"))
+        app = (await read_roles(owner)).app
+        await owner.execute(f"alter role {app} password 'newton'")
+    return await asyncpg.connect(on(dsn, urlsplit(dsn).path[1:], user=f"{app}:newton"))
 
 
 @pytest.mark.parametrize(
@@ -289,7 +291,7 @@ async def test_an_application_that_logs_in_as_itself_has_nowhere_to_escape_to(wo
     conn = await as_application(world.dsn)
     try:
         await conn.execute(escape)
-        assert await conn.fetchval("select current_user::text") == "newton_app"
+        assert await conn.fetchval("select current_user::text = runtime.app_role()")
         for name in world.names:
             assert await conn.fetchval(f"select count(*) from {name}") == 0, name
     finally:
@@ -320,7 +322,7 @@ async def test_the_application_may_not_loosen_its_own_bonds(world: World, attack
     conn = await as_application(world.dsn)
     try:
         with pytest.raises((asyncpg.InsufficientPrivilegeError, asyncpg.InvalidParameterValueError)):
-            await conn.execute(attack)
+            await conn.execute(await with_roles(conn, attack))
     finally:
         await conn.close()
 
@@ -341,7 +343,7 @@ async def test_the_scope_ends_with_its_transaction(world: World) -> None:
         async with pool.acquire() as raw:
             assert await raw.fetchval("select pg_backend_pid()") == pid
             assert not await raw.fetchval("select current_setting('newton.agent_id', true)")
-            await raw.execute("set role newton_app")
+            await raw.execute(await with_roles(raw, "set role newton_app"))
             assert await raw.fetchval("select count(*) from memory.memories") == 0
             await raw.execute("reset role")
     finally:

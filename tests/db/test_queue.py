@@ -276,7 +276,7 @@ async def test_the_worker_sees_the_queue_and_names_and_nothing_else(db: Database
     ben = await agents.get_or_create_agent(db, "ben", now=NOON)
     assert [(one.name, one.live, one.dead) for one in await list_agent_queues(db)] == [("ana", 1, 0), ("ben", 0, 0)]
     async with db.worker_transaction() as tx:
-        assert await tx.fetchval("select current_user::text") == "newton_worker"
+        assert await tx.fetchval("select current_user::text = runtime.worker_role()")
     async with db.transaction(ben) as tx:
         assert await queue.latest_runs(tx, agent_id=agent) == {}
 

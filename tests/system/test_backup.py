@@ -19,8 +19,9 @@ from newton.content.package_data import data_folder
 from newton.db.backup import create_backup, restore
 from newton.db.backup_manifest import FILE_NAME, hash_files, verify_backup, write_manifest
 from newton.db.connection import prepare_database
-from newton.db.embedded_server import EmbeddedServer
-from newton.db.pool import APP_ROLE, Database, connect
+from newton.db.embedded_server import DATABASE, EmbeddedServer
+from newton.db.pool import Database, connect
+from newton.db.roles import derive_roles
 from newton.errors import ConflictError, DatabaseError, InputError, SchemaVersionError
 from newton.settings import Settings, load
 from tests.conftest import database
@@ -32,6 +33,7 @@ from tests.system.servers import base, fresh
 pytestmark = pytest.mark.slow
 
 SCHEMA = data_folder("schema")
+APP = derive_roles(DATABASE).app
 # An agent and its model are committed together, and lie in two files of a backup.
 TRIED = """
 with made as (
@@ -67,7 +69,7 @@ def other(tmp_path: Path) -> Iterator[Path]:
 
 async def answer(server: EmbeddedServer) -> tuple[str, object]:
     """What ana's memory says, and whether her ledger is whole."""
-    db, ana = await Database.open(server.dsn(APP_ROLE), size=4), ids.derive_agent_id("ana")
+    db, ana = await Database.open(server.dsn(APP), size=4), ids.derive_agent_id("ana")
     bundle = await contexts(db).build(ContextBuildRequest(agent_id=ana, input="where is the kettle?", tokens=500))
     async with db.transaction(ana) as tx:
         whole = await ledger.verify_chain(tx, agent_id=ana, external_head=None)
@@ -90,7 +92,7 @@ async def test_a_backup_under_load_is_restored_to_a_state_that_was(lived: Path, 
     with EmbeddedServer.start(lived) as server:
         owner = server.dsn("postgres")
         await prepare_database(owner, schema=SCHEMA)
-        db = await Database.open(server.dsn(APP_ROLE))
+        db = await Database.open(server.dsn(APP))
         await live(db, "ana")
         await db.close()
         said = await answer(server)

@@ -251,6 +251,10 @@ AGENT_COMMANDS = {
     "isolate": ("operations.agent_places:isolate_agent", "Give an agent a shard of its own in a Citus cluster."),
 }
 DATABASE_COMMANDS = {
+    "requirements": (
+        "operations.database:print_requirements",
+        "Print what a PostgreSQL server needs for Newton, as SQL for its administrator.",
+    ),
     "distribute": (
         "operations.database:distribute_database",
         "Distribute all agents over the nodes of a Citus cluster.",

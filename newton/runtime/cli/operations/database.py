@@ -1,5 +1,6 @@
-"""Command `newton db distribute`: distribute the agents over the nodes of a Citus cluster."""
+"""Commands `newton db`: what the server needs, and the distribution of agents over the nodes of a Citus cluster."""
 
+from dataclasses import asdict
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -8,9 +9,52 @@ from newton.content.package_data import data_folder
 from newton.db.connection import open_owner_connection
 from newton.db.distribution import DEFAULT_SHARDS, DistributionPlan, describe_plan, distribute, plan_distribution
 from newton.db.migrations import find_new_migrations, migrate, read_migrations
+from newton.db.requirements import MissingRequirement, find_missing, list_statements
+from newton.errors import InputError
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption, load_settings
 from newton.runtime.cli.printing import say
+
+
+async def print_requirements(
+    *,
+    database: Annotated[str | None, Parameter(help="Name of a database that is to be created.")] = None,
+    owner: Annotated[str | None, Parameter(help="Name of the user that is to own it.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """Print what the server at DATABASE_URL lacks for Newton, as SQL for its administrator.
+
+    With `--database`, print all that an administrator runs for a new database whose owner has no other rights. The
+    output is for psql: what SQL cannot provide is a comment. Nothing is changed.
+
+    Example: newton db requirements --database newton --owner ana
+    """
+    if database is not None:
+        statements = list_statements(database, owner or database)
+        problems: list[MissingRequirement] = []
+    else:
+        problems = await _find_missing()
+        statements = [sql for one in problems for sql in one.sql]
+    if json:
+        formatting.print_json({"missing": [asdict(one) for one in problems], "sql": statements})
+        return
+    for one in problems:
+        say(f"-- {one.problem}" + ("" if one.sql else f" {one.remedy}"))
+    for sql in statements:
+        say(sql if sql.startswith("\\") else f"{sql};")
+    if not problems and not statements:
+        say("-- The server has all that Newton needs.")
+
+
+async def _find_missing() -> list[MissingRequirement]:
+    settings = load_settings()
+    if settings.database_url is None:
+        raise InputError(
+            "DATABASE_URL is not set, and the embedded server has all that Newton needs.",
+            hint="Set DATABASE_URL, or name a new database with --database and its owner with --owner.",
+        )
+    async with open_owner_connection(settings) as connection:
+        return await find_missing(connection)
 
 
 async def distribute_database(

@@ -19,9 +19,11 @@ from newton.agent.llm.failing_models import list_failing_models
 from newton.brain.hash_chain import BrokenLink
 from newton.clock import monotonic_ms
 from newton.db import health
+from newton.db.connection import open_owner_connection
 from newton.db.distribution import read_cluster_state
 from newton.db.health import ServerInfo
 from newton.db.pool import Tx
+from newton.db.requirements import MissingRequirement, find_missing
 from newton.db.server_paths import find_database_folder, find_orphans
 from newton.environment import read_sources
 from newton.errors import ConfigError, NewtonError, ProviderError
@@ -84,25 +86,12 @@ def _list_used_settings(settings: Settings) -> dict[str, object]:
 async def _run_checks(settings: Settings, *, verify: bool) -> AsyncGenerator[HealthFinding]:
     yield HealthFinding("ok", f"Python {platform.python_version()} on {platform.system()} {platform.machine()}")
     try:
-        async with open_newton(settings) as newton:
-            yield HealthFinding("ok", f"{len(newton.frames)} frames and {len(newton.profiles)} profiles are valid")
-            yield await _check_frame_languages(newton)
-            server = await _read_server_info(newton)
-            yield _check_database(server, newton.settings)
-            yield _check_encoding(server)
-            yield _check_isolation(server)
-            async for finding in _check_cluster(newton):
+        missing = await _find_missing(settings)
+        for one in missing:
+            yield HealthFinding("wrong", one.problem, one.remedy)
+        if not missing:
+            async for finding in _check_services(settings, verify=verify):
                 yield finding
-            yield await _count_memories(newton)
-            yield await _check_embedder(newton)
-            yield await _check_backlog(newton)
-            yield await check_memory_languages(newton)
-            yield _check_compaction_limit(newton.settings)
-            yield await _check_compaction_model(newton)
-            for finding in await _list_failing_models(newton):
-                yield finding
-            if verify:
-                yield await _verify_ledger(newton)
     except NewtonError as error:
         yield HealthFinding("wrong", error.what, error.hint)
     for folder in await asyncio.to_thread(find_orphans):
@@ -115,6 +104,36 @@ async def _run_checks(settings: Settings, *, verify: bool) -> AsyncGenerator[Hea
     async for finding in _check_command_server(settings):
         yield finding
     yield await _check_chat_model(settings)
+
+
+async def _check_services(settings: Settings, *, verify: bool) -> AsyncGenerator[HealthFinding]:
+    async with open_newton(settings) as newton:
+        yield HealthFinding("ok", f"{len(newton.frames)} frames and {len(newton.profiles)} profiles are valid")
+        yield await _check_frame_languages(newton)
+        server = await _read_server_info(newton)
+        yield _check_database(server, newton.settings)
+        yield _check_encoding(server)
+        yield _check_isolation(server)
+        async for finding in _check_cluster(newton):
+            yield finding
+        yield await _count_memories(newton)
+        yield await _check_embedder(newton)
+        yield await _check_backlog(newton)
+        yield await check_memory_languages(newton)
+        yield _check_compaction_limit(newton.settings)
+        yield await _check_compaction_model(newton)
+        for finding in await _list_failing_models(newton):
+            yield finding
+        if verify:
+            yield await _verify_ledger(newton)
+
+
+async def _find_missing(settings: Settings) -> list[MissingRequirement]:
+    """Return what an external server lacks; nothing is changed."""
+    if settings.database_url is None:
+        return []
+    async with open_owner_connection(settings) as connection:
+        return await find_missing(connection)
 
 
 async def check_running_services(newton: AgentServices) -> AsyncGenerator[HealthFinding]:
@@ -159,7 +178,9 @@ def _check_isolation(server: ServerInfo) -> HealthFinding:
     if server.rls_enforced and server.isolated == server.tables:
         return HealthFinding("ok", f"row-level security is forced on all {server.tables} tables")
     problem = f"{server.tables - server.isolated} of {server.tables} tables are not isolated by agent."
-    return HealthFinding("wrong", problem, "Restore the schema; do not grant newton_app more than the migrations do.")
+    return HealthFinding(
+        "wrong", problem, "Restore the schema; do not grant the application's role more than the migrations do."
+    )
 
 
 async def _check_cluster(newton: AgentServices) -> AsyncGenerator[HealthFinding]:

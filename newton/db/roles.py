@@ -1,0 +1,94 @@
+"""The two roles of a database, as which Newton works.
+
+Roles belong to a whole cluster, so their names contain that of the database: two installations in one cluster, with
+different owners, have roles of their own. Migrations name the roles newton_app and newton_worker; `fill_in` replaces
+these names. The functions `runtime.app_role()` and `runtime.worker_role()` of the database return the real ones.
+"""
+
+import hashlib
+import re
+from typing import NamedTuple
+
+import asyncpg
+
+from newton.db.pool import Tx
+from newton.db.queries import load
+
+SQL = load("newton.db", "roles.sql")
+
+# `noinherit` and the others are the defaults or the safe value; both roles own nothing and bypass nothing.
+CREATE_ROLE_SQL = "create role {role} login nosuperuser nocreatedb nocreaterole nobypassrls noinherit"
+MAX_READABLE = 40  # characters of a database name that is part of the names of roles; PostgreSQL allows names of 63
+PLACEHOLDER_PATTERN = re.compile(r"\bnewton_(app|worker)\b")
+
+
+class DatabaseRoles(NamedTuple):
+    """The names of the role for all that concerns an agent, and of the one of the job queue. They need no quotes."""
+
+    app: str
+    worker: str
+
+    def fill_in(self, sql: str) -> str:
+        """Return a migration with the names of these roles in the place of newton_app and newton_worker."""
+        return PLACEHOLDER_PATTERN.sub(lambda match: getattr(self, match[1]), sql)
+
+
+# Those of a database that was created before names of roles contained that of the database.
+SHARED_ROLES = DatabaseRoles("newton_app", "newton_worker")
+
+
+def derive_roles(database: str) -> DatabaseRoles:
+    """Return the names of the roles of a database.
+
+    A name with other characters than lower-case letters, digits and underscores, or a long one, is shortened to these
+    characters and gets a part of its hash.
+
+    >>> derive_roles("newton").app
+    'newton_app_newton'
+    >>> derive_roles('Müller "AI"').app
+    'newton_app_m_ller_ai_24275e0c'
+    """
+    suffix = database
+    if not re.fullmatch(rf"[a-z0-9_]{{1,{MAX_READABLE}}}", database):
+        readable = re.sub(r"[^a-z0-9]+", "_", database.lower()).strip("_")[:MAX_READABLE]
+        suffix = "_".join(part for part in (readable, hashlib.sha256(database.encode()).hexdigest()[:8]) if part)
+    return DatabaseRoles(f"newton_app_{suffix}", f"newton_worker_{suffix}")
+
+
+async def read_roles(conn: Tx) -> DatabaseRoles:
+    """Return the roles of the database; of a database without Newton's schema, those that it is going to have."""
+    row = await SQL["find_names"].fetch_one(conn)
+    assert row is not None
+    if row["has_functions"]:
+        names = await SQL["read_names"].fetch_one(conn)
+        assert names is not None
+        return DatabaseRoles(*names)
+    return SHARED_ROLES if row["is_installed"] else derive_roles(row["database"])
+
+
+async def create_roles(conn: Tx, roles: DatabaseRoles) -> None:
+    """Create the roles that are missing, and let them use pgvector and the database user work as them.
+
+    Raises InsufficientPrivilegeError if the user may not create or grant roles.
+    """
+    for role in roles:
+        if not await conn.fetchval("select exists (select from pg_roles where rolname = $1)", role):
+            await conn.execute(CREATE_ROLE_SQL.format(role=role))
+        if not await may_become(conn, role):
+            user = await conn.fetchval("select quote_ident(current_user)")
+            await conn.execute(f"grant {role} to {user}")
+        if not await conn.fetchval("select has_schema_privilege($1, 'public', 'usage')", role):
+            await conn.execute(f"grant usage on schema public to {role}")
+
+
+async def may_become(conn: Tx, role: str) -> bool:
+    """Return whether the database user may work as an existing role, by trying it."""
+    transaction = conn.transaction()
+    await transaction.start()
+    try:
+        await conn.execute(f"set local role {role}")
+    except asyncpg.InsufficientPrivilegeError:
+        return False
+    finally:
+        await transaction.rollback()
+    return True
