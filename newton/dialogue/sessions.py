@@ -6,7 +6,8 @@ Each new message is also stored as a memory of the kind `exchange`, and the resu
 import asyncio
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
@@ -24,6 +25,7 @@ from newton.dialogue.messages import Message, StoredMessage, dump_calls, shorten
 from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
 from newton.dialogue.view import CompactionEntry
 from newton.errors import ConflictError, InputError, NotFoundError
+from newton.fault_isolation import run_part
 from newton.heart.events import event_store
 from newton.ids import new_id
 from newton.memory import store
@@ -83,12 +85,19 @@ async def get_ref(tx: Tx, *, agent_id: UUID, session_id: UUID) -> str:
 
 
 async def append(
-    tx: Tx, messages: Sequence[Message], *, session_id: UUID, ctx: WriteContext, sizes: SummarySizes = DEFAULT_SIZES
+    tx: Tx,
+    messages: Sequence[Message],
+    *,
+    session_id: UUID,
+    ctx: WriteContext,
+    sizes: SummarySizes = DEFAULT_SIZES,
+    missing: MutableMapping[str, str] | None = None,
 ) -> list[StoredMessage]:
     """Append the messages that are new to the session, in order, and return them with their positions.
 
-    A message with a known ref is skipped. Raises ConflictError if its content differs, and InputError for a tool result
-    whose call is unknown or has a result already.
+    A message with a known ref is skipped. What is derived from the messages, such as the brief, is recorded in parts;
+    one that fails is entered in `missing`. Raises ConflictError if the content of a message with a known ref differs,
+    and InputError for a tool result whose call is unknown or has a result already.
     """
     await log.lock_session(tx, agent_id=ctx.agent_id, session_id=session_id)
     new_messages, last_position = await _filter_new(tx, messages, session_id=session_id, ctx=ctx)
@@ -107,17 +116,51 @@ async def append(
     exchanges = [item for item in stored if item.position in ids]
     memories = await compute(lambda: _to_memories(exchanges, ids, calls, ctx), chars=chars)
     new = await store.remember(tx, agent_id=ctx.agent_id, memories=memories)
-    writer = ArtifactWriter(session_id=session_id, ctx=ctx, sizes=sizes)
     new_ids = {position: memory_id for position, memory_id in ids.items() if memory_id in new}
-    await writer.add_tool_outputs(tx, exchanges, new_ids, calls)
-    await brief_store.read_messages(tx, stored, new_ids, session_id=session_id, ctx=ctx)
-    observations = await compute(lambda: to_observations(exchanges, new_ids, calls), chars=chars)
-    await event_store.record_events(tx, observations, ctx=ctx)
-    digests = await ArtifactRecorder(session_id=session_id, ctx=ctx).record(tx, stored, calls)
-    # in a thread: the digest of a very long text takes a second
-    trims = await asyncio.to_thread(_trim_messages, stored, digests, created_at=ctx.now, count_tokens=count)
-    await entry_store.insert(tx, trims, agent_id=ctx.agent_id, session_id=session_id)
+    derived = DerivedRecords(tx=tx, session_id=session_id, ctx=ctx, sizes=sizes, stored=stored, calls=calls)
+    await derived.record(new_ids, missing={} if missing is None else missing)
     return stored
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DerivedRecords:
+    """What is derived from new messages beside their memories: outputs, brief, observations, artifacts and digests.
+
+    An error of the code costs one of them; an error of the database aborts the transaction with all of them.
+    """
+
+    tx: Tx
+    session_id: UUID
+    ctx: WriteContext
+    sizes: SummarySizes
+    stored: Sequence[StoredMessage]
+    calls: Mapping[str, ToolCall]
+
+    async def record(self, new_ids: Mapping[int, UUID], *, missing: MutableMapping[str, str]) -> None:
+        """Store the records. `new_ids` are the ids of the new memories by the positions of their messages."""
+        tx, ctx, session_id = self.tx, self.ctx, self.session_id
+        exchanges = [item for item in self.stored if item.message.content and not item.message.is_notice]
+        writer = ArtifactWriter(session_id=session_id, ctx=ctx, sizes=self.sizes)
+        outputs = writer.add_tool_outputs(tx, exchanges, new_ids, self.calls)
+        await run_part("stored outputs", outputs, default=None, missing=missing)
+        brief = brief_store.read_messages(tx, self.stored, new_ids, session_id=session_id, ctx=ctx)
+        await run_part("brief of the session", brief, default=None, missing=missing)
+        observing = self._record_observations(exchanges, new_ids)
+        await run_part("observations", observing, default=None, missing=missing)
+        recording = ArtifactRecorder(session_id=session_id, ctx=ctx).record(tx, self.stored, self.calls)
+        digests = await run_part("artifacts", recording, default={}, missing=missing)
+        await run_part("digests", self._insert_trims(digests), default=None, missing=missing)
+
+    async def _record_observations(self, exchanges: Sequence[StoredMessage], new_ids: Mapping[int, UUID]) -> None:
+        chars = sum(MESSAGE_CHARS + len(item.message.content) for item in exchanges)
+        observations = await compute(lambda: to_observations(exchanges, new_ids, self.calls), chars=chars)
+        await event_store.record_events(self.tx, observations, ctx=self.ctx)
+
+    async def _insert_trims(self, digests: Mapping[int, DigestInput]) -> None:
+        # in a thread: the digest of a very long text takes a second
+        count, now = self.ctx.count_tokens, self.ctx.now
+        trims = await asyncio.to_thread(_trim_messages, self.stored, digests, created_at=now, count_tokens=count)
+        await entry_store.insert(self.tx, trims, agent_id=self.ctx.agent_id, session_id=self.session_id)
 
 
 def _to_memories(

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
@@ -65,6 +65,7 @@ class ReplyRecord:
 class TurnRecorder:
     """Stores the messages of one turn. `capacity` is the maximum size of the working memory, in tokens.
 
+    `missing` maps parts of the turn that failed to reasons.
     If another turn has taken the session over, every method raises OverloadedError and writes nothing.
     """
 
@@ -73,6 +74,7 @@ class TurnRecorder:
     sizes: SummarySizes
     capacity: int
     lease: SessionLease
+    missing: dict[str, str] = field(default_factory=dict[str, str])
 
     async def append(self, lines: Sequence[Message]) -> Sequence[StoredMessage]:
         """Store messages; return those that were not stored yet."""
@@ -183,7 +185,9 @@ class TurnRecorder:
         self, tx: Tx, ctx: WriteContext, lines: Sequence[Message]
     ) -> tuple[Sequence[StoredMessage], UUID | None]:
         """Store the messages that are not stored yet; return them, and the id of the last one's memory."""
-        stored = await sessions.append(tx, lines, session_id=self.session_id, ctx=ctx, sizes=self.sizes)
+        stored = await sessions.append(
+            tx, lines, session_id=self.session_id, ctx=ctx, sizes=self.sizes, missing=self.missing
+        )
         positions = [message.position for message in stored]
         memory_ids = await working_set_store.add_messages(tx, positions, scope=self._session_scope(ctx))
         return stored, memory_ids[-1] if memory_ids else None
@@ -199,8 +203,11 @@ class TurnRecorder:
             yield tx, ctx
 
 
+@dataclass(frozen=True, slots=True)
 class PrivateRecorder:
     """Takes the place of a TurnRecorder in a private turn, and stores nothing."""
+
+    missing: dict[str, str] = field(default_factory=dict[str, str])
 
     async def append(self, lines: Sequence[Message]) -> Sequence[StoredMessage]:
         return ()

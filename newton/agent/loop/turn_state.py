@@ -1,7 +1,7 @@
 """The state of a turn: what is known when it begins, and what is prepared for the call of the model."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from newton.agent.loop.call_limits import CallLimits
 from newton.agent.loop.completion import PromptBudget
@@ -19,15 +19,19 @@ from newton.providers.chat import ChatReply, FinishReason, ToolCall
 class RunningTurn:
     """A turn in progress. Its input is stored, unless the turn is private.
 
-    `missing` maps failed parts to reasons. `is_answered` becomes True when a reply, or why there is none, is stored.
+    `is_answered` becomes True when a reply is stored.
     """
 
     input: TurnInput
     recorder: TurnRecorder | PrivateRecorder
     recorded: RecordedInput
     call_limits: CallLimits
-    missing: dict[str, str] = field(default_factory=dict[str, str])
     is_answered: bool = False
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """Return the parts of the turn that failed so far, with the reasons."""
+        return self.recorder.missing
 
     @property
     def options(self) -> CallerOptions:

@@ -18,6 +18,7 @@ from newton.agent.services.sessions import SessionService
 from newton.content.frames import get_frame
 from newton.dialogue.branches import SessionCheckpoint
 from newton.errors import error_from_code
+from newton.fault_isolation import run_part
 from newton.heart.facts.conflicts import FactPair
 from newton.heart.identity.identity_store import find_conflicts
 from newton.memory.hygiene import clean_ref
@@ -107,15 +108,17 @@ class LocalAgent:
         return TurnInput(session_id=None, text=text, frame=frame, already_stored=True, private=conversation)
 
     async def process_pending(self, limit: int | None = BATCH_SIZE) -> None:
-        maintenance = self.newton.maintenance(self.origin)
-        await maintenance.process_pending(limit)
-        if await maintenance.learn_statements(only_recent=True):
-            await maintenance.process_pending(limit)
+        maintenance, failed = self.newton.maintenance(self.origin), dict[str, str]()
+        await run_part("embeddings", maintenance.process_pending(limit), default=None, missing=failed)
+        learning = maintenance.learn_statements(only_recent=True)
+        if await run_part("statements", learning, default=0, missing=failed):
+            await run_part("embeddings", maintenance.process_pending(limit), default=None, missing=failed)
         if limit is None:
-            await maintenance.judge_conflicts()
+            await run_part("conflicts", maintenance.judge_conflicts(), default=None, missing=failed)
 
     async def learn(self) -> None:
-        await self.newton.maintenance(self.origin).learn_if_possible()
+        learning = self.newton.maintenance(self.origin).learn_if_possible()
+        await run_part("extraction", learning, default=None, missing={})
 
     async def create_session(self, session: str) -> None:
         await self._sessions.begin(session)

@@ -10,6 +10,7 @@ from typing import Any
 from newton.agent.loop.turn_types import TurnResult
 from newton.dialogue.response_store import ResponseRecord
 from newton.errors import NewtonError
+from newton.fault_isolation import run_part
 from newton.providers.chat import ReplyDelta
 from newton.runtime.api.chat_completions.response_writer import StreamItem, build_newton_fields, format_comment
 from newton.runtime.api.responses.output_stream import OutputStream, ResponseEvent
@@ -76,16 +77,17 @@ class EventWriter:
                 return []
 
     async def _end(self, result: TurnResult) -> list[ResponseEvent]:
-        outcome, completed_at = judge_result(result), self.now()
+        outcome, completed_at, missing = judge_result(result), self.now(), dict(result.missing)
         events = list(self._output.finish(result.calls, outcome.item_status))
         response = {
             **build_response(self.body, self.head, self._output.items, outcome),
             "completed_at": int(completed_at.timestamp()) if outcome.status == "completed" else None,
             "usage": build_response_usage(result),
-            "newton": build_newton_fields(result),
+            "newton": build_newton_fields(result) | {"missing": missing},
         }
         if self.store:
-            await self.store(to_record(response, self.head, completed_at=completed_at), result)
+            storing = self.store(to_record(response, self.head, completed_at=completed_at), result)
+            await run_part("stored response", storing, default=None, missing=missing)
         return [*events, {"type": f"response.{outcome.status}", "response": response}]
 
     def _fail(self, outcome: ResponseOutcome) -> list[ResponseEvent]:
