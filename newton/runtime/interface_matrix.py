@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import Literal, NamedTuple, cast, get_args
 
 from newton.content.yaml_source import load_yaml
 
 INTERFACES = ("cli", "http", "mcp", "client", "chat")
+# What an operation does to stored rows. Reading may count accesses.
+Effect = Literal["reads", "adds", "destroys"]
+EFFECTS: tuple[Effect, ...] = get_args(Effect)
 PATH = Path(__file__).with_suffix(".yaml")
 ABSENT = "- "  # the beginning of a cell that holds a reason
 
@@ -18,11 +21,20 @@ class AbsenceReason(NamedTuple):
 
 
 class VerbRow(NamedTuple):
-    """One operation: its name and meaning, and for each interface the names there or the reason for its absence."""
+    """One operation: its name, meaning and effect, and for each interface the names there or why it is absent.
+
+    `other_effects` maps names of the row to their effect, where it is another than `effect`.
+    """
 
     name: str
     meaning: str
+    effect: Effect
+    other_effects: Mapping[str, Effect]
     cells: Mapping[str, tuple[str, ...] | AbsenceReason]
+
+    def get_effect(self, name: str) -> Effect:
+        """Return the effect of the operation by one of its names."""
+        return self.other_effects.get(name, self.effect)
 
     def names(self, interface: str) -> tuple[str, ...]:
         """Return the names of the operation in an interface; an empty tuple if the interface does not offer it."""
@@ -31,11 +43,17 @@ class VerbRow(NamedTuple):
 
 
 def load_verbs() -> list[VerbRow]:
-    """Return the rows of the table. Raises KeyError for a row without a cell for each interface."""
+    """Return the rows of the table. Raises KeyError for a row without an effect or a cell for each interface."""
     data = cast("Mapping[str, Mapping[str, Mapping[str, str]]]", load_yaml(PATH).value)
     reasons = cast("Mapping[str, str]", data["reasons"])
     return [
-        VerbRow(name, row["meaning"], {one: _parse_cell(row[one], reasons) for one in INTERFACES})
+        VerbRow(
+            name,
+            row["meaning"],
+            cast("Effect", row["effect"]),
+            {one: effect for effect in EFFECTS for one in _parse_names(row.get(effect, ""))},
+            {one: _parse_cell(row[one], reasons) for one in INTERFACES},
+        )
         for name, row in data["verbs"].items()
     ]
 
@@ -44,4 +62,8 @@ def _parse_cell(cell: str, reasons: Mapping[str, str]) -> tuple[str, ...] | Abse
     if cell.startswith(ABSENT):
         reason = cell.removeprefix(ABSENT)
         return AbsenceReason(reasons.get(reason, reason))
-    return tuple(name.strip() for name in cell.split(","))
+    return _parse_names(cell)
+
+
+def _parse_names(names: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in names.split(",") if name.strip())

@@ -17,7 +17,7 @@ from newton.environment import SECRET_SETTINGS, SHARED_VARIABLES
 from newton.runtime.api.app import build_openapi, create_app
 from newton.runtime.cli.app import build_app
 from newton.runtime.error_status import get_error_status
-from newton.runtime.interface_matrix import AbsenceReason, load_verbs
+from newton.runtime.interface_matrix import AbsenceReason, VerbRow, load_verbs
 from newton.settings import Settings
 from tests.docs.parameters import INTERFACES, collect_parameters, collect_results
 
@@ -126,7 +126,7 @@ def verbs() -> str:
     prefixes = {"cli": "newton "}
     rows: list[tuple[str, ...]] = []
     for row in load_verbs():
-        cells = [f"**{row.name}**: {row.meaning}"]
+        cells = [f"**{row.name}**: {row.meaning}", _format_effects(row)]
         for interface, cell in row.cells.items():
             if isinstance(cell, AbsenceReason):
                 cells.append(f"— {cell.text}")
@@ -135,11 +135,21 @@ def verbs() -> str:
             cells.append(", ".join(f"`{name}`" for name in shown))
         rows.append(tuple(cells))
     intro = (
-        "What Newton can do, and its name in each interface. A dash says why an interface does not have a verb. HTTP"
-        " and MCP share the input models of `newton/agent/inputs.py`; slash commands of the chat call the MCP tools."
+        "What Newton can do, and its name in each interface. A dash says why an interface does not have a verb. The"
+        " effect says whether a verb reads stored rows (and at most counts accesses), adds or changes some, or destroys"
+        " some. HTTP and MCP share the input models of `newton/agent/inputs.py`; slash commands of the chat call the"
+        " MCP tools."
     )
-    head = ("verb", "command line", "HTTP", "MCP tool", "Python client", "chat")
+    head = ("verb", "effect", "command line", "HTTP", "MCP tool", "Python client", "chat")
     return f"# Verbs\n\n{NOTE}\n{intro}\n\n{table(head, rows)}\n"
+
+
+def _format_effects(row: VerbRow) -> str:
+    """Return what the operation does to stored rows, and which of its names do something else."""
+    named: dict[str, list[str]] = {}
+    for name, effect in row.other_effects.items():
+        named.setdefault(effect, []).append(f"`{name}`")
+    return "; ".join([row.effect, *(f"{effect}: {', '.join(names)}" for effect, names in named.items())])
 
 
 def parameters() -> str:

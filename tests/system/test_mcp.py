@@ -25,7 +25,7 @@ from newton.runtime.wiring import AgentServices
 from tests.system.daemons import Daemon
 from tests.system.typed import create_agents, ok, typed
 
-READING = {name for name, tool in TOOLS.items() if tool.effect == "nothing"}
+READING = {name for name, tool in TOOLS.items() if tool.effect == "reads"}
 DESTROYING = {"forget", "delete_document", "retire_censor", "false_positive", "relax_censor", "dismiss_procedure"}
 
 

@@ -68,9 +68,10 @@ async def test_procedures_and_censors_are_the_same_over_http_and_mcp(client: Cli
     assert proposed["is_proposed"], "a model proposes; a person approves"
     assert not (await client.check_censors("open the sluice now"))["matches"]
     assert await client.approve_censor(proposed["memory_id"])
-    (match,) = (await client.check_censors("open the sluice now"))["matches"]
+    (match,) = (await client.check_censors("open the sluice now", counts=True))["matches"]
     assert match["reason"] == "villages lie below"
     await client.false_positive(proposed["memory_id"])
+    await client.check_censors("open the sluice now")  # does not count
     (known,) = (await tool(client, "censors"))["items"]
     assert (known["activations"], known["false_positives"]) == (1, 1)
     await tool(client, "retire_censor", censor_id=proposed["memory_id"])

@@ -114,10 +114,11 @@ class SessionService:
             return await get_or_create_session(tx, name, agent_id=ctx.agent_id, now=ctx.now)
 
     async def close(self, session_id: UUID) -> None:
-        """Close a session: its new messages become an episode."""
+        """Close a session: its new messages become an episode. Without new messages nothing is stored."""
         async with self.scope.write("agent") as (tx, ctx):
             episodes = await session_close.close_session(tx, session_id=session_id, ctx=ctx)
-            self._publish("closed", session_id, episodes=episodes)
+            if episodes:
+                self._publish("closed", session_id, episodes=episodes)
         await self._event_hooks.run_for_session("session_end", session_id)
 
     async def record_events(self, ref: str, events: Sequence[NewEvent]) -> int:

@@ -109,11 +109,11 @@ class HookDelivery:
         return self._try_post("/v1/context", body)
 
     def check_censors(self, text: str) -> JsonObject | None:
-        """Return the API's answer with the censors (blocking or warning rules) that match a text.
+        """Return the API's answer with the censors (blocking or warning rules) that match a text; the matches count.
 
         Return None if the request failed.
         """
-        return self._try_post("/v1/censors/check", {"text": text, "stage": "action"})
+        return self._try_post("/v1/censors/check", {"text": text, "stage": "action", "counts": True})
 
     def _try_post(self, path: str, body: JsonObject) -> JsonObject | None:
         if self.notes:

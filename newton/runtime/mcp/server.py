@@ -160,7 +160,7 @@ async def serve_stdio(caller: McpCaller) -> None:
 
 def _describe_tool(name: str, tool: McpTool) -> Tool:
     hints = ToolAnnotations(
-        read_only_hint=tool.effect == "nothing",
+        read_only_hint=tool.effect == "reads",
         destructive_hint=tool.effect == "destroys",
         idempotent_hint=tool.is_idempotent,
         open_world_hint=False,

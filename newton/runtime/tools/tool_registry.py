@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from newton.agent import artifact_inputs, context_inputs, decision_inputs, inputs, session_inputs
 from newton.agent.document_inputs import DeleteDocumentInput, DocumentsInput, IngestDocumentInput
@@ -16,6 +16,7 @@ from newton.memory.memory import Trust
 from newton.memory.redaction.tally import redaction_tally
 from newton.runtime.access.tokens import TokenScope
 from newton.runtime.hint_names import ORIGIN_INTERFACES, HintInterface, rename_commands, rename_in_error
+from newton.runtime.interface_matrix import Effect
 from newton.runtime.tools import (
     artifact_tools,
     decision_tools,
@@ -29,8 +30,7 @@ from newton.runtime.wiring import AgentServices
 
 ORIGIN = "mcp"
 
-ToolEffect = Literal["nothing", "adds", "destroys"]
-EFFECT_SCOPES: Mapping[ToolEffect, TokenScope] = {"nothing": "read", "adds": "write", "destroys": "admin"}
+EFFECT_SCOPES: Mapping[Effect, TokenScope] = {"reads": "read", "adds": "write", "destroys": "admin"}
 
 
 # In these inputs, the session is a filter.
@@ -44,7 +44,7 @@ class McpTool(NamedTuple):
     """
 
     input_model: type[ToolInput]
-    effect: ToolEffect
+    effect: Effect
     run: Callable[[ToolCaller, Any], Awaitable[ToolResult]]
     is_idempotent: bool = False
 
@@ -113,7 +113,7 @@ def _agent_tool(name: str) -> Callable[[ToolCaller, ToolInput], Awaitable[ToolRe
 
     async def run(caller: ToolCaller, tool_input: ToolInput) -> ToolResult:
         session = getattr(tool_input, "session", None)
-        toolset = await caller.toolset_in(session, creates=TOOLS[name].effect != "nothing")
+        toolset = await caller.toolset_in(session, creates=TOOLS[name].effect != "reads")
         result = await toolset.execute(name, tool_input.model_dump_json(exclude={"session"}))
         return _rename_in_result(result, ORIGIN_INTERFACES.get(caller.origin, "mcp")) if result.is_error else result
 
@@ -122,7 +122,7 @@ def _agent_tool(name: str) -> Callable[[ToolCaller, ToolInput], Awaitable[ToolRe
 
 def _reader(input_model: type[ToolInput], run: Callable[[ToolCaller, Any], Awaitable[ToolResult]]) -> McpTool:
     """Return a tool that changes nothing."""
-    return McpTool(input_model, "nothing", run, is_idempotent=True)
+    return McpTool(input_model, "reads", run, is_idempotent=True)
 
 
 def _writer(

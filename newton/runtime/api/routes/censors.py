@@ -42,7 +42,9 @@ class CensorCheckRequest(RequestModel):
     stage: CensorStage = Field(
         "action", description="The kind of text: `input`, `action` (a tool call) or `output` (a reply)."
     )
-    dry_run: bool = Field(default=False, description="Check without counting the matches.")
+    counts: bool = Field(
+        default=False, description="Count the matches, because somebody is about to do what the text says."
+    )
 
 
 class MatchedCensor(ResponseModel):
@@ -81,8 +83,8 @@ async def add_censor(body: AddCensorInput, act: WriteAction) -> Response:
 
 @router.post("/check")
 async def check_censors(body: CensorCheckRequest, caller: WriteAccess) -> CensorCheckResponse:
-    """Check a text against the censors, and count the matches."""
-    check = await caller.newton.action_gate(ORIGIN).check(body.text, body.stage, dry_run=body.dry_run)
+    """Check a text against the censors. The matches count only if the request says so."""
+    check = await caller.newton.action_gate(ORIGIN).check(body.text, body.stage, dry_run=not body.counts)
     matches = [MatchedCensor.from_source(one, blocks=one.is_blocking) for one in check.matches]
     return CensorCheckResponse(blocked=check.blocks, matches=matches, unchecked=check.unchecked)
 

@@ -75,16 +75,15 @@ async def check_text(
     stage: Annotated[
         CensorStage, Parameter(help="Kind of text: an input, an action (tool call) or an output (reply).")
     ] = "action",
-    dry_run: Annotated[bool, Parameter(negative=(), help="Do not count the match.")] = False,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Check a text against the censors (prohibitions). The exit status is 1 if a censor blocks the text.
+    """Check a text against the censors (prohibitions); no match is counted. The exit status is 1 if a censor blocks it.
 
     Example: newton censors check "push to main without review"
     """
     async with open_agent(load_settings(agent)) as newton:
-        check = await newton.action_gate("cli").check(clean_text(text), stage, dry_run=dry_run)
+        check = await newton.action_gate("cli").check(clean_text(text), stage, dry_run=True)
     if json:
         matches = [
             {"memory_id": str(c.memory_id), "blocks": c.is_blocking, "trigger": c.trigger, "reason": c.reason}
