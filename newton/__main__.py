@@ -2,22 +2,42 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from importlib import import_module
+from typing import NoReturn
+
+from newton.runtime.output_streams import OutputError, flush_streams, replace_streams, report_failure
 
 
-def main() -> None:
-    """Run the command line.
+def main() -> NoReturn:
+    """Run `sys.argv` as a command line and exit.
 
-    `newton hook …` runs without importing it, because the import takes longer than a hook may take.
+    The status is 0 (success), 1 (failure), 2 (rejected input), 130 (Ctrl-C) or 141 (the reader of the output exited).
     """
-    command, *arguments = sys.argv[1:] or [""]
+    # Everything is closed, and the interpreter's shutdown takes time. A native embedder thread still running after
+    # Ctrl-C would crash in it.
+    os._exit(run(sys.argv[1:]))
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run a command line with streams on which no write raises, and return the exit status."""
+    replace_streams()
+    try:
+        status = _run(argv)
+        flush_streams()
+    except OutputError as error:
+        return report_failure(error)
+    return status
+
+
+def _run(argv: Sequence[str]) -> int:
+    """Run a command line; `newton hook …` without importing it, because that takes longer than a hook may take."""
+    command, *arguments = argv or [""]
     if command == "hook":
         hook_client = import_module("newton.runtime.hooks.hook_client")
         if hook_client.is_hook_call(arguments):
-            status = hook_client.main(arguments)
-            sys.stdout.flush()
-            os._exit(status)  # nothing is open, and the interpreter's shutdown takes time
-    import_module("newton.runtime.cli").main()
+            return hook_client.main(arguments)
+    return import_module("newton.runtime.cli").run(argv)
 
 
 if __name__ == "__main__":

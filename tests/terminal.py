@@ -24,7 +24,7 @@ import os, sys
 terminal = os.open(sys.argv.pop(1), os.O_RDWR)  # the first that a session opens is its own
 for number in range(3):
     os.dup2(terminal, number)
-from newton.runtime.cli import main
+from newton.__main__ import main
 main()
 """
 

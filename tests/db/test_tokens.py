@@ -1,15 +1,21 @@
 """Tokens: found by their hash alone, for one agent, until they end."""
 
 import base64
+import re
 from datetime import timedelta
+from pathlib import Path
 from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from newton.db.pool import Tx
 from newton.errors import InputError, NotFoundError
 from newton.ids import derive_agent_id, new_id
 from newton.runtime.access import tokens
+from newton.runtime.access.operator_token import load_or_create_token
+from newton.runtime.access.token_text import decode, encode
 from newton.runtime.access.tokens import TokenClaims, TokenDraft
 from tests.support import ANA, NOON
 
@@ -34,7 +40,37 @@ async def test_a_token_with_one_other_letter_is_none(tx: Tx) -> None:
     assert await bearer(tx, text[:-6] + ("A" if text[-6] != "A" else "B") + text[-5:]) is None
 
 
-@pytest.mark.parametrize("text", ["", "nwt_", "nwt_short", "nwo_" + "A" * 86, "nwt_" + "é" * 86])
+async def test_a_double_click_selects_a_whole_token(tx: Tx, tmp_path: Path) -> None:
+    for number in range(20):
+        text = await made(tx, TokenDraft(f"laptop {number}"))
+        assert re.fullmatch(r"nwt_[0-9A-Za-z]{86}", text) and await bearer(tx, text)
+        operator = load_or_create_token(tmp_path / str(number))
+        assert (
+            re.fullmatch(r"nwo_[0-9A-Za-z]{43}", operator) and load_or_create_token(tmp_path / str(number)) == operator
+        )
+
+
+async def test_a_token_in_base64_of_a_former_version_stays_valid(tx: Tx) -> None:
+    packed = ANA.bytes + new_id().bytes + bytes(range(200, 232))
+    text = tokens.PREFIX + base64.urlsafe_b64encode(packed).decode()
+    await made(tx)
+    stored = "update runtime.tokens set token_id = $1, hash = $2 where agent_id = $3"
+    await tx.execute("reset role")
+    await tx.execute(stored, UUID(bytes=packed[16:32]), tokens.hash_token(text), ANA)
+    claims = await bearer(tx, text)
+    assert claims and claims.agent_id == ANA
+    assert await bearer(tx, text.replace("=", "")) is None
+
+
+@given(data=st.binary(min_size=0, max_size=70))
+def test_letters_and_digits_stand_for_bytes(data: bytes) -> None:
+    text = encode(data)
+    assert decode(text, len(data)) == data and text.isalnum() | (not data)
+    assert decode(text + "0", len(data)) is None and decode(text[1:] + "_", len(data)) is None
+    assert decode("Z" * len(text), len(data)) is None or not data
+
+
+@pytest.mark.parametrize("text", ["", "nwt_", "nwt_short", "nwo_" + "A" * 86, "nwt_" + "é" * 86, "nwt_" + "Z" * 86])
 def test_what_is_no_token_names_no_agent(text: str) -> None:
     assert tokens.parse_token_ids(text) is None
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from newton.clock import monotonic_ms
+from newton.runtime.access.token_text import encode
 
 Entry = TypeVar("Entry")
 
@@ -48,7 +49,7 @@ class BrowserSessions:
 
     def create_code(self, grant: SignInGrant) -> str:
         """Return a code that opens one session within `LINK_SECONDS`."""
-        code = secrets.token_urlsafe(32)
+        code = encode(secrets.token_bytes(32))
         self._links[_hash(code)] = (monotonic_ms(), grant)
         _drop_oldest(self._links, MAX_LINKS)
         return code

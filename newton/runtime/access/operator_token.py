@@ -6,6 +6,7 @@ import secrets
 from pathlib import Path
 
 from newton.errors import ConfigError
+from newton.runtime.access.token_text import encode
 
 PREFIX = "nwo_"
 TOKEN_FILE = "operator.token"
@@ -22,7 +23,7 @@ def load_or_create_token(home: Path) -> str:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         return _read_token(path)
-    text = PREFIX + secrets.token_urlsafe(32)
+    text = PREFIX + encode(secrets.token_bytes(32))
     with os.fdopen(descriptor, "w") as file:
         file.write(text + "\n")
         file.flush()

@@ -13,6 +13,7 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.ids import new_id
+from newton.runtime.access.token_text import decode, encode
 
 SQL = load("newton.runtime.access", "tokens.sql")
 
@@ -22,6 +23,7 @@ UserPolicy = Literal["per_user", "shared"]
 
 PREFIX = "nwt_"
 SECRET_BYTES = 32
+PACKED_BYTES = 16 + 16 + SECRET_BYTES  # the ids of the agent and the token, and the secret
 
 
 class AgentToken(NamedTuple):
@@ -73,7 +75,7 @@ async def create_token(tx: Tx, draft: TokenDraft, *, agent_id: UUID, now: dateti
         )
     token_id = new_id()
     packed = agent_id.bytes + token_id.bytes + secrets.token_bytes(SECRET_BYTES)
-    text = PREFIX + base64.urlsafe_b64encode(packed).decode()
+    text = PREFIX + encode(packed)
     row = {"token_id": token_id, "hash": hash_token(text), **draft._asdict()}
     if await SQL["insert_token"].fetch_one(tx, agent_id=agent_id, now=now, **row) is None:
         hint = f"Choose another name, or run `newton tokens revoke {shlex.quote(draft.name)}`."
@@ -88,13 +90,19 @@ def parse_token_ids(text: str) -> tuple[UUID, UUID] | None:
     """
     if not text.startswith(PREFIX):
         return None
-    try:
-        packed = base64.b64decode(text.removeprefix(PREFIX), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
-        return None
-    if len(packed) != 32 + SECRET_BYTES:
+    body = text.removeprefix(PREFIX)
+    packed = decode(body, PACKED_BYTES) or _decode_base64(body)
+    if packed is None or len(packed) != PACKED_BYTES:
         return None
     return UUID(bytes=packed[:16]), UUID(bytes=packed[16:32])
+
+
+def _decode_base64(body: str) -> bytes | None:
+    """Return the bytes of a token that was created when tokens were written in URL-safe base64."""
+    try:
+        return base64.b64decode(body, altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        return None
 
 
 async def verify_token(tx: Tx, text: str, *, now: datetime) -> TokenClaims | None:

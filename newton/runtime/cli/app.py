@@ -1,7 +1,6 @@
 """The cyclopts application that parses and runs a command line. It imports only the module of the called command."""
 
 import inspect
-import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,7 +20,7 @@ from newton.runtime.cli.command_registry import (
 )
 from newton.runtime.cli.errors import to_input_error
 from newton.runtime.cli.printing import print_error, say
-from newton.runtime.error_status import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, get_error_status
+from newton.runtime.error_status import EXIT_INTERRUPTED, EXIT_OK, get_error_status
 
 _GROUPS = {title: Group(title, sort_key=position) for position, title in enumerate(HELP_GROUPS, 1)}
 GROUP_BY_COMMAND = {command: _GROUPS[title] for title, commands in HELP_GROUPS.items() for command in commands}
@@ -95,9 +94,6 @@ def run_command_line(argv: list[str]) -> int:
         return report_error(error, argv)
     except (KeyboardInterrupt, EOFError):
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of the output exited
-        return EXIT_FAILED
     return code if isinstance(code, int) else EXIT_OK
 
 

@@ -3,7 +3,6 @@
 import json
 import signal
 import socket
-import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -18,7 +17,7 @@ from newton.runtime.cli.command_context import current_terminal
 from newton.runtime.cli.command_registry import HELP_FLAGS, IN_PROCESS_COMMANDS
 from newton.runtime.cli.printing import print_error, say
 from newton.runtime.command_socket import Message
-from newton.runtime.error_status import EXIT_FAILED, EXIT_INTERRUPTED, get_error_status
+from newton.runtime.error_status import EXIT_INTERRUPTED, get_error_status
 
 GREETING_SECONDS = 2.0  # a daemon that does not greet within this time is too busy, or hangs
 
@@ -63,9 +62,6 @@ def run_in_daemon(argv: Sequence[str]) -> int | None:
         return None if daemon is None else _run(daemon, argv, sources)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of the output exited
-        return EXIT_FAILED
 
 
 def open_connection(home: Path) -> CommandConnection | None:
@@ -115,7 +111,7 @@ def _run(daemon: CommandConnection, argv: Sequence[str], sources: SettingSources
 
 
 def _print_output(message: Message) -> None:
-    """Print a part of the command's output. Raises BrokenPipeError if the reader of the output has exited."""
+    """Print a part of the command's output."""
     terminal = current_terminal()
     to_stderr = "stderr" in message
     terminal.write(message["stderr"] if to_stderr else message["stdout"], to_stderr=to_stderr)

@@ -1,0 +1,92 @@
+"""The standard output and standard error of a process, on which a write never raises for an encoding or a closed pipe.
+
+What the encoding of a stream does not have is replaced. If standard output cannot be written, the process exits:
+silently with the status of a program that SIGPIPE ended if the reader has exited, and with one line on standard error
+otherwise, for example on a full disk. If standard error cannot be written, its text is lost and the process goes on,
+because a daemon must not end with the program that reads its log.
+"""
+
+import io
+import os
+import select
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+EXIT_PIPE_CLOSED = 128 + signal.SIGPIPE  # as a shell reports a program that SIGPIPE has ended
+
+
+class OutputError(SystemExit):
+    """Standard output cannot be written. `code` is the exit status; `reason` is None if the reader has exited.
+
+    It is a SystemExit, so that no handler of OSError, such as that of a database connection, takes it for its own.
+    """
+
+    def __init__(self, error: OSError) -> None:
+        is_closed = isinstance(error, BrokenPipeError)
+        super().__init__(EXIT_PIPE_CLOSED if is_closed else 1)
+        self.reason = None if is_closed else error.strerror
+
+
+class _OutputFile(io.FileIO):
+    """The file of standard output."""
+
+    def write(self, data: "ReadableBuffer", /) -> int:
+        try:
+            return self._write_blocking(data)
+        except OSError as error:
+            raise OutputError(error) from None
+
+    def _write_blocking(self, data: "ReadableBuffer") -> int:
+        while (written := super().write(data)) is None:  # another program has made the terminal non-blocking
+            select.select([], [self], [])
+        return written
+
+
+class _ErrorFile(_OutputFile):
+    """The file of standard error."""
+
+    def write(self, data: "ReadableBuffer", /) -> int:
+        try:
+            return self._write_blocking(data)
+        except OSError:
+            return memoryview(data).nbytes
+
+
+def replace_streams() -> None:
+    """Replace the standard streams of this process."""
+    sys.stdout, sys.stderr = _replace(sys.stdout, _OutputFile), _replace(sys.stderr, _ErrorFile)
+
+
+def _replace(stream: TextIO | None, kind: type[_OutputFile]) -> TextIO:
+    """Return a stream that writes to the file of another one. If that is closed, the text goes nowhere."""
+    if not isinstance(stream, io.TextIOWrapper):
+        return Path(os.devnull).open("w", encoding="utf-8", errors="replace")
+    stream.flush()
+    file = kind(stream.fileno(), "wb", closefd=False)
+    return io.TextIOWrapper(
+        file if stream.write_through else io.BufferedWriter(file),
+        encoding=stream.encoding,
+        errors="replace",
+        line_buffering=stream.line_buffering,
+        write_through=stream.write_through,
+    )
+
+
+def flush_streams() -> None:
+    """Write what the standard streams still hold. Raises OutputError."""
+    sys.stderr.flush()
+    sys.stdout.flush()
+
+
+def report_failure(error: OutputError) -> int:
+    """Print why standard output cannot be written, unless its reader has exited; return the exit status."""
+    if error.reason is not None:
+        sys.stderr.write(f"newton: Standard output cannot be written: {error.reason}.\n")
+        sys.stderr.flush()
+    assert isinstance(error.code, int)
+    return error.code
