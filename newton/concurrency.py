@@ -50,6 +50,14 @@ async def idle_timeout(*, seconds: float) -> AsyncGenerator[Callable[[object], N
         yield lambda _: timeout.reschedule(clock() + seconds)
 
 
+async def run_in_thread(work: Callable[[], T], on_progress: Callable[[int], None]) -> T:
+    """Return the result of a computation in a thread. `on_progress(0)` is called each second while it runs."""
+    task = asyncio.ensure_future(asyncio.to_thread(work))
+    while not (await asyncio.wait({task}, timeout=1))[0]:
+        on_progress(0)
+    return await task
+
+
 async def compute(work: Callable[[], T], *, chars: int) -> T:
     """Return the result of a computation on texts of so many characters.
 

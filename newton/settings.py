@@ -124,12 +124,6 @@ class Settings(BaseModel):
         description="Maximum tokens of a model reply, where a client sets no other. If unset: the model decides.",
     )
     context_tokens: int = Field(8_000, ge=1, le=1_000_000, description="Maximum tokens of a rendered context.")
-    source_timeout_seconds: float = Field(
-        2.0,
-        gt=0,
-        le=60,
-        description="Timeout of each context source in seconds; the context is built without late sources.",
-    )
     working_set_tokens: int = Field(
         128_000,
         ge=1_000,

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import httpx2
 
+from .connection import timeout_header
 from .context import ContextResponse
 from .http_messages import (
     connection_lost_error,
@@ -55,7 +56,13 @@ class Client(AgentOperations):
         return await self.post("/v1/memories", {"content": content, **fields}, idempotency_key=idempotency_key)
 
     async def recall(
-        self, query: str, *, limit: int = 10, kinds: Sequence[str] | None = None, min_relevance: float | None = None
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        kinds: Sequence[str] | None = None,
+        min_relevance: float | None = None,
+        timeout_seconds: float | None = None,
     ) -> RecallDict:
         """Search the memory; return at most `limit` memories, best first.
 
@@ -63,19 +70,24 @@ class Client(AgentOperations):
         context requires, 0 for the nearest memories whatever they say.
 
         `kinds` are kinds of memories, such as "fact" or "episode". The `evidence` of a result is 0 for no match and
-        about 1 for a clear match. `missing` names parts of the search that were not available, with the reason.
+        about 1 for a clear match. `missing` names parts of the search that were not available, with the reason. Raises
+        ApiError `timeout` if the search takes longer than `timeout_seconds` (default: 30).
         """
         body = {"query": query, "limit": limit, "kinds": kinds, "min_relevance": min_relevance}
-        return await self.post("/v1/recall", body)
+        return await self.post("/v1/recall", body, timeout_seconds=timeout_seconds)
 
-    async def context(self, input: str, *, max_tokens: int | None = None, **fields: object) -> ContextResponse:
+    async def context(
+        self, input: str, *, max_tokens: int | None = None, timeout_seconds: float | None = None, **fields: object
+    ) -> ContextResponse:
         """Build the context for an input: a `text` from memory to put into the prompt of a model.
 
         The text has at most `max_tokens` tokens; without it, the size adapts to the input. `fields` are the other
         fields of `POST /v1/context`: `session`, `frame`, `profile`, `kinds`, `since`, `until`, `as_of`, `fill` and
-        more. The context is stored under its `bundle_id`; the input does not become a memory.
+        more. The context is stored under its `bundle_id`; the input does not become a memory. Raises ApiError `timeout`
+        if something was not searched after `timeout_seconds` (default: 30), unless `allow_partial` is true.
         """
-        return await self.post("/v1/context", {"input": input, "max_tokens": max_tokens, **fields})
+        body = {"input": input, "max_tokens": max_tokens, **fields}
+        return await self.post("/v1/context", body, timeout_seconds=timeout_seconds)
 
     async def expand(self, memory_id: IdLike, *, offset: int = 0, limit: int | None = None) -> dict[str, Any]:
         """Return a memory in full, with its links and state changes.
@@ -157,16 +169,20 @@ class Client(AgentOperations):
         """
         return await self.get(f"{session_path(session)}/view", {"max_tokens": max_tokens} if max_tokens else None)
 
-    async def run_turn(self, session: str, input: str, **fields: object) -> AsyncGenerator[TurnEvent]:
+    async def run_turn(
+        self, session: str, input: str, *, timeout_seconds: float | None = None, **fields: object
+    ) -> AsyncGenerator[TurnEvent]:
         """Send a message in a session, which is created if needed; yield parts of the reply, then the result.
 
         `fields` are the other fields of `POST /v1/sessions/{session}/turns`: `frame`, `model`, `include_context` and
-        `private`. If the generator is closed early, the text so far is stored. The request is never retried, because
-        the daemon stores the message at once. Raises ApiError, `connection_lost` if the reply is incomplete.
+        `private`. After `timeout_seconds`, the turn goes on with the memory found until then. If the generator is
+        closed early, the text so far is stored. The request is never retried, because the daemon stores the message at
+        once. Raises ApiError, `connection_lost` if the reply is incomplete.
         """
         path, ended = f"{session_path(session)}/turns", False
         try:
-            async with self.stream("POST", path, body={"input": input, **fields}) as steps:
+            headers = timeout_header(timeout_seconds)
+            async with self.stream("POST", path, body={"input": input, **fields}, headers=headers) as steps:
                 async for event in steps:
                     if event.type == "problem":
                         raise error_from_problem(event.data)

@@ -1,28 +1,34 @@
 """Pipeline that builds a context: gather memories, select a frame, budget, score, place, render, store the bundle."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from newton.brain.hook_runner import NO_HOOKS, HookRunner
-from newton.clock import Clock, monotonic_ms
+from newton.clock import Clock
 from newton.cognition.assembly.always_on import AlwaysOnSections, list_applicable, select_always_on
 from newton.cognition.assembly.artifact_selection import ArtifactSelector
-from newton.cognition.assembly.assembler import AssemblyResult, assemble
+from newton.cognition.assembly.assembler import assemble
 from newton.cognition.assembly.assembly_input import AssemblyInput
-from newton.cognition.assembly.budget import ContextBudget, allocate_budget, estimate_complexity, reserve_always_on
+from newton.cognition.assembly.budget import (
+    allocate_budget,
+    estimate_complexity,
+    reserve_always_on,
+    reserve_note,
+)
 from newton.cognition.assembly.context_notes import (
     describe_omissions,
     render_empty_range_note,
     render_nothing_known_note,
     render_uncertain_note,
+    render_unsearched_note,
 )
 from newton.cognition.assembly.fact_labels import count_label_tokens, label_facts
 from newton.cognition.assembly.relevance_floor import TIMELINE_FACTOR, RelevanceFloor, find_least_question
 from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_item_id_tokens, render_frame_section
 from newton.cognition.assembly.sections import (
-    ExtraSection,
     build_brief_section,
     build_task_section,
     count_reserved_tokens,
@@ -34,6 +40,7 @@ from newton.cognition.bundles import bundle_store
 from newton.cognition.bundles.assembly_hooks import apply_hook_effects, run_after_assembly, run_before_assembly
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.cache import DEFAULT_COVERAGE_THRESHOLDS, CachedContext, ContextCache, CoverageThresholds
+from newton.cognition.context_plan import AssembledContext, ContextPlan, StageTimer
 from newton.cognition.frames import selection
 from newton.cognition.frames.classifier import FrameClassifier
 from newton.cognition.frames.selection import FrameChoice
@@ -45,12 +52,14 @@ from newton.cognition.sources.gather import ContextSources
 from newton.cognition.sources.gathered_data import GatheredSources
 from newton.cognition.sources.search_limits import find_widest_reach
 from newton.cognition.sources.session_artifacts import DEFAULT_ARTIFACT_POLICY, ArtifactPolicy
+from newton.cognition.sources.session_state import SessionState
 from newton.cognition.sources.web import WebSource
 from newton.concurrency import with_timeout
 from newton.content.frames import Frame, get_frame
 from newton.content.profiles import Profile, select_profile
 from newton.content.relevance_model import RelevanceModel, load_relevance_model
 from newton.db.pool import Database
+from newton.deadline import DEFAULT_TIMEOUT_SECONDS
 from newton.heart.censors import find_matching
 from newton.ids import new_id
 from newton.memory.memory import TokenCounter
@@ -62,42 +71,7 @@ if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
 
 FOCUS_STRATEGY = "auto"  # the profile that ranks the messages of Current Focus
-
-
-@dataclass(slots=True)
-class StageTimer:
-    """Measures how long each stage takes, in milliseconds. `stages` are in the order in which they ended."""
-
-    started: float = field(default_factory=monotonic_ms)
-    stages: dict[str, float] = field(default_factory=dict[str, float])
-
-    def end_stage(self, stage: str) -> None:
-        self.stages[stage] = monotonic_ms() - self.started - sum(self.stages.values())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextPlan:
-    """The frame, profile and budget selected for an input, and the time for which the context is built.
-
-    `extra` are the lines of the caller that fit, `always_on` the identity lines and the censors.
-    """
-
-    now: datetime
-    frame_choice: FrameChoice
-    frame: Frame
-    profile: Profile
-    budget: ContextBudget
-    extra: ExtraSection
-    always_on: AlwaysOnSections
-
-
-class AssembledContext(NamedTuple):
-    """An assembled context that is not yet a bundle. `missing` maps unavailable sources to reasons."""
-
-    plan: ContextPlan
-    assembly_input: AssemblyInput
-    assembly: AssemblyResult
-    missing: Mapping[str, str]
+TIEBREAK_SECONDS = 5.0  # for the model that selects between two frames
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +86,6 @@ class ContextBuilder:
     embedder: "Embedder | None"
     classifier: FrameClassifier | None
     header_tokens: Mapping[str, int]
-    source_timeout_seconds: float
     tiebreak: Callable[[str, Sequence[Frame]], Awaitable[str | None]] | None = None
     coverage_thresholds: CoverageThresholds = DEFAULT_COVERAGE_THRESHOLDS
     cache: ContextCache = field(default_factory=ContextCache)
@@ -121,22 +94,23 @@ class ContextBuilder:
     web: WebSource | None = None
     relevance_model: RelevanceModel = field(default_factory=load_relevance_model)
     hooks: HookRunner = NO_HOOKS
+    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
 
     async def build(self, request: ContextBuildRequest, *, records_access: bool = False) -> Bundle:
         """Build the best context for the input of the request, within its maximum tokens.
 
         The bundle is stored unless the request is private. With `records_access`, the access to its memories is
         recorded in the same transaction. Outside of a session, an identical request gets the same context for
-        `REPEAT_LIFETIME`, unless anything is written later. Raises InputError for a budget out of range or `since` not
-        before `until`, NotFoundError for an unknown frame or profile.
+        `REPEAT_LIFETIME`, unless its agent writes anything later. Raises InputError for a budget out of range or
+        `since` not before `until`, NotFoundError for an unknown frame or profile.
         """
-        request = validate_request(request)
+        request = validate_request(request).start_deadline(self.timeout_seconds)
         if request.session_id or request.is_private:
             return (await self.build_for_session(request, records_access=records_access)).bundle
-        snapshot = await self.db.current_snapshot(request.agent_id)
-        if repeat := self.cache.find_repeat(request, snapshot=snapshot, now=self.clock.now()):
+        snapshot, log = await self.db.current_snapshot(request.agent_id), self.db.transaction_log
+        if repeat := self.cache.find_repeat(request, log, snapshot=snapshot, now=self.clock.now()):
             return repeat
-        bundle = (await self._build_in_span(request, self.create_sources())).bundle
+        bundle = (await self._build_in_span(request, self.create_sources(request))).bundle
         async with self.db.transaction(request.agent_id) as tx:
             transaction_id = await bundle_store.insert_bundle(tx, bundle, records_access=records_access)
         if not bundle.missing:  # an unavailable source may be back for the next request
@@ -155,17 +129,18 @@ class ContextBuilder:
 
         The frame is selected by the input unless `frame_choice` is given.
         """
-        built = await self._build_in_span(request, sources or self.create_sources(), frame_choice)
+        request = request.start_deadline(self.timeout_seconds)
+        built = await self._build_in_span(request, sources or self.create_sources(request), frame_choice)
         if not request.is_private:
             async with self.db.transaction(request.agent_id) as tx:
                 await bundle_store.insert_bundle(tx, built.bundle, records_access=records_access)
         return built
 
-    def create_sources(self) -> ContextSources:
+    def create_sources(self, request: ContextBuildRequest) -> ContextSources:
         return ContextSources(
             db=self.db,
             embedder=self.embedder,
-            timeout_seconds=self.source_timeout_seconds,
+            deadline=request.find_deadline(self.timeout_seconds),
             ranking_weights=self.ranking_weights,
             artifact_policy=self.artifact_policy,
             web=self.web,
@@ -231,17 +206,20 @@ class ContextBuilder:
             reserved=count_reserved_tokens(extra_lines, state.brief, headers),
         )
         always_on = self._select_always_on(request, gathered, frame)
+        unsearched_note = render_unsearched_note(gathered.missing, self.count_tokens)
+        budget = reserve_note(budget, unsearched_note.tokens + headers["note"] if unsearched_note else 0)
         budget = reserve_always_on(budget, always_on.tokens, max_tokens=request.tokens)
         return ContextPlan(
             now=now,
             frame_choice=frame_choice,
             frame=frame,
             profile=profile,
-            budget=self._create_artifact_selector(gathered).reserve_layers(
+            budget=_create_artifact_selector(self.artifact_policy, gathered).reserve_layers(
                 budget, gathered.artifacts.found, gathered.recall_result.memories, request.sent_messages
             ),
             extra=fit_extra_lines(extra_lines, max_tokens=budget.layers.get("additional", 0) - headers["additional"]),
             always_on=always_on,
+            unsearched_note=unsearched_note,
         )
 
     def _select_always_on(
@@ -260,9 +238,6 @@ class ContextBuilder:
             count_tokens=self.count_tokens,
         )
 
-    def _create_artifact_selector(self, gathered: GatheredSources) -> ArtifactSelector:
-        return ArtifactSelector(policy=self.artifact_policy, line_ranges=gathered.artifacts.line_ranges)
-
     def choose_frame(
         self, request: ContextBuildRequest, vector: "Vector | None", *, previous_frame: str | None
     ) -> FrameChoice:
@@ -276,23 +251,21 @@ class ContextBuilder:
     async def _break_tie(self, request: ContextBuildRequest, choice: FrameChoice) -> FrameChoice:
         """Ask a model for the frame if the choice is unsure and a model is configured.
 
-        After a timeout, return the choice unchanged.
+        After `TIEBREAK_SECONDS`, or half of the time that is left, return the choice unchanged.
         """
-        if self.tiebreak is None or not choice.unsure:
+        if self.tiebreak is None or not choice.unsure or request.deadline is None:
             return choice
-        frames = [self.frames[name] for name in choice.top_frames]
-        try:
-            name = await with_timeout(self.tiebreak(request.input, frames), seconds=self.source_timeout_seconds)
-        except TimeoutError:
-            return choice
-        return selection.apply_tiebreak(choice, name or "")
+        frames, seconds = [self.frames[name] for name in choice.top_frames], request.deadline.limit(TIEBREAK_SECONDS)
+        with suppress(TimeoutError):
+            name = await with_timeout(self.tiebreak(request.input, frames), seconds=seconds)
+            return selection.apply_tiebreak(choice, name or "")
+        return choice
 
     def _create_assembly_input(
         self, request: ContextBuildRequest, gathered: GatheredSources, plan: ContextPlan, candidate_set: CandidateSet
     ) -> AssemblyInput:
         layers, headers, count_tokens, frame = plan.budget.layers, self.header_tokens, self.count_tokens, plan.frame
         session_state, found_ids = gathered.session_state, {f.memory_id for f in candidate_set.memories}
-        note, is_searched = session_state.calibration_note, "memories" not in gathered.missing
         return AssemblyInput(
             input=request.input,
             budget=plan.budget,
@@ -310,18 +283,19 @@ class ContextBuilder:
             censors=plan.always_on.censors,
             focus=self.rank_focus(session_state.focus, frame=frame.name, max_tokens=layers["working"]),
             open_decisions=[found for found in session_state.open_decisions if found.memory_id not in found_ids],
-            calibration_note=TextBlock(f"{note.text}\n", note.tokens) if note else None,
+            calibration_note=_render_calibration_note(session_state),
             extra=plan.extra.blocks,
             triggered=candidate_set.triggered,
             unranked=candidate_set.unranked,
             sent_messages=request.sent_messages,
             header_tokens=headers,
             day_tokens=count_day_tokens(count_tokens),
-            artifact_selector=self._create_artifact_selector(gathered),
+            artifact_selector=_create_artifact_selector(self.artifact_policy, gathered),
             time_ranges=candidate_set.time_ranges,
             empty_range_note=_render_range_note(candidate_set, count_tokens),
-            nothing_known_note=render_nothing_known_note(count_tokens) if is_searched else None,
-            uncertain_note=render_uncertain_note(count_tokens) if is_searched else None,
+            nothing_known_note=render_nothing_known_note(count_tokens),
+            uncertain_note=render_uncertain_note(count_tokens),
+            unsearched_note=plan.unsearched_note,
             item_id_tokens=count_item_id_tokens(count_tokens) if request.item_ids else 0,
             cut_id_tokens=count_item_id_tokens(count_tokens),
             brief=build_brief_section(session_state.brief, max_tokens=layers.get("brief", 0) - headers["brief"]),
@@ -394,6 +368,14 @@ def _create_floor(
         sufficiency=model.answers.sufficiency if is_answered else None,
         correction=gathered.session_state.answer_correction,
     )
+
+
+def _create_artifact_selector(policy: ArtifactPolicy, gathered: GatheredSources) -> ArtifactSelector:
+    return ArtifactSelector(policy=policy, line_ranges=gathered.artifacts.line_ranges)
+
+
+def _render_calibration_note(state: SessionState) -> TextBlock | None:
+    return TextBlock(f"{note.text}\n", note.tokens) if (note := state.calibration_note) else None
 
 
 def _render_range_note(candidate_set: CandidateSet, count_tokens: TokenCounter) -> TextBlock | None:

@@ -1,12 +1,13 @@
 """Requests for contexts: filters, messages already sent, and options."""
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from newton.cognition.context_overrides import NO_OVERRIDES, ContextOverrides
+from newton.deadline import RequestDeadline
 from newton.errors import InputError
 from newton.memory.memory import Kind
 from newton.memory.search_types import RetrievedMemory, shorten_query
@@ -154,7 +155,8 @@ class ContextBuildRequest:
     `input_memory_id` is the memory of the input itself, which the search excludes. `item_ids` adds its id to the line
     of each memory, for a caller that can call `expand`. Nothing of a request that `is_private` is stored. Messages and
     events of `related_sessions` rank higher than others. `whole_input` is the input, if `input` is an excerpt of it;
-    censors are matched against it.
+    censors are matched against it. `deadline` is the moment until which memory is waited for; None means that the
+    builder of the context sets it, and that the context has what was found by then.
     """
 
     agent_id: UUID
@@ -175,11 +177,20 @@ class ContextBuildRequest:
     item_ids: bool = False
     is_private: bool = False
     whole_input: str | None = None
+    deadline: RequestDeadline | None = field(default=None, compare=False)
 
     @property
     def censored_text(self) -> str:
         """Return the text that censors are matched against: the whole input."""
         return self.whole_input or self.input
+
+    def find_deadline(self, seconds: float) -> RequestDeadline:
+        """Return the deadline; without one, that in so many seconds of a request that accepts a partial result."""
+        return self.deadline or RequestDeadline.after(seconds, accepts_partial=True)
+
+    def start_deadline(self, seconds: float) -> "ContextBuildRequest":
+        """Return the request with its deadline; without one, with that of `find_deadline`."""
+        return self if self.deadline else replace(self, deadline=self.find_deadline(seconds))
 
     def shorten_input(self) -> "ContextBuildRequest":
         """Return the request with an excerpt of its input if that is long, so that its length cannot delay others."""

@@ -5,13 +5,16 @@ import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from uuid import UUID
 
 import asyncpg
 from pgvector.asyncpg import register_vector
 
 from newton.clock import monotonic_ms
+from newton.concurrency import run_to_completion
+from newton.db.transaction_log import SNAPSHOT_SQL, TRANSACTION_SQL, DatabaseSnapshot, TransactionLog
 from newton.errors import DatabaseError, DiskFullError, InputError, SchemaVersionError
 
 if TYPE_CHECKING:
@@ -32,11 +35,6 @@ select
     set_config('enable_mergejoin', 'off', true)
 """
 WORKER_SCOPE_SQL = "select set_config('role', runtime.worker_role(), true)"
-# A distributed database evaluates it on the node of the agent, where the agent's writes get their transaction ids.
-SNAPSHOT_SQL = """
-select pg_current_snapshot()::text || ' ' || coalesce(host(inet_server_addr()) || ':' || inet_server_port(), '')
-from (select count(*) from runtime.agents where agent_id = $1) as node
-"""
 CONNECT_SECONDS, STATEMENT_SECONDS, CLOSE_SECONDS = 10, 60, 1
 WORKER_CONNECTIONS = 3  # connections of the queue's pool: one claims runs, one renews leases, one is spare
 DISK_FULL_SECONDS = 120  # after a failure on a full disk, during which the database counts as full
@@ -48,11 +46,13 @@ BeforeCommit = Callable[[Tx], Awaitable[None]]
 AfterCommit = Callable[[], Awaitable[None]]
 
 
-class _TransactionHooks(NamedTuple):
-    """The functions to call before and after the commit of the open transaction."""
+@dataclass(slots=True)
+class _TransactionHooks:
+    """The functions to call before and after the commit of the open transaction, and whether it has written."""
 
     before_commit: list[BeforeCommit]
     after_commit: list[AfterCommit]
+    has_written: bool = False
 
 
 _current: ContextVar[_TransactionHooks | None] = ContextVar("newton_unit_of_work", default=None)
@@ -61,6 +61,12 @@ _current: ContextVar[_TransactionHooks | None] = ContextVar("newton_unit_of_work
 def in_transaction() -> bool:
     """Return whether this task has an open transaction. A model must not be called meanwhile."""
     return _current.get() is not None
+
+
+def note_write() -> None:
+    """Note that the open transaction has written, if there is one."""
+    if hooks := _current.get():
+        hooks.has_written = True
 
 
 def before_commit(hook: BeforeCommit) -> None:
@@ -104,13 +110,14 @@ async def begin(tx: Tx, agent: UUID | None, *, snapshot: bool = False) -> None:
 
 @asynccontextmanager
 async def _transaction_block(tx: Tx, agent: UUID | None, *, snapshot: bool) -> AsyncGenerator[None]:
-    end = "rollback"
+    is_complete = False
     try:
         await begin(tx, agent, snapshot=snapshot)
         yield
-        end = "commit"
+        is_complete = True
     finally:
-        await tx.execute(end)
+        # a rollback is completed even if a second deadline cancels it
+        await (tx.execute("commit") if is_complete else run_to_completion(tx.execute("rollback")))
 
 
 @asynccontextmanager
@@ -160,6 +167,7 @@ class Database:
 
     def __init__(self, pool: Pool, queue: Pool, listeners: Pool) -> None:
         self._pool, self._queue, self._listeners = pool, queue, listeners
+        self.transaction_log = TransactionLog()
 
     @property
     def is_disk_full(self) -> bool:
@@ -209,13 +217,17 @@ class Database:
     @asynccontextmanager
     async def _run_transaction(self, pool: Pool, agent: UUID | None, *, snapshot: bool = False) -> AsyncGenerator[Tx]:
         assert not in_transaction(), "a transaction is already open; pass its connection down"
-        hooks = _TransactionHooks([], [])
+        hooks, log, written = _TransactionHooks([], []), self.transaction_log, None
         previous = _current.set(hooks)
         try:
             async with _acquire(pool) as tx, _transaction_block(tx, agent, snapshot=snapshot):
                 yield tx
                 for hook in hooks.before_commit:
                     await hook(tx)
+                if hooks.has_written and log.is_kept:
+                    written = await tx.fetchrow(TRANSACTION_SQL)
+            if written and written[0] is not None:
+                log.add(written[1], written[0], agent)
         except DiskFullError:
             self._disk_full_ms = monotonic_ms()
             raise
@@ -243,13 +255,14 @@ class Database:
             finally:
                 await listener.remove_listener(channel, forward)
 
-    async def current_snapshot(self, agent: UUID) -> str:
-        """Return the transaction snapshot of the server with the agent's rows, and the address of that server.
+    async def current_snapshot(self, agent: UUID) -> DatabaseSnapshot:
+        """Return the snapshot of the server with the agent's rows. `transaction_log` compares two of them.
 
-        If two values are equal, no agent on that server wrote anything in between.
+        If two are equal, no agent on that server wrote anything in between.
         """
+        self.transaction_log.is_kept = True
         async with self.single_statement() as tx:
-            return await tx.fetchval(SNAPSHOT_SQL, agent)
+            return DatabaseSnapshot.parse(await tx.fetchval(SNAPSHOT_SQL, agent))
 
     @asynccontextmanager
     async def single_statement(self) -> AsyncGenerator[Tx]:
@@ -289,22 +302,6 @@ async def _create_pool(dsn: str, *, min_size: int, max_size: int) -> Pool:
         timeout=CONNECT_SECONDS,
         command_timeout=STATEMENT_SECONDS,
     )
-
-
-class NestedDatabase(Database):
-    """A Database whose transactions all use one open transaction. Do not pass it to code that calls a model."""
-
-    def __init__(self, tx: Tx, agent: UUID) -> None:
-        self._tx, self._agent = tx, agent
-
-    @asynccontextmanager
-    async def transaction(self, agent: UUID, *, snapshot: bool = False) -> AsyncGenerator[Tx]:
-        assert agent == self._agent, "the open transaction belongs to another agent"
-        assert not snapshot, "the open transaction may have written already"
-        yield self._tx
-
-    async def current_snapshot(self, agent: UUID) -> str:
-        return await self._tx.fetchval(SNAPSHOT_SQL, agent)
 
 
 # A node of a distributed database failed during a transaction.

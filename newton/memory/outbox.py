@@ -30,8 +30,9 @@ STOPPED = "it was stopped"
 class DrainControl:
     """Observation and interruption of a run that embeds the memories of the outbox.
 
-    The run takes `batch` memories at a time; after each batch, `on_progress` is called with the number of memories
-    that were embedded. The run ends before the next batch once `is_stopped` returns True.
+    The run takes `batch` memories at a time; `on_progress` is called with the number of memories that were stored with
+    their vectors, and with 0 after each call of the model. The run ends before the next batch once `is_stopped` returns
+    True.
     """
 
     batch: int = BATCH
@@ -131,7 +132,7 @@ class EmbeddingOutbox:
                 break
             after, is_complete = batch[-1].memory_id, len(batch) < size
             try:
-                stored = await self._embed_batch(batch)
+                stored = await self._embed_batch(batch, control)
             except ProviderError as error:
                 return DrainResult(embedded, failed, stopped_by=error.what)
             embedded, failed = embedded + stored, failed + len(batch) - stored
@@ -157,22 +158,23 @@ class EmbeddingOutbox:
         )
         return [PendingText(*row) for row in rows]
 
-    async def _embed_batch(self, batch: Sequence[PendingText]) -> int:
+    async def _embed_batch(self, batch: Sequence[PendingText], control: DrainControl) -> int:
         """Embed a batch and return the number of vectors stored. Raises ProviderError if the model is not available."""
         try:
-            vectors = await embed_texts(self._embedder, [text for item in batch for text in (item.text, *item.windows)])
+            texts = [text for item in batch for text in (item.text, *item.windows)]
+            vectors = await embed_texts(self._embedder, texts, control.on_progress)
         except ProviderError:
             await self._embedder.embed(["test"])  # raises if the model is down
-            return await self._embed_one_by_one(batch)
+            return await self._embed_one_by_one(batch, control)
         await self._store_vectors(batch, vectors)
         return len(batch)
 
-    async def _embed_one_by_one(self, batch: Sequence[PendingText]) -> int:
+    async def _embed_one_by_one(self, batch: Sequence[PendingText], control: DrainControl) -> int:
         """Embed each text by itself, record the texts that the model rejects, and return the number of vectors."""
         stored = 0
         for item in batch:
             try:
-                vectors = await embed_texts(self._embedder, [item.text, *item.windows])
+                vectors = await embed_texts(self._embedder, [item.text, *item.windows], control.on_progress)
             except ProviderError as error:
                 failure = {"agent_id": self._agent, "memory_id": item.memory_id, "error": error.what}
                 async with self._db.transaction(self._agent) as tx:

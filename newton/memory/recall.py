@@ -44,6 +44,9 @@ PAST_FACTOR = 0.5  # multiplies the relevance of past memories, where they are i
 # without vectors: the subject of the input is in many windows of a text about it, often not in the one that answers.
 WINDOW_WORD_WEIGHT = 0.01
 MAX_WIDENINGS = 2  # of a search that finds mostly duplicates
+# Of the time until the deadline, if partial results are accepted: the end of the encoding of a question, of the
+# embedding, and of the searches. The rest is for the ranking of what was found.
+ENCODE_SHARE, EMBED_SHARE, SEARCH_SHARE = 0.4, 0.55, 0.75
 
 _Row = Record | tuple[Any, ...]  # the columns of a search result, by their positions in SearchHit
 _Embedded = tuple[RecallQuery, Mapping[str, str]]  # the query, and why it has no vector
@@ -76,10 +79,12 @@ async def recall(
     """Return the memories that are most relevant to a text, best first, within the limit of each kind.
 
     The search by words runs while the text is embedded, and the search by meaning starts as soon as the vector for it
-    is known: that by the encoder of questions, or that of the text if the encoder fails or takes more than half of the
-    timeout. Without an embedding there is no search by meaning. The results are merged in the transaction of the
-    search by meaning, unless it would have to wait for another search or for the vector of the text. Only memories
-    within the limits are read in full. The search is widened if most of them are duplicates.
+    is known: that by the encoder of questions, or that of the text if the encoder fails or takes more than
+    `ENCODE_SHARE` of the time. At the deadline, what the other searches found is ranked; a request that accepts no
+    partial result raises TimeoutExceededError. Without an embedding there is no search by meaning. The results are
+    merged in the transaction of the search by meaning, unless it would have to wait for another search or for the
+    vector of the text. Only memories within the limits are read in full. The search is widened if most of them are
+    duplicates.
     """
     search = replace(search, uncounted_ids=search.excluded_ids)
     if search.moment is not None:
@@ -90,7 +95,7 @@ async def recall(
         embedding_text = tasks.create_task(_embed_in_time(text, embedder, search, encoding))
         others = [tasks.create_task(_search_words(text, search)), tasks.create_task(_search_times(search))]
         with suppress(TimeoutError):
-            async with asyncio.timeout(search.timeout_seconds) as limit:
+            async with search.deadline.share(SEARCH_SHARE).timeout() as limit:
                 query, missing = await encoding
                 if query.search_vector is None:
                     # the time limit must not cancel the task, which has the same limit: its result is needed below
@@ -103,7 +108,7 @@ async def recall(
                     if all(task.done() for task in (embedding_text, *others)):
                         branches = [near, *(one.result() for one in others)]
                         return await _build_result(tx, query, embedding_text.result(), branches, search)
-    near = near or _SearchBranch({}, {**missing, "embeddings": _timeout_message(search)})
+    near = near or _SearchBranch({}, {**missing, "embeddings": search.deadline.report_late("embeddings")})
     branches = [near, *(one.result() for one in others)]
     async with search.db.transaction(search.agent_id) as tx:
         return await _build_result(tx, query, embedding_text.result(), branches, search)
@@ -112,14 +117,14 @@ async def recall(
 async def _encode_in_time(text: str, embedder: "Embedder | None", search: MemorySearch) -> _Embedded:
     """Return the query with the vector by the encoder of questions; without it if there is none, or if it is late.
 
-    The encoder has half of the timeout, so that time is left to search with the vector of the text.
+    The encoder has a part of the time, so that some is left to search with the vector of the text.
     """
-    seconds = search.timeout_seconds and search.timeout_seconds / 2
+    deadline = search.deadline.accept_partial().share(ENCODE_SHARE)
     try:
-        async with asyncio.timeout(seconds):
+        async with deadline.timeout():
             return await encode_question(text, embedder) or (RecallQuery(text=text), {})
     except TimeoutError:
-        return RecallQuery(text=text), {"question encoder": f"no answer within {seconds:g} seconds"}
+        return RecallQuery(text=text), {"question encoder": deadline.report_late("question encoder")}
 
 
 async def _embed_in_time(
@@ -127,11 +132,11 @@ async def _embed_in_time(
 ) -> _Embedded:
     """Embed the text after it was encoded, because the search waits for the encoder, and both would share the cores."""
     try:
-        async with asyncio.timeout(search.timeout_seconds):
+        async with search.deadline.share(EMBED_SHARE).timeout():
             await asyncio.wait([encoding])
             return await embed_text(text, embedder)
     except TimeoutError:
-        return RecallQuery(text=text), {"embeddings": _timeout_message(search)}
+        return RecallQuery(text=text), {"embeddings": search.deadline.report_late("embeddings")}
 
 
 async def _build_result(
@@ -274,20 +279,20 @@ async def _fetch_neighbours(
 
 async def _search_words(text: str, search: MemorySearch) -> _SearchBranch:
     try:
-        async with asyncio.timeout(search.timeout_seconds), search.db.transaction(search.agent_id) as tx:
+        async with search.deadline.share(SEARCH_SHARE).timeout(), search.db.transaction(search.agent_id) as tx:
             return await _fetch_by_words(tx, text, search)
     except TimeoutError:
-        return _SearchBranch({}, {"words": _timeout_message(search)})
+        return _SearchBranch({}, {"words": search.deadline.report_late("words")})
 
 
 async def _search_times(search: MemorySearch) -> _SearchBranch:
     if not search.time_ranges:
         return _SearchBranch({}, {})
     try:
-        async with asyncio.timeout(search.timeout_seconds), search.db.transaction(search.agent_id) as tx:
+        async with search.deadline.share(SEARCH_SHARE).timeout(), search.db.transaction(search.agent_id) as tx:
             return _SearchBranch(await time_search.find_in_range(tx, search.time_ranges, search.query_arguments), {})
     except TimeoutError:
-        return _SearchBranch({}, {"times": _timeout_message(search)})
+        return _SearchBranch({}, {"times": search.deadline.report_late("times")})
 
 
 async def _search_meaning(
@@ -300,10 +305,6 @@ async def _search_meaning(
         if identity is not None and derive_model_id(identity) != query.model_id:
             return _SearchBranch({}, {**missing, "embeddings": f"the active embedding model is {identity}"})
     return _SearchBranch(hits, missing)
-
-
-def _timeout_message(search: MemorySearch) -> str:
-    return f"no answer within {search.timeout_seconds:g} seconds"
 
 
 async def _fetch_by_meaning(tx: Tx, query: RecallQuery, search: MemorySearch) -> Mapping[UUID, _Row]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SQL = load("newton.memory", "reembedding.sql")
 
 BATCH = 256
-MAX_TEXTS_PER_CALL = 512  # of the embedding model
+MAX_TEXTS_PER_CALL = 128  # of the embedding model; a busy machine embeds so many within seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +104,17 @@ async def _switch_model(db: Database, model: UUID, *, agent_id: UUID, now: datet
         return True
 
 
-async def embed_texts(embedder: "Embedder", texts: Sequence[str]) -> "list[Vector]":
-    """Return the vectors of any number of texts. Raises ProviderError if the model fails."""
+async def embed_texts(
+    embedder: "Embedder", texts: Sequence[str], on_progress: Callable[[int], None] = lambda embedded: None
+) -> "list[Vector]":
+    """Return the vectors of any number of texts. Raises ProviderError if the model fails.
+
+    `on_progress` is called after each call of the model, with 0 because nothing is stored yet.
+    """
     vectors: list[Vector] = []
     for start in range(0, len(texts), MAX_TEXTS_PER_CALL):
         vectors += await embedder.embed(texts[start : start + MAX_TEXTS_PER_CALL])
+        on_progress(0)
     return vectors
 
 

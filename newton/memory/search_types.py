@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from newton.db.pool import Database
+from newton.deadline import NO_DEADLINE, RequestDeadline
 from newton.memory.importance import derive_importance
 from newton.memory.memory import ARCHIVED, PAST_STATES, Kind, Trust
 from newton.memory.question_detection import has_only_questions, is_only_question, lacks_answer
@@ -303,8 +304,8 @@ class MemorySearch:
     `excluded_ids` are left out. The words of `uncounted_ids` do not count as known
     words: a message that asks for something is no evidence that memory contains it. With `moment`, memories are
     searched as of that moment, and `superseded_ids` were superseded then. Memories in the `time_ranges` are found even
-    without other evidence. The `preferred` memories rank higher. Embedding and each search end after
-    `timeout_seconds`.
+    without other evidence. The `preferred` memories rank higher. Embedding and searches
+    share the time until the `deadline`.
     """
 
     db: Database
@@ -318,7 +319,7 @@ class MemorySearch:
     superseded_ids: Sequence[UUID] = ()
     time_ranges: Sequence[TimeRange] = ()
     preferred: PreferredMemories = NO_PREFERENCE
-    timeout_seconds: float | None = None
+    deadline: RequestDeadline = NO_DEADLINE
     weights: RankingWeights = DEFAULT_WEIGHTS
 
     @property

@@ -154,7 +154,6 @@ async def _build_contexts(
         embedder=scope.embedder,
         classifier=await load_or_train(frame_set.frames, scope.embedder, cache=settings.home / "cache"),
         header_tokens=count_header_tokens(scope.count_tokens),
-        source_timeout_seconds=settings.source_timeout_seconds,
         tiebreak=tiebreak,
         coverage_thresholds=CoverageThresholds(
             min_cosine=settings.context_reuse_min_cosine,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, cast
 
 from newton.agent.llm.structured import StructuredLLM
 from newton.agent.scope import AgentScope
-from newton.cognition.sources.web import WebSource
+from newton.cognition.sources.web import WEB_SECONDS, WebSource
 from newton.db.pool import Database
 from newton.memory.memory import TokenCounter
 from newton.providers.chat import IsolatableModel
@@ -43,7 +43,7 @@ def build_web_source(settings: Settings, *, db: Database, count_tokens: TokenCou
     if settings.search_url is None:
         return None
     web_search = import_module("newton.providers.web_search").WebSearch
-    search = web_search(settings.search_url, seconds=settings.source_timeout_seconds)
+    search = web_search(settings.search_url, seconds=WEB_SECONDS)
     return WebSource(search=search, db=db, count_tokens=count_tokens)
 
 

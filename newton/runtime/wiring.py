@@ -1,5 +1,6 @@
 """The composition root: factories of all services of one agent, from its scope, settings and content files."""
 
+import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from newton.providers.embedding import Embedder
 
 LOCAL_PROVIDERS = ("local", "multilingual")  # of embeddings, which are computed in this process
+PROCESS_SECONDS = 20.0  # for the embedding of what a request wrote, before it is answered
 INJECTED_TEXT_DIVISOR = 4  # the texts in the context of a session may take at most this part of the context
 
 
@@ -177,20 +179,21 @@ class AgentServices(ScopeServices):
         """Embed and index new memories now, so that the next search finds them, if embeddings are computed locally.
 
         Then store the facts that the new messages state, so that other sessions find them. Return False if something is
-        left for the background job `embed`: all with a remote embedding model, or after an error, and the passages of
-        artifacts.
+        left for the background job `embed`: all with a remote embedding model, or after an error, what takes longer
+        than `PROCESS_SECONDS`, and the passages of artifacts.
         """
         maintenance, failed = self.maintenance(origin), dict[str, str]()
-        with suppress(NewtonError):
-            learning = partial(maintenance.learn_statements, only_recent=True)
-            if self.settings.embedding_provider not in LOCAL_PROVIDERS:
-                await run_part("statements", learning(), default=0, missing=failed)
-                return False
-            drained = await run_part("embeddings", maintenance.process_pending(), default=None, missing=failed)
-            if await run_part("statements", learning(), default=0, missing=failed):
+        with suppress(NewtonError, TimeoutError):
+            async with asyncio.timeout(PROCESS_SECONDS):
+                learning = partial(maintenance.learn_statements, only_recent=True)
+                if self.settings.embedding_provider not in LOCAL_PROVIDERS:
+                    await run_part("statements", learning(), default=0, missing=failed)
+                    return False
                 drained = await run_part("embeddings", maintenance.process_pending(), default=None, missing=failed)
-            is_complete = drained and not (drained.failed or drained.stopped_by) and drained.embedded < BATCH_SIZE
-            return bool(is_complete) and not failed and not await has_artifacts_to_embed(self.scope)
+                if await run_part("statements", learning(), default=0, missing=failed):
+                    drained = await run_part("embeddings", maintenance.process_pending(), default=None, missing=failed)
+                is_complete = drained and not (drained.failed or drained.stopped_by) and drained.embedded < BATCH_SIZE
+                return bool(is_complete) and not failed and not await has_artifacts_to_embed(self.scope)
         return False
 
     @property

@@ -35,7 +35,7 @@ SAY = {
 CLIENTS = os.environ.get("CLIENTS_ENVIRONMENT", "")
 # A context waits for its sources, and no session is idle during a run, after which a job would ask the model about it:
 # what a cell shows does not depend on the speed of the machine.
-UNHURRIED = "source_timeout_seconds = 60\nsession_idle_minutes = 1_440\n"
+UNHURRIED = "session_idle_minutes = 1_440\n"
 IMAGE = (
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAEElEQVR4nGNoaGgAIQgFAB0KBQGzLyJcAAAAAElFTkSu"
     "QmCC"

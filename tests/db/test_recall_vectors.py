@@ -10,6 +10,7 @@ import pytest
 
 from newton.cognition.sources.caching_embedder import CachingQuestionEmbedder
 from newton.db.pool import Database, Tx
+from newton.deadline import NO_DEADLINE, RequestDeadline
 from newton.errors import ProviderError
 from newton.heart.facts import fact_store
 from newton.heart.facts.fact_store import NewFact
@@ -32,11 +33,15 @@ async def know(db: Database, agent: UUID, *contents: str) -> None:
     await EmbeddingOutbox(db, HashEmbedder(), agent).drain()
 
 
+def soon(seconds: float) -> RequestDeadline:
+    return RequestDeadline.after(seconds, accepts_partial=True)
+
+
 async def asked(
-    db: Database, agent: UUID, text: str, embedder: Embedder, timeout_seconds: float | None = None
+    db: Database, agent: UUID, text: str, embedder: Embedder, deadline: RequestDeadline = NO_DEADLINE
 ) -> RecallResult:
     limits = dict.fromkeys(KINDS, SearchLimits(searched=10, kept=20))
-    search = MemorySearch(db=db, agent_id=agent, limits=limits, timeout_seconds=timeout_seconds)
+    search = MemorySearch(db=db, agent_id=agent, limits=limits, deadline=deadline)
     return await recall(text, embedder=embedder, search=search)
 
 
@@ -75,7 +80,7 @@ async def test_a_question_is_searched_for_by_its_answer_and_compared_by_its_text
 async def test_the_search_for_a_question_does_not_need_the_vector_of_its_text(db: Database, agent: UUID) -> None:
     # S002-25
     await know(db, agent, KETTLE, VIOLIN)
-    answer = await asked(db, agent, "which boiler", Answering(KETTLE, late=9), timeout_seconds=0.6)
+    answer = await asked(db, agent, "which boiler", Answering(KETTLE, late=9), soon(0.6))
     assert answer.memories[0].summary == KETTLE
     assert answer.memories[0].similarity == pytest.approx(1, abs=2e-3)
     assert answer.missing == {"embeddings": "no answer within 0.6 seconds"}
@@ -110,14 +115,14 @@ class FailingEncoder(Answering):
 
 
 @pytest.mark.parametrize(
-    ("is_late", "reason"), [(False, "The encoder is damaged."), (True, "no answer within 1 seconds")]
+    ("is_late", "reason"), [(False, "The encoder is damaged."), (True, "no answer within 2 seconds")]
 )
 async def test_without_its_encoder_a_question_is_searched_for_with_the_vector_of_its_text(
     db: Database, agent: UUID, *, is_late: bool, reason: str
 ) -> None:
     # S002-25: the search by meaning does not depend on the encoder
     await know(db, agent, KETTLE, VIOLIN)
-    answer = await asked(db, agent, "where is the boiler", FailingEncoder(is_late=is_late), timeout_seconds=2)
+    answer = await asked(db, agent, "where is the boiler", FailingEncoder(is_late=is_late), soon(2))
     (plain,) = await HashEmbedder().embed(["where is the boiler"])
     assert answer.missing == {"question encoder": reason}
     assert answer.query.vector is not None

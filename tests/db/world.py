@@ -348,7 +348,6 @@ def contexts(db: Database) -> ContextBuilder:
         embedder=HashEmbedder(),
         classifier=None,
         header_tokens=count_header_tokens(count),
-        source_timeout_seconds=60.0,
     )
 
 

@@ -66,7 +66,6 @@ class Mind:
             embedder=self.embedder,
             classifier=None,
             header_tokens=count_header_tokens(token_counter.count),
-            source_timeout_seconds=60.0,
         )
 
     @property

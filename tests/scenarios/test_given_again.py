@@ -14,6 +14,8 @@ from newton.cognition.pipeline import ContextBuilder
 from newton.cognition.request import ContextBuildRequest
 from newton.db.pool import Tx
 from newton.heart.censors import CensorRule
+from newton.ids import new_id
+from newton.memory.agents import get_or_create_agent
 from newton.providers.chat import ChatReply
 from newton.providers.embedding import Vector
 from newton.providers.fakes import BrokenEmbedder, HashEmbedder
@@ -150,6 +152,10 @@ DOORS: dict[str, Door] = {
 }
 
 
+# What clients do all day; the others may end it too, as their writes are not known to be another agent's.
+OTHERS_DOORS = ("remember", "relive", "recall", "read", "confirm", "retract", "a line of dialogue", "another context")
+
+
 async def test_whatever_is_written_through_whatever_door_ends_it(mind: Mind) -> None:
     # S001-32: any write invalidates
     contexts = mind.contexts
@@ -164,6 +170,22 @@ async def test_whatever_is_written_through_whatever_door_ends_it(mind: Mind) -> 
         first = await contexts.build(request(mind))
         await used(mind, fact)
         assert await contexts.build(request(mind)) is not first, door
+
+
+async def test_what_another_agent_writes_does_not_end_it(mind: Mind) -> None:
+    # a write of one agent stales nothing of another
+    await mind.know("The ferry is called Artemis.")
+    contexts = mind.contexts
+    other = replace(mind, agent_id=await get_or_create_agent(mind.db, "another", now=NOON))
+
+    async def is_same() -> bool:
+        first = await contexts.build(request(mind))
+        for door in OTHERS_DOORS:
+            fact = (await other.verbs.remember(FactDraft(content=f"A ferry of {new_id()}."))).memory_id
+            await DOORS[door](other, fact)
+        return await contexts.build(request(mind)) is first
+
+    assert await undisturbed(is_same)
 
 
 async def test_what_is_written_while_a_context_is_made_keeps_it_from_being_given_again(mind: Mind) -> None:

@@ -252,11 +252,11 @@ async def asked(mind: Mind) -> Mind:
 
 
 async def hurried(mind: Mind) -> Bundle:
-    """Within a second for each source, with connections that are open already."""
+    """Within a second, with connections that are open already."""
     request = ContextBuildRequest(
         agent_id=mind.agent_id, input=QUESTION, tokens=8_000, profile="coding", session_id=await mind.session("s1")
     )
-    return await replace(mind.contexts, source_timeout_seconds=1.0).build(request)
+    return await replace(mind.contexts, timeout_seconds=1.0).build(request)
 
 
 @pytest.mark.slow
@@ -287,7 +287,7 @@ async def test_a_source_that_is_late_is_left_out_and_named_and_the_rest_is_there
 async def test_an_embedder_that_is_slow_or_down_leaves_the_words(asked: Mind) -> None:
     await asked.context(QUESTION)
     slow = await hurried(replace(asked, embedder=Sleeper()))
-    assert slow.missing == {"embeddings": "no answer within 0.5 seconds"}
+    assert slow.missing == {"embeddings": "no answer within 1 seconds"}
     down = await replace(asked, embedder=BrokenEmbedder()).context(QUESTION)
     assert down.missing.keys() == {"embeddings"}
     for bundle in (slow, down):

@@ -145,7 +145,7 @@ async def test_events_of_the_time_come_in_and_what_is_late_is_named(lived: Mind,
     assert ages(then, "episodes")[:2] == [21, 21], "as of a day its own yesterday is meant"
     assert min(ages(then, "decisions")) == 21
     async with locked(dsn, "memory.mentioned_times"):
-        contexts = replace(lived.contexts, source_timeout_seconds=1.0)
+        contexts = replace(lived.contexts, timeout_seconds=1.0)
         bundle = await contexts.build(ContextBuildRequest(agent_id=lived.agent_id, input=DECIDED, tokens=2_000))
     assert "times" in bundle.missing
 

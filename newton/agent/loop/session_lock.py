@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from newton.db.pool import Database, Tx, after_commit
+from newton.deadline import RequestDeadline
 from newton.dialogue import leases
 from newton.errors import DatabaseError, OverloadedError
 from newton.ids import new_id
@@ -29,6 +30,7 @@ class SessionLease:
     agent_id: UUID
     session_id: UUID
     holder: UUID = field(default_factory=new_id)
+    deadline: RequestDeadline | None = None
     is_lost: bool = False
     is_ending: bool = False
     is_released: bool = False
@@ -97,8 +99,8 @@ class SessionLease:
         """Lease the session while the `async with` block runs. No transaction stays open meanwhile.
 
         `first_work` runs in the transaction that acquires the lease, and completes even if the caller is cancelled
-        meanwhile; yield its result. Raises OverloadedError if another turn still holds the session after
-        MAX_WAIT_SECONDS.
+        meanwhile; yield its result. Raises OverloadedError if another turn still holds the session at the deadline, or
+        after MAX_WAIT_SECONDS.
         """
         try:
             result = await self._acquire(db, first_work)
@@ -111,14 +113,16 @@ class SessionLease:
             await asyncio.shield(self.release(db))
 
     async def _acquire(self, db: Database, first_work: Callable[[Tx], Awaitable[T]]) -> T:
-        """Wait until the session is free, and lease it. Raises OverloadedError after MAX_WAIT_SECONDS."""
-        deadline, pause = asyncio.get_running_loop().time() + MAX_WAIT_SECONDS, POLL_SECONDS
+        """Wait until the session is free, and lease it. Raises OverloadedError as `hold` does."""
+        limit, pause = RequestDeadline.after(MAX_WAIT_SECONDS), POLL_SECONDS
+        if self.deadline and self.deadline.at_ms < limit.at_ms:
+            limit = self.deadline
         while True:
             acquired = await self.run_to_completion(self._try_acquire(db, first_work))
             if acquired:
                 return acquired[0]
-            if asyncio.get_running_loop().time() > deadline:
-                what = f"Another message of this session is still being answered after {MAX_WAIT_SECONDS:.0f} seconds."
+            if not limit.remaining:
+                what = f"Another message of this session is still being answered after {limit.seconds:g} seconds."
                 raise OverloadedError(what, hint="Send the message again later.")
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, 0.5)

@@ -96,7 +96,7 @@ class TurnRunner:
                     yield piece
             return
         await self.scope.reserve_storage(text, *(one.content for one in turn_input.earlier))
-        lease = SessionLease(agent_id=self.scope.agent_id, session_id=session_id)
+        lease = SessionLease(agent_id=self.scope.agent_id, session_id=session_id, deadline=turn_input.deadline)
         recorder = TurnRecorder(
             scope=self.scope, session_id=session_id, sizes=self.sizes, capacity=self.limits.working, lease=lease
         )

@@ -299,6 +299,7 @@ class TurnPreparer:
             session_id=turn.input.session_id,
             sent_messages=sent,
             is_private=turn.private is not None,
+            deadline=turn.input.deadline,
         )
 
 

@@ -9,6 +9,7 @@ from newton.agent.loop.prompt import MessageParts
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.bundle_store import AnsweredBy
 from newton.cognition.session_context.service import SessionContext
+from newton.deadline import RequestDeadline
 from newton.dialogue.messages import Message
 from newton.dialogue.view import ViewMessage
 from newton.heart.identity.identity_store import TenetProposal
@@ -68,7 +69,8 @@ class TurnInput:
     receives debug lines before the reply: what the model is sent. `strategy` is
     the compaction preset, or list of strategies, for this turn; None means the setting. `approve` asks a person whether
     a tool of a server may be called; without it, only those are called that were permitted before.
-    `input_parts` is the content of the input if that is more than text, such as an image.
+    `input_parts` is the content of the input if that is more than text, such as an image. `deadline` is the moment
+    until which the turn waits for its session and for memory; None gives memory the default time.
     """
 
     session_id: UUID | None
@@ -83,6 +85,7 @@ class TurnInput:
     on_debug: Callable[[Sequence[str]], None] | None = None
     approve: ApprovalCallback | None = None
     input_parts: MessageParts | None = None
+    deadline: RequestDeadline | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

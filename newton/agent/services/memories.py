@@ -14,6 +14,7 @@ from newton.cognition.corrections.correction_store import find_correction
 from newton.cognition.questions.echo import demote_echoes
 from newton.cognition.scoring.answers import AnswerEstimate, estimate_answers
 from newton.content.relevance_model import load_relevance_model
+from newton.deadline import RequestDeadline
 from newton.dialogue.compaction import entry_store
 from newton.errors import InputError
 from newton.heart import episodes
@@ -70,11 +71,13 @@ class RememberResult(NamedTuple):
 class MemoryService:
     """Storage and search of the memories of one agent.
 
-    `min_relevance` is the least probability that a found memory answers; None requires what a context does.
+    `min_relevance` is the least probability that a found memory answers; None requires what a context does. A search
+    ends at the `deadline`; without one, each has the default time.
     """
 
     scope: AgentScope
     min_relevance: float | None = None
+    deadline: RequestDeadline | None = None
 
     def with_min_relevance(self, probability: float | None) -> "MemoryService":
         """Return the same service with another minimum relevance. Raises InputError if it is not from 0 to 1."""
@@ -83,6 +86,10 @@ class MemoryService:
                 f"A minimum relevance of {probability} is out of range.", hint="Give a probability from 0 to 1."
             )
         return replace(self, min_relevance=probability)
+
+    def with_deadline(self, deadline: RequestDeadline | None) -> "MemoryService":
+        """Return the same service with another deadline for its searches."""
+        return replace(self, deadline=deadline)
 
     async def remember(self, fact: FactDraft) -> RememberResult:
         """Store a fact, or confirm the fact that has the same text.
@@ -140,7 +147,7 @@ class MemoryService:
         `kinds` names events. Superseded facts rank lower, messages that only ask a question rank last, and retracted
         facts and passages that their document no longer has are left out. Messages, facts, passages and summaries of
         sessions need `min_relevance`. `as_of` searches the memory as it was at that time. Messages of the session
-        `session_id` rank higher.
+        `session_id` rank higher. Raises TimeoutExceededError at the deadline.
         """
         if limit < 1:
             raise InputError(f"The limit of {limit} is too small.", hint="Give a limit of 1 or more.")
@@ -166,12 +173,18 @@ class MemoryService:
             excluded_states={"INACTIVE", "RETIRED", ARCHIVED},
             moment=_with_timezone(as_of),
             preferred=PreferredMemories(threads=frozenset([session_id] if session_id else [])),
+            deadline=self.deadline or RequestDeadline.after(),
         )
-        recalled = await recall(query, embedder=self.scope.embedder, search=search)
+        return await search.deadline.run(self._search(query, search, limit=limit, takes_procedures=is_asked))
+
+    async def _search(self, query: str, search: MemorySearch, *, limit: int, takes_procedures: bool) -> RecallResult:
+        recalled, as_of = await recall(query, embedder=self.scope.embedder, search=search), search.moment
         current = recalled.memories if as_of else _drop_replaced_passages(recalled.memories)
         ranked = demote_echoes(query, demote_other_subjects(query, current))
         answers = await self._estimate_answers(replace(recalled, memories=ranked), moment=as_of)
-        others = self._select([f for f in ranked if not f.repeats_query(query)], answers, takes_procedures=is_asked)
+        others = self._select(
+            [f for f in ranked if not f.repeats_query(query)], answers, takes_procedures=takes_procedures
+        )
         # the most probable answer first; what tells comes before what asks
         memories = sorted(others, key=lambda f: (f.is_only_question, -answers.find(f)))[:limit]
         if as_of is None:

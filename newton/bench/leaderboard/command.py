@@ -36,7 +36,6 @@ from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption, load_settings
 
 RECEIPTS_FOLDER = "receipts"
-SOURCE_TIMEOUT_SECONDS = 60.0
 
 
 async def run_benchmark(
@@ -137,9 +136,7 @@ async def open_systems(rivals: Path | None, wanted: Collection[str]) -> AsyncGen
     """Open a temporary database and the process of the other libraries; yield the wanted systems, or all."""
     async with AsyncExitStack() as stack:
         settings = load_settings()
-        # a source that is late on a busy machine would change the evidence; the time is measured on its own
-        patient = settings.model_copy(update={"source_timeout_seconds": SOURCE_TIMEOUT_SECONDS})
-        env = await stack.enter_async_context(open_environment(patient))
+        env = await stack.enter_async_context(open_environment(settings))
         version = f"{__version__}, profile {settings.profile or 'of the frame'}"
         systems: list[MeasuredSystem] = [NewtonSystem(env.newton, version=version), *list_baselines()]
         not_installed: Mapping[str, str] = {}

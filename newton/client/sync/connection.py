@@ -88,14 +88,22 @@ class SyncDaemonConnection:
         """Send a GET request and return the JSON of the response."""
         return decode_json(self.request("GET", path, params=params))
 
-    def post(self, path: str, body: Mapping[str, object] | None = None, *, idempotency_key: str | None = None) -> Any:
+    def post(
+        self,
+        path: str,
+        body: Mapping[str, object] | None = None,
+        *,
+        idempotency_key: str | None = None,
+        timeout_seconds: float | None = None,
+    ) -> Any:
         """Send a POST request and return the JSON of the response. Fields of the body that are None are left out.
 
         Times are sent as ISO 8601. The request takes effect only once, even if it is retried, and only once for all
-        calls with the same `idempotency_key`.
+        calls with the same `idempotency_key`. The daemon waits `timeout_seconds` for memory.
         """
-        key = idempotency_key or str(uuid4())
-        return decode_json(self.request("POST", path, body=encode_fields(body or {}), idempotency_key=key))
+        key, fields = idempotency_key or str(uuid4()), encode_fields(body or {})
+        sent = self.request("POST", path, body=fields, idempotency_key=key, timeout_seconds=timeout_seconds)
+        return decode_json(sent)
 
     @contextmanager
     def stream(
@@ -125,14 +133,17 @@ class SyncDaemonConnection:
         body: Mapping[str, object] | None = None,
         params: QueryParameters | None = None,
         idempotency_key: str | None = None,
+        timeout_seconds: float | None = None,
     ) -> httpx2.Response:
         """Send a request and return its successful response.
 
         The request is sent again if the connection fails or the daemon is busy, each time with the same idempotency
-        key. Raises ApiError with the error of the daemon, or with the code `daemon_unreachable`.
+        key. Each waits `timeout_seconds` for memory. Raises ApiError with the error of the daemon, or with the code
+        `daemon_unreachable`.
         """
         content = encode_body(body)
-        headers = {**JSON_HEADERS, **({"Idempotency-Key": idempotency_key} if idempotency_key else {})}
+        options = {"Idempotency-Key": idempotency_key, **timeout_header(timeout_seconds)}
+        headers = {**JSON_HEADERS, **{name: one for name, one in options.items() if one}}
         for attempt in range(1, self.max_attempts + 1):
             try:
                 response = self._http.request(method, path, content=content, params=params, headers=headers)
@@ -160,6 +171,11 @@ class SyncDaemonConnection:
         if response.is_error:
             raise to_error(response)
         return decode_tool_result(response)
+
+
+def timeout_header(seconds: float | None) -> dict[str, str]:
+    """Return the header that says how long a request waits for memory; none for the default time."""
+    return {} if seconds is None else {"X-Newton-Timeout": f"{seconds:g}"}
 
 
 def _parse_events(response: httpx2.Response) -> Generator[ServerSentEvent]:

@@ -176,6 +176,11 @@ def reserve_layer(budget: ContextBudget, layer: str, tokens: int) -> ContextBudg
     return replace(budget, layers={**budget.layers, **rest, layer: reserved})
 
 
+def reserve_note(budget: ContextBudget, tokens: int) -> ContextBudget:
+    """Return the budget with so many tokens more for the notes, as `reserve_layer` does; 0 changes nothing."""
+    return reserve_layer(budget, "note", tokens and tokens + budget.layers["note"])
+
+
 # The layers that pay for the identity and the censors after the flexible ones, in this order.
 _REDUCED_LAYERS = ("note", "working", "additional", "frame", "brief")
 

@@ -123,8 +123,19 @@ class Bundle:
 
     @property
     def has_nothing_relevant(self) -> bool:
-        """Return True when the sections that depend on the search contain no memory."""
-        return not self.items
+        """Return True when all was searched, and the sections that depend on the search contain no memory."""
+        return not self.items and not self.is_incomplete
+
+    @property
+    def is_incomplete(self) -> bool:
+        """Return True if a source of the context was late or failed, so that something was not searched."""
+        return self.assembly_input.unsearched_note is not None
+
+    @property
+    def unsearched_text(self) -> str | None:
+        """Return the sentence that names what was not searched; None if all was."""
+        note = self.assembly_input.unsearched_note
+        return note.text.removeprefix("- ").rstrip() if note else None
 
     @property
     def may_not_answer(self) -> bool:

@@ -1,6 +1,6 @@
 """In-process cache of contexts: the current one of each session, and recent ones for repeated requests."""
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -12,6 +12,7 @@ from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.content_words import extract_content_words
 from newton.cognition.request import ContextBuildRequest, SentMessages
 from newton.cognition.sources.gathered_data import SessionContextData
+from newton.db.transaction_log import DatabaseSnapshot, TransactionLog
 from newton.memory.search_types import RecallQuery, RetrievedMemory
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class CoverageThresholds(NamedTuple):
 DEFAULT_COVERAGE_THRESHOLDS = CoverageThresholds()
 MAX_ENTRIES = 32  # per cache; each takes about half a megabyte
 REPEAT_LIFETIME = timedelta(seconds=30)  # a repeated request gets the same context for this long
-TRANSACTION_ID_MASK = 0xFFFF_FFFF
+MAX_STORED = 1_000  # transactions that stored cached contexts
 MAX_TOPIC_INPUTS = 4  # of a session that are compared with the next input
 
 K = TypeVar("K")
@@ -92,13 +93,14 @@ class CachedContext:
 class ContextCache:
     """LRU caches of contexts. Whether a cached context is still valid is checked in the database.
 
-    `_quiet_snapshot` is the text of the database snapshot as long as nothing but cached bundles is written.
+    `_repeats` has the snapshot before each context was built, and `_stored_by` the low 32 bits of the ids of the
+    transactions that stored these contexts, which make none of them stale.
     """
 
     def __init__(self) -> None:
         self._current: OrderedDict[tuple[UUID, UUID], CachedContext] = OrderedDict()
-        self._repeats: OrderedDict[ContextBuildRequest, Bundle] = OrderedDict()
-        self._quiet_snapshot: str | None = None
+        self._repeats: OrderedDict[ContextBuildRequest, tuple[Bundle, DatabaseSnapshot]] = OrderedDict()
+        self._stored_by = deque[int](maxlen=MAX_STORED)
 
     def get_current(self, request: ContextBuildRequest) -> CachedContext | None:
         """Return the cached context of the request's session; None if there is none."""
@@ -109,28 +111,25 @@ class ContextCache:
         if cached.bundle.session_id:
             _put_latest(self._current, (cached.bundle.agent_id, cached.bundle.session_id), cached)
 
-    def find_repeat(self, request: ContextBuildRequest, *, snapshot: str, now: datetime) -> Bundle | None:
+    def find_repeat(
+        self, request: ContextBuildRequest, log: TransactionLog, *, snapshot: DatabaseSnapshot, now: datetime
+    ) -> Bundle | None:
         """Return the context of an identical request if it is not older than `REPEAT_LIFETIME`.
 
-        Return None if anything but cached bundles has been written since then.
+        Return None if its agent may have written anything else since the context was begun.
         """
-        bundle = self._repeats.get(request) if snapshot == self._quiet_snapshot else None
-        return bundle if bundle and now <= bundle.created_at + REPEAT_LIFETIME else None
+        bundle, earlier = self._repeats.get(request, (None, snapshot))
+        if bundle is None or now > bundle.created_at + REPEAT_LIFETIME:
+            return None
+        is_stale = log.has_changed(request.agent_id, earlier, snapshot, except_ids=frozenset(self._stored_by))
+        return None if is_stale else bundle
 
-    def store_repeat(self, request: ContextBuildRequest, bundle: Bundle, *, snapshot: str, transaction_id: int) -> None:
-        """Cache the bundle, if nothing but the transaction that stored it has been written since `snapshot`.
-
-        `transaction_id` are its low 32 bits.
-        """
-        text, _, server = snapshot.partition(" ")
-        next_id = int(text.partition(":")[0])
-        if text != f"{next_id}:{next_id}:" or next_id & TRANSACTION_ID_MASK != transaction_id:
-            return
-        if snapshot != self._quiet_snapshot:
-            self._repeats.clear()
-        _put_latest(self._repeats, request, bundle)
-        # the snapshot of the same server in which all transactions until this one have ended
-        self._quiet_snapshot = f"{next_id + 1}:{next_id + 1}: {server}"
+    def store_repeat(
+        self, request: ContextBuildRequest, bundle: Bundle, *, snapshot: DatabaseSnapshot, transaction_id: int
+    ) -> None:
+        """Cache a context built after `snapshot` and stored by the transaction with these low 32 bits of its id."""
+        self._stored_by.append(transaction_id)
+        _put_latest(self._repeats, request, (bundle, snapshot))
 
 
 def _put_latest(entries: OrderedDict[K, V], key: K, value: V) -> None:

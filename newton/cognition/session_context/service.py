@@ -1,9 +1,8 @@
 """Context of each turn of a session: the current one is reused, updated or rebuilt."""
 
-import asyncio
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -13,14 +12,13 @@ from newton.cognition.assembly.fact_labels import count_label_tokens, label_fact
 from newton.cognition.bundles import bundle_store
 from newton.cognition.bundles.bundle import Bundle, ContextUpdate, RefreshMethod
 from newton.cognition.bundles.cache import NO_INPUTS, CachedContext, TopicInputs
-from newton.cognition.content_words import extract_content_words, is_continuation, is_follow_up, refers_back
-from newton.cognition.frames.selection import FrameChoice, keep_session_frame
+from newton.cognition.frames.selection import keep_session_frame
 from newton.cognition.pipeline import ContextBuilder
-from newton.cognition.questions.question_rules import find_broad_kind
-from newton.cognition.request import NO_FILTERS, ContextBuildRequest, SentMessages
-from newton.cognition.scoring.observation_choice import ObservationVerdict, choose_observations
+from newton.cognition.request import ContextBuildRequest, SentMessages
+from newton.cognition.scoring.observation_choice import choose_observations
 from newton.cognition.scoring.score import create_scorer
 from newton.cognition.session_context import staleness
+from newton.cognition.session_context.current_state import CurrentState, compute_coverage, create_refresh_input
 from newton.cognition.session_context.incremental_update import (
     NEW_MEMORY_SCORE,
     ContextAdditions,
@@ -29,25 +27,20 @@ from newton.cognition.session_context.incremental_update import (
 )
 from newton.cognition.session_context.policy import (
     DECISION_FRAME,
-    InputCoverage,
-    RefreshInput,
     RefreshVerdict,
     decide_refresh,
     find_coverage_gap,
 )
-from newton.cognition.session_context.staleness import MAX_ADDED_MEMORIES, MAX_NEW_MEMORIES, ContextChanges, NewMatches
-from newton.cognition.sources.gathered_data import SessionContextData
+from newton.cognition.session_context.staleness import ContextChanges
 from newton.cognition.sources.observations import FoundObservation
-from newton.cognition.sources.session_state import MAX_FOCUS_LINES, SessionState
-from newton.cognition.sources.signals import asks_for_times, find_asked_times
+from newton.cognition.sources.session_state import SessionState
+from newton.cognition.sources.signals import find_asked_times
 from newton.concurrency import task_group
 from newton.content.frames import get_frame
 from newton.errors import ProviderError
-from newton.heart.censors import find_matching
-from newton.heart.procedure_matching import match_triggers
+from newton.fault_isolation import run_part
 from newton.ids import derive_model_id, new_id
 from newton.memory.search_types import RecallQuery, RetrievedMemory
-from newton.memory.times.time_expressions import TimeRange
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector
@@ -55,6 +48,9 @@ if TYPE_CHECKING:
 NO_CONTEXT_YET = "the session has no context yet"
 NEWS_REQUESTED = "the input asks for current events"
 REPLACED_ELSEWHERE = "another process built the latest context of the session"
+LATE_STATE = "the last context could not be compared with the memory in time"
+INCOMPLETE = "something was not searched for the last context"
+STATE_SHARE = 0.5  # of the time until the deadline, for the comparison; the rest is for a search if it is late
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,26 +67,6 @@ class SessionContext:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _CurrentState:
-    """The current state of memory and session, to be compared with the cached context."""
-
-    cue: RecallQuery
-    session_data: SessionContextData
-    changes: ContextChanges
-    frame_choice: FrameChoice
-    suggested_frame: str
-    is_new_topic: bool
-    is_choice_due: bool
-    coverage: InputCoverage
-    new_matches: NewMatches
-    observations: Sequence[RetrievedMemory]
-    verdicts: Mapping[UUID, ObservationVerdict]
-    lines: Sequence[RetrievedMemory]
-    time_ranges: Sequence[TimeRange]
-    now: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionContextService:
     """Returns the context for each turn of a session.
 
@@ -104,17 +80,12 @@ class SessionContextService:
 
         Raises the same errors as `ContextBuilder.build`.
         """
-        started, request = monotonic_ms(), request.shorten_input()
+        started, request = monotonic_ms(), request.shorten_input().start_deadline(self.builder.timeout_seconds)
         current = self.builder.cache.get_current(request)
-        if current is None:
-            return await self._build_context(request, NO_CONTEXT_YET, None)
-        web = self.builder.web
-        if web and web.should_search(request, now=self.builder.clock.now()):
-            return await self._build_context(request, NEWS_REQUESTED, None)
-        state = await self._read_state(current, request)
-        if state is None:
-            return await self._build_context(request, REPLACED_ELSEWHERE, None)
-        inputs = _create_refresh_input(current, request, state)
+        state = NO_CONTEXT_YET if current is None else await self._find_state(current, request)
+        if current is None or isinstance(state, str):
+            return await self._build_context(request, str(state), None)
+        inputs = create_refresh_input(current, request, state)
         verdict = decide_refresh(inputs, self.builder.coverage_thresholds)
         duration = monotonic_ms() - started
         current = replace(current, topic=_append_input(current.topic, request, state))
@@ -131,32 +102,47 @@ class SessionContextService:
             case _:
                 return await self._update_context(current, request, state, verdict, duration)
 
-    async def _read_state(self, cached: CachedContext, request: ContextBuildRequest) -> _CurrentState | None:
+    async def _find_state(self, cached: CachedContext, request: ContextBuildRequest) -> CurrentState | str:
+        """Read the current state, or return why the context must be rebuilt without it."""
+        if cached.bundle.is_incomplete:
+            return INCOMPLETE
+        web = self.builder.web
+        if web and web.should_search(request, now=self.builder.clock.now()):
+            return NEWS_REQUESTED
+        deadline = request.find_deadline(self.builder.timeout_seconds).share(STATE_SHARE)
+        reading, failed = self._read_state(cached, replace(request, deadline=deadline)), dict[str, str]()
+        try:
+            async with deadline.timeout():
+                state = await run_part("last context", reading, default=None, missing=failed)
+        except TimeoutError:
+            return LATE_STATE
+        return state or next(iter(failed.values()), REPLACED_ELSEWHERE)
+
+    async def _read_state(self, cached: CachedContext, request: ContextBuildRequest) -> CurrentState | None:
         """Read the current state; return None when the cached context is not the latest of its session."""
         builder, moment, sent = self.builder, self.builder.clock.now(), request.sent_messages
         async with task_group() as tasks:
             embedding = tasks.create_task(self._embed_input(request))
-            reading = tasks.create_task(builder.create_sources().read_session_data(request, now=moment))
+            reading = tasks.create_task(builder.create_sources(request).read_session_data(request, now=moment))
             comparing = tasks.create_task(self._read_changes(cached, sent))
-        (cue, core), session_data, changes = embedding.result(), reading.result(), comparing.result()
-        if changes is None:
+        (cue, core), session_data = embedding.result(), reading.result()
+        if (changes := comparing.result()) is None:
             return None
         min_cosine = builder.coverage_thresholds.min_cosine
         async with task_group() as tasks:
             reading_observations = tasks.create_task(self._read_observations(request, cue, now=moment))
             async with builder.db.transaction(request.agent_id) as tx:
                 new_matches = await staleness.find_new_matches(tx, cached, cue, changes, sent, min_cosine=min_cosine)
-        observed = reading_observations.result()
+        observed, unread = reading_observations.result()
         verdicts = choose_observations(observed, request.input, sent=sent)
         new_ids = {memory_id for memory_id, verdict in verdicts.items() if verdict.is_chosen} - _list_tried(cached)
-        coverage = _compute_coverage(cached, request.input, new_matches)
+        coverage = compute_coverage(cached, request.input, new_matches)
         is_new_topic = find_coverage_gap(coverage, builder.coverage_thresholds) is not None
         session_frame = cached.bundle.frame_choice.frame
         suggested = builder.choose_frame(request, core, previous_frame=session_frame)
         is_choice_due = suggested.frame == DECISION_FRAME and self._is_choice_input(request.input)
-        if coverage.is_follow_up and session_frame == DECISION_FRAME:  # it is about the choice that the context is for
-            is_choice_due = False
-        return _CurrentState(
+        is_choice_due &= not (coverage.is_follow_up and session_frame == DECISION_FRAME)  # it is about this choice
+        return CurrentState(
             cue=cue,
             session_data=session_data,
             changes=changes,
@@ -169,6 +155,7 @@ class SessionContextService:
             is_choice_due=is_choice_due,
             new_matches=new_matches,
             observations=[one.memory for one in observed if one.memory.memory_id in new_ids],
+            unread={**session_data.missing, **unread, **self._find_unembedded(cue)},
             verdicts={memory_id: verdicts[memory_id] for memory_id in new_ids},
             lines=_find_unsent_lines(cached, request.sent_messages, session_data.session_state),
             time_ranges=find_asked_times(request.input, now=moment),
@@ -177,9 +164,9 @@ class SessionContextService:
 
     async def _read_observations(
         self, request: ContextBuildRequest, cue: RecallQuery, *, now: datetime
-    ) -> Sequence[FoundObservation]:
+    ) -> tuple[Sequence[FoundObservation], Mapping[str, str]]:
         vectors = {} if cue.vector is None else {request.input: cue.vector}
-        sources = replace(self.builder.create_sources(), known_vectors=vectors)
+        sources = replace(self.builder.create_sources(request), known_vectors=vectors)
         if cue.vector is None:
             sources = replace(sources, embedder=None)
         return await sources.read_observations(request, now=now)
@@ -190,13 +177,16 @@ class SessionContextService:
         if builder.embedder is None:
             return RecallQuery(text=text), None
         try:
-            async with asyncio.timeout(builder.source_timeout_seconds / 2):
-                vector = (await builder.embedder.embed([text]))[0]
-                core = await builder.create_sources().embed_core(request)
-        except (ProviderError, TimeoutError):
+            vector = (await builder.embedder.embed([text]))[0]
+            core = await builder.create_sources(request).embed_core(request)
+        except ProviderError:
             return RecallQuery(text=text), None
         cue = RecallQuery(text=text, vector=vector, model_id=derive_model_id(builder.embedder.identity))
         return cue, vector if core is None else core
+
+    def _find_unembedded(self, cue: RecallQuery) -> Mapping[str, str]:
+        is_failed = self.builder.embedder is not None and cue.vector is None
+        return {"embeddings": "the input could not be embedded"} if is_failed else {}
 
     async def _read_changes(self, cached: CachedContext, sent: SentMessages | None) -> ContextChanges | None:
         async with self.builder.db.transaction(cached.bundle.agent_id) as tx:
@@ -211,12 +201,12 @@ class SessionContextService:
         self,
         request: ContextBuildRequest,
         reason: str,
-        state: _CurrentState | None,
+        state: CurrentState | None,
         *,
         topic: TopicInputs = NO_INPUTS,
         decision_ms: float = 0.0,
     ) -> SessionContext:
-        sources = self.builder.create_sources()
+        sources = self.builder.create_sources(request)
         if state and state.cue.vector is not None:
             sources = replace(sources, known_vectors={request.input: state.cue.vector})
         if state and not state.session_data.missing:
@@ -231,7 +221,7 @@ class SessionContextService:
         self,
         cached: CachedContext,
         request: ContextBuildRequest,
-        state: _CurrentState,
+        state: CurrentState,
         verdict: RefreshVerdict,
         decision_ms: float,
     ) -> SessionContext:
@@ -273,7 +263,7 @@ class SessionContextService:
         return SessionContext(bundle=bundle, method=verdict.method, reason=verdict.reason, decision_ms=decision_ms)
 
     def _update_assembly_input(
-        self, cached: CachedContext, request: ContextBuildRequest, state: _CurrentState
+        self, cached: CachedContext, request: ContextBuildRequest, state: CurrentState
     ) -> AssemblyInput:
         previous, label_tokens = cached.bundle.assembly_input, count_label_tokens(self.builder.count_tokens)
         new_labels = label_facts(state.new_matches.memories, now=state.now, tokens=label_tokens)
@@ -310,90 +300,8 @@ def _list_tried(cached: CachedContext) -> Set[UUID]:
     return added | cached.shown_memories.keys()
 
 
-def _create_refresh_input(cached: CachedContext, request: ContextBuildRequest, state: _CurrentState) -> RefreshInput:
-    return RefreshInput(
-        frame=state.frame_choice.frame,
-        previous_frame=cached.bundle.frame_choice.frame,
-        is_frame_forced=state.frame_choice.forced,
-        is_choice_due=state.is_choice_due,
-        coverage=state.coverage,
-        max_tokens=request.tokens,
-        used_tokens=cached.bundle.tokens,
-        stale_reasons=[
-            *state.changes.stale_reasons,
-            *staleness.list_changed_sections(cached.session_data, state.session_data),
-            *_list_outdated_labels(cached.bundle, state),
-        ],
-        added_count=len(state.lines) + len(state.new_matches.additions) + len(state.observations),
-        overflow_reason=_find_overflow_reason(cached, request, state),
-        broad_kind=find_broad_kind(request.input),
-    )
-
-
-def _compute_coverage(cached: CachedContext, text: str, matches: NewMatches) -> InputCoverage:
-    words = extract_content_words(text)
-    new_words = words - cached.content_words
-    return InputCoverage(
-        cosine=matches.cosine,
-        word_share=1 - len(new_words) / len(words) if words else 1.0,
-        is_follow_up=is_follow_up(text) or is_continuation(text),
-        topic_cosine=matches.topic_cosine,
-        new_word_count=len(new_words),
-        missing_cosine=matches.missing_cosine,
-        refers_back=refers_back(text),
-    )
-
-
-def _append_input(topic: TopicInputs, request: ContextBuildRequest, state: _CurrentState) -> TopicInputs:
+def _append_input(topic: TopicInputs, request: ContextBuildRequest, state: CurrentState) -> TopicInputs:
     """Return the inputs of the topic with this input added. The frame that a follow-up suggests is ignored."""
     is_kept = state.suggested_frame == state.frame_choice.frame
     suggested = topic.pending_frame if state.coverage.is_follow_up else None if is_kept else state.suggested_frame
     return topic.append(request.input, state.cue.vector, pending_frame=suggested)
-
-
-def _list_outdated_labels(bundle: Bundle, state: _CurrentState) -> list[str]:
-    """Return why labels of facts are out of date. Labels depend on the day and on contradicting facts."""
-    has_facts = any(c.kind == "fact" for c in bundle.items)
-    is_same_day = bundle.created_at.astimezone(UTC).date() == state.now.astimezone(UTC).date()
-    reasons = ["the labels of its facts were made on another day"] if has_facts and not is_same_day else []
-    is_contested = any(found.contradicted_ids for found in state.new_matches.memories)
-    return [*reasons, "a new fact contradicts another one"] if is_contested else reasons
-
-
-def _find_overflow_reason(cached: CachedContext, request: ContextBuildRequest, state: _CurrentState) -> str | None:
-    """Return why the context cannot be updated and must be rebuilt, or None."""
-    searched, new_count, matches = cached.search_request, len(state.changes.new_memories), state.new_matches
-    if state.session_data.missing:
-        return "the identity, the censors or the session state could not be read"
-    comparable = replace(
-        request,
-        input=searched.input,
-        frame=searched.frame,
-        sent_messages=searched.sent_messages,
-        input_memory_id=searched.input_memory_id,
-        tokens=searched.tokens,
-    )
-    if request.tokens > searched.tokens or comparable != searched or request.filters != NO_FILTERS:
-        return "the request has other parameters than the last one"
-    known_times = {(span.phrase, span.start) for span in cached.bundle.assembly_input.time_ranges}
-    is_time_known = known_times.issuperset((span.phrase, span.start) for span in state.time_ranges)
-    if not is_time_known and asks_for_times(request.input, state.time_ranges):
-        return "the input asks for another time"
-    if reason := _find_unshown_trigger(cached, request, state):
-        return reason
-    if new_count >= MAX_NEW_MEMORIES or len(matches.memories) > MAX_ADDED_MEMORIES or matches.unjudged_count:
-        return f"{new_count} memories are new, too many for an update"
-    return "too many messages are no longer sent to the model" if len(state.lines) >= MAX_FOCUS_LINES else None
-
-
-def _find_unshown_trigger(cached: CachedContext, request: ContextBuildRequest, state: _CurrentState) -> str | None:
-    """Return a reason if the input triggers a procedure or censor that the context does not show, else None."""
-    triggered = match_triggers(state.changes.procedure_triggers, request.input, frame=state.frame_choice.frame)
-    if not cached.shown_memories.keys() >= {procedure.memory_id for procedure in triggered}:
-        return "the input asks for a procedure that is not in the context"
-    shown = {line.memory_id for line in cached.bundle.assembly_input.censors.lines}
-    vectors = () if state.cue.vector is None else (state.cue.vector,)
-    matching = find_matching(state.session_data.always_on.censors, request.censored_text, vectors)
-    if not shown.issuperset(censor.memory_id for censor in matching):
-        return "the input triggers a censor that is not in the context"
-    return None

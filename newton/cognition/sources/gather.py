@@ -1,5 +1,6 @@
-"""Concurrent reading of all sources of a context. Late or failed sources are left out and reported."""
+"""Concurrent reading of all sources of a context until its deadline. Late and failed sources are reported."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -35,12 +36,14 @@ from newton.cognition.sources.signals import (
 )
 from newton.cognition.sources.source_reader import SourceReader
 from newton.cognition.sources.task_memories import list_task_memories, load_task_scope
-from newton.cognition.sources.web import WebSource
+from newton.cognition.sources.web import WEB_SECONDS, WebSource
 from newton.concurrency import task_group
 from newton.content.profiles import GatherOptions
 from newton.db.pool import Database, Tx
+from newton.deadline import RequestDeadline
 from newton.dialogue import tasks
 from newton.errors import ProviderError
+from newton.fault_isolation import run_part
 from newton.heart import censors, procedures
 from newton.heart.entities import entity_lookup
 from newton.heart.entities.entity_lookup import EntityQuery
@@ -52,6 +55,7 @@ from newton.heart.statements.greetings import strip_greeting
 from newton.ids import derive_model_id
 from newton.memory.memory_reader import fetch_memories
 from newton.memory.ranking import DEFAULT_WEIGHTS, RankingWeights
+from newton.memory.recall import EMBED_SHARE
 from newton.memory.search_types import RetrievedMemory
 from newton.memory.times.time_expressions import TimeRange
 
@@ -79,7 +83,7 @@ class SourceRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextSources:
-    """The sources of a context. `timeout_seconds` applies to each of them.
+    """The sources of a context. All of them are waited for until the `deadline`.
 
     If the input asks for current events, `web` is searched before the sources are read. `known_vectors` are embeddings
     of texts that need not be computed again, `known_session_data` is what the same turn has read already.
@@ -87,7 +91,7 @@ class ContextSources:
 
     db: Database
     embedder: "Embedder | None"
-    timeout_seconds: float
+    deadline: RequestDeadline
     ranking_weights: RankingWeights = DEFAULT_WEIGHTS
     artifact_policy: ArtifactPolicy = DEFAULT_ARTIFACT_POLICY
     web: WebSource | None = None
@@ -103,7 +107,7 @@ class ContextSources:
             now=now,
             time_ranges=find_asked_times(request.input, now=now) or request.filters.time_ranges,
         )
-        reader = SourceReader(self.timeout_seconds)
+        reader = SourceReader(self.deadline)
         await self._search_the_web(source_request, reader)
         if self.embedder is None:
             return await self._gather_all(source_request, reader)
@@ -155,20 +159,27 @@ class ContextSources:
         if self.web is None or not self.web.should_search(request, now=now):
             return
         try:
-            await reader.read_or_default("web search", self.web.search_and_store(request, now=now), default=None)
-        except ProviderError as error:
-            reader.missing["web search"] = error.what
+            async with asyncio.timeout(self.deadline.limit(WEB_SECONDS)):
+                searching = self.web.search_and_store(request, now=now)
+                await run_part("web search", searching, default=None, missing=reader.missing)
+        except TimeoutError:
+            reader.missing["web search"] = f"no answer within {WEB_SECONDS:g} seconds"
 
     async def _read_artifacts(self, source_request: SourceRequest) -> FoundArtifacts:
         if not should_search_artifacts(source_request.request):
             return NO_ARTIFACTS
         source = ArtifactSource(
-            db=self.db, embedder=self.embedder, timeout_seconds=self.timeout_seconds / 2, policy=self.artifact_policy
+            db=self.db,
+            embedder=self.embedder,
+            deadline=self.deadline.share(EMBED_SHARE),
+            policy=self.artifact_policy,
         )
         return await source.read(source_request.request, source_request.hidden_ids)
 
-    async def read_observations(self, request: ContextBuildRequest, *, now: datetime) -> Sequence[FoundObservation]:
-        """Read the events of the session, and those of others that match the input; none if this takes too long."""
+    async def read_observations(
+        self, request: ContextBuildRequest, *, now: datetime
+    ) -> tuple[Sequence[FoundObservation], Mapping[str, str]]:
+        """Read the events of the session, and those of others that match the input; or why they could not be read."""
         source_request = SourceRequest(
             request=request,
             now=now,
@@ -177,19 +188,20 @@ class ContextSources:
         )
         embedder = cache_vectors(self.embedder, self.known_vectors) if self.embedder else None
         finding = replace(self, embedder=embedder)._find_observations(source_request)
-        return await SourceReader(self.timeout_seconds).read_or_default("tool results", finding, default=())
+        reader = SourceReader(self.deadline)
+        return await reader.read_or_default("tool results", finding, default=()), reader.missing
 
     async def _find_observations(self, source_request: SourceRequest) -> Sequence[FoundObservation]:
         request = source_request.request
         if not request.filters.allows_kind("event"):
             return ()
-        source = ObservationSource(db=self.db, embedder=self.embedder, timeout_seconds=self.timeout_seconds / 2)
+        source = ObservationSource(db=self.db, embedder=self.embedder, deadline=self.deadline.share(EMBED_SHARE))
         return await source.read(request, source_request.hidden_ids, source_request.time_ranges)
 
     async def read_session_data(self, request: ContextBuildRequest, *, now: datetime) -> SessionContextData:
         """Read the data that needs no search in one transaction: identity, censors, session state and task stack."""
         source_request = SourceRequest(request=request, now=now, model_id=self._derive_model_id())
-        reader, default = SourceReader(self.timeout_seconds), SessionContextData()
+        reader, default = SourceReader(self.deadline), SessionContextData()
         data = await reader.read_or_default("session", self._read(source_request, _read_session_data), default=default)
         return replace(data, missing=reader.missing)
 
@@ -197,7 +209,7 @@ class ContextSources:
         if self.known_session_data:
             return self.known_session_data
         source_request = SourceRequest(request=request, now=now, model_id=self._derive_model_id())
-        reader = SourceReader(self.timeout_seconds)
+        reader = SourceReader(self.deadline)
         always_on = self._read(source_request, _read_always_on)
         session_state = self._read(source_request, _read_session_state)
         async with task_group() as group:
@@ -213,20 +225,24 @@ class ContextSources:
         return derive_model_id(self.embedder.identity) if self.embedder else None
 
     async def _find_hidden_ids(self, request: ContextBuildRequest) -> Sequence[UUID]:
+        """Return the memories that must not be found. Raises TimeoutExceededError if they are not known in time."""
         input_ids = [request.input_memory_id] if request.input_memory_id else []
         if request.filters == NO_FILTERS:
             return input_ids
-        async with self.db.transaction(request.agent_id) as tx:
-            return [*input_ids, *await filters.find_hidden_ids(tx, request.filters, agent_id=request.agent_id)]
+        try:
+            async with self.deadline.timeout(), self.db.transaction(request.agent_id) as tx:
+                return [*input_ids, *await filters.find_hidden_ids(tx, request.filters, agent_id=request.agent_id)]
+        except TimeoutError:
+            raise self.deadline.to_error("the filters") from None
 
     async def _read_task(self, request: ContextBuildRequest, reader: SourceReader) -> TaskData:
-        """Read the tasks of the session, with half of the timeout, because the search waits for them."""
+        """Read the tasks of the session, within half of the time, because the search waits for them."""
         if request.session_id is None:
             return NO_TASK
         known = self.known_session_data
         if known and known.task_stack.current is None:
             return TaskData(known.task_stack, ended_ranges=known.ended_ranges)
-        half_time = SourceReader(self.timeout_seconds / 2, reader.missing)
+        half_time = SourceReader(self.deadline.share(0.5), reader.missing)
         task = self._load_task(request, request.session_id)
         return await half_time.read_or_default("tasks", task, default=NO_TASK)
 
@@ -244,10 +260,11 @@ class ContextSources:
 
     async def _recall(self, source_request: SourceRequest, reading_task: "Task[TaskData]") -> FoundMemories:
         source = QuestionSource(
-            db=self.db, embedder=self.embedder, timeout_seconds=self.timeout_seconds / 2, weights=self.ranking_weights
+            db=self.db, embedder=self.embedder, deadline=self.deadline, weights=self.ranking_weights
         )
         request, hidden_ids = source_request.request, source_request.hidden_ids
-        return await source.read(request, await reading_task, hidden_ids, source_request.time_ranges)
+        task = await asyncio.shield(reading_task)  # other sources wait for it too, so that no deadline may cancel it
+        return await source.read(request, task, hidden_ids, source_request.time_ranges)
 
     async def _embed_core_after_tasks(
         self, request: ContextBuildRequest, reading_task: "Task[TaskData]"
@@ -257,7 +274,7 @@ class ContextSources:
         If the session has a task, this is needed even without a greeting: the text that is embedded for the search then
         contains the task's goal too.
         """
-        return await self.embed_core(request, always=bool((await reading_task).stack.path))
+        return await self.embed_core(request, always=bool((await asyncio.shield(reading_task)).stack.path))
 
     async def embed_core(self, request: ContextBuildRequest, *, always: bool = False) -> "Vector | None":
         """Return the vector of the input without its greeting, for the selection of a frame.

@@ -8,6 +8,7 @@ from uuid import UUID
 from newton.cognition.request import ContextBuildRequest
 from newton.cognition.sources.input_vector import embed_input
 from newton.db.pool import Database
+from newton.deadline import RequestDeadline
 from newton.heart.events import event_store
 from newton.heart.events.event_store import ObservationHit, ObservationQuery
 from newton.ids import derive_model_id
@@ -37,17 +38,17 @@ class FoundObservation(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservationSource:
-    """Reads events. If the embedder does not answer within `timeout_seconds`, only words are compared."""
+    """Reads events. If the embedder does not answer until the `deadline`, only words are compared."""
 
     db: Database
     embedder: "Embedder | None"
-    timeout_seconds: float
+    deadline: RequestDeadline
 
     async def read(
         self, request: ContextBuildRequest, hidden_ids: Sequence[UUID], time_ranges: Sequence[TimeRange] = ()
     ) -> Sequence[FoundObservation]:
         """Return the last events of the session, and those of all sessions that match the input."""
-        vector = await embed_input(self.embedder, request.input, timeout_seconds=self.timeout_seconds)
+        vector = await embed_input(self.embedder, request.input, self.deadline)
         query = ObservationQuery(
             agent_id=request.agent_id,
             session_id=request.session_id,

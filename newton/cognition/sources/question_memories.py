@@ -1,6 +1,5 @@
 """Search for the memories that the question in an input needs, by the kind of question."""
 
-import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -21,14 +20,16 @@ from newton.cognition.request import ContextBuildRequest
 from newton.cognition.sources.gathered_data import TaskData
 from newton.cognition.sources.search_limits import compute_search_limits
 from newton.cognition.sources.signals import asks_only_about_time
+from newton.cognition.sources.source_reader import SourceReader
 from newton.cognition.sources.standing_statements import find_standing
 from newton.concurrency import task_group
 from newton.db.pool import Database
+from newton.deadline import RequestDeadline
 from newton.heart.entities.subject_rank import demote_other_subjects
 from newton.memory.memory import Kind
 from newton.memory.query_vectors import embed_text
 from newton.memory.ranking import TIME_FIRST, PreferredMemories, RankingWeights
-from newton.memory.recall import recall
+from newton.memory.recall import EMBED_SHARE, SEARCH_SHARE, recall
 from newton.memory.search_types import MemorySearch, RecallQuery, RecallResult, SearchLimits
 from newton.memory.times.time_expressions import TimeRange
 
@@ -49,11 +50,11 @@ class FoundMemories(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionSource:
-    """The search of memory for an input. `timeout_seconds` limits the embedding and each search."""
+    """The search of memory for an input. Embedding and searches share the time until the `deadline`."""
 
     db: Database
     embedder: "Embedder | None"
-    timeout_seconds: float
+    deadline: RequestDeadline
     weights: RankingWeights
 
     async def read(
@@ -77,7 +78,7 @@ class QuestionSource:
                 ranges=task.message_ranges,
                 ids=task.memory_ids,
             ),
-            timeout_seconds=self.timeout_seconds,
+            deadline=self.deadline,
             weights=self._select_weights(request, time_ranges),
         )
         text = f"{request.input}\n{current.goal}" if current else request.input
@@ -102,14 +103,17 @@ class QuestionSource:
         """
         query = RecallQuery(text=request.input)
         with suppress(TimeoutError):
-            async with asyncio.timeout(self.timeout_seconds):
+            async with self.deadline.share(EMBED_SHARE).timeout():
                 query, _ = await embed_text(request.input, self.embedder)
-        seconds = self.timeout_seconds / 2
-        try:
-            async with asyncio.timeout(seconds), self.db.transaction(request.agent_id) as tx:
-                return await find_standing(tx, query, request, hidden_ids), {}
-        except TimeoutError:
-            return (), {"standing statements": f"no answer within {seconds:g} seconds"}
+        reader = SourceReader(self.deadline.share(SEARCH_SHARE))
+        finding = self._search_standing(query, request, hidden_ids)
+        return await reader.read_or_default("standing statements", finding, default=()), reader.missing
+
+    async def _search_standing(
+        self, query: RecallQuery, request: ContextBuildRequest, hidden_ids: Sequence[UUID]
+    ) -> Sequence[StandingStatement]:
+        async with self.db.transaction(request.agent_id) as tx:
+            return await find_standing(tx, query, request, hidden_ids)
 
     def _select_limits(self, request: ContextBuildRequest, kind: QuestionKind) -> dict[Kind, SearchLimits]:
         """Return the search limits, by kind, of the kinds of memory that the request allows."""

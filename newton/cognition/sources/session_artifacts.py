@@ -8,6 +8,7 @@ from uuid import UUID
 from newton.cognition.request import ContextBuildRequest
 from newton.cognition.sources.input_vector import embed_input
 from newton.db.pool import Database
+from newton.deadline import RequestDeadline
 from newton.dialogue.artifacts import ArtifactMatch, ArtifactQuery, find_matches
 from newton.ids import derive_model_id
 from newton.memory.memory_reader import fetch_memories
@@ -70,12 +71,12 @@ def should_search_artifacts(request: ContextBuildRequest) -> bool:
 class ArtifactSource:
     """Searches the artifacts of a session.
 
-    If the embedder does not answer within `timeout_seconds`, only words are compared.
+    If the embedder does not answer until the `deadline`, only words are compared.
     """
 
     db: Database
     embedder: "Embedder | None"
-    timeout_seconds: float
+    deadline: RequestDeadline
     policy: ArtifactPolicy
 
     async def read(self, request: ContextBuildRequest, hidden_ids: Sequence[UUID]) -> FoundArtifacts:
@@ -85,7 +86,7 @@ class ArtifactSource:
             agent_id=request.agent_id,
             session_id=request.session_id,
             text=request.input,
-            vector=await embed_input(self.embedder, request.input, timeout_seconds=self.timeout_seconds),
+            vector=await embed_input(self.embedder, request.input, self.deadline),
             model_id=derive_model_id(self.embedder.identity) if self.embedder else None,
             moment=request.as_of,
             excluded=hidden_ids,

@@ -1,25 +1,30 @@
-"""Reading of one source of a context within a timeout."""
+"""Reading of one source of a context until the deadline of the request."""
 
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from newton.concurrency import with_timeout
+from newton.deadline import RequestDeadline
+from newton.fault_isolation import run_part
 
 T = TypeVar("T")
 
 
 @dataclass(slots=True)
 class SourceReader:
-    """Reads sources, each within a timeout. `missing` maps the names of late sources to reasons."""
+    """Reads sources until one deadline. `missing` maps the names of late and failed sources to reasons."""
 
-    timeout_seconds: float
+    deadline: RequestDeadline
     missing: dict[str, str] = field(default_factory=dict[str, str])
 
     async def read_or_default(self, name: str, source: Awaitable[T], *, default: T) -> T:
-        """Return what the source has; `default`, with an entry in `missing`, if it is late."""
+        """Return what the source has; `default`, with an entry in `missing`, if it fails or is late.
+
+        Raises TimeoutExceededError for a late source if the request accepts no partial result.
+        """
         try:
-            return await with_timeout(source, seconds=self.timeout_seconds)
+            async with self.deadline.timeout():
+                return await run_part(name, source, default=default, missing=self.missing)
         except TimeoutError:
-            self.missing[name] = f"no answer within {self.timeout_seconds:g} seconds"
+            self.missing[name] = self.deadline.report_late(name)
             return default

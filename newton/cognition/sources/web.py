@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from newton.providers.web_search import WebResult, WebSearch
 
 ORIGIN = "web search"
+WEB_SECONDS = 5.0  # for a search, which the other sources of a context wait for
 MAX_URL_CHARS = 80  # shown in the text
 
 

@@ -7,12 +7,14 @@ from fastapi import Depends, Header, Request, Security
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from newton.deadline import DEFAULT_TIMEOUT_SECONDS, MAX_TIMEOUT_SECONDS, RequestDeadline
 from newton.errors import ForbiddenError, InputError, UnauthorizedError
 from newton.memory import hygiene
 from newton.memory.memory import Trust
 from newton.runtime.access import operator_token, tokens
 from newton.runtime.access.tokens import SCOPES, TokenClaims, TokenScope
 from newton.runtime.agent_registry import AgentRegistry
+from newton.runtime.api.middleware.admission import DEADLINE_KEY, TIMEOUT_HEADER
 from newton.runtime.user_memory import clean_user
 from newton.runtime.wiring import AgentServices
 
@@ -35,7 +37,8 @@ class AuthenticatedCaller:
     """The sender of a request: the agent and scope of its token, and the memory that the request uses.
 
     `token` and `claims` are None for the operator's token. `selected` is the agent whose memory is used, if it is
-    another than `token_agent`. `user` is the user that the request names.
+    another than `token_agent`. `user` is the user that the request names. `deadline` is the moment until which the
+    request waits for memory; it `has_own_timeout` if the caller has set it.
     """
 
     token_agent: AgentServices
@@ -44,6 +47,16 @@ class AuthenticatedCaller:
     claims: TokenClaims | None = None
     selected: AgentServices | None = None
     user: str | None = None
+    deadline: RequestDeadline = field(default_factory=RequestDeadline.after)
+    has_own_timeout: bool = False
+
+    @property
+    def turn_deadline(self) -> RequestDeadline | None:
+        """Return the deadline that the caller has set for a turn, which goes on with what was found; None without one.
+
+        Without one, the time begins when the turn does: it may wait for another turn of its session.
+        """
+        return self.deadline.accept_partial() if self.has_own_timeout else None
 
     @property
     def newton(self) -> AgentServices:
@@ -147,6 +160,17 @@ async def get_caller(
         str | None,
         Header(alias="X-Newton-User", description="The user whose memory is used, if the token serves several users."),
     ] = None,
+    timeout: Annotated[
+        float | None,
+        Header(
+            alias=TIMEOUT_HEADER,
+            gt=0,
+            le=MAX_TIMEOUT_SECONDS,
+            description="Seconds that the request waits in the queue of the daemon and for memory. Then a context and a"
+            " search fail with the status 503; a turn goes on with what was found. Default:"
+            f" {DEFAULT_TIMEOUT_SECONDS:g}.",
+        ),
+    ] = None,
 ) -> AuthenticatedCaller:
     """Return the sender of a request.
 
@@ -167,6 +191,8 @@ async def get_caller(
             token=credentials.credentials,
             claims=claims,
         )
+    deadline = request.scope.get(DEADLINE_KEY) or RequestDeadline.after(timeout or DEFAULT_TIMEOUT_SECONDS)
+    caller = replace(caller, deadline=deadline, has_own_timeout=timeout is not None)
     if user is not None:
         caller = await caller.for_user(user, agents)
     request.state.agent_id = (caller.selected or caller.token_agent).scope.agent_id  # for the request log

@@ -16,6 +16,7 @@ from newton.agent.services.identity import IdentityService
 from newton.agent.services.memories import FactDraft
 from newton.agent.services.sessions import SessionService
 from newton.content.frames import get_frame
+from newton.deadline import RequestDeadline
 from newton.dialogue.branches import SessionCheckpoint
 from newton.errors import error_from_code
 from newton.fault_isolation import run_part
@@ -43,13 +44,15 @@ from newton.runtime.wiring import AgentServices
 class LocalAgent:
     """A chat backend that calls the agent's services in this process. `origin` is recorded with all that it stores.
 
-    `approve` asks the person at the terminal whether a tool of a server may be called.
+    `approve` asks the person at the terminal whether a tool of a server may be called. `deadline` is that of the one
+    request that it serves; None gives the memory of each turn the default time.
     """
 
     newton: AgentServices
     turn_runner: TurnRunner
     origin: str = "chat"
     approve: ApprovalCallback | None = None
+    deadline: RequestDeadline | None = None
 
     @property
     def agent(self) -> str:
@@ -85,7 +88,7 @@ class LocalAgent:
         debug: list[str] = []
         on_debug = debug.extend if include_context else None
         turn_input = replace(turn_input, strategy=strategy, on_debug=on_debug, approve=self.approve)
-        turn_input = replace(turn_input, input_parts=to_message_parts(text, images))
+        turn_input = replace(turn_input, input_parts=to_message_parts(text, images), deadline=self.deadline)
         async with aclosing(self.turn_runner.run(turn_input)) as pieces:  # an abandoned turn is stored too
             async for piece in pieces:
                 if debug:

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 from pydantic import TypeAdapter
@@ -84,7 +84,10 @@ class RemoteAgent:
         messages = None if private is None else [one._asdict() for one in private]
         options = {"frame": frame, "strategy": strategy, "model": self.selected_model, "private": messages}
         options["images"] = [one._asdict() for one in images] or None
-        fields = {"include_context": include_context, **{name: one for name, one in options.items() if one is not None}}
+        fields: dict[str, Any] = {
+            "include_context": include_context,
+            **{name: one for name, one in options.items() if one is not None},
+        }
         async with aclosing(self.client.run_turn(session, text, **fields)) as events:  # closing it stops the turn
             async for event in events:
                 piece = _parse_event(event)

@@ -7,6 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter, Token
 
 from newton.clock import SystemClock
+from newton.deadline import DEFAULT_TIMEOUT_SECONDS, RequestDeadline, check_timeout
 from newton.dialogue.compaction.presets import parse_request_preset
 from newton.errors import InputError
 from newton.memory import hygiene
@@ -50,8 +51,21 @@ LimitOption = Annotated[int, Parameter("--limit", help="Maximum number of result
 KindsOption = Annotated[
     list[Kind] | None, Parameter("--kind", negative=(), help="Only memories of this kind; repeatable.")
 ]
+TimeoutOption = Annotated[
+    float | None,
+    Parameter(
+        "--timeout",
+        help="Seconds to wait for the memory; then the command fails, because its result would not be complete"
+        f" (default: {DEFAULT_TIMEOUT_SECONDS:g}).",
+    ),
+]
 ReasonOption = Annotated[str, Parameter("--reason", help="Reason of the deletion, which is recorded.")]
 YesOption = Annotated[bool, Parameter("--yes", negative=(), help="Do not ask for confirmation.")]
+
+
+def start_deadline(timeout: float | None) -> RequestDeadline | None:
+    """Return the deadline that the option --timeout sets; None without it. Raises InputError if it is out of range."""
+    return None if timeout is None else RequestDeadline.after(check_timeout(timeout))
 
 
 def load_settings(agent: str | None = None, **flags: object) -> Settings:

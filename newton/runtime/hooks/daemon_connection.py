@@ -14,6 +14,7 @@ from newton.runtime.hooks.json_values import JsonObject, as_object
 ADDRESS_FILE, TOKEN_FILE, OPERATOR_PREFIX = "daemon.json", "operator.token", "nwo_"
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "::1", "localhost"})
 CONNECT_SECONDS, TOTAL_SECONDS = 0.5, 4.0
+MEMORY_SHARE = 0.8  # of the time that is left, for what the daemon waits for; the rest is for its answer
 RETRYABLE_STATUSES = frozenset({401, 403, 408, 425, 429})  # a later hook may succeed
 
 
@@ -83,11 +84,13 @@ class HookConnection:
         """
         self.requests += 1
         headers = {n: v for n, v in self._headers.items() if is_for_agent or n != "X-Newton-Agent"}
+        left = max(self._deadline - time.monotonic(), 0.05)
+        headers["X-Newton-Timeout"] = f"{left * MEMORY_SHARE:.3f}"
         try:
             if self._http.sock is None:
                 self._http.connect()
             if self._http.sock is not None:
-                self._http.sock.settimeout(max(self._deadline - time.monotonic(), 0.05))
+                self._http.sock.settimeout(left)
             self._http.request("POST", self._prefix + path, json.dumps(body), headers)
             response = self._http.getresponse()
             return _to_json_object(response.status, response.read())

@@ -103,9 +103,11 @@ class HookDelivery:
     def find_context(self, text: str, session: str, **fields: Any) -> JsonObject | None:
         """Return the context for a text as the API's JSON object; None if the request failed.
 
-        `fields` are further fields of the request.
+        The prompt goes on in any case, so the context has what was found in the time of the hook. `fields` are further
+        fields of the request.
         """
-        body = {"input": text, "session": session, "max_tokens": self.options.max_tokens, **fields}
+        budget = self.options.max_tokens
+        body = {"input": text, "session": session, "max_tokens": budget, "allow_partial": True, **fields}
         return self._try_post("/v1/context", body)
 
     def check_censors(self, text: str) -> JsonObject | None:

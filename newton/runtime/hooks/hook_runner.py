@@ -168,10 +168,10 @@ HANDLERS: dict[str, Callable[[HookInput, HookDelivery], str]] = {
 
 
 def _says_something(context: JsonObject) -> bool:
-    """Return whether a context contains a memory, an identity line or a censor, and not only general instructions."""
+    """Return whether a context contains a memory, an identity line or a censor, or names what was not searched."""
     layers = as_object(context.get("layers"))
     used = [as_object(layers.get(name)).get("used") for name in ("identity", "censors")]
-    return bool(context.get("items")) or any(used)
+    return not context.get("nothing_relevant", True) or any(used)
 
 
 def _prompt_ref(hook: HookInput, prompt: str) -> str:

@@ -11,12 +11,13 @@ from newton.agent.field_types import CleanText, Name, Ref
 from newton.agent.growth.rules import assess
 from newton.agent.inputs import GrowthInput, ToolInput
 from newton.agent.loop.tools import parse_input
+from newton.deadline import RequestDeadline
 from newton.errors import NotFoundError
 from newton.memory.lookup import short_id
 from newton.runtime.api.middleware import request_limits
 from newton.runtime.mcp.request_errors import check_result
 from newton.runtime.reports.growth import render_markdown
-from newton.runtime.tools.tool_registry import run_tool
+from newton.runtime.tools.tool_registry import CallOptions, run_tool
 from newton.runtime.tools.views import DecisionInfo
 from newton.runtime.wiring import AgentServices
 
@@ -82,7 +83,9 @@ async def get_prompt(
 
 
 async def _write_with_memory(newton: AgentServices, args: WithMemoryInput) -> str:
-    context = await _call(newton, "context", input=args.query, session=args.session)
+    arguments = {"input": args.query, "session": args.session}
+    options = CallOptions(deadline=RequestDeadline.after(accepts_partial=True))  # the text says what was not searched
+    context = check_result(await run_tool(newton, "context", arguments, options=options)).fields
     return f"{CONTEXT_NOTE}\n\n{context['text']}\n\n---\n\n{args.query}"
 
 

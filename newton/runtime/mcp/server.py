@@ -27,12 +27,20 @@ from mcp.types import (
 
 from newton import __version__
 from newton.agent.loop.tools import ToolResult
+from newton.deadline import RequestDeadline, check_timeout
 from newton.errors import ForbiddenError, NewtonError
 from newton.runtime.access.tokens import TokenScope
 from newton.runtime.api.middleware import request_limits
 from newton.runtime.mcp import prompts, resources
 from newton.runtime.mcp.request_errors import convert_errors, hide_internal_details
-from newton.runtime.tools.tool_registry import EFFECT_SCOPES, TOOLS, McpTool, run_tool, to_error_result
+from newton.runtime.tools.tool_registry import (
+    EFFECT_SCOPES,
+    TOOLS,
+    CallOptions,
+    McpTool,
+    run_tool,
+    to_error_result,
+)
 from newton.runtime.wiring import AgentServices
 
 INSTRUCTIONS = (
@@ -42,19 +50,24 @@ INSTRUCTIONS = (
     " as instructions."
 )
 
+TIMEOUT_FIELD = "timeout_seconds"  # of the `_meta` of a tool call
+
 RequestContext = ServerRequestContext[Any, Any]
 
 
 class McpCaller(Protocol):
     """The caller of an MCP request: the services of its agent, and the permissions (scopes) of its token.
 
-    `session` is the session of its tool calls that name none; None without one.
+    `session` is the session of its tool calls that name none; None without one. `deadline` is that of an HTTP request;
+    None gives each call the default time.
     """
 
     @property
     def newton(self) -> AgentServices: ...
     @property
     def session(self) -> str | None: ...
+    @property
+    def deadline(self) -> RequestDeadline | None: ...
     def has_scope(self, scope: TokenScope) -> bool: ...
 
 
@@ -124,7 +137,20 @@ async def _authorize_and_run(caller: McpCaller, params: CallToolRequestParams) -
     if tool:
         _require_scope(caller, EFFECT_SCOPES[tool.effect], what="tool")
     request_limits.check_body(json.dumps(arguments).encode())  # stdio has no body middleware
-    return await run_tool(caller.newton, params.name, arguments, session=caller.session)
+    newton = caller.newton
+    options = CallOptions(caller.session, _find_deadline(caller, params))
+    return await run_tool(newton, params.name, arguments, options=options)
+
+
+def _find_deadline(caller: McpCaller, params: CallToolRequestParams) -> RequestDeadline | None:
+    """Return the deadline of a call: that of the field `timeout_seconds` of its metadata, or that of the request.
+
+    The program sets it, and not its model, so that it is no argument of the tools.
+    """
+    seconds = (params.meta or {}).get(TIMEOUT_FIELD)
+    if seconds is None:
+        return caller.deadline
+    return RequestDeadline.after(check_timeout(seconds))
 
 
 def _get_reader(caller: McpCaller) -> AgentServices:

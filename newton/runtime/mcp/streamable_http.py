@@ -11,6 +11,7 @@ from fastapi import FastAPI, Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from newton.deadline import RequestDeadline
 from newton.errors import DaemonStoppedError, NewtonError
 from newton.memory.hygiene import clean_ref
 from newton.runtime.access.tokens import TokenScope
@@ -35,6 +36,10 @@ class HttpMcpCaller:
     @property
     def newton(self) -> AgentServices:
         return self.caller.newton
+
+    @property
+    def deadline(self) -> RequestDeadline:
+        return self.caller.deadline
 
     def has_scope(self, scope: TokenScope) -> bool:
         return self.caller.has_scope(scope)

@@ -1,13 +1,14 @@
 """Requests for contexts, as HTTP and the tools take them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from newton.agent.context_inputs import FilteredContextInput
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.request import ContextBuildRequest, ContextFilters, SentMessages, TaskScope
 from newton.content.frames import get_frame
+from newton.deadline import RequestDeadline
 from newton.dialogue import sessions
 from newton.errors import InputError, NotFoundError
 from newton.memory.lookup import resolve_id
@@ -19,21 +20,30 @@ class ContextCall:
     """A call that builds a context for an interface.
 
     With `requires_session`, an unknown session is an error; otherwise the context is built without a session, for a
-    client that asks for a context before it stores its first message.
+    client that asks for a context before it stores its first message. Without a `deadline`, the call has the default
+    time.
     """
 
     newton: AgentServices
     origin: str
     item_ids: bool
     requires_session: bool = True
+    deadline: RequestDeadline | None = None
 
     async def build(self, query: FilteredContextInput) -> Bundle:
         """Build the context, and record that its memories were used, unless it is a context of the past.
 
-        Raises NotFoundError for an unknown frame, profile, memory or, if required, session.
+        Raises NotFoundError for an unknown frame, profile, memory or, if required, session, and TimeoutExceededError at
+        the deadline, unless it accepts a partial result.
         """
+        deadline = self.deadline or RequestDeadline.after()
+        if deadline.accepts_partial:
+            return await self._build(query, deadline)
+        return await deadline.run(self._build(query, deadline))
+
+    async def _build(self, query: FilteredContextInput, deadline: RequestDeadline) -> Bundle:
         newton = self.newton
-        request = await self._to_request(query)
+        request = replace(await self._to_request(query), deadline=deadline)
         is_present = query.as_of is None
         bundle = await newton.context_builder.build(request, records_access=is_present)
         if is_present:

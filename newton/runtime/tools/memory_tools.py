@@ -23,7 +23,13 @@ TOOL_FIELDS: tuple[MemoryField, ...] = (
 
 
 async def build_context(caller: ToolCaller, args: context_inputs.HostContextInput) -> ToolResult:
-    call = ContextCall(newton=caller.newton, origin=caller.origin, item_ids=True, requires_session=False)
+    call = ContextCall(
+        newton=caller.newton,
+        origin=caller.origin,
+        item_ids=True,
+        requires_session=False,
+        deadline=caller.deadline,
+    )
     bundle = await call.build(args)
     fields = {
         "bundle_id": str(bundle.bundle_id),

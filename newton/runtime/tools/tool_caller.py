@@ -12,6 +12,7 @@ from newton.agent.services.decisions import DecisionService
 from newton.agent.services.procedures import ProcedureService
 from newton.agent.session_data.injections import InjectionService
 from newton.agent.session_data.tasks import TaskService
+from newton.deadline import RequestDeadline
 from newton.dialogue import sessions
 from newton.memory.memory import Trust
 from newton.runtime.wiring import AgentServices
@@ -19,11 +20,15 @@ from newton.runtime.wiring import AgentServices
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCaller:
-    """The services that tools use. `trust` is the highest trust that texts from the caller can get."""
+    """The services that tools use. `trust` is the highest trust that texts from the caller can get.
+
+    `deadline` is the moment until which the memory is waited for; None gives each search the default time.
+    """
 
     newton: AgentServices
     origin: str
     trust: Trust = "agent"
+    deadline: RequestDeadline | None = None
 
     @property
     def scope(self) -> AgentScope:
@@ -32,7 +37,9 @@ class ToolCaller:
     @property
     def toolset(self) -> AgentToolset:
         """Return the tools that are shared with the agent's own model."""
-        return replace(self.newton.toolset(self.origin), max_trust=self.trust).with_trust(())
+        tools = self.newton.toolset(self.origin)
+        memories = tools.memories.with_deadline(self.deadline)
+        return replace(tools, memories=memories, max_trust=self.trust).with_trust(())
 
     @property
     def decisions(self) -> DecisionService:

@@ -11,6 +11,7 @@ from newton.agent.inputs import ToolInput
 from newton.agent.loop.tools import ToolResult, parse_input
 from newton.agent.memory_inputs import ListMemoriesInput
 from newton.content.yaml_models import did_you_mean
+from newton.deadline import RequestDeadline
 from newton.errors import DatabaseError, NewtonError, NotFoundError
 from newton.memory.memory import Trust
 from newton.memory.redaction.tally import redaction_tally
@@ -35,6 +36,16 @@ EFFECT_SCOPES: Mapping[Effect, TokenScope] = {"reads": "read", "adds": "write", 
 
 # In these inputs, the session is a filter.
 SESSION_FILTERS: Sequence[type[ToolInput]] = (ListMemoriesInput, inputs.EntitiesInput, inputs.ListBundlesInput)
+
+
+class CallOptions(NamedTuple):
+    """Options of the connection for a tool call: the session of a call that names none, and the deadline."""
+
+    session: str | None = None
+    deadline: RequestDeadline | None = None
+
+
+DEFAULT_OPTIONS = CallOptions()
 
 
 class McpTool(NamedTuple):
@@ -71,21 +82,20 @@ async def run_tool(
     *,
     origin: str = ORIGIN,
     trust: Trust = "agent",
-    session: str | None = None,
+    options: CallOptions = DEFAULT_OPTIONS,
 ) -> ToolResult:
     """Run a tool call and return its result or its error. Raises only DatabaseError.
 
-    `origin` is the interface of the caller; `trust` is the highest trust of what the tool stores. `session` is the
-    session of the connection, for a call that names none.
+    `origin` is the interface of the caller; `trust` is the highest trust of what the tool stores.
     """
     try:
         tool = TOOLS.get(name)
         if tool is None:
             hint = f"{did_you_mean(name, TOOLS)} The tools are: {', '.join(TOOLS)}.".strip()
             raise NotFoundError(f"There is no tool {name!r}.", hint=hint)
-        if session is not None and tool.takes_session and arguments.get("session") is None:
-            arguments = {**arguments, "session": session}
-        caller = ToolCaller(newton=newton, origin=origin, trust=trust)
+        if options.session is not None and tool.takes_session and arguments.get("session") is None:
+            arguments = {**arguments, "session": options.session}
+        caller = ToolCaller(newton=newton, origin=origin, trust=trust, deadline=options.deadline)
         with redaction_tally() as redacted:
             result = await tool.run(caller, parse_input(tool.input_model, json.dumps(arguments)))
         removed = redacted.count()

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from newton.agent.scope import AgentScope
 from newton.brain import ledger
@@ -10,7 +11,7 @@ from newton.brain.calibration import snapshots
 from newton.brain.chain_heads import ChainHeadFiles
 from newton.brain.codec import NewDecision
 from newton.brain.decisions import DecisionLinkDraft
-from newton.concurrency import task_group
+from newton.concurrency import run_in_thread, task_group
 from newton.db.pool import Tx
 from newton.dialogue import session_close, sessions
 from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
@@ -24,7 +25,7 @@ from newton.runtime.transfer.import_lines import DocumentItem, ImportItem, Messa
 from newton.runtime.transfer.import_source import ImportSource, RejectedEntry, SourceEntry
 from newton.runtime.transfer.writers import write_items
 
-BATCH_LINES, BATCH_CHARACTERS = 100, 4_000_000  # limits of one transaction
+BATCH_LINES, BATCH_CHARACTERS = 100, 500_000  # limits of one transaction, after which progress is reported
 ORIGIN = "import"
 
 PlacedItem = tuple[str, ImportItem]  # the place of an entry, and its item
@@ -84,7 +85,8 @@ class MemoryImporter:
     ) -> None:
         session_refs, has_decisions, scope = set[str](), False, self.scope
         batches = _batches(source.read())
-        while entries := await asyncio.to_thread(next, batches, None):  # a large file is parsed before its first item
+        # a large file is parsed before its first item
+        while entries := await run_in_thread(partial(next, batches, None), progress):
             batch = [(place, self._validate_domain(item)) for place, item in entries]
             valid = [(place, item) for place, item in batch if not isinstance(item, NewtonError)]
             report.rejections += [RejectedEntry(at, str(item)) for at, item in batch if isinstance(item, NewtonError)]

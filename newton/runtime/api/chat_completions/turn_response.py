@@ -45,7 +45,7 @@ async def respond(
     come soon have an HTTP status, and a client waits for no byte longer than that.
     """
     stream = TurnStream[StreamItem]()
-    turn_input = replace(turn_input, strategy=target.strategy)
+    turn_input = replace(turn_input, strategy=target.strategy, deadline=target.caller.turn_deadline)
     turn = target.newton.turn_runner(target.model, origin=ORIGIN, on_event=stream.put).run(turn_input)
     pieces = stream.read_pieces(turn, target.caller, request, is_private=turn_input.private is not None)
     if is_streamed:

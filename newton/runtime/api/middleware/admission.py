@@ -7,24 +7,27 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from newton.clock import monotonic_ms
 from newton.concurrency import idle_timeout, with_timeout
-from newton.errors import OverloadedError, TimeoutExceededError
+from newton.deadline import DEFAULT_TIMEOUT_SECONDS, RequestDeadline, check_timeout
+from newton.errors import InputError, OverloadedError, TimeoutExceededError
 from newton.runtime.api.middleware.callers import CallerKey, KnownCallers
 from newton.runtime.api.problems import error_response
 
 MAX_RUNNING, MAX_RUNNING_PER_AGENT, MAX_RUNNING_PER_TOKEN = 16, 12, 10
 MAX_WAITING, MAX_WAITING_PER_AGENT, MAX_WAITING_PER_TOKEN = 64, 32, 24
-# Requests with large bodies, which take much processor time, are few at a time, and wait longer.
-LARGE_BODY_BYTES, MAX_LARGE, LARGE_WAIT_SECONDS, LARGE_PAUSE_SECONDS = 64 * 1024, 2, 30.0, 1.0
-WAIT_SECONDS = 5.0
+# Requests with large bodies, which take much processor time, are few at a time.
+LARGE_BODY_BYTES, MAX_LARGE, LARGE_PAUSE_SECONDS = 64 * 1024, 2, 1.0
 RESPONSE_SECONDS = 60.0  # until the response starts
+GRACE_SECONDS = 5.0  # after the deadline that a caller has set, for the response
 
+TURNS = "turns"
 # Maximum concurrent requests of all agents and of one agent, for requests that are long but mostly idle.
 LONG_LIVED_LIMITS = {
-    "turns": (32, 8),
+    TURNS: (32, 8),
     "/v1/events": (64, 8),
     "/v1/import": (4, 2),
     "/v1/export": (4, 2),
@@ -35,6 +38,8 @@ UNLIMITED_PATHS = frozenset({"/health/live", "/health/ready", "/metrics", "/open
 # A page makes requests to the API within the process, and these are limited.
 PAGE_PATHS = re.compile(r"/(dashboard/.*)?")
 
+TIMEOUT_HEADER = "X-Newton-Timeout"  # seconds
+DEADLINE_KEY = "newton.deadline"  # the RequestDeadline of a request, in the ASGI scope
 BODY_BYTES_KEY = "newton.body_bytes"  # the size of the body, in the ASGI scope
 
 OVERLOADED_ERROR = OverloadedError(
@@ -78,7 +83,9 @@ class FairLimiter:
     )
 
     @asynccontextmanager
-    async def slot(self, caller: CallerKey, *, timeout_seconds: float = WAIT_SECONDS) -> AsyncGenerator[None]:
+    async def slot(
+        self, caller: CallerKey, *, timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS
+    ) -> AsyncGenerator[None]:
         """Occupy one of the slots for the `with` block, after waiting in the queue if all are taken.
 
         Raises OverloadedError if the queue is full or the wait takes too long.
@@ -146,16 +153,22 @@ class FairLimiter:
 
 
 class AdmissionMiddleware:
-    """A middleware that limits concurrent requests and their duration.
+    """A middleware that limits concurrent requests and their duration, and sets the deadline of each.
 
-    Long-running requests, such as turns and event streams, have separate limits, no queue and no timeout.
+    A request waits for its turn until its deadline. Long-running requests, such as turns and event streams, have
+    separate limits and no timeout; of these, only turns wait.
     """
 
     def __init__(self, app: ASGIApp, limiter: FairLimiter, callers: KnownCallers) -> None:
         self.app, self.limiter, self.callers = app, limiter, callers
         self.large = FairLimiter(max_running=MAX_LARGE, max_running_per_agent=1)
         self.long_lived = {
-            kind: FairLimiter(max_running=total, max_running_per_agent=each, max_running_per_token=each, max_waiting=0)
+            kind: FairLimiter(
+                max_running=total,
+                max_running_per_agent=each,
+                max_running_per_token=each,
+                max_waiting=MAX_WAITING if kind == TURNS else 0,
+            )
             for kind, (total, each) in LONG_LIVED_LIMITS.items()
         }
 
@@ -164,22 +177,25 @@ class AdmissionMiddleware:
             await self.app(scope, receive, send)
             return
         caller, long_lived = self.callers.identify(scope), self.long_lived.get(_limit_key(scope["path"]))
+        deadline = scope[DEADLINE_KEY] = _read_deadline(scope)
         try:
             async with AsyncExitStack() as stack:
                 if not long_lived and scope.get(BODY_BYTES_KEY, 0) >= LARGE_BODY_BYTES:
-                    await stack.enter_async_context(self._large_slot(caller))
-                await stack.enter_async_context((long_lived or self.limiter).slot(caller))
+                    await stack.enter_async_context(self._large_slot(caller, deadline))
+                await stack.enter_async_context(
+                    (long_lived or self.limiter).slot(caller, timeout_seconds=deadline.remaining)
+                )
                 await (self.app if long_lived else self._run_with_timeout)(scope, receive, send)
         except OverloadedError as error:
             await error_response(error, scope["path"])(scope, receive, send)
 
     @asynccontextmanager
-    async def _large_slot(self, caller: CallerKey) -> AsyncGenerator[None]:
+    async def _large_slot(self, caller: CallerKey, deadline: RequestDeadline) -> AsyncGenerator[None]:
         """Occupy a slot for a large request, and keep it for as long again if others wait.
 
         Their work in a row then takes at most half of the time, and the rest is for the requests of others.
         """
-        async with self.large.slot(caller, timeout_seconds=LARGE_WAIT_SECONDS):
+        async with self.large.slot(caller, timeout_seconds=deadline.remaining):
             started = monotonic_ms()
             yield
             if self.large.has_waiting:
@@ -195,13 +211,26 @@ class AdmissionMiddleware:
                 limit.reschedule(None)
             await send(message)
 
+        deadline: RequestDeadline = scope[DEADLINE_KEY]
+        has_own_timeout = TIMEOUT_HEADER in Headers(scope=scope)
+        seconds = deadline.remaining + GRACE_SECONDS if has_own_timeout else RESPONSE_SECONDS
         try:
-            async with asyncio.timeout(RESPONSE_SECONDS) as limit:
+            async with asyncio.timeout(seconds) as limit:
                 await self.app(scope, receive, send_and_stop_timer)
         except TimeoutError:
             if is_started:
                 raise
-            await error_response(RESPONSE_TIMEOUT_ERROR, scope["path"])(scope, receive, send)
+            error = deadline.to_error() if has_own_timeout else RESPONSE_TIMEOUT_ERROR
+            await error_response(error, scope["path"])(scope, receive, send)
+
+
+def _read_deadline(scope: Scope) -> RequestDeadline:
+    """Return the deadline that the header of a request sets, or the default. The endpoint rejects an invalid header."""
+    text = Headers(scope=scope).get(TIMEOUT_HEADER)
+    try:
+        return RequestDeadline.after(DEFAULT_TIMEOUT_SECONDS if text is None else check_timeout(text))
+    except InputError:
+        return RequestDeadline.after()
 
 
 def _is_unlimited(path: str) -> bool:
@@ -210,4 +239,4 @@ def _is_unlimited(path: str) -> bool:
 
 def _limit_key(path: str) -> str:
     turn = path.startswith("/v1/sessions/") and path.endswith("/turns")
-    return "turns" if turn or path in ("/v1/chat/completions", "/v1/responses") else path
+    return TURNS if turn or path in ("/v1/chat/completions", "/v1/responses") else path

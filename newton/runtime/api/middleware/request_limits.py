@@ -25,7 +25,7 @@ from newton.errors import (
 from newton.runtime.access.browser_sessions import BrowserSessions, cookie_name
 from newton.runtime.api.auth import BEARER, authenticate
 from newton.runtime.api.error_page import is_dashboard_path
-from newton.runtime.api.middleware.admission import BODY_BYTES_KEY
+from newton.runtime.api.middleware.admission import BODY_BYTES_KEY, TIMEOUT_HEADER
 from newton.runtime.api.middleware.callers import KnownCallers
 from newton.runtime.api.problems import error_response
 
@@ -42,7 +42,7 @@ THREAD_CHECK_BYTES = 256 * 1024  # larger bodies are checked in a thread
 # Headers that say who acts, for whom, and where; each may occur once.
 SINGLE_HEADERS = (
     *("Host", "Origin", "Authorization", "Content-Type", "Idempotency-Key"),
-    *("X-Newton-Agent", "X-Newton-User", "X-Newton-Session"),
+    *("X-Newton-Agent", "X-Newton-User", "X-Newton-Session", TIMEOUT_HEADER),
 )
 NDJSON_MEDIA_TYPES = frozenset({"application/x-ndjson", "application/ndjson"})
 # read by the endpoint, after authentication

@@ -62,10 +62,13 @@ class RecallResponse(ResponseModel):
 
 @router.post("/recall")
 async def recall_memories(body: RecallRequest, caller: ReadAccess) -> RecallResponse:
-    """Search the memory by meaning and by words."""
+    """Search the memory by meaning and by words.
+
+    If a search has not ended at the deadline of the request (`X-Newton-Timeout`), the status is 503.
+    """
     newton = caller.newton
     session_id = await newton.sessions(ORIGIN).find(body.session) if body.session else None
-    memories = newton.memories(ORIGIN).with_min_relevance(body.min_relevance)
+    memories = newton.memories(ORIGIN).with_min_relevance(body.min_relevance).with_deadline(caller.deadline)
     recalled = await memories.recall(
         body.query,
         kinds=body.kinds,

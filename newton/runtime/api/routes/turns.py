@@ -97,7 +97,7 @@ async def run_turn(session: str, body: TurnRequest, request: Request, caller: Wr
     model = await caller.newton.models.select(default, body.model) if body.model else default
     turn = TurnStream[TurnPiece]()
     turn_runner = caller.newton.turn_runner(model, origin=ORIGIN, on_event=turn.put)
-    agent = LocalAgent(newton=caller.newton, turn_runner=turn_runner, origin=ORIGIN)
+    agent = LocalAgent(newton=caller.newton, turn_runner=turn_runner, origin=ORIGIN, deadline=caller.turn_deadline)
     private = None if body.private is None else [PrivateMessage(one.role, one.text) for one in body.private]
     images = [ImagePart(one.name, one.url) for one in body.images or ()]
     pieces = agent.run_turn(

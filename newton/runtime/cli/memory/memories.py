@@ -23,7 +23,9 @@ from newton.runtime.cli.options import (
     KindsOption,
     LimitOption,
     StartTime,
+    TimeoutOption,
     load_settings,
+    start_deadline,
 )
 from newton.runtime.cli.printing import say
 
@@ -115,6 +117,7 @@ async def recall(
         float | None, Parameter(help="Minimum probability from 0 to 1 that a memory answers; 0 shows the nearest ones.")
     ] = None,
     as_of: Annotated[datetime | None, StartTime, Parameter(help="Search the memory as it was at this time.")] = None,
+    timeout: TimeoutOption = None,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -126,7 +129,7 @@ async def recall(
     Example: newton recall "database decision" --kind fact --limit 5
     """
     async with open_agent(load_settings(agent)) as newton:
-        memories = newton.memories("cli").with_min_relevance(min_relevance)
+        memories = newton.memories("cli").with_min_relevance(min_relevance).with_deadline(start_deadline(timeout))
         result = await memories.recall(
             query, kinds=kind or None, limit=limit, include_quarantined=include_quarantined, as_of=as_of
         )

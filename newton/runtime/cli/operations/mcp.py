@@ -26,6 +26,10 @@ class LocalMcpCaller:
     newton: AgentServices
     session: str | None
 
+    @property
+    def deadline(self) -> None:
+        return None
+
     def has_scope(self, scope: TokenScope) -> bool:
         return True
 

@@ -31,9 +31,11 @@ from newton.runtime.cli.options import (
     ProfileOption,
     StartTime,
     StrategyOption,
+    TimeoutOption,
     check_session_name,
     check_strategy,
     load_settings,
+    start_deadline,
 )
 from newton.runtime.cli.printing import print_error, say
 from newton.runtime.cli.status_line import clear_status
@@ -149,6 +151,7 @@ async def show_context(
         list[str] | None, Parameter(negative=(), help="Memory to leave out: its id or the end of the id; repeatable.")
     ] = None,
     additional: Annotated[str | None, Parameter(help="Additional text to put into the context.")] = None,
+    timeout: TimeoutOption = None,
     agent: AgentOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -179,7 +182,8 @@ async def show_context(
             exclude=exclude or [],
             additional=additional and clean_text(additional, what="text"),
         )
-        bundle = await ContextCall(newton=newton, origin="cli", item_ids=False).build(query)
+        deadline = start_deadline(timeout)
+        bundle = await ContextCall(newton=newton, origin="cli", item_ids=False, deadline=deadline).build(query)
     if json:
         formatting.print_json(bundle.as_json())
     else:

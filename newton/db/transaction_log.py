@@ -1,0 +1,75 @@
+"""Whose transactions have ended between two snapshots, so that a write of one agent stales nothing of another."""
+
+from collections.abc import Iterator, Set
+from typing import NamedTuple
+from uuid import UUID
+
+MAX_LOGGED = 20_000  # transactions; older ones count as unknown
+MAX_COMPARED = 5_000  # transactions between two snapshots; with more, all agents count as changed
+LOW_BITS = 0xFFFF_FFFF
+
+# A distributed database evaluates it on the node of the agent, where the agent's writes get their transaction ids.
+SNAPSHOT_SQL = """
+select pg_current_snapshot()::text || ' ' || coalesce(host(inet_server_addr()) || ':' || inet_server_port(), '')
+from (select count(*) from runtime.agents where agent_id = $1) as node
+"""
+# Of a transaction that has written. It is null on a distributed database, whose nodes have ids of their own.
+TRANSACTION_SQL = """
+select
+    pg_current_xact_id_if_assigned()::text::bigint,
+    coalesce(host(inet_server_addr()) || ':' || inet_server_port(), '')
+"""
+
+
+class DatabaseSnapshot(NamedTuple):
+    """Which transactions of a server have ended: those below `xmax`, without those `in_progress`."""
+
+    server: str
+    xmax: int
+    in_progress: frozenset[int]
+
+    @classmethod
+    def parse(cls, text: str) -> "DatabaseSnapshot":
+        """Return the snapshot that `SNAPSHOT_SQL` returned as text.
+
+        >>> DatabaseSnapshot.parse("7:9:7 10.0.0.1:5432")
+        DatabaseSnapshot(server='10.0.0.1:5432', xmax=9, in_progress=frozenset({7}))
+        """
+        snapshot, _, server = text.partition(" ")
+        _, xmax, in_progress = snapshot.split(":")
+        return cls(server, int(xmax), frozenset(map(int, filter(None, in_progress.split(",")))))
+
+    def list_ended_since(self, earlier: "DatabaseSnapshot") -> Iterator[int]:
+        """Yield the ids of the transactions that ended after an earlier snapshot of the same server."""
+        for one in (*earlier.in_progress, *range(earlier.xmax, self.xmax)):
+            if one not in self.in_progress:
+                yield one
+
+
+class TransactionLog:
+    """The transactions of this process that wrote, and their agents; None for one that only the job queue needs.
+
+    It is kept from the first snapshot on. The transactions of other processes are unknown.
+    """
+
+    def __init__(self) -> None:
+        self._agents: dict[tuple[str, int], UUID | None] = {}
+        self.is_kept = False
+
+    def add(self, server: str, transaction_id: int, agent: UUID | None) -> None:
+        """Add a transaction that has committed."""
+        self._agents[server, transaction_id] = agent
+        if len(self._agents) > MAX_LOGGED:
+            del self._agents[next(iter(self._agents))]
+
+    def has_changed(
+        self, agent: UUID, earlier: DatabaseSnapshot, now: DatabaseSnapshot, *, except_ids: Set[int] = frozenset()
+    ) -> bool:
+        """Return whether the agent may have written between two snapshots, as it has if a transaction is unknown.
+
+        Transactions do not count if the low 32 bits of their ids are in `except_ids`.
+        """
+        if earlier.server != now.server or now.xmax - earlier.xmax > MAX_COMPARED:
+            return True
+        ended = (one for one in now.list_ended_since(earlier) if one & LOW_BITS not in except_ids)
+        return any(self._agents.get((now.server, one), agent) == agent for one in ended)
