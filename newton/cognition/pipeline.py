@@ -4,14 +4,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from newton.brain.hook_runner import NO_HOOKS, HookRunner
 from newton.clock import Clock
 from newton.cognition.assembly.always_on import AlwaysOnSections, list_applicable, select_always_on
-from newton.cognition.assembly.artifact_selection import ArtifactSelector
 from newton.cognition.assembly.assembler import assemble
-from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.assembly.budget import (
     allocate_budget,
     estimate_complexity,
@@ -20,22 +20,15 @@ from newton.cognition.assembly.budget import (
 )
 from newton.cognition.assembly.context_notes import (
     describe_omissions,
-    render_empty_range_note,
-    render_nothing_known_note,
-    render_uncertain_note,
     render_unsearched_note,
 )
-from newton.cognition.assembly.fact_labels import count_label_tokens, label_facts
-from newton.cognition.assembly.relevance_floor import TIMELINE_FACTOR, RelevanceFloor, find_least_question
-from newton.cognition.assembly.render import TextBlock, count_day_tokens, count_item_id_tokens, render_frame_section
 from newton.cognition.assembly.sections import (
-    build_brief_section,
-    build_task_section,
     count_reserved_tokens,
     fit_extra_lines,
     render_extra_lines,
 )
 from newton.cognition.assembly.working_context import rank_focus
+from newton.cognition.assembly_input_builder import AssemblyInputBuilder, create_artifact_selector
 from newton.cognition.bundles import bundle_store
 from newton.cognition.bundles.assembly_hooks import apply_hook_effects, run_after_assembly, run_before_assembly
 from newton.cognition.bundles.bundle import Bundle
@@ -44,15 +37,12 @@ from newton.cognition.context_plan import AssembledContext, ContextPlan, StageTi
 from newton.cognition.frames import selection
 from newton.cognition.frames.classifier import FrameClassifier
 from newton.cognition.frames.selection import FrameChoice
-from newton.cognition.questions.question_rules import ANSWERED_KINDS
 from newton.cognition.request import ContextBuildRequest, validate_request
-from newton.cognition.scoring.candidates import CandidateSet, collect_candidates
-from newton.cognition.scoring.score import create_scorer
+from newton.cognition.scoring.candidates import CandidateSet, collect_candidates, score_candidates
 from newton.cognition.sources.gather import ContextSources
-from newton.cognition.sources.gathered_data import GatheredSources
+from newton.cognition.sources.gathered_data import GatheredSources, gather_nothing
 from newton.cognition.sources.search_limits import find_widest_reach
 from newton.cognition.sources.session_artifacts import DEFAULT_ARTIFACT_POLICY, ArtifactPolicy
-from newton.cognition.sources.session_state import SessionState
 from newton.cognition.sources.web import WebSource
 from newton.concurrency import with_timeout
 from newton.content.frames import Frame, get_frame
@@ -60,6 +50,7 @@ from newton.content.profiles import Profile, select_profile
 from newton.content.relevance_model import RelevanceModel, load_relevance_model
 from newton.db.pool import Database
 from newton.deadline import DEFAULT_TIMEOUT_SECONDS
+from newton.fault_isolation import compute_part, run_part
 from newton.heart.censors import find_matching
 from newton.ids import new_id
 from newton.memory.memory import TokenCounter
@@ -71,6 +62,7 @@ if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
 
 FOCUS_STRATEGY = "auto"  # the profile that ranks the messages of Current Focus
+NOTHING_FAILED: Mapping[str, str] = MappingProxyType({})
 TIEBREAK_SECONDS = 5.0  # for the model that selects between two frames
 
 
@@ -124,13 +116,15 @@ class ContextBuilder:
         *,
         frame_choice: FrameChoice | None = None,
         records_access: bool = False,
+        failed: Mapping[str, str] = NOTHING_FAILED,
     ) -> CachedContext:
         """Build a context, store it unless the request is private, and return it with the data from which it was built.
 
-        The frame is selected by the input unless `frame_choice` is given.
+        The frame is selected by the input unless `frame_choice` is given. `failed` are parts of the request that failed
+        before, with the reasons.
         """
         request = request.start_deadline(self.timeout_seconds)
-        built = await self._build_in_span(request, sources or self.create_sources(request), frame_choice)
+        built = await self._build_in_span(request, sources or self.create_sources(request), frame_choice, failed)
         if not request.is_private:
             async with self.db.transaction(request.agent_id) as tx:
                 await bundle_store.insert_bundle(tx, built.bundle, records_access=records_access)
@@ -147,36 +141,55 @@ class ContextBuilder:
         )
 
     async def _build_in_span(
-        self, request: ContextBuildRequest, sources: ContextSources, frame_choice: FrameChoice | None = None
+        self,
+        request: ContextBuildRequest,
+        sources: ContextSources,
+        frame_choice: FrameChoice | None = None,
+        earlier_failed: Mapping[str, str] = NOTHING_FAILED,
     ) -> CachedContext:
         with span("context") as recorder:
-            built = await self._run_stages(request, sources, frame_choice)
+            failed = dict(earlier_failed)
+            running = self._run_stages(request, sources, frame_choice, failed)
+            built = await run_part("context", running, default=None, missing=failed)
+            built = built or await self._run_stages(request, None, frame_choice, failed)
             bundle, frame = built.bundle, built.bundle.frame_choice.frame
             recorder.set_attributes(bundle_id=str(bundle.bundle_id), frame=frame, tokens=bundle.tokens)
             recorder.set_attributes(**{f"{stage}_ms": ms for stage, ms in bundle.timings_ms.items()})
             return built
 
     async def _run_stages(
-        self, request: ContextBuildRequest, sources: ContextSources, frame_choice: FrameChoice | None
+        self,
+        request: ContextBuildRequest,
+        sources: ContextSources | None,
+        frame_choice: FrameChoice | None,
+        failed: dict[str, str],
     ) -> CachedContext:
+        """Build a context; without sources, only from the request. Parts that fail are entered in `failed`."""
         timer, now = StageTimer(), request.as_of or self.clock.now()
         hooks_before = await run_before_assembly(self.hooks, request)
         request = apply_hook_effects(request, hooks_before, self.frames)
-        gathered = await sources.gather(request, reach=find_widest_reach(request, self.frames, self.profiles), now=now)
+        reach = find_widest_reach(request, self.frames, self.profiles)
+        gathered = await sources.gather(request, reach=reach, now=now) if sources else gather_nothing(request)
         timer.end_stage("recall")
         vector = gathered.recall_result.query.vector if gathered.core_vector is None else gathered.core_vector
         if frame_choice is None:
-            choice = self.choose_frame(request, vector, previous_frame=gathered.session_state.frame)
-            frame_choice = await self._break_tie(request, choice)
-        plan = self._create_plan(request, frame_choice, now, gathered)
+            choosing = self._choose_frame(request, vector, gathered.session_state.frame)
+            frame_choice = await run_part("frame", choosing, default=selection.UNSELECTED_FRAME, missing=failed)
+        plan = self._create_plan(request, frame_choice, now, gathered, failed)
         candidate_set = collect_candidates(
-            gathered, request, reach=plan.profile.reach, frame=plan.frame.name, relevance_model=self.relevance_model
+            gathered,
+            request,
+            reach=plan.profile.reach,
+            frame=plan.frame.name,
+            relevance_model=self.relevance_model,
+            missing=failed,
         )
-        inputs = self._create_assembly_input(request, gathered, plan, candidate_set)
-        score = create_scorer(frame=plan.frame, profile=plan.profile, now=plan.now, signals=candidate_set.signals)
-        assembly = assemble([score(f) for f in candidate_set.memories], inputs)
+        inputs = self._input_builder.build(request, gathered, plan, candidate_set, missing=failed)
+        scored = score_candidates(candidate_set, plan.frame, plan.profile, now=plan.now, missing=failed)
+        selecting = partial(assemble, scored, inputs)
+        assembly = compute_part("selection", selecting, default=None, missing=failed) or assemble((), inputs)
         timer.end_stage("think")
-        missing = {**gathered.missing, **describe_omissions(plan.extra, inputs.tasks, inputs.brief)}
+        missing = {**gathered.missing, **failed, **describe_omissions(plan.extra, inputs.tasks, inputs.brief)}
         assembled = AssembledContext(plan, inputs, assembly, missing)
         bundle = self._create_bundle(request, assembled, candidate_set, timings_ms=timer.stages)
         bundle = replace(bundle, hooks=(*hooks_before, *await run_after_assembly(self.hooks, bundle)))
@@ -190,7 +203,12 @@ class ContextBuilder:
         )
 
     def _create_plan(
-        self, request: ContextBuildRequest, frame_choice: FrameChoice, now: datetime, gathered: GatheredSources
+        self,
+        request: ContextBuildRequest,
+        frame_choice: FrameChoice,
+        now: datetime,
+        gathered: GatheredSources,
+        failed: dict[str, str],
     ) -> ContextPlan:
         frame = get_frame(self.frames, frame_choice.frame)
         selected = select_profile(self.profiles, request.profile or frame.profile, frame=frame.name)
@@ -205,7 +223,7 @@ class ContextBuilder:
             has_tasks=bool(gathered.session_data.task_stack.path),
             reserved=count_reserved_tokens(extra_lines, state.brief, headers),
         )
-        always_on = self._select_always_on(request, gathered, frame)
+        always_on = self._select_always_on(request, gathered, frame, failed)
         unsearched_note = render_unsearched_note(gathered.missing, self.count_tokens)
         budget = reserve_note(budget, unsearched_note.tokens + headers["note"] if unsearched_note else 0)
         budget = reserve_always_on(budget, always_on.tokens, max_tokens=request.tokens)
@@ -214,7 +232,7 @@ class ContextBuilder:
             frame_choice=frame_choice,
             frame=frame,
             profile=profile,
-            budget=_create_artifact_selector(self.artifact_policy, gathered).reserve_layers(
+            budget=create_artifact_selector(self.artifact_policy, gathered).reserve_layers(
                 budget, gathered.artifacts.found, gathered.recall_result.memories, request.sent_messages
             ),
             extra=fit_extra_lines(extra_lines, max_tokens=budget.layers.get("additional", 0) - headers["additional"]),
@@ -223,12 +241,17 @@ class ContextBuilder:
         )
 
     def _select_always_on(
-        self, request: ContextBuildRequest, gathered: GatheredSources, frame: Frame
+        self, request: ContextBuildRequest, gathered: GatheredSources, frame: Frame, failed: dict[str, str]
     ) -> AlwaysOnSections:
-        """Return the identity and the censors of the context. Triggers are matched without a database query."""
+        """Return the identity and the censors of the context. Triggers are matched without a database query.
+
+        If they cannot be matched, each censor counts as triggered.
+        """
         in_force = gathered.always_on.censors
         vectors = () if (vector := gathered.recall_result.query.vector) is None else (vector,)
-        triggered = {one.memory_id for one in find_matching(in_force, request.censored_text, vectors)}
+        match = partial(find_matching, in_force, request.censored_text, vectors)
+        matching = compute_part("censors of the context", match, default=in_force, missing=failed)
+        triggered = {one.memory_id for one in matching}
         return select_always_on(
             gathered.always_on.identity,
             list_applicable(in_force, domains=frame.domains, triggered=triggered),
@@ -248,6 +271,11 @@ class ContextBuilder:
             self.frames, request.input, vector=vector, classifier=self.classifier, session_frame=previous_frame
         )
 
+    async def _choose_frame(
+        self, request: ContextBuildRequest, vector: "Vector | None", previous_frame: str | None
+    ) -> FrameChoice:
+        return await self._break_tie(request, self.choose_frame(request, vector, previous_frame=previous_frame))
+
     async def _break_tie(self, request: ContextBuildRequest, choice: FrameChoice) -> FrameChoice:
         """Ask a model for the frame if the choice is unsure and a model is configured.
 
@@ -261,50 +289,14 @@ class ContextBuilder:
             return selection.apply_tiebreak(choice, name or "")
         return choice
 
-    def _create_assembly_input(
-        self, request: ContextBuildRequest, gathered: GatheredSources, plan: ContextPlan, candidate_set: CandidateSet
-    ) -> AssemblyInput:
-        layers, headers, count_tokens, frame = plan.budget.layers, self.header_tokens, self.count_tokens, plan.frame
-        session_state, found_ids = gathered.session_state, {f.memory_id for f in candidate_set.memories}
-        return AssemblyInput(
-            input=request.input,
-            budget=plan.budget,
-            profile=plan.profile,
-            identity=plan.always_on.identity,
-            min_evidence=frame.floor,
-            is_adaptive=request.adaptive_budget,
-            relevance_floor=_create_floor(request, frame, candidate_set, gathered, self.relevance_model),
-            session_id=request.session_id,
-            related_sessions=frozenset(request.related_sessions),
-            ended_ranges=gathered.task.ended_ranges,
-            frame_section=render_frame_section(
-                frame.name, frame.questions, frame.censors, count_tokens=count_tokens, max_tokens=layers["frame"]
-            ),
-            censors=plan.always_on.censors,
-            focus=self.rank_focus(session_state.focus, frame=frame.name, max_tokens=layers["working"]),
-            open_decisions=[found for found in session_state.open_decisions if found.memory_id not in found_ids],
-            calibration_note=_render_calibration_note(session_state),
-            extra=plan.extra.blocks,
-            triggered=candidate_set.triggered,
-            unranked=candidate_set.unranked,
-            sent_messages=request.sent_messages,
-            header_tokens=headers,
-            day_tokens=count_day_tokens(count_tokens),
-            artifact_selector=_create_artifact_selector(self.artifact_policy, gathered),
-            time_ranges=candidate_set.time_ranges,
-            empty_range_note=_render_range_note(candidate_set, count_tokens),
-            nothing_known_note=render_nothing_known_note(count_tokens),
-            uncertain_note=render_uncertain_note(count_tokens),
-            unsearched_note=plan.unsearched_note,
-            item_id_tokens=count_item_id_tokens(count_tokens) if request.item_ids else 0,
-            cut_id_tokens=count_item_id_tokens(count_tokens),
-            brief=build_brief_section(session_state.brief, max_tokens=layers.get("brief", 0) - headers["brief"]),
-            tasks=build_task_section(gathered.session_data.task_stack, layers, headers, count_tokens=count_tokens),
-            fact_labels=label_facts(candidate_set.memories, now=plan.now, tokens=count_label_tokens(count_tokens)),
-            relation_evidence=candidate_set.relation_evidence,
-            injected=candidate_set.injected,
-            observations=candidate_set.observations,
-            gathering=gathered.gathering,
+    @property
+    def _input_builder(self) -> AssemblyInputBuilder:
+        return AssemblyInputBuilder(
+            header_tokens=self.header_tokens,
+            count_tokens=self.count_tokens,
+            relevance_model=self.relevance_model,
+            artifact_policy=self.artifact_policy,
+            rank_focus=self.rank_focus,
         )
 
     def rank_focus(
@@ -347,36 +339,3 @@ class ContextBuilder:
             missing=assembled.missing,
             timings_ms=timings_ms,
         )
-
-
-def _create_floor(
-    request: ContextBuildRequest, frame: Frame, found: CandidateSet, gathered: GatheredSources, model: RelevanceModel
-) -> RelevanceFloor:
-    """Return the minimum relevance of the frame; without minimums if the whole budget is to be used.
-
-    Single memories answer only a question for a fact or a list; what others need is a matter of their topic.
-    """
-    kind = gathered.gathering.reading.kind
-    is_answered = kind in ANSWERED_KINDS
-    minimum = frame.relevance_floor * (TIMELINE_FACTOR if kind == "timeline" else 1.0)
-    answer = frame.answer_floor if is_answered else 0.0
-    minimums = (0.0, 0.0, 0.0) if request.fill else (minimum, frame.fact_share, answer)
-    return RelevanceFloor(
-        *minimums,
-        question=found.answers.question,
-        subject=find_least_question(found.answers, kind),
-        sufficiency=model.answers.sufficiency if is_answered else None,
-        correction=gathered.session_state.answer_correction,
-    )
-
-
-def _create_artifact_selector(policy: ArtifactPolicy, gathered: GatheredSources) -> ArtifactSelector:
-    return ArtifactSelector(policy=policy, line_ranges=gathered.artifacts.line_ranges)
-
-
-def _render_calibration_note(state: SessionState) -> TextBlock | None:
-    return TextBlock(f"{note.text}\n", note.tokens) if (note := state.calibration_note) else None
-
-
-def _render_range_note(candidate_set: CandidateSet, count_tokens: TokenCounter) -> TextBlock | None:
-    return render_empty_range_note(candidate_set.time_ranges, count_tokens) if candidate_set.is_range_empty else None

@@ -30,7 +30,9 @@ def found(number: int, kind: Kind = "event", relevance: float = 0.0) -> Retrieve
 
 def collect(given: GatheredSources, text: str, *, reach: GatherOptions) -> CandidateSet:
     request = ContextBuildRequest(agent_id=ANA, input=text, tokens=8_000, filters=given.filters)
-    return collect_candidates(given, request, reach=reach, frame="task", relevance_model=load_relevance_model())
+    return collect_candidates(
+        given, request, reach=reach, frame="task", relevance_model=load_relevance_model(), missing={}
+    )
 
 
 def gathered(**given: object) -> GatheredSources:

@@ -7,8 +7,14 @@ from functools import lru_cache
 
 from newton.cognition.corrections.answer_correction import NO_CORRECTION, AnswerCorrection
 from newton.cognition.questions.question_kinds import QuestionKind
+from newton.cognition.questions.question_rules import ANSWERED_KINDS
+from newton.cognition.request import ContextBuildRequest
 from newton.cognition.scoring.answers import AnswerEstimate, estimate_sufficiency
+from newton.cognition.scoring.candidates import CandidateSet
 from newton.cognition.scoring.score import FEATURE_NAMES, ScoredMemory
+from newton.cognition.sources.gathered_data import GatheredSources
+from newton.content.frames import Frame
+from newton.content.relevance_model import RelevanceModel
 from newton.memory.memory import Kind
 from newton.memory.search_types import RetrievedMemory
 
@@ -156,3 +162,24 @@ def format_probability(probability: float) -> str:
     """
     digits = 2 if probability >= 0.01 or probability == 0 else 4
     return f"{math.floor(probability * 10**digits) / 10**digits:.{digits}f}".removeprefix("0")
+
+
+def create_floor(
+    request: ContextBuildRequest, frame: Frame, found: CandidateSet, gathered: GatheredSources, model: RelevanceModel
+) -> RelevanceFloor:
+    """Return the minimum relevance of the frame; without minimums if the whole budget is to be used.
+
+    Single memories answer only a question for a fact or a list; what others need is a matter of their topic.
+    """
+    kind = gathered.gathering.reading.kind
+    is_answered = kind in ANSWERED_KINDS
+    minimum = frame.relevance_floor * (TIMELINE_FACTOR if kind == "timeline" else 1.0)
+    answer = frame.answer_floor if is_answered else 0.0
+    minimums = (0.0, 0.0, 0.0) if request.fill else (minimum, frame.fact_share, answer)
+    return RelevanceFloor(
+        *minimums,
+        question=found.answers.question,
+        subject=find_least_question(found.answers, kind),
+        sufficiency=model.answers.sufficiency if is_answered else None,
+        correction=gathered.session_state.answer_correction,
+    )

@@ -93,6 +93,17 @@ class FrameChoice:
         }
 
 
+UNSELECTED_FRAME = FrameChoice(
+    frame=DEFAULT_FRAME,
+    confidence=0.0,
+    runner_up=None,
+    forced=False,
+    unsure=True,
+    reason="the selection of a frame failed",
+    evidence={},
+)
+
+
 def force_frame(frame: str) -> FrameChoice:
     return FrameChoice(
         frame=frame,

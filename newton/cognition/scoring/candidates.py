@@ -1,20 +1,24 @@
 """Merging of the memories from all sources into the candidates of a context. Pure."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from itertools import chain
 from uuid import UUID
 
 from newton.cognition.request import ContextBuildRequest
-from newton.cognition.scoring.answers import AnswerEstimate, estimate_answers
+from newton.cognition.scoring.answers import NO_ESTIMATE, AnswerEstimate, estimate_answers
 from newton.cognition.scoring.observation_choice import ObservationVerdict, choose_observations
 from newton.cognition.scoring.relevance import create_estimator, list_telling
 from newton.cognition.scoring.reply_usage import extract_keywords
-from newton.cognition.scoring.score import QuerySignals, TrialCounts
+from newton.cognition.scoring.score import NO_SIGNALS, QuerySignals, ScoredMemory, TrialCounts, create_scorer
 from newton.cognition.sources.gathered_data import GatheredSources
 from newton.cognition.sources.signals import asks_for_times, asks_only_about_time
-from newton.content.profiles import GatherOptions
+from newton.content.frames import Frame
+from newton.content.profiles import GatherOptions, Profile
 from newton.content.relevance_model import RelevanceModel
+from newton.fault_isolation import compute_part
 from newton.heart.procedure_matching import match_triggers
 from newton.memory.search_types import RetrievedMemory
 from newton.memory.times.time_expressions import TimeRange
@@ -52,53 +56,97 @@ def collect_candidates(
     reach: GatherOptions,
     frame: str,
     relevance_model: RelevanceModel,
+    missing: MutableMapping[str, str],
 ) -> CandidateSet:
     """Merge the memories from all sources, each once, as far as `reach` (the profile's limits) allows.
 
     A memory that the search also found keeps the evidence of the search. Facts that contradict a found fact are added.
+    What is known of the candidates is computed in parts; one that fails is entered in `missing`.
     """
-    text = request.input
+    text, result = request.input, gathered.recall_result
     other_sessions = chain.from_iterable(gathered.recent_events.other_sessions[: reach.sessions])
     recent = [*gathered.recent_events.current_session[: reach.events], *other_sessions]
-    observed = {one.memory.memory_id: one.memory for one in gathered.observations}
-    own_observations = {one.memory.memory_id for one in gathered.observations if one.is_own}
-    verdicts = _judge_observations(gathered, request, reach=reach)
-    searched = {f.memory_id: f for f in gathered.recall_result.memories}
-    others = (*recent, *_limit_related(gathered, reach), *gathered.procedures, *gathered.injected)
-    unsearched = {f.memory_id: f for f in others}
-    contradictions = {f.memory_id: f for f in gathered.recall_result.contradictions}
+    judge = partial(_judge_observations, gathered, request, reach=reach)
+    verdicts = compute_part("choice of tool results", judge, default=None, missing=missing)
+    # an event may come from anywhere, so none is taken without a verdict
+    observations = () if verdicts is None else gathered.observations
+    observed = {one.memory.memory_id: one.memory for one in observations}
+    own_observations = {one.memory.memory_id for one in observations if one.is_own}
+    searched = {f.memory_id: f for f in result.memories}
+    limit = partial(_limit_related, gathered, reach)
+    related = compute_part("entities", limit, default=(), missing=missing)
+    unsearched = {f.memory_id: f for f in (*recent, *related, *gathered.procedures, *gathered.injected)}
+    contradictions = {f.memory_id: f for f in result.contradictions}
     memories = contradictions | unsearched | searched | observed | {f.memory_id: f for f in gathered.artifacts.found}
-    triggers, entities = gathered.input_matches.procedure_triggers, gathered.input_matches.entity_matches
-    triggered = {p.memory_id for p in match_triggers(triggers, text, types=entities.entity_types, frame=frame)}
-    timely = _find_timely(gathered, memories.values())
-    asked_by_time = timely if asks_only_about_time(text, gathered.time_ranges) else ()
-    telling = list_telling(gathered.recall_result)
-    correction = gathered.session_state.answer_correction
-    answers = estimate_answers(relevance_model, gathered.recall_result, telling=telling, correction=correction)
-    unranked = {*unsearched, *gathered.injected_ids, *triggered, *asked_by_time, *gathered.gathering.standing}
+    signals, answers = _compute_signals(gathered, memories, text, relevance_model, missing)
+    match = partial(_find_triggered, gathered, text, frame)
+    triggered = compute_part("procedure triggers", match, default=frozenset[UUID](), missing=missing)
+    asked_by_time = signals.timely_ids if asks_only_about_time(text, gathered.time_ranges) else ()
+    timely = [f for f in memories.values() if f.memory_id in signals.timely_ids]
     return CandidateSet(
         memories=[f for f in memories.values() if gathered.filters.allows_kind(f.kind)],
         recent_ids=frozenset(f.memory_id for f in recent if f.memory_id not in searched) | own_observations,
-        triggered=frozenset(triggered),
-        unranked=frozenset(unranked),
+        triggered=triggered,
+        unranked=frozenset(
+            (*unsearched, *gathered.injected_ids, *triggered, *asked_by_time, *gathered.gathering.standing)
+        ),
         injected=gathered.injected_ids,
-        relation_evidence=_find_relation_evidence(entities.evidence, memories),
-        observations=verdicts,
+        relation_evidence=_find_relation_evidence(gathered.input_matches.entity_matches.evidence, memories),
+        observations=verdicts or {},
         answers=answers,
         time_ranges=gathered.time_ranges,
-        is_range_empty=_is_range_empty(gathered, [f for f in memories.values() if f.memory_id in timely], text),
-        signals=QuerySignals(
-            keywords=extract_keywords(text),
-            mentioned_ids=entities.mentioned_ids,
-            salience=entities.salience,
-            hops=entities.distances,
-            trials={p.memory_id: TrialCounts(p.successes, p.successes + p.failures) for p in triggers},
-            timely_ids=timely,
-            task_ids=frozenset(f.memory_id for f in memories.values() if gathered.task.contains(f)),
-            estimate_relevance=create_estimator(relevance_model, gathered.recall_result, telling=telling),
-            estimate_answer=answers.find,
-        ),
+        is_range_empty="times" not in missing and _is_range_empty(gathered, timely, text),
+        signals=signals,
     )
+
+
+def score_candidates(
+    found: CandidateSet, frame: Frame, profile: Profile, *, now: datetime, missing: MutableMapping[str, str]
+) -> list[ScoredMemory]:
+    """Return the candidates with their scores; if that fails, with scores that ignore their relations to the input."""
+
+    def score_all(signals: QuerySignals) -> list[ScoredMemory]:
+        score = create_scorer(frame=frame, profile=profile, now=now, signals=signals)
+        return [score(one) for one in found.memories]
+
+    scored = compute_part("scores", partial(score_all, found.signals), default=None, missing=missing)
+    return score_all(NO_SIGNALS) if scored is None else scored
+
+
+def _compute_signals(
+    gathered: GatheredSources,
+    memories: Mapping[UUID, RetrievedMemory],
+    text: str,
+    model: RelevanceModel,
+    missing: MutableMapping[str, str],
+) -> tuple[QuerySignals, AnswerEstimate]:
+    """Return what is known of the memories from the input, and the probabilities that they answer it."""
+    result, matches = gathered.recall_result, gathered.input_matches
+    entities, correction = matches.entity_matches, gathered.session_state.answer_correction
+    telling = compute_part("earlier questions", partial(list_telling, result), default=result.memories, missing=missing)
+    estimate = partial(estimate_answers, model, result, telling=telling, correction=correction)
+    answers = compute_part("answers", estimate, default=NO_ESTIMATE, missing=missing)
+    relevance = partial(create_estimator, model, result, telling=telling)
+    timely = partial(_find_timely, gathered, memories.values())
+    signals = QuerySignals(
+        keywords=compute_part("keywords", partial(extract_keywords, text), default=frozenset(), missing=missing),
+        mentioned_ids=entities.mentioned_ids,
+        salience=entities.salience,
+        hops=entities.distances,
+        trials={p.memory_id: TrialCounts(p.successes, p.successes + p.failures) for p in matches.procedure_triggers},
+        timely_ids=compute_part("times", timely, default=frozenset[UUID](), missing=missing),
+        task_ids=frozenset(f.memory_id for f in memories.values() if gathered.task.contains(f)),
+        estimate_relevance=compute_part("relevance", relevance, default=NO_SIGNALS.estimate_relevance, missing=missing),
+        estimate_answer=answers.find,
+    )
+    return signals, answers
+
+
+def _find_triggered(gathered: GatheredSources, text: str, frame: str) -> frozenset[UUID]:
+    """Return the ids of the procedures that the input asks for."""
+    matches = gathered.input_matches
+    types = matches.entity_matches.entity_types
+    return frozenset(p.memory_id for p in match_triggers(matches.procedure_triggers, text, types=types, frame=frame))
 
 
 def _judge_observations(

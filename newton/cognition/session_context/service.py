@@ -13,7 +13,7 @@ from newton.cognition.bundles import bundle_store
 from newton.cognition.bundles.bundle import Bundle, ContextUpdate, RefreshMethod
 from newton.cognition.bundles.cache import NO_INPUTS, CachedContext, TopicInputs
 from newton.cognition.frames.selection import keep_session_frame
-from newton.cognition.pipeline import ContextBuilder
+from newton.cognition.pipeline import NOTHING_FAILED, ContextBuilder
 from newton.cognition.request import ContextBuildRequest, SentMessages
 from newton.cognition.scoring.observation_choice import choose_observations
 from newton.cognition.scoring.score import create_scorer
@@ -49,6 +49,7 @@ NO_CONTEXT_YET = "the session has no context yet"
 NEWS_REQUESTED = "the input asks for current events"
 REPLACED_ELSEWHERE = "another process built the latest context of the session"
 LATE_STATE = "the last context could not be compared with the memory in time"
+UPDATE_FAILED = "the last context could not be updated"
 INCOMPLETE = "something was not searched for the last context"
 STATE_SHARE = 0.5  # of the time until the deadline, for the comparison; the rest is for a search if it is late
 
@@ -80,11 +81,19 @@ class SessionContextService:
 
         Raises the same errors as `ContextBuilder.build`.
         """
-        started, request = monotonic_ms(), request.shorten_input().start_deadline(self.builder.timeout_seconds)
+        request = request.shorten_input().start_deadline(self.builder.timeout_seconds)
         current = self.builder.cache.get_current(request)
-        state = NO_CONTEXT_YET if current is None else await self._find_state(current, request)
-        if current is None or isinstance(state, str):
-            return await self._build_context(request, str(state), None)
+        if current is None:
+            return await self._build_context(request, NO_CONTEXT_YET, None)
+        failed = dict[str, str]()
+        refreshed = await run_part("context update", self._refresh(current, request), default=None, missing=failed)
+        return refreshed or await self._build_context(request, UPDATE_FAILED, None, failed=failed)
+
+    async def _refresh(self, current: CachedContext, request: ContextBuildRequest) -> SessionContext:
+        """Return the cached context, an updated or a new one, whichever suits the input."""
+        started, state = monotonic_ms(), await self._find_state(current, request)
+        if isinstance(state, str):
+            return await self._build_context(request, state, None)
         inputs = create_refresh_input(current, request, state)
         verdict = decide_refresh(inputs, self.builder.coverage_thresholds)
         duration = monotonic_ms() - started
@@ -110,13 +119,11 @@ class SessionContextService:
         if web and web.should_search(request, now=self.builder.clock.now()):
             return NEWS_REQUESTED
         deadline = request.find_deadline(self.builder.timeout_seconds).share(STATE_SHARE)
-        reading, failed = self._read_state(cached, replace(request, deadline=deadline)), dict[str, str]()
         try:
             async with deadline.timeout():
-                state = await run_part("last context", reading, default=None, missing=failed)
+                return await self._read_state(cached, replace(request, deadline=deadline)) or REPLACED_ELSEWHERE
         except TimeoutError:
             return LATE_STATE
-        return state or next(iter(failed.values()), REPLACED_ELSEWHERE)
 
     async def _read_state(self, cached: CachedContext, request: ContextBuildRequest) -> CurrentState | None:
         """Read the current state; return None when the cached context is not the latest of its session."""
@@ -205,6 +212,7 @@ class SessionContextService:
         *,
         topic: TopicInputs = NO_INPUTS,
         decision_ms: float = 0.0,
+        failed: Mapping[str, str] = NOTHING_FAILED,
     ) -> SessionContext:
         sources = self.builder.create_sources(request)
         if state and state.cue.vector is not None:
@@ -213,7 +221,7 @@ class SessionContextService:
             sources = replace(sources, known_session_data=state.session_data)
         is_same_topic = state is not None and not state.is_new_topic
         frame_choice = state.frame_choice if state and is_same_topic else None
-        built = await self.builder.build_for_session(request, sources, frame_choice=frame_choice)
+        built = await self.builder.build_for_session(request, sources, frame_choice=frame_choice, failed=failed)
         self.builder.cache.set_current(replace(built, topic=topic))
         return SessionContext(bundle=built.bundle, method="built", reason=reason, decision_ms=decision_ms)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from newton.cognition.questions.question_rules import NO_GATHERING, QuestionGathering
-from newton.cognition.request import NO_FILTERS, ContextFilters, TaskScope
+from newton.cognition.request import NO_FILTERS, ContextBuildRequest, ContextFilters, TaskScope
 from newton.cognition.sources.observations import FoundObservation
 from newton.cognition.sources.session_artifacts import FoundArtifacts
 from newton.cognition.sources.session_state import SessionState
@@ -16,7 +16,7 @@ from newton.heart.entities.entity_lookup import EntityMatches
 from newton.heart.events.event_store import RecentEvents
 from newton.heart.identity.tenets import EMPTY_IDENTITY, Identity
 from newton.heart.procedure_matching import ProcedureTriggers
-from newton.memory.search_types import RecallResult, RetrievedMemory
+from newton.memory.search_types import RecallQuery, RecallResult, RetrievedMemory
 from newton.memory.times.time_expressions import TimeRange
 
 if TYPE_CHECKING:
@@ -133,3 +133,16 @@ class GatheredSources:
     def injected_ids(self) -> frozenset[UUID]:
         """Return the ids of the memories that a caller has put into the context of the session."""
         return frozenset(one.memory_id for one in self.session_state.injections if one.memory_id)
+
+
+def gather_nothing(request: ContextBuildRequest) -> GatheredSources:
+    """Return the sources of a context that is built without memory, after a failure."""
+    return GatheredSources(
+        recall_result=RecallResult(
+            query=RecallQuery(text=request.input), memories=(), missing={"memories": "the search failed"}
+        ),
+        session_data=SessionContextData(),
+        core_vector=None,
+        missing={"memories": "the search failed"},
+        filters=request.filters,
+    )
