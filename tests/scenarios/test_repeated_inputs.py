@@ -1,5 +1,6 @@
 """The same input again and again, through each entry of a turn, in sessions of each kind."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
@@ -17,6 +18,7 @@ from tests.scenarios.repeating import ENTRIES, MODES, repeating
 
 DATA = Path(__file__).parents[1] / "data" / "followups.yaml"
 REPEATS = 3
+KEY = {"Idempotency-Key": "run-again"}
 NOTES = [
     *("The parser drops the last field of a row.", "The tests of the parser take two minutes.", "Ana owns the parser."),
     *("The build runs on the blue machine.", "Omar reviews each change.", "The release is on Thursday."),
@@ -68,6 +70,18 @@ async def repeat(mind: Mind, home: Path, works: Sequence[Work], modes: Sequence[
 async def test_an_input_is_repeated_through_each_entry(mind: Mind, tmp_path: Path) -> None:
     work = Work("Mend the parser of rows", NOTES[:1], ["Run the tests again."])
     assert await repeat(mind, tmp_path, [work], ["task"], repeats=2) == 2 * len(ENTRIES)
+
+
+async def test_an_input_is_given_again_while_it_is_being_answered(mind: Mind, tmp_path: Path) -> None:
+    own = replace(mind, embedder=MiniLM())
+    async with repeating(own, tmp_path, MiniLM(), NOTES) as agent:
+        await agent.prepare("s1", "task", "Mend the parser of rows", NOTES[0])
+        taking = [agent.take("turns", "s1", "task", "Run the tests again.") for _ in range(REPEATS)]
+        answers = await asyncio.gather(*taking)
+        assert [(answer.text, answer.missing) for answer in answers] == [("I will see to it.", {})] * REPEATS
+        noted = {"messages": [{"role": "user", "content": "Run the tests again."}]}
+        again = [await agent.http.post("/v1/sessions/s1/messages", json=noted, headers=KEY) for _ in range(2)]
+        assert [one.status_code for one in again] == [201, 201] and again[0].json() == again[1].json()
 
 
 @pytest.mark.slow
