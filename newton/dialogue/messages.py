@@ -64,7 +64,7 @@ class Message:
     def speaker(self) -> str:
         """Return who said it, as a context names them: never "System", which a model would obey."""
         if self.name:
-            return f"Participant {self.name}" if self.name.strip().casefold() in AUTHORITIES else self.name
+            return guard_name(self.name)
         return PROGRAM_SPEAKER if self.role == "system" else self.role.capitalize()
 
     @property
@@ -90,6 +90,11 @@ class StoredMessage:
     position: int
     tokens: int
     message: Message
+
+
+def guard_name(name: str) -> str:
+    """Return the name of a speaker in a form that a model does not take for a role that it obeys."""
+    return f"Participant {name}" if name.strip().casefold() in AUTHORITIES else name
 
 
 def derive_failure_ref(*parts: str) -> str:

@@ -7,7 +7,7 @@ import asyncio
 import json
 import shlex
 from collections.abc import Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -195,11 +195,7 @@ async def _match_tool_results(
     Raises InputError unless each result has a preceding call without a result, because model APIs reject other
     conversations.
     """
-    call_ids = [line.tool_call_id for line in messages if line.tool_call_id]
-    if not call_ids:
-        return {}
-    rows = await SQL["find_tool_calls"].fetch_all(tx, agent_id=ctx.agent_id, session_id=session_id, call_ids=call_ids)
-    open_calls = {row["id"]: ToolCall(row["id"], row["name"], row["arguments"]) for row in rows if not row["answered"]}
+    open_calls = await _find_open_calls(tx, messages, session_id=session_id, agent_id=ctx.agent_id)
     answered: dict[str, ToolCall] = {}
     for line in messages:
         if line.tool_call_id:
@@ -211,6 +207,30 @@ async def _match_tool_results(
             answered[line.tool_call_id] = open_calls.pop(line.tool_call_id)
         open_calls |= {call.id: call for call in line.calls}
     return answered
+
+
+async def _find_open_calls(
+    tx: Tx, messages: Sequence[Message], *, session_id: UUID, agent_id: UUID
+) -> dict[str, ToolCall]:
+    """Return the calls of the session without a result to which a message has the id of the result."""
+    call_ids = [line.tool_call_id for line in messages if line.tool_call_id]
+    if not call_ids:
+        return {}
+    rows = await SQL["find_tool_calls"].fetch_all(tx, agent_id=agent_id, session_id=session_id, call_ids=call_ids)
+    return {row["id"]: ToolCall(row["id"], row["name"], row["arguments"]) for row in rows if not row["answered"]}
+
+
+async def detach_results(tx: Tx, messages: Sequence[Message], *, session_id: UUID, agent_id: UUID) -> list[Message]:
+    """Return the messages; each tool result that has no open call is a text of the tool, without the id of a call.
+
+    The client has cut its call away, or the call has a result already.
+    """
+    open_calls, detached = {*await _find_open_calls(tx, messages, session_id=session_id, agent_id=agent_id)}, []
+    for line in messages:
+        is_open = line.tool_call_id is None or line.tool_call_id in open_calls
+        detached.append(line if is_open else replace(line, tool_call_id=None))
+        open_calls = (open_calls - {line.tool_call_id}) | {call.id for call in line.calls}
+    return detached
 
 
 def _trim_messages(

@@ -1,6 +1,7 @@
 """Interfaces of chat models, and their messages and replies, independent of the provider."""
 
 import json
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -8,6 +9,8 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 # "length": cut at the token limit; "interrupted": cut by the connection, the deadline or the endpoint.
 FinishReason: TypeAlias = Literal["stop", "length", "interrupted"]
+MAX_NAME_CHARS = 64  # of the name of a speaker, at OpenAI
+_NOT_IN_NAME = re.compile(r"[\s<|\\/>]+")  # what OpenAI refuses in a name
 ContentPart: TypeAlias = Mapping[str, object]  # a part of a message in OpenAI's format: a text, an image, a file
 
 
@@ -54,7 +57,8 @@ class ChatMessage:
     """A message sent to a model. The role `assistant` may have tool calls; the role `tool` answers `tool_call_id`.
 
     `is_history` marks messages before the current input. `parts` (such as images) are sent instead of `text`, which
-    describes them.
+    describes them. `name` tells apart several speakers of a role; what the speaker said begins in the text after
+    `memory_chars`, the context.
     """
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -63,6 +67,8 @@ class ChatMessage:
     tool_call_id: str | None = None
     is_history: bool = False
     parts: tuple[ContentPart, ...] = ()
+    name: str | None = None
+    memory_chars: int = 0
 
     @property
     def attachment_count(self) -> int:
@@ -75,6 +81,21 @@ class ChatMessage:
         text = "\n\n".join(filter(None, (self.text, other.text)))
         return replace(self, text=text, calls=other.calls, parts=parts)
 
+    def move_name_to_text(self) -> "ChatMessage":
+        """Return the message with the name before what was said, for a protocol or a server without names."""
+        if not self.name:
+            return self
+        start, prefix, parts = self.memory_chars, self.name_prefix, self.parts
+        if parts:
+            first = 1 if start else 0
+            parts = (*parts[:first], {"type": "text", "text": prefix.strip()}, *parts[first:])
+        return replace(self, text=self.text[:start] + prefix + self.text[start:], parts=parts, name=None)
+
+    @property
+    def name_prefix(self) -> str:
+        """Return the name as it stands before the text where it cannot be sent otherwise."""
+        return f"{self.name}: " if self.name else ""
+
     def _as_parts(self) -> tuple[ContentPart, ...]:
         return self.parts or ({"type": "text", "text": self.text},)
 
@@ -82,6 +103,8 @@ class ChatMessage:
 def to_openai_message(message: ChatMessage) -> dict[str, object]:
     """Convert the message to the format of OpenAI's Chat Completions API."""
     body: dict[str, object] = {"role": message.role, "content": list(message.parts) or message.text}
+    if message.name:
+        body["name"] = _NOT_IN_NAME.sub("_", message.name)[:MAX_NAME_CHARS]
     if message.calls:
         body["content"] = message.text or None
         body["tool_calls"] = [

@@ -173,7 +173,7 @@ async def test_failures_have_the_shape_that_its_clients_read(talk: Talk) -> None
     async with talk.client() as client:
         assert [one.id async for one in await client.models.list()] == ["newton", "default", "scripted"]
         with pytest.raises(openai.BadRequestError) as unfit:
-            await client.chat.completions.create(model="newton", messages=[assistant("Hi.")])
+            await client.chat.completions.create(model="newton", messages=[{"role": "system", "content": ""}])
         assert "no message to reply to" in unfit.value.message
         assert unfit.value.param == "messages"
         with pytest.raises(openai.BadRequestError) as misread:

@@ -318,7 +318,6 @@ async def test_what_is_not_supported_is_refused_and_named(talk: Talk) -> None:
         ({"text": {"format": {"type": "grammar"}}}, "text.format", "not supported"),
         ({"previous_response_id": "resp_1"}, "previous_response_id", "not the id"),
         ({"previous_response_id": f"resp_{uuid4().hex}"}, "previous_response_id", "not stored"),
-        ({"input": [{"type": "function_call_output", "call_id": "call_0", "output": "x"}]}, "input", ""),
     ]
     for body, param, message in refused:
         answer = await talk.post("/v1/responses", {"input": "Hi.", **body})

@@ -16,11 +16,10 @@ from uuid import UUID
 from newton.agent.scope import AgentScope
 from newton.agent.services.sessions import get_or_create_session
 from newton.db.pool import Tx
-from newton.dialogue import branches, leases, log
+from newton.dialogue import branches, leases, log, sessions
 from newton.dialogue.leases import MessageFingerprint
 from newton.dialogue.messages import Message, Role, dump_calls
 from newton.dialogue.view import ViewMessage, to_view_message
-from newton.errors import InputError
 from newton.ids import new_id
 from newton.memory.hygiene import MAX_MESSAGE_CHARACTERS, clean_model_text, clean_text
 from newton.memory.memory import WriteContext, digest
@@ -28,15 +27,14 @@ from newton.providers.chat import ContentPart, ToolCall
 
 INITIAL_FINGERPRINT = "newton"
 FINGERPRINT_PREFIX = "chat:"
-ENDING_HINT = "Let the last message have the role user or tool, and send at least one of the role user."
 EMPTY_MESSAGE_TEXT = "…"  # stored in place of an empty message
 
 
 class IncomingMessage(NamedTuple):
     """A message as the caller sent it. A message with tool calls may have no text.
 
-    `parts` is its content if there is more than text, such as an image; `text` then describes it, and
-    `attachment_digest` is a hash of the parts that are not text.
+    `name` is the speaker, if the caller names several. `parts` is the content if there is more than text, such as an
+    image; `text` then describes it, and `attachment_digest` is a hash of the parts that are not text.
     """
 
     role: Role
@@ -63,8 +61,8 @@ class HistoryMatch:
 
     @property
     def fingerprint(self) -> str:
-        """Return the fingerprint of the last message."""
-        return self.fingerprints[-1]
+        """Return the fingerprint of the last message; of a conversation without messages, INITIAL_FINGERPRINT."""
+        return self.fingerprints[-1] if self.fingerprints else INITIAL_FINGERPRINT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,16 +75,9 @@ class HistoryMatcher:
         """Find the session that the messages continue; branch it, or create a session, if the stored messages differ.
 
         A new session is named `session_ref`, or `session_ref` with a suffix if that name is in use. If the caller chose
-        the name (`explicit_ref`), a single message is appended to the session of that name. Raises InputError if there
-        is no user message, the last message is neither of a user nor of a tool, or a message cannot be stored.
+        the name (`explicit_ref`), a single message is appended to the session of that name. Raises InputError if a
+        message cannot be stored.
         """
-        roles = [message.role for message in messages]
-        if "user" not in roles or roles[-1] not in ("user", "tool"):
-            raise InputError(
-                "There is no message to reply to: the last message is neither from a user nor from a tool.",
-                hint=ENDING_HINT,
-                param="messages",
-            )
         fingerprints = fingerprint_messages(messages)
         async with self.scope.write("user") as (tx, ctx):
             session_id = await get_or_create_session(tx, session_ref, agent_id=ctx.agent_id, now=ctx.now)
@@ -101,6 +92,7 @@ class HistoryMatcher:
                 session_id = await get_or_create_session(tx, new_ref, agent_id=ctx.agent_id, now=ctx.now)
             pairs = zip(messages[first_new:], fingerprints[first_new:], strict=True)
             lines = [to_log_line(message, ref, ctx.now) for message, ref in pairs]
+            lines = await sessions.detach_results(tx, lines, session_id=session_id, agent_id=ctx.agent_id)
         return HistoryMatch(session_id=session_id, new_messages=lines, fingerprints=fingerprints)
 
     async def _has_messages(self, tx: Tx, session_id: UUID) -> bool:
@@ -130,10 +122,11 @@ def fingerprint(previous: str, message: IncomingMessage) -> str:
 
     White space around the text and the JSON formatting of call arguments do not matter.
     """
+    named = ["name", message.name] if message.name else []
     calls = [(call.id, call.name, _canonical_json(call.arguments)) for call in message.calls]
     attachments = [message.attachment_digest] if message.attachment_digest else []
     content = (message.role, message.text.strip(), json.dumps(calls), message.tool_call_id or "")
-    hashed = digest(previous, *content, *attachments)
+    hashed = digest(previous, *content, *attachments, *named)
     return FINGERPRINT_PREFIX + hashed.hex()[:40]
 
 
@@ -156,8 +149,8 @@ def _canonical_json(arguments: str) -> str:
 def to_log_line(message: IncomingMessage, ref: str, said_at: datetime) -> Message:
     """Convert a sent message to the form in which it is stored, cleaned and with secrets removed. Raises InputError."""
     empty = "" if message.calls else EMPTY_MESSAGE_TEXT
-    has_text = bool(message.text.strip()) or message.role == "user"
-    text = clean_text(message.text, what="message", max_chars=MAX_MESSAGE_CHARACTERS) if has_text else empty
+    is_empty = not message.text.strip()
+    text = empty if is_empty else clean_text(message.text, what="message", max_chars=MAX_MESSAGE_CHARACTERS)
     calls = tuple(call._replace(arguments=clean_model_text(call.arguments)) for call in message.calls)
     return Message(
         role=message.role,

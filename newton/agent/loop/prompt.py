@@ -23,7 +23,7 @@ from newton.cognition.assembly.render import split_by_input_dependence
 from newton.cognition.request import SentMessages
 from newton.dialogue.compaction.extractive_summary import truncate_middle
 from newton.dialogue.compaction.view_budget import fit_to_budget
-from newton.dialogue.messages import dump_calls
+from newton.dialogue.messages import dump_calls, guard_name
 from newton.dialogue.view import MESSAGE_TOKENS, ViewKind, ViewMessage, count_view_tokens
 from newton.memory.memory import TokenCounter
 from newton.providers.chat import ChatMessage, ContentPart, RequestOptions
@@ -77,8 +77,9 @@ class PromptBuilder:
     Parts that rarely change come first, so that the model's server can reuse its prompt cache: the caller's
     `instructions`, identity and constraints, then the conversation. Memories recalled for the input are sent with the
     input, and `tool_messages` (calls and results of this turn) after it. `attachments` maps the ref of a message to its
-    content if that is more than text; `input_parts` is the same for the input. With an empty `system_prompt`, Newton
-    adds only the context to the prompt. `origin` is None for a prompt of which no record is stored.
+    content if that is more than text; `input_parts` is the same for the input, and `input_name` its speaker. With an
+    empty `system_prompt`, Newton adds only the context to the prompt. Without a text there is no input, and the model
+    continues the conversation. `origin` is None for a prompt of which no record is stored.
     """
 
     context: str
@@ -91,6 +92,7 @@ class PromptBuilder:
     options: RequestOptions = DEFAULT_OPTIONS
     attachments: Mapping[str, MessageParts] = field(default_factory=dict[str, MessageParts])
     input_parts: MessageParts | None = None
+    input_name: str | None = None
     system_prompt: str = SYSTEM_PROMPT
     origin: PromptOrigin | None = None
 
@@ -132,7 +134,8 @@ class PromptBuilder:
         conversation = [
             to_prompt_message(item, find_parts(item, self.attachments)) for item in _pair_tool_results(view)
         ]
-        rest = merge_messages([*conversation, self._build_input(recalled, text), *self.tool_messages])
+        asked = [self._build_input(recalled, text)] if memories or text or self.input_parts else []
+        rest = merge_messages([*conversation, *asked, *self.tool_messages])
         all_messages = [*([system] if system.message.text else []), *rest]
         messages = tuple(one.message for one in all_messages)
         counts = count_message_tokens([one.message for one in rest], count_tokens=count_tokens)
@@ -179,7 +182,13 @@ class PromptBuilder:
         place = self.origin.input_position if self.origin else -1
         memories = f"{header}{recalled}{end}"
         return PromptMessage(
-            ChatMessage("user", memories + text, parts=self._add_to_input(memories, text)),
+            ChatMessage(
+                "user",
+                memories + text,
+                parts=self._add_to_input(memories, text),
+                name=self.input_name and guard_name(self.input_name),
+                memory_chars=len(memories),
+            ),
             (
                 *to_spans((header, "fixed"), (recalled, "recalled"), (end, "fixed")),
                 TextSpan(len(text), "line", place, place),
@@ -315,7 +324,8 @@ def _pair_tool_results(view: Sequence[ViewMessage]) -> Iterator[ViewMessage]:
 def merge_messages(messages: Iterable[PromptMessage]) -> tuple[PromptMessage, ...]:
     """Merge consecutive user messages, and consecutive assistant messages, because many models reject them.
 
-    An assistant message with tool calls is not merged with the next one. Between a user message that quotes earlier
+    Of two speakers with different names, the names are put before their texts. An assistant message with tool calls is
+    not merged with the next one. Between a user message that quotes earlier
     conversation (`is_history`) and one that a person just sent, a short assistant message is inserted instead.
     """
     merged: list[PromptMessage] = []
@@ -324,7 +334,8 @@ def merge_messages(messages: Iterable[PromptMessage]) -> tuple[PromptMessage, ..
         if last is None or last.role != message.role or message.role not in ("user", "assistant") or last.calls:
             merged.append(one)
         elif last.is_history == message.is_history:
-            merged[-1] = merged[-1].join(one)
+            both = (merged[-1], one) if last.name == message.name else (merged[-1].name_in_text(), one.name_in_text())
+            merged[-1] = both[0].join(both[1])
         else:
             acknowledgment = ChatMessage("assistant", ACKNOWLEDGMENT)
             merged += [PromptMessage(acknowledgment, to_spans((ACKNOWLEDGMENT, "fixed"))), one]
@@ -342,7 +353,10 @@ def to_prompt_message(item: ViewMessage, content: MessageParts | None = None) ->
         message = PromptMessage(ChatMessage("user", item.text, is_history=True), spans)
         return message.prefix(f"[{item.name or 'tool'}]\n")
     parts = content.parts if content else ()
-    message = ChatMessage(item.role, item.text, item.calls, item.tool_call_id, is_history=item.is_history, parts=parts)
+    name = guard_name(item.name) if item.name and item.role in ("user", "assistant") and not item.is_history else None
+    message = ChatMessage(
+        item.role, item.text, item.calls, item.tool_call_id, is_history=item.is_history, parts=parts, name=name
+    )
     return PromptMessage(message, spans)
 
 

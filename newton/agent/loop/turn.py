@@ -81,7 +81,8 @@ class TurnRunner:
         fails, an API caller gets its ProviderError, also after a part of the reply, which is stored; any other caller
         gets a TurnResult that says so.
         """
-        text, session_id = clean_text(turn_input.text, what="message"), turn_input.session_id
+        has_input = bool(turn_input.text) or not turn_input.already_stored
+        text, session_id = clean_text(turn_input.text, what="message") if has_input else "", turn_input.session_id
         if options := turn_input.caller_options:
             chat = self._preparer.create_chat(turn_input)
             await chat.check_window(text, instructions=options.instructions, options=options.request_options)
@@ -107,7 +108,8 @@ class TurnRunner:
 
     async def _begin(self, turn_input: TurnInput, text: str, recorder: TurnRecorder, tx: Tx) -> RunningTurn:
         """Store the input, and read what limits the turn."""
-        line = Message(role="user", content=text, said_at=self.scope.now(), ref=turn_input.ref)
+        named = {"name": turn_input.speaker, "ref": turn_input.ref}
+        line = Message(role="user", content=text, said_at=self.scope.now(), **named)
         recorded = await recorder.record_input(
             tx, text, None if turn_input.already_stored else line, turn_input.earlier
         )

@@ -226,6 +226,7 @@ class TurnPreparer:
             options=options,
             attachments=turn.options.attachments,
             input_parts=turn.options.input_parts,
+            input_name=turn.input.speaker,
             system_prompt="" if turn.question is None else SYSTEM_PROMPT,
         )
 

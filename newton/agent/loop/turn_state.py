@@ -49,7 +49,7 @@ class RunningTurn:
     @property
     def question(self) -> str | None:
         """Return the text for which memory is searched; None if memory is not used."""
-        return self.recorded.text if self.private is None else self.private.question
+        return self.recorded.text or None if self.private is None else self.private.question
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

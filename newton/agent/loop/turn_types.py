@@ -70,11 +70,14 @@ class TurnInput:
     the compaction preset, or list of strategies, for this turn; None means the setting. `approve` asks a person whether
     a tool of a server may be called; without it, only those are called that were permitted before.
     `input_parts` is the content of the input if that is more than text, such as an image. `deadline` is the moment
-    until which the turn waits for its session and for memory; None gives memory the default time.
+    until which the turn waits for its session and for memory; None gives memory the default time. `speaker` is the name
+    of who said it, if the caller names several. If `already_stored`, an empty `text` means that there is no input: the
+    model continues the conversation, without memory.
     """
 
     session_id: UUID | None
     text: str
+    speaker: str | None = None
     private: PrivateConversation | None = None
     frame: str | None = None
     ref: str | None = None

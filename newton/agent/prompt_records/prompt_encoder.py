@@ -184,7 +184,7 @@ class _PromptEncoder:
 
     def _find_same_line(self, message: ChatMessage, spans: tuple[TextSpan, ...]) -> int | None:
         """Return the position of the message of the log that is sent unchanged; None if it is not one such message."""
-        if len(spans) != 1 or spans[0].kind != "line" or message.parts:
+        if len(spans) != 1 or spans[0].kind != "line" or message.parts or message.name:
             return None
         line = self.lines.get(spans[0].first)
         if line is None or (line.role, line.text, line.calls, line.tool_call_id) != (
@@ -202,6 +202,8 @@ class _PromptEncoder:
             fields["calls"] = self._encode_calls(message, spans)
         if message.tool_call_id:
             fields["id"] = message.tool_call_id
+        if message.name:  # it is read from the message of the log, so that it is erased with it
+            fields["named"] = next((span.first for span in spans if span.kind == "line"), None)
         if message.parts:
             content = json.dumps([describe_part(part) for part in message.parts], ensure_ascii=False)
             fields["parts"] = self._keep("parts", content, *_find_shown_positions(spans))

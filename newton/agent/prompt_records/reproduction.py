@@ -8,7 +8,7 @@ from uuid import UUID
 
 from newton.agent.prompt_records.prompt_encoder import RECALLED, Json, hash_request
 from newton.agent.prompt_records.prompt_store import PromptSources, StoredPrompt
-from newton.dialogue.messages import Role, StoredMessage
+from newton.dialogue.messages import StoredMessage, guard_name
 from newton.providers.chat import ChatMessage, ToolCall, to_openai_message
 
 FORGOTTEN = "[forgotten]"  # the content of a forgotten message of the log
@@ -137,7 +137,7 @@ class _PromptDecoder:
             if line is None or line.message.is_notice:
                 continue
             message = line.message
-            fields = _to_fields(message.role, message.content, message.calls, message.tool_call_id, ())
+            fields = to_openai_message(ChatMessage(message.role, message.content, message.calls, message.tool_call_id))
             self._note_forgotten(line)
             yield ReproducedMessage(fields, (f"message {position}",))
             self.index += 1
@@ -152,7 +152,10 @@ class _PromptDecoder:
         if isinstance(item.get("calls"), int) and (caller := f"message {item['calls']}") not in sources:
             sources.append(caller)
         parts = tuple(self._load_json(item["parts"], [])) if "parts" in item else ()
-        fields = _to_fields(item["role"], "".join(texts), calls, item.get("id"), parts)
+        speaker = self.sources.lines.get(item["named"]) if item.get("named") is not None else None
+        name = guard_name(speaker.message.name) if speaker and speaker.message.name else None
+        message = ChatMessage(item["role"], "".join(texts), calls, item.get("id"), parts=parts, name=name)
+        fields = to_openai_message(message)
         return ReproducedMessage(fields, tuple(sources))
 
     def _decode_segment(self, segment: Any) -> tuple[str, str | None]:
@@ -267,12 +270,6 @@ TEXT_SOURCES: Mapping[str, str] = {
     "injected": "messages of another session",
     "own": "the reply before a tool call",
 }
-
-
-def _to_fields(
-    role: Role, text: str, calls: tuple[ToolCall, ...], tool_call_id: str | None, parts: tuple[Json, ...]
-) -> Json:
-    return to_openai_message(ChatMessage(role, text, calls, tool_call_id, parts=parts))
 
 
 def account_for_lines(

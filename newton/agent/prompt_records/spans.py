@@ -38,6 +38,17 @@ class PromptMessage:
         between = (TextSpan(len(SEPARATOR), "fixed"),) if both else ()
         return PromptMessage(self.message.join(other.message), (*self.spans, *between, *other.spans))
 
+    def name_in_text(self) -> "PromptMessage":
+        """Return the message with the name of its speaker before its text, as `ChatMessage.move_name_to_text` does."""
+        if not self.message.name:
+            return self
+        spans, chars = list(self.spans), 0
+        while spans and chars < self.message.memory_chars:
+            chars += spans.pop(0).chars
+        before = self.spans[: len(self.spans) - len(spans)]
+        named = TextSpan(len(self.message.name_prefix), "fixed")
+        return PromptMessage(self.message.move_name_to_text(), (*before, named, *spans))
+
     def prefix(self, text: str) -> "PromptMessage":
         """Return the message with a constant text before it."""
         message = replace(self.message, text=f"{text}{self.message.text}")

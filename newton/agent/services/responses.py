@@ -38,8 +38,7 @@ class ResponseService:
         """Return the session in which these messages continue a response, and reserve the session for `response_id`.
 
         It is the session of that response; or a branch of it, if the session has later messages, if another response
-        continues it already, or without a `response_id`. Raises InputError if there is no such response or no user
-        message.
+        continues it already, or without a `response_id`. Raises InputError if there is no such response.
         """
         async with self.scope.write("user") as (tx, ctx):
             previous = await self._find_previous(tx, previous_id)
@@ -49,11 +48,10 @@ class ResponseService:
                 await response_store.reserve(tx, response_id, **ids, agent_id=ctx.agent_id, now=ctx.now)
             refs = fingerprint_messages(messages, previous=previous.ref)
             lines = [to_log_line(message, ref, ctx.now) for message, ref in zip(messages, refs, strict=True)]
+            lines = await sessions.detach_results(tx, lines, session_id=session_id, agent_id=ctx.agent_id)
             last_input = await response_store.get_last_input(
                 tx, session_id=previous.session_id, position=previous.position, agent_id=ctx.agent_id
             )
-        if not last_input and not any(message.role == "user" for message in messages):
-            raise InputError("The input has no user message.", hint="Add a message of the role user.", param="input")
         return HistoryMatch(session_id=session_id, new_messages=lines, fingerprints=refs, last_input=last_input)
 
     async def find_previous(self, previous_id: UUID) -> PreviousResponse:

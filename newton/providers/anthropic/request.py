@@ -18,6 +18,7 @@ FindBlocks: TypeAlias = Callable[[ToolCall], Sequence[Block]]  # the reasoning t
 MAX_DEFAULT_TOKENS, UNKNOWN_MODEL_TOKENS = 32_000, 8_192  # of a reply, where nobody limits it
 CACHE_MARK = {"type": "ephemeral"}
 START_TEXT, EMPTY_TEXT = "(The conversation begins.)", "(no text)"
+CONTINUE_TEXT = "(Continue your last message where it ends.)"  # newer models do not accept a reply to continue
 JSON_INSTRUCTION = "Answer with one JSON object and nothing else."
 # Reasoning budgets by effort, for models that do not choose one themselves. The smallest is the API's minimum.
 REASONING_BUDGETS = {"low": 1_024, "medium": 4_096, "high": 16_384, "xhigh": 24_576, "max": 24_576}
@@ -126,19 +127,21 @@ def _build_system(messages: Sequence[ChatMessage], fields: Mapping[str, object])
 
 
 def _build_turns(messages: Sequence[ChatMessage], find_reasoning: FindBlocks) -> list[Block]:
-    """Return the messages with alternating roles; the first has the role user."""
+    """Return the messages with alternating roles; the first and the last have the role user."""
     turns: list[Block] = []
     for message in messages:
         if message.role == "system":
             continue
         role = "assistant" if message.role == "assistant" else "user"
-        blocks = list(_build_blocks(message, find_reasoning))
+        blocks = list(_build_blocks(message.move_name_to_text(), find_reasoning))
         if turns and turns[-1]["role"] == role:
             turns[-1]["content"] += blocks
         else:
             turns.append({"role": role, "content": blocks})
     if not turns or turns[0]["role"] == "assistant":
         turns.insert(0, {"role": "user", "content": [_text_block(START_TEXT)]})
+    if turns[-1]["role"] == "assistant":
+        turns.append({"role": "user", "content": [_text_block(CONTINUE_TEXT)]})
     for turn in turns:
         turn["content"] = turn["content"] or [_text_block(EMPTY_TEXT)]
     return turns

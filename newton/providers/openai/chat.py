@@ -31,7 +31,10 @@ STREAMED_AUDIO_FORMAT = "pcm16"
 _NO_TOOLS_PATTERN = re.compile(r"\btools?\b|tool_choice|jinja|function", re.IGNORECASE)  # no tool support
 _NO_OPTIONS = RequestOptions()
 
+_NO_NAMES_PATTERN = re.compile(r"\bmessages?\b.*\bname\b|\bname\b.*\bmessages?\b", re.IGNORECASE | re.DOTALL)
+
 _without_tools: set[EndpointKey] = set()  # models without tool support, as learned by this process
+_without_names: set[EndpointKey] = set()  # models without names of speakers
 
 
 class OpenAIChat(UpstreamChat):
@@ -85,6 +88,18 @@ async def _start_with_options(
 async def _start_completion(
     endpoint: ModelEndpoint, accumulator: StreamAccumulator, options: RequestOptions
 ) -> Completion:
+    """Start a request. If the server rejects names of speakers, they are sent in the texts of the messages."""
+    has_names = any(message.name for message in accumulator.messages) and endpoint.key not in _without_names
+    try:
+        return await _send_request(endpoint, accumulator, options)
+    except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+        if not has_names or not _NO_NAMES_PATTERN.search(f"{error.param} {error.message}"):
+            raise
+    _without_names.add(endpoint.key)
+    return await _send_request(endpoint, accumulator, options)
+
+
+async def _send_request(endpoint: ModelEndpoint, accumulator: StreamAccumulator, options: RequestOptions) -> Completion:
     create = endpoint.client.chat.completions.create
 
     async def send(fields: Fields) -> Completion:
@@ -113,6 +128,8 @@ def _build_fields(endpoint: ModelEndpoint, accumulator: StreamAccumulator, optio
 
 def _build_message(endpoint: ModelEndpoint, message: ChatMessage) -> dict[str, object]:
     """Return a message in OpenAI's format, with the data that the server attached to its tool calls."""
+    if endpoint.key in _without_names:
+        message = message.move_name_to_text()
     body = to_openai_message(message)
     for call in cast("list[dict[str, object]]", body.get("tool_calls") or []):
         if extras := find_call_extras(endpoint.key, str(call["id"])):

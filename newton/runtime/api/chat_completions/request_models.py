@@ -1,6 +1,7 @@
 """The request of a chat completion: fields that Newton reads, and fields that the model gets unchanged."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -8,8 +9,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from newton.agent.loop.history_match import IncomingMessage
 from newton.agent.loop.prompt import MessageParts
 from newton.errors import InputError
-from newton.memory.hygiene import MAX_MESSAGE_CHARACTERS
+from newton.memory.hygiene import MAX_MESSAGE_CHARACTERS, clean_model_text
 from newton.memory.redaction.redactor import redact_secrets
+from newton.memory.representations import one_line
 from newton.providers.chat import RequestOptions, ToolCall, ToolDefinition
 from newton.runtime.api.chat_completions import content_parts
 
@@ -42,12 +44,13 @@ class ChatMessageParam(OpenAIRequestModel):
     Images and files of a user are sent to the model, and remembered as short texts.
     """
 
-    role: Literal["system", "developer", "user", "assistant", "tool"]
+    role: Literal["system", "developer", "user", "assistant", "tool", "function"]
     content: str | tuple[dict[str, Any], ...] | None = None
     refusal: str | None = None
     name: str | None = Field(None, max_length=200)
     tool_calls: tuple[ToolCallParam, ...] | None = None
     tool_call_id: str | None = Field(None, max_length=200)
+    function_call: FunctionCallParam | None = Field(None, description="The only tool call, in the former format.")
 
     @property
     def text(self) -> str:
@@ -61,21 +64,26 @@ class ChatMessageParam(OpenAIRequestModel):
 
         Raises InputError for a tool message without `tool_call_id`.
         """
+        name = clean_speaker(self.name)
         if self.role == "assistant":
             calls = tuple(ToolCall(one.id, one.function.name, one.function.arguments) for one in self.tool_calls or ())
-            return IncomingMessage("assistant", self.text, calls)
+            return IncomingMessage("assistant", self.text, calls, name=name)
+        if self.role == "function":
+            return IncomingMessage("tool", self.text, name=name)
         if self.role == "tool":
             if not self.tool_call_id:
                 raise InputError(
                     "A tool message has no tool_call_id.",
                     hint="Send as tool_call_id the id of the tool call that the message answers.",
+                    param="messages",
                 )
-            return IncomingMessage("tool", self.text, tool_call_id=self.tool_call_id)
+            return IncomingMessage("tool", self.text, tool_call_id=self.tool_call_id, name=name)
         if not isinstance(self.content, tuple) or not content_parts.has_attachments(self.content):
-            return IncomingMessage("user", self.text)
+            return IncomingMessage("user", self.text, name=name)
         return IncomingMessage(
             "user",
             self.text,
+            name=name,
             parts=content_parts.clean_parts(self.content),
             attachment_digest=content_parts.hash_attachments(self.content),
         )
@@ -173,7 +181,38 @@ class ChatCompletionRequest(BaseModel):
 
     @property
     def incoming_messages(self) -> list[IncomingMessage]:
-        return [one.to_incoming_message() for one in self.messages if one.role not in ("system", "developer")]
+        return to_incoming_messages([one for one in self.messages if one.role not in ("system", "developer")])
+
+
+def to_incoming_messages(messages: Sequence[ChatMessageParam]) -> list[IncomingMessage]:
+    """Convert messages without instructions. A function call, and its result, become a tool call with an id.
+
+    The id is made of the place of the call, so that it is the same whenever the conversation is sent. A result that is
+    sent twice is taken once.
+    """
+    incoming: list[IncomingMessage] = []
+    open_functions: dict[str, str] = {}
+    for place, message in enumerate(messages):
+        one = message.to_incoming_message()
+        if message.role == "assistant" and (function := message.function_call) and not one.calls:
+            open_functions[function.name] = f"function_{place}"
+            one = one._replace(calls=(ToolCall(open_functions[function.name], function.name, function.arguments),))
+        elif message.role == "function":
+            one = one._replace(tool_call_id=open_functions.pop(message.name or "", None))
+        if one.role != "tool" or not _is_repeated(one, incoming):
+            incoming.append(one)
+    return incoming
+
+
+def _is_repeated(result: IncomingMessage, before: Sequence[IncomingMessage]) -> bool:
+    """Return whether the same result of the same call is among the results directly before it."""
+    results = takewhile(lambda one: one.role == "tool", reversed(before))
+    return any((one.tool_call_id, one.text) == (result.tool_call_id, result.text) for one in results)
+
+
+def clean_speaker(name: str | None) -> str | None:
+    """Return the name of a speaker as it is stored: in one line, without secrets; None if nothing is left."""
+    return one_line(clean_model_text(name or "")) or None
 
 
 def to_message_parts(message: IncomingMessage) -> MessageParts | None:

@@ -10,6 +10,7 @@ from fastapi import Header, Request
 
 from newton.agent.field_types import Strategy
 from newton.agent.loop.history_match import (
+    EMPTY_MESSAGE_TEXT,
     HistoryMatch,
     IncomingMessage,
     fingerprint,
@@ -104,8 +105,11 @@ async def select_target(
 def find_task(body: ChatCompletionRequest, request: Request, remember: Literal["yes", "no"] | None) -> str | None:
     """Return the name of the task, such as a title, if a chat program sent the request by itself; else None.
 
-    Count the request in the metrics.
+    Count the request in the metrics. Raises InputError if there is nothing to reply to.
     """
+    if not body.incoming_messages and not body.instructions.strip():
+        hint = "Send at least one message of the role user, or instructions."
+        raise InputError("There is no message to reply to.", hint=hint, param="messages")
     if remember == "yes" or body.messages[-1].role != "user":
         return None
     texts = [message.text for message in body.messages if message.role not in ("system", "developer")]
@@ -122,12 +126,11 @@ def to_private_input(
     """Return the turn for a request of which nothing is stored.
 
     A request that a chat program sent by itself (`task`) uses no memory. The exception is feedback on a reply: it uses
-    the memories for the user's question. Raises InputError if there is no message of a user.
+    the memories for the user's question.
     """
     sent = body.incoming_messages
-    questions = [one.text for one in sent if one.role == "user"] or [previous.last_input if previous else ""]
-    if not questions[-1]:
-        raise InputError("There is no message of a user.", hint="Send a message with the role user.", param="messages")
+    questions = [_text_of(one) for one in sent if one.role == "user"]
+    questions = questions or ([previous.last_input] if previous and previous.last_input else [])
     answered = questions[-2:-1] if task in FEEDBACK_TASKS else () if task else questions[-1:]
     private = PrivateConversation(
         view=to_private_view(sent, scope=newton.scope),
@@ -137,10 +140,11 @@ def to_private_input(
         ui_task=task,
     )
     parts_by_ref = _list_attachments(sent, fingerprint_messages(sent))
-    last_user = next((one for one in reversed(sent) if one.role == "user"), IncomingMessage("user", questions[-1]))
+    last_user = _find_last_user(sent)
     return TurnInput(
         session_id=None,
-        text=questions[-1],
+        text=questions[-1] if questions else "",
+        speaker=last_user.name if last_user else None,
         already_stored=True,
         private=private,
         caller_options=replace(
@@ -167,15 +171,16 @@ def mark_feedback(history: HistoryMatch, tasks: Sequence[UiTask]) -> HistoryMatc
 
 
 def to_turn_input(body: ChatCompletionRequest, history: HistoryMatch) -> TurnInput:
-    """Return the turn that answers the last user message and the tool results after it."""
+    """Return the turn that answers the last user message and what follows it: tool results, or the start of a reply."""
     sent = body.incoming_messages
     new = list(history.new_messages)
     ends_with_user = bool(new) and sent[-1].role == "user"
-    last_user = next((one for one in reversed(sent) if one.role == "user"), IncomingMessage("user", history.last_input))
+    last_user = _find_last_user(sent, default=history.last_input)
     parts_by_ref = _list_attachments(sent, history.fingerprints)
     return TurnInput(
         session_id=history.session_id,
-        text=last_user.text,
+        text=_text_of(last_user),
+        speaker=last_user.name if last_user else None,
         ref=history.fingerprint if ends_with_user else None,
         earlier=new[:-1] if ends_with_user else new,
         already_stored=not ends_with_user,
@@ -185,13 +190,23 @@ def to_turn_input(body: ChatCompletionRequest, history: HistoryMatch) -> TurnInp
     )
 
 
+def _find_last_user(sent: Sequence[IncomingMessage], *, default: str = "") -> IncomingMessage | None:
+    given = IncomingMessage("user", default) if default else None
+    return next((one for one in reversed(sent) if one.role == "user"), given)
+
+
+def _text_of(message: IncomingMessage | None) -> str:
+    """Return the text of a user, as it is stored; an empty text if there is no message."""
+    return (message.text if message.text.strip() else EMPTY_MESSAGE_TEXT) if message else ""
+
+
 def _list_attachments(sent: Sequence[IncomingMessage], refs: Sequence[str]) -> dict[str, MessageParts]:
     found = {ref: to_message_parts(one) for ref, one in zip(refs, sent, strict=True)}
     return {ref: parts for ref, parts in found.items() if parts}
 
 
 def _to_caller_options(
-    body: ChatCompletionRequest, attachments: Mapping[str, MessageParts], last_user: IncomingMessage
+    body: ChatCompletionRequest, attachments: Mapping[str, MessageParts], last_user: IncomingMessage | None
 ) -> CallerOptions:
     return CallerOptions(
         request_options=body.request_options,
@@ -200,7 +215,7 @@ def _to_caller_options(
         offers_own_tools=body.wants_plain_text,
         accepts_quotes=body.wants_plain_text and not body.tools,
         attachments=attachments,
-        input_parts=to_message_parts(last_user),
+        input_parts=to_message_parts(last_user) if last_user else None,
     )
 
 
