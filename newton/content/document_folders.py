@@ -54,7 +54,7 @@ def find_documents(path: Path, *, follow: bool = False) -> FoundDocuments:
 
     Hidden, generated, binary, empty and too large files are passed over, and those that a `.gitignore` file of the
     folder or of one inside it names. Links inside the folder are followed; other links only with `follow`. Raises
-    DocumentError if the path does not exist or a folder cannot be listed.
+    DocumentError if the path does not exist or cannot be listed.
     """
     found = FoundDocuments()
     if S_ISDIR(read_status(path).st_mode):
@@ -81,8 +81,18 @@ class _FolderSearch:
             if (resolved := current.resolve()) not in self.visited:
                 self.visited.add(resolved)
                 self._read_patterns(current)
-                waiting += self._sort_children(_list_folder(current), documents)
+                waiting += self._sort_children(self._list_folder(current, folder), documents)
         self.found.documents.extend(sorted(documents, key=lambda path: path.parts))
+
+    def _list_folder(self, current: Path, first: Path) -> list[Path]:
+        """Return the children of a folder. Raises DocumentError if the first folder cannot be listed; skip others."""
+        try:
+            return sorted(current.iterdir())
+        except OSError as error:
+            if current == first:
+                raise unreadable_error(current, error) from None
+            self.found.skipped.add("folder that cannot be read", current)
+            return []
 
     def _sort_children(self, children: Sequence[Path], documents: list[Path]) -> Iterator[Path]:
         """Add the documents of a folder to `documents`, and yield its folders."""
@@ -139,13 +149,6 @@ def _find_file_reason(path: Path, mode: int) -> str | None:
     if form is None and not looks_like_text(_read_head(path)):
         return "binary"
     return f"larger than {MAX_BYTES // 2**20} MB" if size > MAX_BYTES else None
-
-
-def _list_folder(folder: Path) -> list[Path]:
-    try:
-        return sorted(folder.iterdir())
-    except OSError as error:
-        raise unreadable_error(folder, error) from None
 
 
 def _read_head(path: Path) -> bytes:

@@ -1,6 +1,7 @@
 """How large a body may be, and who may send one."""
 
 import asyncio
+import json
 import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, suppress
@@ -135,3 +136,15 @@ async def test_a_misspelt_field_names_the_right_one(api: Api) -> None:
         with pytest.raises(ApiError, match="There is no endpoint /v1/v1/recall") as doubled:
             await client.post("/v1/v1/recall", {"query": "x"})
         assert "has /v1 twice" in doubled.value.hint
+
+
+async def test_a_preview_over_http_names_what_cannot_be_read_and_stores_nothing(api: Api) -> None:
+    body = json.dumps(
+        [{"id": "1", "memory": "The kettle is blue."}, None, {"id": "2", "memory": "The cup is."}]
+    ).encode()
+    async with api.http(await api.token("ana")) as http:
+        preview = (await http.post("/v1/import?preview=true", content=body)).json()
+        assert (preview["facts"], preview["rejections"][0]["place"]) == (2, "upload, entry 2")
+        assert await api.rows("ana", "heart.facts") == 0
+        report = (await http.post("/v1/import", content=body)).json()
+        assert (report["new"], report["rejected"][0]["place"], report["passed_over"]) == (2, "upload, entry 2", {})

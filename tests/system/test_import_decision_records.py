@@ -157,6 +157,16 @@ async def test_a_changed_record_supersedes_its_earlier_version(db: Database, age
     assert (await take(db, agent, tmp_path / "adr")).new == 0
 
 
+NOTES = {
+    "2024-05-01 daily.md": "---\nstatus: draft\n---\n# Today\n\n## Context\n\nThe kiln was cold.",
+    "03-chapter.md": "# Chapter\n\n## Decision\n\nShe decided to leave.\n\n## Context\n\nIt rained.",
+}
+
+
+def test_notes_with_a_number_are_no_records(tmp_path: Path) -> None:
+    assert read_records(write(tmp_path / "vault", NOTES)) == []
+
+
 def test_links_by_number_and_to_missing_records(tmp_path: Path) -> None:
     texts = {
         "ADR-007-glaze.md": "# Glaze\n\n## Status\n\nSuperseded by ADR-009, 2022-01-01\n\n## Decision\n\nYes.",

@@ -3,8 +3,9 @@
 import gzip
 import json
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any, cast
 from uuid import UUID
 
@@ -23,7 +24,7 @@ GREETING = "The kiln is lit at dawn, entry {}."
 
 def write_json(path: Path, value: object) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
+    path.write_text(json.dumps(value), encoding="utf-8")
     return path
 
 
@@ -328,3 +329,49 @@ def test_documents_of_a_project_keep_their_names(tmp_path: Path) -> None:
     source = find_source(make_zip(tmp_path / "c.zip", projects=CLAUDE_EXTRAS["projects"]))
     titles = [item.title for _, _, item in source.read() if isinstance(item, DocumentItem)]
     assert titles == ["Glazes", "celadon.md"]
+
+
+VALUES: list[object] = [None, True, -1, 1e308, "", "x" * 300, "\ud800", "\0", [], {}, [[]], {"a": {}}, "2024-13-45"]
+EXPORTS: dict[str, Any] = {
+    "chatgpt": [make_chatgpt(number) for number in range(2)],
+    "claude": [make_claude(0), *cast("Any", CLAUDE_EXTRAS["projects"]), *cast("Any", CLAUDE_EXTRAS["memories"])],
+    "mem0": {"results": [make_mem0(0) | {"user_id": "a", "categories": ["b"], "metadata": {}}], "relations": [{}]},
+    "hindsight": [make_hindsight(number) for number in range(2)],
+    "langgraph": [make_langgraph(number) for number in range(2)],
+    "slack": {"users": [{"id": "U1", "name": "ada", "profile": {}}], "messages": SLACK_MESSAGES},
+}
+
+
+def list_paths(value: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the place of each part of a JSON value."""
+    yield path
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in cast("Any", parts):
+        yield from list_paths(part, (*path, key))
+
+
+def replace_part(value: object, path: tuple[Any, ...], new: object) -> object:
+    if not path:
+        return new
+    copy: Any = {**value} if isinstance(value, dict) else [*cast("Any", value)]
+    copy[path[0]] = replace_part(copy[path[0]], path[1:], new)
+    return copy
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_any_value_at_any_place_is_read_or_named(tmp_path: Path, name: str) -> None:
+    export = EXPORTS[name]
+    cases = [(path, value) for path in list_paths(export) for value in VALUES]
+    for path, value in Random(1).sample(cases, 40 if name == "slack" else 60):
+        changed: Any = replace_part(export, path, value)
+        file = tmp_path / "conversations.json"
+        if name == "slack":
+            file = make_slack(tmp_path / "team", changed.get("messages") if isinstance(changed, dict) else [])
+        else:
+            write_json(file, changed)
+        try:
+            summary = summarize_source(find_source(file))
+        except InputError:
+            continue
+        assert all(place and reason for place, reason in summary.rejections)
+        "".join(place for place, _ in summary.rejections).encode()

@@ -5,11 +5,13 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from newton.content.document_folders import find_documents
 from tests.system.test_cli import environment
 from tests.system.typed import ok, typed
 
@@ -207,3 +209,17 @@ def test_a_watched_folder_is_ingested_when_it_changes(home: Path, tmp_path: Path
         child.communicate(timeout=100)
     assert child.returncode == 0
     assert kept(home, "watcher") == {"granite"}
+
+
+def test_a_folder_that_cannot_be_listed_costs_itself(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    list_children = Path.iterdir
+
+    def iterdir(path: Path) -> Iterator[Path]:
+        if path.name == "more":
+            raise PermissionError(13, "Permission denied")
+        return list_children(path)
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    found = find_documents(folder)
+    assert folder / "ferry.md" in found.documents
+    assert found.skipped.examples["folder that cannot be read"] == [str(folder / "more")]

@@ -25,18 +25,22 @@ def test_a_skill_is_a_procedure_of_the_person_and_a_changed_one_a_new_version(ho
 
 def test_one_bad_skill_costs_neither_the_others_nor_a_command(home: Path) -> None:
     """A skill without steps is stored as well, and its procedure stays while its file is broken."""
-    file, bad = home / "skills" / "mend-a-tap" / "SKILL.md", home / "skills" / "bad" / "SKILL.md"
+    file, bad = home / "broken" / "mend-a-tap" / "SKILL.md", home / "broken" / "bad" / "SKILL.md"
     for one in (file, bad):
         one.parent.mkdir(parents=True)
     file.write_text("---\ndescription: Mend a tap.\nlicense: MIT\n---\nUse a spanner.\n")
     bad.write_text("no front matter")
-    own = {"NEWTON_PROCEDURES_DIR": str(home / "skills")}
+    own = {"NEWTON_PROCEDURES_DIR": str(home / "broken")}
     done = typed(home, "procedures", "list", **own)
     assert done.returncode == 0 and f"{bad}:1: the file does not begin with front matter" in done.stderr
     assert "mend-a-tap" in done.stdout
     file.write_text("---\ndescription: [")
-    assert "RETIRED" not in ok(typed(home, "procedures", "list", "--json", **own))
-    added = typed(home, "skills", "add", str(home / "skills"), "--json")
+    other = home / "broken" / "cut-wood" / "SKILL.md"  # a change, so that the procedures are compared with the files
+    other.parent.mkdir()
+    other.write_text("---\ndescription: Cut wood.\n---\nUse a saw.\n")
+    listed = json.loads(ok(typed(home, "procedures", "list", "--json", **own)))
+    assert [one["state"] for one in listed if one["name"] == "mend-a-tap"] == ["ACTIVE"]
+    added = typed(home, "skills", "add", str(home / "broken"), "--json")
     assert added.returncode == 2
     assert [str(bad) in one or str(file) in one for one in json.loads(added.stdout)["rejected"]] == [True, True]
 

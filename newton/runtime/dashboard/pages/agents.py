@@ -50,7 +50,7 @@ async def import_file(page: PageRequest) -> Response:
     """Import a file with memories, the export of another program, or a whole exported agent."""
     upload = page.form.get("file")
     if not isinstance(upload, UploadFile) or not upload.filename:
-        raise InputError("No file was chosen.", hint="Choose an NDJSON file, such as one that Export has written.")
+        raise InputError("No file was chosen.", hint="Choose a file, such as one that Export has written.")
     report = await page.api.upload("/v1/import", _read_chunks(upload))
     if "exported_at" in report:
         return page.redirect(AGENTS, f"Imported the whole agent: {report['memories']:,} memories.")

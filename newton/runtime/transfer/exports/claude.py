@@ -12,7 +12,6 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from newton.errors import InputError
-from newton.memory.memory import digest
 from newton.runtime.transfer.exports.export_files import read_entries
 from newton.runtime.transfer.exports.export_lines import (
     ExportLine,
@@ -20,6 +19,7 @@ from newton.runtime.transfer.exports.export_lines import (
     build_document_line,
     build_fact_line,
     build_message_line,
+    derive_ref,
     extract_text,
     find_time,
     is_object,
@@ -121,7 +121,7 @@ def _read_memories(place: str, entry: JsonObject, changed: str | None) -> Iterat
         texts += [(project, None, text) for project, text in by_project.items()]
     for name, subject, text in texts:
         for statement in _split_statements(extract_text(text)):
-            ref = f"claude-memory:{digest(name, statement).hex()}"
+            ref = derive_ref("claude-memory", name, statement)
             yield place, build_fact_line(ref=ref, content=statement, at=changed, subject=subject)
 
 

@@ -16,6 +16,7 @@ from newton.runtime.transfer.exports.export_lines import ExportLine, find_time, 
 
 # A record is confident enough to be written down, and nothing says how confident; a proposal is open.
 ACCEPTED_CONFIDENCE, OTHER_CONFIDENCE = 0.7, 0.5
+MAX_STATUS_CHARS = 40
 MAX_SUMMARY_CHARS = 600  # of the decision that follows the title; the whole text of the section is kept as a reason
 RECORD_FOLDERS = frozenset(("adr", "adrs", "decisions", "architecture-decisions", "decision-records", "decision-log"))
 SUFFIXES = (".md", ".markdown", ".rst", ".adoc", ".txt")
@@ -23,7 +24,9 @@ SUFFIXES = (".md", ".markdown", ".rst", ".adoc", ".txt")
 _NUMBERED = re.compile(r"(?:adr[-_ ]?)?0*(\d{1,5})[-_. ]", re.IGNORECASE)
 _TITLE_NUMBER = re.compile(r"^(?:ADR[-_ #]?)?(?:\d+[.:)]?|#\d+)\s*[-:–—]?\s*|^ADR[-_ ]?\d+\s*[-:–—]?\s*", re.IGNORECASE)
 _FIELD = re.compile(r"^[\s>|*_:-]*(status|date|decided|tags)[\s*_]*:[\s*_]*(.+?)[*_\s]*$", re.IGNORECASE | re.MULTILINE)
-_DATE = re.compile(r"\b(\d{4})[-/](\d{2})[-/](\d{2})\b")
+_DATE = re.compile(r"\b(?:(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})|(\d{1,2})[-/.](\d{1,2})[-/.](\d{4}))\b")
+_LONG_DATE = re.compile(r"\b(?:(\d{1,2})\.?\s+([A-Z][a-z]{2})[a-z]*|([A-Z][a-z]{2})[a-z]*\s+(\d{1,2})),?\s+(\d{4})\b")
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _STATUSES: Sequence[tuple[str, re.Pattern[str]]] = (
     ("superseded", re.compile(r"\bsupers?[ec]e?ded\b|\breplaced by\b|\bobsolete", re.IGNORECASE)),
     ("deprecated", re.compile(r"\bdeprecated\b", re.IGNORECASE)),
@@ -70,8 +73,11 @@ class DecisionRecordFile:
 
     @property
     def status(self) -> str:
-        """Return the status in one word; "accepted" for one in other words."""
-        return next((name for name, pattern in _STATUSES if pattern.search(self.status_text)), "accepted")
+        """Return the status in one word, or as the record states it; "" if it states none."""
+        stated = self.status_text.strip().partition("\n")[0].strip("*_ .").lower()
+        return next(
+            (name for name, pattern in _STATUSES if pattern.search(self.status_text)), stated[:MAX_STATUS_CHARS]
+        )
 
     @property
     def series(self) -> str:
@@ -86,11 +92,19 @@ def is_record_path(path: Path) -> bool:
     """Return whether a file may be a decision record by its name, or by that of its folder."""
     if path.suffix.lower() not in SUFFIXES or "template" in path.stem.lower():
         return False
-    return _NUMBERED.match(path.name) is not None or path.parent.name.lower() in RECORD_FOLDERS
+    return _NUMBERED.match(path.name) is not None or _is_named_record(path)
+
+
+def _is_named_record(path: Path) -> bool:
+    return path.name.lower().startswith("adr") or path.parent.name.lower() in RECORD_FOLDERS
 
 
 def read_records(paths: Sequence[Path]) -> list[DecisionRecordFile]:
-    """Return the decision records among documents, by number. A file without a status or a decision is none."""
+    """Return the decision records among documents, by number.
+
+    A file is one if its name or folder says so and it has a status, or both a context and a decision; or if it has a
+    number, a status and a decision.
+    """
     found = [record for path in paths if is_record_path(path) and (record := _read_record(path))]
     return sorted(found, key=lambda one: (one.path.parent, one.number or 0, one.path.name))
 
@@ -119,9 +133,13 @@ def _read_record(path: Path) -> DecisionRecordFile | None:
     texts = _split_parts(loaded)
     fields = {name.lower(): value.strip("\"'") for name, value in reversed(_FIELD.findall("\n".join(texts["head"])))}
     status = "\n".join(texts["status"]) or fields.get("status", "")
-    if not status or not (texts["decision"] or any(pattern.search(status) for _, pattern in _STATUSES)):
+    has_status = any(pattern.search(status) for _, pattern in _STATUSES)
+    if _is_named_record(path):
+        is_record = has_status or bool(texts["decision"] and (status or texts["context"]))
+    else:  # any note may have a number and a status
+        is_record = has_status and bool(texts["decision"])
+    if not is_record:
         return None
-    dates = _DATE.search(fields.get("date", "")) or _DATE.search(fields.get("decided", "")) or _DATE.search(status)
     number = _NUMBERED.match(path.name)
     tags = [one.strip(" []\"'#") for one in fields.get("tags", "").split(",")]
     return DecisionRecordFile(
@@ -129,10 +147,28 @@ def _read_record(path: Path) -> DecisionRecordFile | None:
         number=int(number[1]) if number else None,
         title=_TITLE_NUMBER.sub("", loaded.title, count=1).strip() or loaded.title,
         status_text=status,
-        date="-".join(dates.groups()) if dates else None,
+        date=next(filter(None, map(_find_date, (fields.get("date", ""), fields.get("decided", ""), status))), None),
         tags=[one for one in tags if one],
         texts=texts,
     )
+
+
+def _find_date(text: str) -> str | None:
+    """Return the first date of a text as YYYY-MM-DD. Of 13/02/2016 and 2/3/2016, the first number is the day.
+
+    >>> _find_date("Date: 13/02/2016"), _find_date("Accepted on March 4th, 2019"), _find_date("May 5, 2020")
+    ('2016-02-13', None, '2020-05-05')
+    """
+    if match := _DATE.search(text):
+        year, month, day = match[1] or match[6], match[2] or match[5], match[3] or match[4]
+        if int(month) > len(_MONTHS):
+            month, day = day, month
+        return f"{year}-{int(month):02}-{int(day):02}"
+    match = _LONG_DATE.search(text)
+    month = (match[2] or match[3]) if match else ""
+    if not match or month not in _MONTHS:
+        return None
+    return f"{match[5]}-{_MONTHS.index(month) + 1:02}-{int(match[1] or match[4]):02}"
 
 
 def _split_parts(loaded: LoadedDocument) -> dict[str, list[str]]:
@@ -162,7 +198,7 @@ def _find_dates(records: Sequence[DecisionRecordFile]) -> list[str]:
 
 def _build_decision(record: DecisionRecordFile, at: str) -> dict[str, JsonValue]:
     decision, consequences, context = (record.text(part) for part in ("decision", "consequences", "context"))
-    prefix = "" if record.status == "accepted" else f"{record.status.capitalize()}: "
+    prefix = "" if record.status in ("accepted", "") else f"{record.status.capitalize()}: "
     summary = " ".join(decision.split())[:MAX_SUMMARY_CHARS]
     options: list[JsonValue] = [
         _ITEM.sub("", _MARKDOWN_LINK.sub(r"\1", one)).strip() or "?" for one in record.texts["options"]
@@ -172,7 +208,7 @@ def _build_decision(record: DecisionRecordFile, at: str) -> dict[str, JsonValue]
         "description": prefix + record.title + (f": {summary}" if summary else ""),
         "confidence": ACCEPTED_CONFIDENCE if record.status == "accepted" else OTHER_CONFIDENCE,
         "category": "architecture",
-        "tags": [record.status, *(tag[:MAX_NAME_CHARACTERS] for tag in record.tags)],
+        "tags": [*filter(None, [record.status]), *(tag[:MAX_NAME_CHARACTERS] for tag in record.tags)],
         "reasons": [{"kind": "analysis", "text": decision}] if len(decision) > len(summary) else [],
         "alternatives": options[:50],
         "at": at,

@@ -12,12 +12,13 @@ from pydantic import JsonValue
 
 from newton.errors import NewtonError
 from newton.memory.hygiene import MAX_NAME_CHARACTERS
-from newton.memory.memory import Trust
+from newton.memory.memory import Trust, digest
 from newton.runtime.transfer.import_lines import MessageItem
 from newton.runtime.transfer.import_source import SourceEntry
 from newton.runtime.transfer.ndjson import convert_line
 
 JsonObject = Mapping[str, JsonValue]
+MAX_PLACE_CHARS = 300
 MAX_SECONDS = 1e11  # since 1970; a larger number is one of milliseconds
 _NUMBER = re.compile(r"\d{9,}(?:\.\d+)?")
 
@@ -31,7 +32,8 @@ def convert_lines(lines: Iterable[ExportLine], *, max_trust: Trust | None = None
     Messages have the trust of their role, and at most `max_trust`.
     """
     occurrences: Counter[str] = Counter()
-    for place, line in lines:
+    for found, line in lines:
+        place = _clean_place(found)
         if isinstance(line, NewtonError):
             yield SourceEntry(place, 0, line)
             continue
@@ -44,6 +46,17 @@ def convert_lines(lines: Iterable[ExportLine], *, max_trust: Trust | None = None
         except NewtonError as error:
             yield SourceEntry(place, 0, error)
         occurrences[key] += 1
+
+
+def _clean_place(place: str) -> str:
+    """Return a place on one line of limited length, without halves of characters, which no output can encode."""
+    line = " ".join(place.split()).encode(errors="replace").decode()
+    return line if len(line) <= MAX_PLACE_CHARS else f"…{line[1 - MAX_PLACE_CHARS :]}"
+
+
+def derive_ref(kind: str, *parts: str) -> str:
+    """Return an identifier of an entry that has none, which is the same for the same texts."""
+    return f"{kind}:{digest(*(part.encode(errors='replace').decode() for part in parts)).hex()}"
 
 
 def list_objects(value: JsonValue | None) -> list[JsonObject]:

@@ -11,13 +11,13 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from newton.errors import InputError
-from newton.memory.memory import digest
 from newton.runtime.transfer.exports.export_files import read_entries
 from newton.runtime.transfer.exports.export_lines import (
     ExportLine,
     JsonObject,
     build_fact_line,
     build_message_line,
+    derive_ref,
     extract_text,
     find_time,
     is_object,
@@ -75,7 +75,7 @@ def _read_mem0_memory(entry: JsonObject, changed: str | None) -> JsonObject | In
     if not text:
         return InputError("it has no text under 'memory'.", hint="Leave it out.")
     return build_fact_line(
-        ref=f"mem0:{entry.get('id') or digest(text).hex()}",
+        ref=f"mem0:{entry['id']}" if entry.get("id") else derive_ref("mem0", text),
         content=text,
         at=at,
         subject=str(user) if user else None,

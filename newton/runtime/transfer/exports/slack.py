@@ -26,7 +26,7 @@ CHANNELS_FILE, USERS_FILE = "channels.json", "users.json"
 _CONVERSATION_FILES = (CHANNELS_FILE, "groups.json", "dms.json", "mpims.json")
 _DAY_FILES = "*/[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9].json"
 # Subtypes of messages that a person wrote; the others are notices of Slack, such as channel_join.
-_WRITTEN = frozenset((None, "thread_broadcast", "me_message", "file_share", "file_comment", "reply_broadcast"))
+_WRITTEN = frozenset(("", "thread_broadcast", "me_message", "file_share", "file_comment", "reply_broadcast"))
 _EDITS = frozenset(("message_changed", "message_deleted", "message_replied", "tombstone"))
 _MARK = re.compile(r"<([@#!]?)([^<>|]+)(?:\|([^<>]*))?>")
 
@@ -66,7 +66,7 @@ def _find_person_name(user: JsonObject) -> str:
 
 def _find_reason(message: JsonObject) -> str | None:
     """Return why a message is left out, or None."""
-    subtype = message.get("subtype")
+    subtype = str(message.get("subtype") or "")
     if subtype in _EDITS:
         return "edits and deletions"
     if subtype == "bot_message" or message.get("bot_id") or message.get("user") == "USLACKBOT":
