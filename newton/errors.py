@@ -27,7 +27,7 @@ NewtonError
     └── ContextWindowError  the prompt exceeds the context window
 """
 
-from typing import ClassVar, Self
+from typing import ClassVar, NamedTuple, Self
 
 
 class NewtonError(Exception):
@@ -153,8 +153,25 @@ class TokenQuotaError(ProviderError):
     code = "token_limit_reached"
 
 
+class RefusedSize(NamedTuple):
+    """The tokens that a server names when it refuses a prompt as too long; None where it names none.
+
+    They are the model's context window, what the server counted for the prompt, and by how much that is too long.
+    """
+
+    window: int | None = None
+    prompt: int | None = None
+    excess: int | None = None
+
+
 class ContextWindowError(ProviderError):
+    """The prompt exceeds the context window. `size` is what the server says of it."""
+
     code = "context_window_exceeded"
+
+    def __init__(self, what: str, *, hint: str, param: str | None = None, size: RefusedSize | None = None) -> None:
+        super().__init__(what, hint=hint, param=param)
+        self.size = size or RefusedSize()
 
 
 def error_from_code(code: str, what: str, *, hint: str) -> NewtonError:

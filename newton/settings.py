@@ -85,7 +85,8 @@ class Settings(BaseModel):
     models: dict[UpstreamName, UpstreamSettings] = Field(
         {},
         description="Upstream models by name, as tables [models.NAME] in newton.toml with the fields provider (openai"
-        " or anthropic), base_url, model, and api_key_env (the environment variable that has the key) or api_key.",
+        " or anthropic), base_url, model, window_tokens, and api_key_env (the environment variable that has the key) or"
+        " api_key.",
     )
     mcp: McpSettings = Field(
         McpSettings(),
@@ -140,8 +141,13 @@ class Settings(BaseModel):
         ge=1,
         description="Delete a session's working memory (a cache of what it used) after this many days without use.",
     )
-    window_tokens: int = Field(
-        128_000, ge=1_000, le=10_000_000, description="Context window of the chat model: prompt and reply together."
+    window_tokens: int | None = Field(
+        None,
+        ge=1_000,
+        le=10_000_000,
+        description="Context window of the chat models, prompt and reply together, where a table [models.NAME] sets no"
+        " other. If unset: what the model's server reports, else what the provider publishes, else 128,000. A server"
+        " that refuses a smaller prompt is believed.",
     )
     conversation_tokens: int | None = Field(
         None,

@@ -73,9 +73,17 @@ def aside(opened: AbstractAsyncContextManager[Made]) -> Generator[Made]:
         loop.close()
 
 
+def _content_length(head: str) -> int:
+    lines = (line for line in head.splitlines() if line.lower().startswith("content-length"))
+    return int(next(lines, ":0").partition(":")[2])
+
+
 @asynccontextmanager
-async def endpoint(*responses: Respond) -> AsyncGenerator[Endpoint]:
-    """Answers each request with the next response, the last one again and again."""
+async def endpoint(*responses: Respond, lists: bool = False) -> AsyncGenerator[Endpoint]:
+    """Answers each request with the next response, the last one again and again.
+
+    Unless it `lists` its models, a question for them is refused and not noted.
+    """
     here, left = Endpoint(), list(responses)
 
     serving: set[asyncio.Task[None] | None] = set()
@@ -84,18 +92,13 @@ async def endpoint(*responses: Respond) -> AsyncGenerator[Endpoint]:
         serving.add(cast("asyncio.Task[None] | None", asyncio.current_task()))
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode()
-            length = next(
-                (
-                    int(line.partition(":")[2])
-                    for line in head.splitlines()
-                    if line.lower().startswith("content-length")
-                ),
-                0,
-            )
-            body: dict[str, Any] = json.loads(await reader.readexactly(length)) if length else {}
-            here.asked.append(body)
-            respond = left.pop(0) if len(left) > 1 else left[0]
-            await respond(Wire(head.split(" ")[1], body, writer))
+            content = await reader.readexactly(_content_length(head))
+            wire = Wire(head.split(" ")[1], json.loads(content or "{}"), writer)
+            if not (lists or content) and wire.path.split("?")[0].endswith("/models"):
+                await fails(404)(wire)
+            else:
+                here.asked.append(wire.body)
+                await (left.pop(0) if len(left) > 1 else left[0])(wire)
         except ConnectionError:
             return
         finally:

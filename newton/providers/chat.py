@@ -40,12 +40,14 @@ class RequestOptions:
     """Options of a request to a model.
 
     `tools` are tools of the caller. `own_tools` are Newton's; they are omitted for a model without tool support.
-    `extra_body` are further fields in OpenAI's format, which are sent unchanged.
+    `extra_body` are further fields in OpenAI's format, which are sent unchanged. `reply_room` are the tokens of the
+    context window that the prompt leaves; None if they are not known.
     """
 
     tools: tuple[ToolDefinition, ...] = ()
     own_tools: tuple[ToolDefinition, ...] = ()
     extra_body: Mapping[str, object] = field(default_factory=dict[str, object])
+    reply_room: int | None = None
 
     @property
     def all_tools(self) -> tuple[ToolDefinition, ...]:

@@ -1,16 +1,22 @@
 """Base class of the chat models of all protocols: upstream (server), HTTP client, and name of the model."""
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import suppress
 from typing import Self
 
 import openai
 from pydantic import BaseModel
 
+from newton.errors import ProviderError
 from newton.providers import model_catalog
 from newton.providers.chat import CallRestart, ChatMessage, ChatReply, ReplyPiece, RequestOptions
 from newton.providers.model_endpoint import ANSWERS, ModelEndpoint, make_client
+from newton.providers.structured_output import EndpointKey
 from newton.providers.upstreams import ModelUpstream
+from newton.providers.windows import window_probe
+from newton.providers.windows.context_windows import ASSUMED_WINDOW, ContextWindow, LearntWindows, find_published_window
 
 
 class UpstreamChat(ABC):
@@ -27,9 +33,10 @@ class UpstreamChat(ABC):
         model: str | None = None,
         client: openai.AsyncOpenAI | None = None,
         purpose: str = ANSWERS,
+        windows: LearntWindows | None = None,
     ) -> None:
         self._upstream, self._model, self._purpose = upstream, model or upstream.model, purpose
-        self._client = client or make_client(upstream)
+        self._client, self._windows = client or make_client(upstream), windows or LearntWindows()
 
     @property
     def upstream(self) -> ModelUpstream:
@@ -44,11 +51,50 @@ class UpstreamChat(ABC):
 
     def with_model(self, name: str | None) -> Self:
         """Return a chat model for the model `name` of the same server; for None, the one of the settings."""
-        return type(self)(self._upstream, model=name, client=self._client, purpose=self._purpose)
+        return self._copy(name, self._purpose)
 
     def isolate(self, purpose: str) -> Self:
         """Return the same model with a circuit breaker of its own for this purpose."""
-        return type(self)(self._upstream, model=self._model, client=self._client, purpose=purpose)
+        return self._copy(self._model, purpose)
+
+    def _copy(self, model: str | None, purpose: str) -> Self:
+        return type(self)(self._upstream, model=model, client=self._client, purpose=purpose, windows=self._windows)
+
+    @property
+    def known_window(self) -> ContextWindow:
+        """Return the context window, as far as it is known without a request."""
+        name = self._model or model_catalog.known_only_model(self._upstream)
+        if name is None:
+            return ASSUMED_WINDOW
+        key = self._key(name)
+        return self._windows.apply(key, self._find_stated_window(name, window_probe.find_reported_window(key)))
+
+    async def find_window(self) -> ContextWindow:
+        """Return the context window, after asking the server if that may know it. A server that fails is ignored."""
+        with suppress(ProviderError):
+            key = self._key(await self.resolve_name())
+            is_published = self._upstream.provider == "openai" and self._upstream.is_provider_itself
+            if not (is_published or self._upstream.window_tokens):
+                await window_probe.ask_window(self._upstream, self._client, key)
+        return self.known_window
+
+    async def learn_window(self, tokens: int) -> None:
+        """Keep the context window that the refusal of a prompt has shown."""
+        name = await self.resolve_name()
+        key = self._key(name)
+        stated = self._find_stated_window(name, window_probe.find_reported_window(key))
+        await asyncio.to_thread(self._windows.learn, key, tokens, stated)
+
+    def _key(self, model: str) -> EndpointKey:
+        return EndpointKey(self._upstream.name, self._upstream.address, model)
+
+    def _find_stated_window(self, model: str, reported: int | None) -> ContextWindow:
+        """Return the window that the settings state, else that of the server, else that of the provider's table."""
+        if self._upstream.window_tokens:
+            return ContextWindow(self._upstream.window_tokens, "setting")
+        if reported:
+            return ContextWindow(reported, "server")
+        return find_published_window(self._upstream.provider, model) or ASSUMED_WINDOW
 
     async def list_models(self) -> Sequence[str]:
         """Return the names of the models that the server offers. Raises ProviderError if it cannot be asked."""

@@ -26,6 +26,7 @@ from newton.errors import (
 from newton.providers.circuit_breaker import CircuitBreaker, get_breaker
 from newton.providers.structured_output import EndpointKey
 from newton.providers.upstreams import ModelUpstream, build_provider_upstream
+from newton.providers.windows.refused_size import parse_refused_size
 from newton.settings import Settings
 
 T = TypeVar("T")
@@ -46,8 +47,14 @@ _AUTH_ERRORS = (openai.AuthenticationError, openai.PermissionDeniedError)
 _REFUSALS = (openai.BadRequestError, openai.ConflictError, openai.UnprocessableEntityError)
 _TIMEOUTS = (openai.APITimeoutError, TimeoutError)
 _OVERFLOW_PATTERN = re.compile(
-    r"context (?:length|limit|size|window)|too (?:long|many tokens)|exceeds? the", re.IGNORECASE
+    r"\bcontext (?:length|limit|size|window)\b|context_(?:length|window)_exceeded|exceed_context_size|\bn_ctx\b|"
+    r"prompt (?:is )?too long|maximum (?:prompt|allowed) length|number of tokens allowed|range of input length|"
+    r"model token limit|tokens per minute \(TPM\)",
+    re.IGNORECASE,
 )
+# These mean the prompt only if the server names no other field.
+_WEAK_OVERFLOW_PATTERN = re.compile(r"too (?:long|many tokens)|exceeds? the", re.IGNORECASE)
+_OVERFLOW_STATUSES = frozenset({400, 413, 422, 500})  # 500 of older servers of llama.cpp
 # The field at fault, in the messages of servers that name it only there: Gemini's and Anthropic's.
 _FIELD_PATTERN = re.compile(r'Unknown name "(\w+)"|^`?([a-z_]+)(?:\.[\w.]+)*`?(?:: | is | may )')
 _OPENAI_FIELDS = {"stop_sequences": "stop", "output_config": "response_format", "thinking": "reasoning_effort"}
@@ -113,6 +120,8 @@ class ModelEndpoint:
             try:
                 return await send()
             except _RETRYABLE as error:
+                if is_window_overflow(error):
+                    raise
                 wait = _retry_delay(error)
                 in_time = asyncio.get_running_loop().time() + wait < deadline
                 if not (in_time and allow_retry and self.breaker.allow_retry()):
@@ -126,9 +135,10 @@ class ModelEndpoint:
 
         The message contains the first line of the server's message, without API keys.
         """
-        if is_window_overflow(error):
-            hint = "Set NEWTON_WINDOW_TOKENS to the size of the model's context window."
-            return ContextWindowError(f"The prompt exceeds the context window of {self.model}.", hint=hint)
+        if isinstance(error, openai.APIError) and is_window_overflow(error):
+            hint = "Shorten the input, or use a model with a larger context window."
+            size = parse_refused_size(_read_refusal(error))
+            return ContextWindowError(f"The prompt exceeds the context window of {self.model}.", hint=hint, size=size)
         status = str(error.status_code) if isinstance(error, openai.APIStatusError) else ""
         upstream = self.upstream
         fields = {"address": self.address, "model": self.model, "setting": upstream.model_setting, "status": status}
@@ -186,6 +196,8 @@ def _is_untrusted_certificate(error: BaseException | None) -> bool:
 
 def _is_outage(error: Exception | None) -> bool:
     """Return True if the error means that the server is down. A rejected request is not an outage."""
+    if error is not None and is_window_overflow(error):
+        return False
     if isinstance(error, openai.APIStatusError):
         return isinstance(error, _RETRYABLE)
     return isinstance(error, openai.APIError | TimeoutError | ValueError)
@@ -215,13 +227,29 @@ def _seconds_between(start: str, end: str) -> float:
 def is_window_overflow(error: Exception) -> bool:
     """Return True if the server rejects the prompt as too long for the context window. Wordings vary by server.
 
-    A rejection of another field, such as a stop sequence that is too long, does not count.
+    The error may come as a status or as an event of a stream that has begun. A rejection of another field, such as a
+    stop sequence that is too long, does not count.
     """
-    if not isinstance(error, openai.BadRequestError):
+    if not isinstance(error, openai.APIError) or isinstance(error, openai.APIConnectionError):
         return False
+    if isinstance(error, openai.APIStatusError) and error.status_code not in _OVERFLOW_STATUSES:
+        return False
+    if error.code == "context_length_exceeded" or _OVERFLOW_PATTERN.search(_read_refusal(error)):
+        return True
     is_about_prompt = error.param is None or str(error.param).startswith(("messages", "prompt", "input"))
-    overflows = _OVERFLOW_PATTERN.search(error.message) is not None
-    return error.code == "context_length_exceeded" or (is_about_prompt and overflows)
+    is_refusal = isinstance(error, openai.BadRequestError) and is_about_prompt
+    return is_refusal and _WEAK_OVERFLOW_PATTERN.search(error.message) is not None
+
+
+def _read_refusal(error: openai.APIError) -> str:
+    """Return the beginning of a server's message and the other fields of the error, which may have numbers of tokens.
+
+    Some servers quote the request at the end of the message. Ollama sends JSON within a string.
+    """
+    body = _error_body(error) or error.message
+    fields = cast("dict[str, object]", body) if isinstance(body, dict) else {"message": body}
+    texts = (f"{name}: {str(value)[:MAX_REFUSAL_CHARS]}" for name, value in fields.items() if value is not None)
+    return " ".join(texts).replace("\\", "")
 
 
 def _server_message(error: Exception, *, key: str) -> str:

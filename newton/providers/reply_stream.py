@@ -4,11 +4,13 @@ It is repeated at most once after a failure, and at most once because its reply 
 """
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from contextlib import aclosing
 from functools import partial
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, cast
 
+import httpx2
 import openai
 from openai.types.chat import ChatCompletion
 from pydantic import BaseModel
@@ -162,12 +164,23 @@ async def _iter_events(start: Awaitable[Completion], deadline: float) -> AsyncGe
         yield _to_json(completion)
         return
     async with completion as stream:
+        if stream.response.headers.get("content-type", "").startswith("application/json"):
+            yield await _read_whole_response(stream.response)
+            return
         while True:
             async with asyncio.timeout_at(deadline):
                 event = await anext(stream, None)
             if event is None:
                 return
             yield _to_json(event)
+
+
+async def _read_whole_response(response: httpx2.Response) -> object:
+    """Return the JSON of a response that is no stream. Raises APIError if it is an error, whatever its status."""
+    body = json.loads(await response.aread())
+    if isinstance(body, dict) and (error := cast("dict[str, object]", body).get("error")):
+        raise openai.APIError(str(error), response.request, body=error)
+    return body
 
 
 def _to_json(response: object) -> object:

@@ -22,9 +22,9 @@ class ModelUpstream:
     """A model server in the settings.
 
     `is_named` means that it is a table of `[models]`, not given by variables such as `OPENAI_BASE_URL`. `model` is None
-    if the server decides. `seconds` limits the time of a call, `start_seconds` that until its reply begins. `needs_key`
-    means that a variable for its key is configured. `key_setting`, `address_setting` and `model_setting` are the names
-    of settings in error messages.
+    if the server decides. `seconds` limits the time of a call, `start_seconds` that until its reply begins.
+    `window_tokens` is the context window that the settings state. `needs_key` means that a variable for its key is
+    configured. `key_setting`, `address_setting` and `model_setting` are the names of settings in error messages.
     """
 
     name: str
@@ -35,6 +35,7 @@ class ModelUpstream:
     start_seconds: float
     key: str | None = field(default=None, repr=False)
     is_named: bool = False
+    window_tokens: int | None = None
     needs_key: bool = False
     key_setting: str
     address_setting: str
@@ -79,6 +80,7 @@ def build_provider_upstream(provider: Provider, settings: Settings) -> ModelUpst
         key=configured.api_key.get_secret_value() if configured.api_key else None,
         seconds=settings.llm_timeout,
         start_seconds=settings.llm_start_timeout,
+        window_tokens=settings.window_tokens,
         key_setting=f"{prefix}_API_KEY",
         address_setting=f"{prefix}_BASE_URL",
         model_setting=f"{prefix}_MODEL",
@@ -111,6 +113,7 @@ def _build_named_upstream(name: str, configured: UpstreamSettings, settings: Set
         seconds=settings.llm_timeout,
         start_seconds=settings.llm_start_timeout,
         is_named=True,
+        window_tokens=configured.window_tokens or settings.window_tokens,
         needs_key=configured.api_key_env is not None,
         key_setting=key_setting,
         address_setting=f"base_url of [models.{name}]",

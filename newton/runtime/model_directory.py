@@ -11,10 +11,14 @@ from newton.content.yaml_models import did_you_mean
 from newton.errors import ModelNotFoundError, ProviderError
 from newton.providers.chat import ChatMessage, ChatModel, ChatReply
 from newton.providers.upstreams import ModelUpstream, format_model_names, list_upstreams
+from newton.providers.windows.context_windows import LearntWindows
 from newton.settings import Settings
 
 if TYPE_CHECKING:
     from newton.providers.chat_model_base import UpstreamChat
+
+
+LEARNT_WINDOWS = "model_windows.json"  # in the data folder
 
 
 class UnusableModel:
@@ -39,7 +43,7 @@ class ModelDirectory:
 
     def __init__(self, settings: Settings, default: ChatModel | None = None) -> None:
         self._upstreams, self._default = list_upstreams(settings), default
-        self._default_name = settings.default_model
+        self._default_name, self._windows = settings.default_model, LearntWindows(settings.home / LEARNT_WINDOWS)
         self._built: dict[str, UpstreamChat] = {}
 
     def get(self, name: str | None = None) -> ChatModel | None:
@@ -141,7 +145,7 @@ class ModelDirectory:
                 "openai": ("newton.providers.openai.chat", "OpenAIChat"),
                 "anthropic": ("newton.providers.anthropic.chat", "AnthropicChat"),
             }[upstream.provider]
-            self._built[upstream.name] = getattr(import_module(module), name)(upstream)
+            self._built[upstream.name] = getattr(import_module(module), name)(upstream, windows=self._windows)
         return self._built[upstream.name]
 
     def _undecided_model(self) -> UnusableModel:

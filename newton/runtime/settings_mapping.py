@@ -1,5 +1,6 @@
 """Functions that convert the settings of the user to the option objects of single components."""
 
+from dataclasses import replace
 from datetime import timedelta
 from importlib import import_module
 
@@ -13,6 +14,7 @@ from newton.dialogue.session_summary import SummarySizes
 from newton.errors import ConfigError, InputError
 from newton.heart.facts.fact_comparison import SimilarityThresholds
 from newton.heart.lifecycle.thresholds import LifecycleThresholds
+from newton.providers.windows.context_windows import DEFAULT_WINDOW
 from newton.settings import Settings
 
 SUMMARY_DIVISOR = 4  # of the daily token limit
@@ -24,7 +26,7 @@ def check_settings(settings: Settings) -> None:
     Settings with their default values are not reported.
     """
     conversation, window = settings.conversation_tokens, settings.window_tokens
-    if conversation is not None and conversation > window:
+    if conversation is not None and window is not None and conversation > window:
         raise ConfigError(
             f"A conversation of {conversation:,} tokens exceeds the context window of {window:,} tokens.",
             hint="Set NEWTON_CONVERSATION_TOKENS below NEWTON_WINDOW_TOKENS, or do not set it.",
@@ -66,7 +68,7 @@ def build_turn_limits(settings: Settings) -> TokenLimits:
         else settings.conversation_tokens,
         reply=settings.max_output_tokens,
         per_day=settings.llm_tokens_per_day,
-        window=settings.window_tokens,
+        window=settings.window_tokens or DEFAULT_WINDOW,
         working=settings.working_set_tokens,
     )
 
@@ -76,9 +78,13 @@ def summary_tokens_per_day(settings: Settings) -> int:
     return settings.llm_tokens_per_day // SUMMARY_DIVISOR
 
 
-def conversation_budget(settings: Settings) -> int:
-    """Return the maximum number of tokens that a conversation may take in a model request."""
+def conversation_budget(settings: Settings, window: int | None = None) -> int:
+    """Return the maximum number of tokens that a conversation may take in a model request.
+
+    `window` is the context window of the model in tokens; None stands for that of the settings.
+    """
     limits = build_turn_limits(settings)
+    limits = replace(limits, window=window or limits.window)
     shares = split_window(
         limits.window, reply=limits.reply_reserve, conversation=limits.conversation, context=limits.context
     )

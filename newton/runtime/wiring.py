@@ -43,6 +43,7 @@ from newton.heart.statements.standing_model import find_standing_by_vector
 from newton.ids import derive_model_id
 from newton.memory.memory import Trust
 from newton.memory.outbox import EmbeddingOutbox
+from newton.providers.windows.context_windows import get_known_window
 from newton.runtime import settings_mapping as options
 from newton.runtime.mcp_servers.server_pool import McpServerPool
 from newton.runtime.model_directory import ModelDirectory
@@ -170,6 +171,13 @@ class AgentServices(ScopeServices):
         """Return the chat model that the agent uses by default; None if no model is configured."""
         return self.models.get(self.default_model)
 
+    @property
+    def conversation_tokens(self) -> int:
+        """Return the maximum tokens of a conversation in a request to the default model, as far as its window is
+        known.
+        """
+        return options.conversation_budget(self.settings, get_known_window(self.chat_model).tokens)
+
     def structured_llm(self) -> "StructuredLLM | None":
         """Return a client for model calls with structured output; None if no model is configured."""
         limit = self.settings.llm_tokens_per_day
@@ -248,14 +256,13 @@ class AgentServices(ScopeServices):
             scope=self.scope,
             preset=options.build_preset(self.settings),
             model=model,
-            window=self.settings.window_tokens,
             on_event=on_event,
             breaker=self.compactions.get_breaker(self.scope.agent_id, model.name if model else ""),
             background=self.compactions,
         )
 
     def sessions(self, origin: str, on_event: ProgressCallback = ignore_progress) -> SessionService:
-        budget, compaction = options.conversation_budget(self.settings), self.compaction(on_event)
+        budget, compaction = self.conversation_tokens, self.compaction(on_event)
         return SessionService(
             scope=self.scope.at(origin),
             compaction=compaction,
@@ -276,7 +283,7 @@ class AgentServices(ScopeServices):
         )
 
     def session_stats(self) -> SessionStatsService:
-        return SessionStatsService(scope=self.scope, conversation_tokens=options.conversation_budget(self.settings))
+        return SessionStatsService(scope=self.scope, conversation_tokens=self.conversation_tokens)
 
     def session_use(self, origin: str) -> SessionUseRecorder:
         return SessionUseRecorder(scope=self.scope.at(origin), capacity=self.settings.working_set_tokens)

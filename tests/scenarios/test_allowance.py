@@ -17,6 +17,7 @@ from newton.dialogue.view import count_view_tokens
 from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.fakes import ScriptedChat
 from newton.providers.token_counter import count
+from newton.providers.windows.context_windows import ContextWindow
 from tests.scenarios.conftest import Mind
 from tests.scenarios.talking import Talking
 from tests.scenarios.test_summarizing import GOOD, asking
@@ -68,6 +69,18 @@ class Slow(ScriptedChat):
             yield "{"
             self.thinks.set()
             await asyncio.Event().wait()
+
+
+class Narrow(Slow):
+    """A model that knows its window."""
+
+    known_window = ContextWindow(4_000, "server")
+
+    async def find_window(self) -> ContextWindow:
+        return self.known_window
+
+    async def learn_window(self, tokens: int) -> None:
+        raise NotImplementedError
 
 
 async def test_what_a_model_was_paid_for_is_kept_when_nobody_waits_for_the_rest(mind: Mind) -> None:
@@ -139,8 +152,8 @@ async def test_an_answer_has_room_for_the_form_and_a_prompt_fits_the_models_wind
     work = [line for n in range(40) for line in (calls(f"c{n}"), gives(f"c{n}", output))]
     small = [says("user", "Go on."), says("assistant", "Well. " * 150)]
     ask, _ = asking(mind, per_day=10**9)
-    slow = Slow(GOOD, GOOD)
-    chosen: dict[str, object] = {"model": replace(ask, model=slow), "window": 4_000}
+    slow = Narrow(GOOD, GOOD)
+    chosen: dict[str, object] = {"model": replace(ask, model=slow)}
     talking = Talking(mind, "threshold(recent=1)", chosen=chosen)
     await talking.turns([[says("user", "Go."), *work, says("assistant", "Done.")], small, turn(9)], most=300)
     assert slow.received and all((most or 0) >= 300 for most in slow.most)

@@ -25,7 +25,7 @@ async def offering(*names: str) -> AsyncGenerator[Endpoint]:
         else:
             await says([f"I am {wire.body['model']}."])(wire)
 
-    async with endpoint(respond) as server:
+    async with endpoint(respond, lists=True) as server:
         yield server
 
 
@@ -78,9 +78,9 @@ def test_the_only_model_is_named_when_a_chat_begins_and_another_is_chosen_in_it(
     with offered("large", "small") as server:
         text = "/model small\nHi.\n/model tiny\n/model\n"
         done = chatted(home, text, OPENAI_BASE_URL=server.url, OPENAI_MODEL="large")
-    assert "Model: small.\nI am small." in done.stdout
+    assert "Model: small (window: 128,000 tokens, assumed).\nI am small." in done.stdout
     assert "There is no model 'tiny'.\n  The models are: large, small." in done.stderr
-    assert "Model: small.\nAvailable models: large, small." in done.stdout
+    assert "Model: small (window: 128,000 tokens, assumed).\nAvailable models: large, small." in done.stdout
 
 
 def test_upstreams_of_the_settings_file_are_chosen_and_keys_are_not_shown(home: Path) -> None:
@@ -105,7 +105,7 @@ def test_upstreams_of_the_settings_file_are_chosen_and_keys_are_not_shown(home: 
         assert "uses the configured model" in ok(told[-1])
         told.append(typed(home, "doctor", "--json", **settings))
         shown = chatted(home, "/model second\nHi.\n/model\n", **settings)
-    assert "Model: second/small." in shown.stdout and "Available models: first, second" in shown.stdout
+    assert "Model: second/small (window:" in shown.stdout and "Available models: first, second" in shown.stdout
     assert "secret" not in "".join(one.stdout + one.stderr for one in (*told, shown)).replace("SecretStr", "")
 
 

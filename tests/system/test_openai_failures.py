@@ -10,6 +10,7 @@ from uuid import uuid4
 import openai
 import pytest
 
+from newton.agent.loop.window_search import MAX_REFUSALS
 from tests.endpoint import Respond, Wire, chunk, fails, says
 from tests.system.scripted import Talk, talking_within
 from tests.system.test_openai import WEATHER, assistant, said, user
@@ -148,7 +149,7 @@ async def test_a_prompt_that_fits_no_window_is_an_error_of_the_request(talk: Tal
     async def overflows(wire: Wire) -> None:
         await wire.send(400, {"error": {"message": "This model's maximum context length is 10 tokens."}})
 
-    talk.plays(overflows, overflows)
+    talk.plays(*[overflows] * (1 + MAX_REFUSALS))
     with pytest.raises(openai.BadRequestError) as refused:
         await said(talk, user(KNOWN), session=named())
     assert refused.value.code == "context_length_exceeded"

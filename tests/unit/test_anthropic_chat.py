@@ -62,7 +62,7 @@ def sent(server: Endpoint) -> list[dict[str, Any]]:
 
 
 async def test_a_reply_comes_in_pieces_and_ends_with_its_cost() -> None:
-    async with endpoint(streams(START, {"type": "ping"}, text("Good "), text("day"), END)) as server:
+    async with endpoint(streams(START, {"type": "ping"}, text("Good "), text("day"), END), lists=True) as server:
         *pieces, reply = await heard(model(server.url))
     assert pieces == ["Good ", "day"]
     assert reply == ChatReply(text="Good day", model="tiny", input_tokens=11, output_tokens=3)
@@ -86,7 +86,7 @@ async def test_a_reply_without_a_limit_has_that_of_the_model(said: int | None, l
         else:
             await streams(START, text("Yes."), END)(wire)
 
-    async with endpoint(respond) as server:
+    async with endpoint(respond, lists=True) as server:
         await heard(model(server.url))
         await heard(model(server.url), max_completion_tokens=7)
     assert [body["max_tokens"] for body in sent(server)] == [limit, 7]
@@ -101,7 +101,7 @@ async def test_a_server_that_lists_no_models_is_asked_for_them_once() -> None:
         for event in (START, text("Good day"), END):
             await wire.event(event)
 
-    async with endpoint(respond) as server:
+    async with endpoint(respond, lists=True) as server:
         for _ in range(2):
             *_, reply = await heard(model(server.url))
             assert reply.text == "Good day"
@@ -112,7 +112,7 @@ async def test_cached_and_reasoning_tokens_are_counted_as_at_openai() -> None:
     usage = {"input_tokens": 5, "cache_read_input_tokens": 20, "cache_creation_input_tokens": 3, "output_tokens": 1}
     spent = {"output_tokens": 9, "output_tokens_details": {"thinking_tokens": 4}}
     events = [{"type": "message_start", "message": {"usage": usage}}, text("Hi"), {**END, "usage": spent}]
-    async with endpoint(streams(*events)) as server:
+    async with endpoint(streams(*events), lists=True) as server:
         *_, reply = await heard(model(server.url))
     assert (reply.input_tokens, reply.output_tokens, reply.estimated) == (28, 9, False)
     assert reply.usage_details == {
@@ -132,14 +132,14 @@ async def test_cached_and_reasoning_tokens_are_counted_as_at_openai() -> None:
 )
 async def test_the_reason_of_an_end_is_told_in_openais_words(reason: str, finish: str, server_finish: str) -> None:
     end = {**END, "delta": {"stop_reason": reason}}
-    async with endpoint(streams(START, text("Good "), end)) as server:
+    async with endpoint(streams(START, text("Good "), end), lists=True) as server:
         *_, reply = await heard(model(server.url))
     assert (reply.finish, reply.server_finish) == (finish, server_finish)
 
 
 async def test_a_refusal_of_the_model_is_speech() -> None:
     end = {**END, "delta": {"stop_reason": "refusal", "stop_details": {"explanation": "I cannot help with that."}}}
-    async with endpoint(streams(START, end)) as server:
+    async with endpoint(streams(START, end), lists=True) as server:
         delta, reply = await heard(model(server.url))
     assert delta == ReplyDelta(delta={"refusal": "I cannot help with that."})
     assert (reply.text, reply.speech, reply.finish) == ("", "I cannot help with that.", "stop")
@@ -147,7 +147,7 @@ async def test_a_refusal_of_the_model_is_speech() -> None:
 
 async def test_a_reply_that_breaks_off_is_told_with_what_came() -> None:
     received: list[Any] = []
-    async with endpoint(streams(START, text("Good "))) as server:
+    async with endpoint(streams(START, text("Good ")), lists=True) as server:
         with pytest.raises(ProviderError, match="ended its reply early"):
             async for piece in model(server.url).answer(ASKED, max_tokens=50, options=RequestOptions()):
                 received += [piece]
@@ -160,7 +160,7 @@ async def test_a_reply_that_breaks_off_is_told_with_what_came() -> None:
     ["{not json", [1], {"type": "content_block_delta", "index": 0}, {"type": "content_block_start", "index": 0}],
 )
 async def test_an_invalid_event_is_an_invalid_reply(event: object) -> None:
-    async with endpoint(streams(START, event)) as server:
+    async with endpoint(streams(START, event), lists=True) as server:
         with pytest.raises(ProviderError, match="invalid reply"):
             await heard(model(server.url))
 
@@ -168,7 +168,7 @@ async def test_an_invalid_event_is_an_invalid_reply(event: object) -> None:
 async def test_a_server_that_is_overloaded_is_asked_once_more() -> None:
     busy = fails(529, "overloaded_error", "Overloaded", retry_after="0")
     lists = streams(START, text("Yes"), END)
-    async with endpoint(lists, busy, lists) as server:
+    async with endpoint(lists, busy, lists, lists=True) as server:
         *pieces, _ = await heard(model(server.url))
     assert (pieces, len(sent(server))) == (["Yes"], 2)
 
@@ -207,7 +207,7 @@ async def test_a_server_that_is_overloaded_is_asked_once_more() -> None:
 async def test_errors_are_those_of_every_server(
     status: int, kind: str, message: str, error: type[ProviderError], what: str
 ) -> None:
-    async with endpoint(fails(status, kind, message, retry_after="60")) as server:
+    async with endpoint(fails(status, kind, message, retry_after="60"), lists=True) as server:
         with pytest.raises(error, match=what) as failed:
             await heard(model(server.url))
     assert type(failed.value) is error
@@ -224,7 +224,7 @@ async def test_errors_are_those_of_every_server(
     ],
 )
 async def test_a_refusal_names_the_field_as_the_caller_sent_it(message: str, param: str | None) -> None:
-    async with endpoint(fails(400, "invalid_request_error", message)) as server:
+    async with endpoint(fails(400, "invalid_request_error", message), lists=True) as server:
         with pytest.raises(RefusedRequestError) as refused:
             await heard(model(server.url))
     assert refused.value.param == param
@@ -232,7 +232,7 @@ async def test_a_refusal_names_the_field_as_the_caller_sent_it(message: str, par
 
 async def test_an_error_within_a_stream_is_told() -> None:
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-    async with endpoint(streams(START, text("Good "), error)) as server:
+    async with endpoint(streams(START, text("Good "), error), lists=True) as server:
         with pytest.raises(RateLimitError, match="busy"):
             await heard(model(server.url))
 
@@ -244,7 +244,7 @@ async def test_neither_key_nor_prompt_is_told(status: int, caplog: pytest.LogCap
         await wire.send(status, said, retry_after="0")
 
     caplog.set_level(logging.DEBUG)
-    async with endpoint(tells_all) as server:
+    async with endpoint(tells_all, lists=True) as server:
         with pytest.raises(ProviderError) as failed:
             await heard(model(server.url))
     told = "".join(traceback.format_exception(failed.value)) + caplog.text

@@ -40,7 +40,7 @@ def used(server: Endpoint) -> list[Any]:
 
 
 async def test_upstreams_are_selected_by_name() -> None:
-    async with endpoint(offers) as first, endpoint(offers) as second:
+    async with endpoint(offers, lists=True) as first, endpoint(offers, lists=True) as second:
         fast = {"base_url": second.url, "model": "tiny"}
         models = directory(openai_base_url=first.url, openai_model="large", models={"fast": fast})
         default = models.get()
@@ -56,7 +56,7 @@ async def test_upstreams_are_selected_by_name() -> None:
 
 
 async def test_an_agent_may_have_an_upstream_as_its_default() -> None:
-    async with endpoint(offers) as first, endpoint(offers) as second:
+    async with endpoint(offers, lists=True) as first, endpoint(offers, lists=True) as second:
         models = directory(openai_base_url=first.url, openai_model="large", models={"fast": {"base_url": second.url}})
         assert (await answer(models.get("fast/small"))).model == "fast/small"
         assert (await answer(models.get("small"))).model == "small"
@@ -69,7 +69,7 @@ async def test_an_agent_may_have_an_upstream_as_its_default() -> None:
 
 
 async def test_the_only_upstream_is_the_default_and_of_several_one_must_be_chosen() -> None:
-    async with endpoint(offers) as server:
+    async with endpoint(offers, lists=True) as server:
         one = {"fast": {"base_url": server.url, "model": "small"}}
         assert (await answer(directory(models=one).get())).text == "I am small."
         several = directory(models={**one, "large": {"base_url": server.url, "model": "large"}})
@@ -84,7 +84,7 @@ async def test_the_only_upstream_is_the_default_and_of_several_one_must_be_chose
 
 
 async def test_each_upstream_has_its_own_circuit_breaker_and_what_it_learnt() -> None:
-    async with endpoint(fails(500, retry_after="0")) as server:
+    async with endpoint(fails(500, retry_after="0"), lists=True) as server:
         one = {"base_url": server.url, "model": "same"}
         models = directory(models={"broken": one, "other": one})
         for _ in range(6):
@@ -100,7 +100,7 @@ async def test_each_upstream_has_its_own_circuit_breaker_and_what_it_learnt() ->
 
 async def test_the_failures_of_background_work_pause_no_answers() -> None:
     # R8
-    async with endpoint(fails(500, retry_after="0")) as server:
+    async with endpoint(fails(500, retry_after="0"), lists=True) as server:
         model = directory(models={"one": {"base_url": server.url, "model": "same"}}).get("one")
         assert isinstance(model, IsolatableModel)
         background = model.isolate("summaries")
@@ -121,7 +121,7 @@ async def test_a_key_is_read_from_its_variable_and_sent_to_its_own_server_only()
     async def respond(wire: Wire) -> None:
         await says(["Yes."])(wire)
 
-    async with endpoint(respond) as server:
+    async with endpoint(respond, lists=True) as server:
         configured = {
             "mine": {"base_url": server.url, "model": "m", "api_key_env": "MY_KEY"},
             "open": {"base_url": server.url, "model": "m"},

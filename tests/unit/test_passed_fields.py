@@ -118,7 +118,7 @@ async def test_sound_is_asked_for_whole_because_it_cannot_be_streamed() -> None:
     async def answers(wire: Wire) -> None:
         await wire.send(200, {**whole, "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]})
 
-    async with endpoint(answers) as server:
+    async with endpoint(answers, lists=True) as server:
         sound, reply = await heard(model(server.url), modalities=["text", "audio"], audio={"format": "wav"})
     assert server.asked[0].keys() == {"model", "messages", "modalities", "audio"}
     assert (sound.delta["audio"]["data"], reply.speech, reply.finish) == ("AAAA", "Good day.", "stop")
@@ -139,7 +139,7 @@ async def test_the_model_of_a_server_is_found_if_it_is_the_only_one(offered: lis
         else:
             await says(["Yes."])(wire)
 
-    async with endpoint(lists) as server:
+    async with endpoint(lists, lists=True) as server:
         chat = model(server.url, openai_model=None)
         assert "gpt" not in chat.name
         if said:

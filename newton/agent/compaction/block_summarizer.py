@@ -60,11 +60,10 @@ class CallBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockSummarizer:
-    """Summarizes blocks of messages for one agent. `window` is the context window of the model, in tokens."""
+    """Summarizes blocks of messages for one agent."""
 
     scope: AgentScope
     model: StructuredLLM | None
-    window: int
     breaker: CircuitBreaker
 
     async def summarize(
@@ -106,7 +105,7 @@ class BlockSummarizer:
         self, model: StructuredLLM, block: CompactionBlock, items: Sequence[ViewMessage], budget: CallBudget
     ) -> SummaryOutput | None:
         max_tokens = max(block.max_tokens * ANSWER_TOKENS_FACTOR, MIN_ANSWER_TOKENS)
-        room = min(MAX_PROMPT_TOKENS, int(self.window * MAX_WINDOW_SHARE) - max_tokens)
+        room = min(MAX_PROMPT_TOKENS, int(await model.find_window() * MAX_WINDOW_SHARE) - max_tokens)
         fence = f"=== {secrets.token_hex(8)} ==="
         prompt = llm_summary.build_prompt(
             block.kind, items, fence=fence, max_tokens=room, count_tokens=self.scope.count_tokens

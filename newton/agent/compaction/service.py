@@ -90,7 +90,6 @@ class CompactionService:
     scope: AgentScope
     preset: CompactionPreset
     model: StructuredLLM | None = None
-    window: int = 128_000
     on_event: Callable[[CompactionEvent], None] = ignore_progress
     breaker: CircuitBreaker = field(default_factory=create_breaker)
     new_budget: Callable[[], CallBudget] = CallBudget
@@ -303,7 +302,7 @@ class CompactionService:
         """Return the summary of a block and the name of the model that wrote it; None for an extracted summary."""
         items = await _unmask(block, session_id, scope=self.scope)
         summary, model_name = extractive_summary.summarize_block(items), None
-        summarizer = BlockSummarizer(scope=self.scope, model=self.model, window=self.window, breaker=self.breaker)
+        summarizer = BlockSummarizer(scope=self.scope, model=self.model, breaker=self.breaker)
         output, error = await summarizer.summarize(block, items, budget)
         if error:
             self.on_event(progress_events.CompactionFailed(strategy=strategy.name, error=error, time=self.scope.now()))

@@ -21,6 +21,7 @@ from newton.heart.facts.conflicts import FactPair
 from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.model_output.output_parser import CUT_OFF, TOO_MANY, ParsedOutput, parse_output
 from newton.providers.structured_output import StructuredModel
+from newton.providers.windows.context_windows import find_window
 
 F = TypeVar("F", bound=BaseModel)
 
@@ -55,6 +56,10 @@ class StructuredLLM:
     def name(self) -> str:
         """Return the name of the model."""
         return self.model.name
+
+    async def find_window(self) -> int:
+        """Return the context window of the model in tokens."""
+        return (await find_window(self.model)).tokens
 
     async def complete(
         self, prompt: str, schema: type[F], *, purpose: str, max_tokens: int, timeout_seconds: float | None = None

@@ -32,9 +32,19 @@ from newton.ids import new_id
 from newton.memory.memory import TokenCounter
 from newton.providers.chat import CallRestart, ChatModel, ChatReply, ReplyPiece, RequestOptions, ToolModel
 from newton.providers.token_calibration import TokenCalibration, fit_calibration
+from newton.providers.windows.context_windows import DEFAULT_WINDOW, WindowedModel
 
-RETRY_SHRINK_FACTOR = 0.7  # of the prompt's tokens, after a context window error
 UNLIMITED_REPLY_RESERVE = 1_000  # tokens reserved for a reply without a limit
+MIN_REPLY_TOKENS = 64  # that a request asks for, however long its prompt
+COUNT_MARGIN = 0.25  # of a prompt, by which the model may count more tokens than estimated
+MAX_MARGIN_SHARE = 0.25  # of the tokens that a prompt leaves, which are not promised to the reply for that
+NOT_CALIBRATED = TokenCalibration()
+REPLY_LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")  # of a caller's request
+SMALL_WINDOW_HINT = (
+    "Shorten the system message or the tools, or use a model with a larger context window. If this one has a larger"
+    " one, set window_tokens."
+)
+MIN_CONVERSATION_DIVISOR = 8  # the conversation may have this part of the prompt, whatever else is in it
 NO_MODEL_MESSAGE = "No model is set (OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENAI_BASE_URL)."
 
 
@@ -51,7 +61,7 @@ class TokenLimits:
     conversation: int
     reply: int | None
     per_day: int
-    window: int = 128_000
+    window: int = DEFAULT_WINDOW
     working: int = 128_000
 
     @property
@@ -68,6 +78,12 @@ class PromptBudget:
     usable: int
     conversation: int
     context: int
+
+    def leave_room(self, prompt: PromptBuilder, *, count_tokens: TokenCounter) -> "PromptBudget":
+        """Return the budget with a conversation that leaves room for the context, and for this prompt without both."""
+        required = prompt.required_tokens(self.usable, count_tokens=count_tokens)
+        room = max(self.usable - self.context - required, self.usable // MIN_CONVERSATION_DIVISOR)
+        return replace(self, conversation=min(self.conversation, room))
 
     @property
     def overhead_per_message(self) -> int:
@@ -99,6 +115,24 @@ class ChatService:
     limits: TokenLimits
     purpose: str = "turn"  # by which the usage is recorded
     on_event: ProgressCallback = ignore_progress
+    calibration: TokenCalibration = NOT_CALIBRATED
+
+    async def fit_to_model(self) -> "ChatService":
+        """Return the service with the context window of the model, if the model knows it."""
+        if not isinstance(self.model, WindowedModel):
+            return self
+        window = await self.model.find_window()
+        if window.source == "default":
+            return self
+        return replace(self, limits=replace(self.limits, window=window.tokens))
+
+    def estimate_tokens(self, request: ModelRequest) -> int:
+        """Return how many tokens the model counts for a prompt, by its calibration."""
+        return self.calibration.to_model_tokens(request.tokens, len(request.messages))
+
+    def requested_reply(self, request: ModelRequest) -> int:
+        """Return the limit of the reply that a request sets, in tokens; 0 if it sets none."""
+        return max((*_list_reply_limits(request).values(), self.limits.reply or 0))
 
     def build_budget(self, usage: ModelUsage) -> PromptBudget:
         """Return the token limits of a prompt's parts, converted from the model's tokens to local ones."""
@@ -117,8 +151,14 @@ class ChatService:
         """Raise ContextWindowError if the caller's instructions and tools leave too little of the window for `text`."""
         if self.model is None or not (instructions or options.tools):
             return
+        chat = await self.fit_to_model()
         async with self.scope.transaction() as tx:
-            budget, count_tokens = self.build_budget(await self.read_usage(tx)), self.scope.count_tokens
+            usage = await self.read_usage(tx)
+        chat.check_prompt(text, usage, instructions=instructions, options=options)
+
+    def check_prompt(self, text: str, usage: ModelUsage, *, instructions: str, options: RequestOptions) -> None:
+        """Raise ContextWindowError as `check_window`, for a window and a usage that are known."""
+        budget, count_tokens = self.build_budget(usage), self.scope.count_tokens
         prompt = PromptBuilder(
             context="",
             view=(),
@@ -132,9 +172,11 @@ class ChatService:
             exceeds_tokens(instructions, budget.usable, count_tokens=count_tokens)
             or prompt.required_tokens(budget.usable, count_tokens=count_tokens) > budget.usable
         ):
-            what = f"The system message and the tools exceed the {budget.usable:,} tokens available for a prompt."
-            hint = "Shorten the system message or the tools, or set NEWTON_WINDOW_TOKENS to the model's context window."
-            raise ContextWindowError(what, hint=hint, param="messages")
+            what = (
+                f"The system message and the tools exceed the {budget.usable:,} tokens available for a prompt in the"
+                f" context window of {self.model.name if self.model else 'the model'} ({self.limits.window:,} tokens)."
+            )
+            raise ContextWindowError(what, hint=SMALL_WINDOW_HINT, param="messages")
 
     async def read_usage(self, tx: Tx) -> ModelUsage:
         """Return the tokens that the agent used today, and the calls that calibrate the token counter."""
@@ -159,9 +201,8 @@ class ChatService:
     ) -> AsyncGenerator[ReplyPiece]:
         """Yield the pieces of the reply; at its end, append the complete reply to `replies`.
 
-        A prompt that exceeds the context window is shortened and sent once more. If the model refuses attachments of
-        earlier messages, the prompt is sent once more with references in their place. Attachments of the input are
-        always sent.
+        If the model refuses attachments of earlier messages, the prompt is sent once more with references in their
+        place. Attachments of the input are always sent. Raises ContextWindowError if the prompt is too long.
         """
         assert self.model is not None, "stream() needs a model"
         sent = request.tokens + prompt.overhead_per_message * len(request.messages)
@@ -179,11 +220,6 @@ class ChatService:
             async with aclosing(self._stream_once(self.model, described, replies, prompt.origin)) as chunks:
                 async for chunk in chunks:
                     yield chunk
-        except ContextWindowError:
-            shorter = prompt.build(int(sent * RETRY_SHRINK_FACTOR), count_tokens=self.scope.count_tokens)
-            async with aclosing(self._stream_once(self.model, shorter, replies, prompt.origin)) as chunks:
-                async for chunk in chunks:
-                    yield chunk
 
     async def _stream_once(
         self, model: ChatModel, request: ModelRequest, replies: list[ChatReply], origin: PromptOrigin | None
@@ -192,6 +228,7 @@ class ChatService:
         closed early.
         """
         assert not in_transaction()
+        request = self._limit_reply(request)
         received: list[str] = []
         is_recorded = False
         try:
@@ -223,8 +260,20 @@ class ChatService:
         self, model: ChatModel, request: ModelRequest
     ) -> AsyncIterator[ReplyPiece | CallRestart | ChatReply]:
         if isinstance(model, ToolModel):
-            return model.answer(request.messages, max_tokens=self.limits.reply, options=request.options)
-        return model.stream(request.messages, max_tokens=self.limits.reply)
+            return model.answer(request.messages, max_tokens=self._max_reply(request), options=request.options)
+        return model.stream(request.messages, max_tokens=self._max_reply(request))
+
+    def _limit_reply(self, request: ModelRequest) -> ModelRequest:
+        """Return the request with limits of its reply that the window holds, because servers count them against it."""
+        counted = self.estimate_tokens(request)
+        left = self.limits.window - counted
+        room = max(int(left - min(COUNT_MARGIN * counted, MAX_MARGIN_SHARE * left)), MIN_REPLY_TOKENS)
+        limits = {name: min(size, room) for name, size in _list_reply_limits(request).items()}
+        body = {**request.options.extra_body, **limits}
+        return replace(request, options=replace(request.options, extra_body=body, reply_room=room))
+
+    def _max_reply(self, request: ModelRequest) -> int | None:
+        return self.limits.reply and min(self.limits.reply, request.options.reply_room or self.limits.reply)
 
     async def _record_call(
         self, reply: ChatReply, model: ChatModel, request: ModelRequest, origin: PromptOrigin | None
@@ -254,6 +303,12 @@ class ChatService:
             messages=request.messages,
             spans=request.spans,
             options=request.options if isinstance(model, ToolModel) else RequestOptions(),
-            max_tokens=self.limits.reply,
+            max_tokens=self._max_reply(request),
             part_tokens=request.part_tokens,
         )
+
+
+def _list_reply_limits(request: ModelRequest) -> dict[str, int]:
+    """Return the limits of the reply among the caller's fields of a request, by the names of the fields."""
+    body = request.options.extra_body
+    return {name: size for name in REPLY_LIMIT_FIELDS if isinstance(size := body.get(name), int)}

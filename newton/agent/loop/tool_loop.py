@@ -6,31 +6,38 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import TypeAlias
 from uuid import UUID
 
 from newton.agent.actions.action_runner import ActionRunner
+from newton.agent.llm.usage import ModelUsage
 from newton.agent.loop.action_gate import ActionGate
 from newton.agent.loop.call_limits import CallLimits, read_call_limits
 from newton.agent.loop.completion import ChatService
 from newton.agent.loop.prompt import ModelRequest, PromptBuilder
 from newton.agent.loop.tools import AgentToolset, ToolResult
 from newton.agent.loop.turn_status import TasksChanged
+from newton.agent.loop.window_search import MAX_REFUSALS, WindowSearch
 from newton.agent.prompt_records.spans import PromptMessage, TextSpan
 from newton.concurrency import run_to_completion
+from newton.dialogue.compaction.extractive_summary import truncate_middle
+from newton.dialogue.compaction.view_budget import equal_share
 from newton.dialogue.messages import Message, StoredMessage
 from newton.dialogue.view import to_view_message
-from newton.errors import ProviderError, TokenQuotaError
+from newton.errors import ContextWindowError, ProviderError, TokenQuotaError
 from newton.heart.events.tool_results import ToolOutcome
 from newton.ids import new_id
 from newton.memory.hygiene import clean_model_text
 from newton.memory.lookup import PAGE_CHARS
-from newton.memory.memory import Trust, lowest_known_trust
+from newton.memory.memory import TokenCounter, Trust, lowest_known_trust
 from newton.providers.chat import ChatMessage, ChatReply, ReplyPiece, RequestOptions, ToolCall
 
 MAX_ROUNDS = 8
 MAX_EXTERNAL_ROUNDS = 24  # if tools of servers are offered
 MAX_TOOL_TOKENS, MAX_EXTERNAL_TOOL_TOKENS = 20_000, 60_000  # of calls and results in one turn
 MAX_OUTPUT_CHARS = 2 * PAGE_CHARS  # characters of a result as JSON; the rest is omitted
+TOOL_WORK_SHARE = 0.75  # of the tokens that the rest of the prompt leaves, for calls and results
+MIN_RESULT_TOKENS = 32  # of a truncated result
 MAX_CALLS_PER_REPLY = 16  # further calls of a reply get an error
 OWN_CALL_PREFIX = "nwc_"  # of the ids of calls that Newton runs itself
 
@@ -48,13 +55,18 @@ TOO_MANY_CALLS = ToolResult(
 )
 
 
+Refit: TypeAlias = Callable[["ToolLoop", ModelUsage], Awaitable[None]]
+
+
 @dataclass(slots=True, kw_only=True)
 class ToolLoop:
     """The model calls of one turn, repeated while the model calls tools that Newton runs.
 
+    A prompt that the model refuses as too long is prepared anew by `refit`, within the window that the refusal shows.
     `caller_options` are the options without Newton's tools, `call_limits` limit the next call, `append_lines` stores
     messages, `record_result` stores a call and its result as an event, `actions` calls the tools of servers, and
-    `min_trust` is the lowest trust tier of text that the model has read. After the loop, `calls` are the tool calls
+    `min_trust` is the lowest trust tier of text that the model has read. `work` are the calls that Newton ran in this
+    turn, and their results. After the loop, `calls` are the tool calls
     that the caller must run. The censors in `exempt_censors` do not apply to the reply.
     """
 
@@ -71,6 +83,10 @@ class ToolLoop:
     actions: ActionRunner | None = None
     min_trust: Trust | None = None
     exempt_censors: frozenset[UUID] = frozenset()
+    refit: Refit | None = None
+    work: tuple[PromptMessage, ...] = ()
+    has_ended_tools: bool = False
+    search: WindowSearch = field(default_factory=WindowSearch)
     replies: list[ChatReply] = field(default_factory=list[ChatReply])
     calls: tuple[ToolCall, ...] = ()
 
@@ -81,7 +97,7 @@ class ToolLoop:
         """
         count_tokens = self.chat.scope.count_tokens
         for rounds_left in reversed(range(self._max_rounds)):
-            chunks = self.chat.stream(self.prompt, self.request, self.replies)
+            chunks = self._stream_reply()
             separator = "\n\n" if any(reply.text for reply in self.replies) else ""
             rules, exempt = self.call_limits.rules, self.exempt_censors
             async with aclosing(self.gate.filter_stream(chunks, rules=rules, exempt=exempt)) as checked:
@@ -97,17 +113,54 @@ class ToolLoop:
                 return
             if rounds_left == 0:
                 break
-            results = await self._run_calls(own, reply.text)
-            self.prompt = replace(self.prompt, tool_messages=(*self.prompt.tool_messages, *results))
+            self._add_work(await self._run_calls(own, reply.text))
             if rounds_left == 1 or self.prompt.overhead_tokens(count_tokens=count_tokens) > self._max_tool_tokens:
                 # Without Newton's tools the model must answer, so the loop ends.
-                self.prompt = replace(self.prompt, options=self.caller_options)
+                self.has_ended_tools, self.prompt = True, replace(self.prompt, options=self.caller_options)
             self.request = self.prompt.build(self.max_tokens, count_tokens=count_tokens)
             self.call_limits = await read_call_limits(self.gate, self.chat)
             if reason := self.chat.find_refusal_reason(self.request.tokens, self.call_limits.usage):
                 raise TokenQuotaError(reason, hint=QUOTA_HINT)
         what = f"The model called tools {self._max_rounds} times in a row and gave no answer."
         raise ProviderError(what, hint="Send the message again.")
+
+    async def _stream_reply(self) -> AsyncGenerator[ReplyPiece]:
+        """Yield the pieces of one reply. Raises ContextWindowError if the model refuses every prompt as too long."""
+        while True:
+            has_begun = False
+            try:
+                async with aclosing(self.chat.stream(self.prompt, self.request, self.replies)) as pieces:
+                    async for piece in pieces:
+                        has_begun = True
+                        yield piece
+                break
+            except ContextWindowError as error:
+                if has_begun or self.refit is None or self.search.refusals == MAX_REFUSALS:
+                    raise
+                usage = self.call_limits.usage
+                self.chat, usage = self.search.shrink(error.size, self.request, self.chat, usage)
+                await self.refit(self, usage)
+        await self.search.keep(self.chat.model)
+
+    def adopt(self, prompt: PromptBuilder, *, max_tokens: int) -> None:
+        """Send this prompt from now on. What the loop has left out of its prompt, such as images, stays left out."""
+        notices = self.prompt.origin.notices if self.prompt.origin else ()
+        origin = prompt.origin and replace(prompt.origin, notices=notices)
+        self.prompt = replace(prompt, input_parts=self.prompt.input_parts, origin=origin)
+        if self.has_ended_tools:
+            self.prompt = replace(self.prompt, options=self.caller_options)
+        self.max_tokens = max_tokens
+        self.request = self.prompt.build(max_tokens, count_tokens=self.chat.scope.count_tokens)
+
+    def _add_work(self, results: Sequence[PromptMessage]) -> None:
+        """Add calls and their results to the prompt. The longest results are truncated to what the rest leaves."""
+        count_tokens, before = self.chat.scope.count_tokens, len(self.work)
+        others = self.prompt.tool_messages[: len(self.prompt.tool_messages) - before]
+        bare = replace(self.prompt, tool_messages=others)
+        room = self.max_tokens - bare.required_tokens(self.max_tokens, count_tokens=count_tokens)
+        room = max(int(TOOL_WORK_SHARE * (room - count_tokens(self.prompt.context))), 0)
+        self.work = fit_tool_results((*self.work, *results), max_tokens=room, count_tokens=count_tokens)
+        self.prompt = replace(self.prompt, tool_messages=(*others, *self.work))
 
     def omit_images(self) -> bool:
         """Send only the text of the input from now on; return False if it has nothing else."""
@@ -192,7 +245,7 @@ class ToolLoop:
     @property
     def _max_tool_tokens(self) -> int:
         """Return the limit for the tokens of calls and results: at most half of the request."""
-        return min(MAX_EXTERNAL_TOOL_TOKENS, self.max_tokens // 2) if self.actions else MAX_TOOL_TOKENS
+        return min(MAX_EXTERNAL_TOOL_TOKENS if self.actions else MAX_TOOL_TOKENS, self.max_tokens // 2)
 
     def _is_external(self, call: ToolCall) -> bool:
         return self.actions is not None and call.name in self.actions.tools
@@ -208,6 +261,25 @@ class ToolLoop:
         if result.tree is not None:
             self.chat.on_event(TasksChanged(result.tree))
         return result
+
+
+def fit_tool_results(
+    work: tuple[PromptMessage, ...], *, max_tokens: int, count_tokens: TokenCounter
+) -> tuple[PromptMessage, ...]:
+    """Return calls and results of at most `max_tokens`, if possible. The longest results are truncated. Pure."""
+    sizes = [count_tokens(one.message.text) for one in work]
+    if sum(sizes) <= max_tokens:
+        return work
+    level = max(equal_share(sizes, max_tokens), MIN_RESULT_TOKENS)
+    return tuple(
+        _truncate_result(one, level, count_tokens) if one.message.role == "tool" and size > level else one
+        for one, size in zip(work, sizes, strict=True)
+    )
+
+
+def _truncate_result(one: PromptMessage, max_tokens: int, count_tokens: TokenCounter) -> PromptMessage:
+    text = truncate_middle(one.message.text, max_tokens=max_tokens, count_tokens=count_tokens)
+    return PromptMessage(replace(one.message, text=text), (one.spans[0]._replace(chars=len(text)),))
 
 
 def to_tool_line(call: ToolCall, text: str, *, said_at: datetime) -> Message:

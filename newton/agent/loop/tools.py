@@ -297,6 +297,7 @@ TOOLS: Mapping[str, ToolSpec] = {
 
 # Offered only if they fit into the window beside the others.
 OPTIONAL_TOOLS = frozenset({"retract", "block_task", "fail_task", "resume_task", "note_lesson"})
+LARGE_WINDOW_TOOLS = frozenset(TOOLS) - {"recall", "read_artifact"}  # a window below about 16,000 tokens has no others
 
 
 def preview_fields(preview: DecisionPreview) -> dict[str, object]:

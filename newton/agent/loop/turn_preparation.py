@@ -2,12 +2,14 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from uuid import UUID
 
 from newton.agent.actions.action_runner import ActionRunner
 from newton.agent.actions.action_service import ActionService, omit_tools
 from newton.agent.actions.external_tools import ExternalTool
 from newton.agent.compaction.service import CompactionService, use_strategy
+from newton.agent.llm.usage import ModelUsage
 from newton.agent.loop.action_gate import ActionGate, CensorCheck
 from newton.agent.loop.completion import ChatService, PromptBudget, TokenLimits
 from newton.agent.loop.prompt import (
@@ -21,13 +23,13 @@ from newton.agent.loop.prompt import (
     select_dialogue,
     to_prompt_messages,
 )
-from newton.agent.loop.tool_loop import OWN_CALL_PREFIX, ToolLoop
-from newton.agent.loop.tools import EXPAND_TOOL, OPTIONAL_TOOLS, AgentToolset, list_tools
+from newton.agent.loop.tool_loop import OWN_CALL_PREFIX, ToolLoop, fit_tool_results
+from newton.agent.loop.tools import EXPAND_TOOL, LARGE_WINDOW_TOOLS, OPTIONAL_TOOLS, AgentToolset, list_tools
 from newton.agent.loop.turn_recorder import RecordedInput
-from newton.agent.loop.turn_state import PreparedTurn, RunningTurn
+from newton.agent.loop.turn_state import AssembledRequest, PreparedTurn, RunningTurn
 from newton.agent.loop.turn_status import RETRIEVING, ProgressCallback
 from newton.agent.loop.turn_types import CENSOR_MESSAGE, CallerOptions, TurnInput
-from newton.agent.prompt_records.spans import PromptOrigin
+from newton.agent.prompt_records.spans import PromptMessage, PromptOrigin
 from newton.agent.scope import AgentScope
 from newton.cognition.pipeline import ContextBuilder
 from newton.cognition.request import ContextBuildRequest, SentMessages
@@ -38,7 +40,7 @@ from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.dialogue.compaction.view_budget import fit_to_budget
 from newton.dialogue.view import ViewMessage
 from newton.fault_isolation import run_part
-from newton.memory.memory import TRUST_TIERS, Trust, lowest_known_trust
+from newton.memory.memory import TRUST_TIERS, TokenCounter, Trust, lowest_known_trust
 from newton.providers.chat import (
     ChatModel,
     RequestOptions,
@@ -46,7 +48,9 @@ from newton.providers.chat import (
     ToolModel,
 )
 
-OWN_TOOLS_DIVISOR = 8  # Newton's tools are offered only if they take at most this part of the window
+# The tools of Newton that are left out, and the part of the window that the others may take; the first that fits.
+OWN_TOOLS_DIVISORS = ((frozenset[str](), 8), (OPTIONAL_TOOLS, 6), (LARGE_WINDOW_TOOLS, 4))
+WORK_SHARE = 0.4  # of a prompt that is prepared anew, for the tool calls and results of the turn
 EXTERNAL_TOOLS_DIVISOR = 4  # tools of servers are offered as far as they fit into this part of the window
 PRIVATE_REASON = "the turn is private, so its context is built for this turn only and not stored"
 NO_MODEL_REASON = "no model was called, so all memories were searched for some to quote"
@@ -73,17 +77,64 @@ class TurnPreparer:
         """Build the context and, unless a censor or a limit forbids a model call, the request to the model."""
         if check.blocks:
             return await self._prepare_without_model(turn, CENSOR_MESSAGE)
-        chat, usage = self.create_chat(turn.input), turn.call_limits.usage
-        count_tokens, session_id = self.scope.count_tokens, turn.input.session_id
-        if reason := chat.find_refusal_reason(count_tokens(turn.recorded.text), usage):
+        chat, usage = await self.create_chat(turn.input).fit_to_model(), turn.call_limits.usage
+        session_id = turn.input.session_id
+        if reason := chat.find_refusal_reason(self.scope.count_tokens(turn.recorded.text), usage):
             return await self._prepare_without_model(turn, reason)
         self.on_event(RETRIEVING)
-        budget = chat.build_budget(usage)
+        ready = await self._assemble(turn, chat, usage)
+        if reason := chat.find_refusal_reason(_estimate_model_tokens(ready.request, ready.budget), usage):
+            return await self._prepare_without_model(turn, reason)
+        tool_loop = ToolLoop(
+            chat=replace(chat, calibration=ready.budget.calibration),
+            gate=self.gate,
+            tools=self.tools.for_session(session_id) if self.tools and session_id else None,
+            prompt=ready.prompt,
+            request=ready.request,
+            caller_options=turn.options.request_options,
+            max_tokens=ready.budget.usable,
+            call_limits=turn.call_limits,
+            append_lines=turn.recorder.append,
+            record_result=turn.recorder.record_result,
+            actions=ready.actions,
+            min_trust=ready.min_trust,
+            exempt_censors=check.explained,
+        )
+        prepared = PreparedTurn(context=ready.context, tool_loop=tool_loop, view=ready.view, budget=ready.budget)
+        tool_loop.refit = partial(self._refit, turn, prepared)
+        return prepared
+
+    async def _refit(self, turn: RunningTurn, prepared: PreparedTurn, loop: ToolLoop, usage: ModelUsage) -> None:
+        """Prepare a turn anew, whose prompt the model refused as too long, within the window of `loop.chat`.
+
+        Raises ContextWindowError if the caller's instructions and tools do not fit into it.
+        """
+        options = turn.options
+        loop.chat.check_prompt(
+            turn.recorded.text, usage, instructions=options.instructions, options=options.request_options
+        )
+        ready = await self._assemble(turn, loop.chat, usage, work=loop.work)
+        loop.adopt(ready.prompt, max_tokens=ready.budget.usable)
+        loop.chat = replace(loop.chat, calibration=ready.budget.calibration)
+        loop.min_trust = lowest_known_trust((loop.min_trust, ready.min_trust))
+        prepared.context, prepared.view, prepared.budget = ready.context, ready.view, ready.budget
+
+    async def _assemble(
+        self, turn: RunningTurn, chat: ChatService, usage: ModelUsage, work: tuple[PromptMessage, ...] = ()
+    ) -> AssembledRequest:
+        """Select the conversation and the tools, build the context, and assemble the request. `work` are the calls that
+        Newton ran in this turn, and their results.
+        """
+        count_tokens, budget = self.scope.count_tokens, chat.build_budget(usage)
+        external = await self._list_external_tools(turn, budget)
+        prompt = self._build_prompt(turn, budget, external)
+        budget = budget.leave_room(prompt, count_tokens=count_tokens)
         full_view = await self._load_view(turn, max_tokens=budget.conversation)
         dialogue = self._filter_roles(turn, full_view)
         before, after_input = self._split_view(turn, dialogue, budget)
-        external = await self._list_external_tools(turn, budget)
-        prompt = self._build_prompt(turn, after_input, budget, external)
+        room = int(budget.usable * WORK_SHARE)
+        work = fit_tool_results(work, max_tokens=room, count_tokens=count_tokens)
+        prompt = replace(prompt, tool_messages=(*to_prompt_messages(after_input), *work))
         conversation = budget.fit_conversation(
             before, prompt.text_tokens + prompt.overhead_tokens(count_tokens=count_tokens), count_tokens=count_tokens
         )
@@ -94,25 +145,15 @@ class TurnPreparer:
         actions = self._open_actions(turn, external, context)
         prompt = _add_context(prompt, context, omit_tools(prompt.options, external, actions))
         prompt = replace(prompt, view=conversation, origin=_find_origin(turn, full_view, dialogue, context))
-        request = prompt.build(budget.usable, count_tokens=count_tokens)
-        if reason := chat.find_refusal_reason(_estimate_model_tokens(request, budget), usage):
-            return await self._prepare_without_model(turn, reason)
-        tool_loop = ToolLoop(
-            chat=chat,
-            gate=self.gate,
-            tools=self.tools.for_session(session_id) if self.tools and session_id else None,
+        return AssembledRequest(
             prompt=prompt,
-            request=request,
-            caller_options=turn.options.request_options,
-            max_tokens=budget.usable,
-            call_limits=turn.call_limits,
-            append_lines=turn.recorder.append,
-            record_result=turn.recorder.record_result,
+            request=prompt.build(budget.usable, count_tokens=count_tokens),
+            budget=budget,
+            view=full_view,
+            context=context,
             actions=actions,
             min_trust=_find_min_trust(finding_quarantined.result(), context),
-            exempt_censors=check.explained,
         )
-        return PreparedTurn(context=context, tool_loop=tool_loop, view=full_view, budget=budget)
 
     def create_chat(self, turn_input: TurnInput) -> ChatService:
         """Return the service that calls the model for a turn."""
@@ -202,19 +243,17 @@ class TurnPreparer:
     def _build_prompt(
         self,
         turn: RunningTurn,
-        after_input: Sequence[ViewMessage],
         budget: PromptBudget,
         external: Sequence[ExternalTool],
     ) -> PromptBuilder:
         """Build a prompt without context and conversation.
 
-        Newton's tools are offered if the model can call them and they fit; in a small window, without the optional
-        ones.
+        Newton's tools are offered if the model can call them, as many as fit.
         """
         options, count_tokens = turn.options.request_options, self.scope.count_tokens
         if self.tools and turn.options.offers_own_tools and isinstance(self.model, ToolModel):
             definitions = tuple(tool.definition for tool in external)
-            options = replace(options, own_tools=(*self._select_own_tools(options, budget), *definitions))
+            options = replace(options, own_tools=(*_select_own_tools(options, budget, count_tokens), *definitions))
         return PromptBuilder(
             context="",
             view=(),
@@ -222,22 +261,12 @@ class TurnPreparer:
             text_tokens=count_tokens(turn.recorded.text),
             overhead_per_message=budget.overhead_per_message,
             instructions=turn.options.instructions,
-            tool_messages=to_prompt_messages(after_input),
             options=options,
             attachments=turn.options.attachments,
             input_parts=turn.options.input_parts,
             input_name=turn.input.speaker,
             system_prompt="" if turn.question is None else SYSTEM_PROMPT,
         )
-
-    def _select_own_tools(self, options: RequestOptions, budget: PromptBudget) -> tuple[ToolDefinition, ...]:
-        taken = frozenset(tool.name for tool in options.tools)
-        for exclude in (taken, taken | OPTIONAL_TOOLS):
-            own_tools = list_tools(exclude=exclude)
-            tokens = count_tool_tokens(RequestOptions(own_tools=own_tools), count_tokens=self.scope.count_tokens)
-            if tokens * OWN_TOOLS_DIVISOR <= budget.usable:
-                return own_tools
-        return ()
 
     async def _list_external_tools(self, turn: RunningTurn, budget: PromptBudget) -> Sequence[ExternalTool]:
         is_usable = self.tools and turn.options.offers_own_tools and isinstance(self.model, ToolModel)
@@ -302,6 +331,19 @@ class TurnPreparer:
             is_private=turn.private is not None,
             deadline=turn.input.deadline,
         )
+
+
+def _select_own_tools(
+    options: RequestOptions, budget: PromptBudget, count_tokens: TokenCounter
+) -> tuple[ToolDefinition, ...]:
+    """Return the tools of Newton that fit beside those of the caller: all, fewer, or none."""
+    taken = frozenset(tool.name for tool in options.tools)
+    left = budget.usable - count_tool_tokens(options, count_tokens=count_tokens)
+    for excluded, divisor in OWN_TOOLS_DIVISORS:
+        own_tools = list_tools(exclude=taken | excluded)
+        if count_tool_tokens(RequestOptions(own_tools=own_tools), count_tokens=count_tokens) * divisor <= left:
+            return own_tools
+    return ()
 
 
 def _add_context(prompt: PromptBuilder, context: SessionContext | None, options: RequestOptions) -> PromptBuilder:

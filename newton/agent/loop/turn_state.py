@@ -3,8 +3,10 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from newton.agent.actions.action_runner import ActionRunner
 from newton.agent.loop.call_limits import CallLimits
 from newton.agent.loop.completion import PromptBudget
+from newton.agent.loop.prompt import ModelRequest, PromptBuilder
 from newton.agent.loop.tool_loop import ToolLoop
 from newton.agent.loop.turn_recorder import PrivateRecorder, RecordedInput, TurnRecorder
 from newton.agent.loop.turn_types import CallerOptions, PrivateConversation, TurnInput
@@ -53,11 +55,28 @@ class RunningTurn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AssembledRequest:
+    """A request to the model with the parts from which it was assembled.
+
+    `actions` calls the tools of servers that it offers, and `min_trust` is the lowest trust tier of its texts.
+    """
+
+    prompt: PromptBuilder
+    request: ModelRequest
+    budget: PromptBudget
+    view: Sequence[ViewMessage]
+    context: SessionContext | None
+    actions: ActionRunner | None
+    min_trust: Trust | None
+
+
+@dataclass(slots=True, kw_only=True)
 class PreparedTurn:
     """The context of a turn and the tool loop to run; `degraded` is the reason if there is no tool loop.
 
-    `view` are the messages of the conversation, and `budget` limits the prompt; it is None without a tool loop.
-    `failure` is set if the preparation itself failed.
+    It changes when the model refuses the prompt as too long and the turn is prepared anew. `view` are the messages of
+    the conversation, and `budget` limits the prompt; it is None without a tool loop. `failure` is set if the
+    preparation itself failed.
     """
 
     context: SessionContext | None

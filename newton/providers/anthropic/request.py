@@ -94,14 +94,15 @@ def build_body(
     """
     fields = options.extra_body
     _check_options(fields)
-    limit = fields.get("max_completion_tokens") or fields.get("max_tokens") or max_tokens or facts.default_tokens
+    default = min(facts.default_tokens, options.reply_room or facts.default_tokens)  # a limit is required
+    limit = fields.get("max_completion_tokens") or fields.get("max_tokens") or max_tokens or default
     turns = _build_turns(messages, find_reasoning)
     body: Block = {"model": model, "max_tokens": limit, "messages": turns, "stream": True}
     if system := _build_system(messages, fields):
         body["system"] = system
     body |= _build_tools(options, turns)
     body |= _build_sampling(fields)
-    body |= _build_output(fields, facts, limit=limit if isinstance(limit, int) else facts.default_tokens)
+    body |= _build_output(fields, facts, limit=limit if isinstance(limit, int) else default)
     _mark_conversation(turns)
     return body
 

@@ -23,6 +23,7 @@ from newton.fault_isolation import run_part
 from newton.heart.facts.conflicts import FactPair
 from newton.heart.identity.identity_store import find_conflicts
 from newton.memory.hygiene import clean_ref
+from newton.providers.windows.context_windows import ContextWindow, WindowedModel
 from newton.runtime.chat_backend.protocol import DebugLines, ImageInput, ImagePart, PrivateMessage, TaskCommands
 from newton.runtime.chat_backend.view_models import (
     ConflictFactView,
@@ -61,6 +62,10 @@ class LocalAgent:
     @property
     def model(self) -> str | None:
         return self.turn_runner.model.name if self.turn_runner.model else None
+
+    async def find_window(self) -> ContextWindow | None:
+        model = self.turn_runner.model
+        return await model.find_window() if isinstance(model, WindowedModel) else None
 
     async def select_model(self, name: str) -> str:
         selected = await self.newton.models.select(self.turn_runner.model, name)

@@ -7,6 +7,7 @@ from uuid import UUID
 from newton.agent.services.fact_intake import RememberReport
 from newton.dialogue.branches import SessionCheckpoint
 from newton.dialogue.task_tree import TaskTree
+from newton.providers.windows.context_windows import ContextWindow
 from newton.runtime.chat_backend.view_models import ExplanationView, ProposalView, TurnView
 from newton.runtime.tools.permission_views import PermissionInfo
 
@@ -63,6 +64,10 @@ class ChatBackend(Protocol):
     @property
     def model(self) -> str | None:
         """Return the name of the chat model; None if no model is configured."""
+        ...
+
+    async def find_window(self) -> ContextWindow | None:
+        """Return the context window of the chat model; None if nobody states it."""
         ...
 
     async def select_model(self, name: str) -> str:

@@ -22,6 +22,7 @@ from newton.dialogue.task_tree import Task, TaskTree
 from newton.errors import NotFoundError
 from newton.memory.hygiene import clean_ref, clean_text
 from newton.memory.lookup import MemoryMention
+from newton.providers.windows.context_windows import ContextWindow
 from newton.runtime.chat_backend.protocol import DebugLines, ImageInput, PrivateMessage, TaskCommands
 from newton.runtime.chat_backend.view_models import ExplanationView, ProposalView, TurnView
 from newton.runtime.model_directory import ensure_offered
@@ -32,6 +33,7 @@ T = TypeVar("T")
 PROPOSALS = TypeAdapter(list[ProposalView])
 TASKS = TypeAdapter(list[Task])
 STATUS = TypeAdapter(TurnStatus)
+WINDOW = TypeAdapter(ContextWindow)
 CHECKPOINTS = TypeAdapter(list[SessionCheckpoint])
 
 
@@ -58,6 +60,13 @@ class RemoteAgent:
     @property
     def model(self) -> str | None:
         return self.selected_model or self.token_info["model"]
+
+    async def find_window(self) -> ContextWindow | None:
+        found = await self.client.get("/v1/models")
+        with expect_newton_response():
+            listed = next((one for one in found["data"] if one["id"] == (self.selected_model or "newton")), {})
+            fields = listed.get("context_window"), listed.get("context_window_source")
+            return WINDOW.validate_python(fields) if fields[0] else None
 
     async def select_model(self, name: str) -> str:
         ensure_offered(name, await self.list_models())

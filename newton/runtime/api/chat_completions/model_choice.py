@@ -6,6 +6,7 @@ from newton.content.yaml_models import did_you_mean
 from newton.errors import ModelNotFoundError, ProviderError
 from newton.memory import agents as agent_store
 from newton.providers.chat import ChatModel
+from newton.providers.windows.context_windows import ContextWindow, find_window, get_known_window
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.auth import AuthenticatedCaller
 from newton.runtime.api.chat_completions.request_models import OWN_MODEL
@@ -43,6 +44,19 @@ def _explain_unknown_model(error: ModelNotFoundError, name: str, newton: AgentSe
     near = "" if "Did you mean" in error.hint else did_you_mean(name, (OWN_MODEL, newton.settings.agent))
     own = "" if f"`{OWN_MODEL}`" in error.hint else f"The model `{OWN_MODEL}` is the default model of the agent."
     return ModelNotFoundError(error.what, hint=" ".join(filter(None, (near, error.hint, own))), param="model")
+
+
+async def find_model_window(name: str, caller: AuthenticatedCaller) -> ContextWindow | None:
+    """Return the context window of the model that a listed name stands for; None if nobody states it.
+
+    Only the server of the default model may be asked.
+    """
+    newton = caller.token_agent
+    if name in (OWN_MODEL, newton.settings.agent):
+        window = await find_window(newton.chat_model)
+    else:
+        window = get_known_window(newton.models.get(name))
+    return None if window.source == "default" else window
 
 
 async def list_model_names(caller: AuthenticatedCaller, registry: AgentRegistry) -> dict[str, str]:

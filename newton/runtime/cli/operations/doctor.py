@@ -37,12 +37,12 @@ from newton.runtime.cli import formatting
 from newton.runtime.cli.daemon_client import encode_sources, open_connection
 from newton.runtime.cli.operations.health_check import HealthFinding
 from newton.runtime.cli.operations.language_checks import check_frame_languages, check_memory_languages
+from newton.runtime.cli.operations.window_checks import check_compaction_limit, check_window
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.command_socket import Message
 from newton.runtime.jobs.claims import list_agent_queues
 from newton.runtime.model_directory import ModelDirectory
-from newton.runtime.settings_mapping import build_turn_limits, conversation_budget
 from newton.runtime.wiring import AgentServices
 from newton.settings import Settings
 
@@ -120,7 +120,9 @@ async def _check_services(settings: Settings, *, verify: bool) -> AsyncGenerator
         yield await _check_embedder(newton)
         yield await _check_backlog(newton)
         yield await check_memory_languages(newton)
-        yield _check_compaction_limit(newton.settings)
+        async for finding in check_window(newton):
+            yield finding
+        yield check_compaction_limit(newton)
         yield await _check_compaction_model(newton)
         for finding in await _list_failing_models(newton):
             yield finding
@@ -269,16 +271,6 @@ async def _count_other_model_vectors(tx: Tx, newton: AgentServices) -> int:
     )
 
 
-def _check_compaction_limit(settings: Settings) -> HealthFinding:
-    """Return the finding on the maximum of a conversation, which the window and the context may reduce."""
-    limit, wanted = conversation_budget(settings), build_turn_limits(settings).conversation
-    if limit < wanted:
-        problem = f"conversations have at most {limit:,} tokens, not {wanted:,}: the window leaves no more"
-        hint = f"If the model's window has more than {settings.window_tokens:,} tokens, set NEWTON_WINDOW_TOKENS."
-        return HealthFinding("note", problem, hint)
-    return HealthFinding("ok", f"conversations are compacted ({settings.compaction}) within {limit:,} tokens")
-
-
 async def _check_compaction_model(newton: AgentServices) -> HealthFinding:
     """Let the compaction model summarize one message, and return the finding on its summary."""
     try:
@@ -287,10 +279,8 @@ async def _check_compaction_model(newton: AgentServices) -> HealthFinding:
         return HealthFinding("wrong", f"the compaction model cannot be used: {error.what}", error.hint)
     if model is None:
         return HealthFinding("note", "no compaction model is configured: summaries are extracted from the messages")
-    started, window = monotonic_ms(), newton.settings.window_tokens
-    error = await BlockSummarizer(
-        scope=newton.scope, model=model, window=window, breaker=create_breaker()
-    ).find_failure()
+    started = monotonic_ms()
+    error = await BlockSummarizer(scope=newton.scope, model=model, breaker=create_breaker()).find_failure()
     if error:
         return HealthFinding(
             "wrong",

@@ -41,7 +41,7 @@ from newton.runtime.cli.talk.approvals import ask_approval
 from newton.runtime.cli.talk.chat_conversation import ChatConversation, LineReader
 from newton.runtime.cli.talk.completion import ChatCompleter
 from newton.runtime.cli.talk.session_picker import pick_session
-from newton.runtime.cli.talk.slash_commands import BUILTIN_COMMANDS, run_slash_command
+from newton.runtime.cli.talk.slash_commands import BUILTIN_COMMANDS, describe_model, run_slash_command
 from newton.runtime.cli.talk.tool_commands import TOOL_COMMANDS
 from newton.runtime.error_status import EXIT_INTERRUPTED, EXIT_OK
 from newton.settings import Settings
@@ -93,8 +93,10 @@ async def chat(
             debug=debug,
         )
         hint = "the daemon has no model" if daemon else "set OPENAI_API_KEY or ANTHROPIC_API_KEY to use a model"
-        model = f"model {backend.model}" if backend.model else f"no model: answers quote memory ({hint})"
-        formatting.print_notice(f"Newton, agent {backend.agent}, {model}. /help lists the commands.")
+        answers = f"no model: answers quote memory ({hint})"
+        if backend.model:
+            answers = f"model {await describe_model(backend)}"
+        formatting.print_notice(f"Newton, agent {backend.agent}, {answers}. /help lists the commands.")
         loading = asyncio.ensure_future(_load_names(backend, completer))
         try:
             return await _run_until_interrupt(conversation)

@@ -5,6 +5,7 @@ from typing import cast
 
 from newton.errors import InputError
 from newton.memory.hygiene import clean_ref
+from newton.runtime.chat_backend.protocol import ChatBackend
 from newton.runtime.chat_backend.view_models import ProposalView
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_context import current_terminal
@@ -121,11 +122,19 @@ def set_strategy(conversation: ChatConversation, strategy: str) -> None:
     tell(f"Compaction: {conversation.strategy or 'as set by NEWTON_COMPACTION'}.")
 
 
+async def describe_model(backend: ChatBackend) -> str:
+    """Return the name of the model that answers, with its context window if that is known."""
+    if backend.model is None:
+        return "none; answers only quote memory"
+    window = await backend.find_window()
+    return f"{backend.model} (window: {window})" if window else backend.model
+
+
 async def select_model(conversation: ChatConversation, name: str) -> None:
     """Use a chat model for the next inputs; without a name, print the current one and those available."""
     if name:
         await conversation.backend.select_model(name)
-    tell(f"Model: {conversation.backend.model or 'none; answers only quote memory'}.")
+    tell(f"Model: {await describe_model(conversation.backend)}.")
     if not name and (names := await conversation.backend.list_models()):
         tell(f"Available models: {', '.join(names)}.")
 

@@ -4,7 +4,12 @@ from fastapi import APIRouter, Request
 
 from newton.runtime.api import problems
 from newton.runtime.api.auth import AuthenticatedCaller, ReadAccess
-from newton.runtime.api.chat_completions.model_choice import SERVER_OWNER, choose_model, list_model_names
+from newton.runtime.api.chat_completions.model_choice import (
+    SERVER_OWNER,
+    choose_model,
+    find_model_window,
+    list_model_names,
+)
 from newton.runtime.api.chat_completions.request_models import OWN_MODEL
 
 router = APIRouter(
@@ -18,21 +23,24 @@ router = APIRouter(
 async def list_models(request: Request, caller: ReadAccess) -> dict[str, object]:
     """List the accepted values of `model`.
 
-    They are `newton`, the agents that the token can use, the models of the model servers, and the embedding model.
+    They are `newton`, the agents that the token can use, the models of the model servers, and the embedding model. A
+    chat model has its context window in tokens if that is known, and where it is known from.
     """
     owners = await list_model_names(caller, request.app.state.agents)
-    owners |= {name: owner for name, owner in _embedding_model(caller).items() if name not in owners}
-    return {"object": "list", "data": [_model_object(name, owner) for name, owner in owners.items()]}
+    data = [await _chat_model_object(name, owner, caller) for name, owner in owners.items()]
+    others = {name: owner for name, owner in _embedding_model(caller).items() if name not in owners}
+    return {"object": "list", "data": [*data, *(_model_object(name, owner) for name, owner in others.items())]}
 
 
 @router.get("/{model:path}")
 async def get_model(model: str, request: Request, caller: ReadAccess) -> dict[str, object]:
     """Return a model by its id, in OpenAI's format. Requests may name it in the field `model`."""
     registry, owners = request.app.state.agents, _embedding_model(caller)
-    if model not in owners:
-        await choose_model(model, caller.for_agent(caller.token_agent), registry)
-        owners = await list_model_names(caller, registry)
-    return _model_object(model, owners.get(model, OWN_MODEL))
+    if model in owners:
+        return _model_object(model, owners[model])
+    await choose_model(model, caller.for_agent(caller.token_agent), registry)
+    owners = await list_model_names(caller, registry)
+    return await _chat_model_object(model, owners.get(model, OWN_MODEL), caller)
 
 
 def _embedding_model(caller: AuthenticatedCaller) -> dict[str, str]:
@@ -40,6 +48,12 @@ def _embedding_model(caller: AuthenticatedCaller) -> dict[str, str]:
     newton = caller.token_agent
     embedder, provider = newton.scope.embedder, newton.settings.embedding_provider
     return {embedder.name: SERVER_OWNER if provider == "openai" else OWN_MODEL} if embedder else {}
+
+
+async def _chat_model_object(name: str, owner: str, caller: AuthenticatedCaller) -> dict[str, object]:
+    window = await find_model_window(name, caller)
+    found = {"context_window": window.tokens, "context_window_source": window.source} if window else {}
+    return {**_model_object(name, owner), **found}
 
 
 def _model_object(name: str, owner: str) -> dict[str, object]:

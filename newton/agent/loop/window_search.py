@@ -1,0 +1,64 @@
+"""The search for the context window of a model that refuses a prompt as too long. Pure but for what the model keeps."""
+
+from dataclasses import dataclass, replace
+
+from newton.agent.llm.usage import ModelUsage
+from newton.agent.loop.completion import ChatService
+from newton.agent.loop.prompt import ModelRequest
+from newton.errors import RefusedSize
+from newton.providers.chat import ChatModel
+from newton.providers.token_calibration import UsageSample
+from newton.providers.windows.context_windows import MIN_WINDOW, WindowedModel
+
+MAX_REFUSALS = 8  # of prompts of one turn
+FIRST_SHRINK, NEXT_SHRINK = 0.9, 0.5  # of the refused prompt, if the server names no window
+# If the prompt should have fit, the model's tokenizer counts more than estimated: of the window if the server says how
+# many, else of the estimate.
+SAME_WINDOW_SHRINK, ESTIMATE_SHRINK = 0.9, 0.7
+EXCESS_MARGIN = 0.95  # of a window that is computed from an estimated prompt
+
+
+@dataclass(slots=True)
+class WindowSearch:
+    """The refusals of one turn. `learnt` is the window to keep once a prompt is accepted; None if there is none."""
+
+    refusals: int = 0
+    learnt: int | None = None
+
+    def shrink(
+        self, size: RefusedSize, request: ModelRequest, chat: ChatService, usage: ModelUsage
+    ) -> tuple[ChatService, ModelUsage]:
+        """Return the service with a smaller window, and the usage with what the server counted for the prompt.
+
+        The window is the one that the server names. If it names none, it is less than the refused prompt.
+        """
+        found = self._find_window(size, request, chat)
+        self.learnt = found or self.learnt
+        window, estimated = found or chat.limits.window, chat.estimate_tokens(request)
+        if size.prompt:
+            window = window if found else max(int(window * SAME_WINDOW_SHRINK), MIN_WINDOW)
+        elif estimated + chat.requested_reply(request) <= window:
+            window = max(int(estimated * ESTIMATE_SHRINK), MIN_WINDOW)  # for this turn only
+        self.refusals += 1
+        if size.prompt and not any(message.attachment_count for message in request.messages):
+            sample = UsageSample(request.tokens, len(request.messages), size.prompt)
+            usage = usage._replace(samples=(*usage.samples, sample))
+        return replace(chat, limits=replace(chat.limits, window=window)), usage
+
+    def _find_window(self, size: RefusedSize, request: ModelRequest, chat: ChatService) -> int | None:
+        """Return the window that a refusal shows; None if it is not smaller than the known one."""
+        known = chat.limits.window
+        counted = size.prompt or chat.estimate_tokens(request)
+        if size.window and size.window >= MIN_WINDOW:
+            return size.window if size.window < known else None
+        if size.excess and size.excess < counted:
+            found = int((counted - size.excess) * EXCESS_MARGIN)
+        else:
+            found = int(min(counted, known) * (NEXT_SHRINK if self.refusals else FIRST_SHRINK))
+        return max(found, MIN_WINDOW) if found < known else None
+
+    async def keep(self, model: ChatModel | None) -> None:
+        """Let the model keep the window that was learnt, now that a prompt was accepted."""
+        if self.learnt and isinstance(model, WindowedModel):
+            await model.learn_window(self.learnt)
+        self.learnt = None

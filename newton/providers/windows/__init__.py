@@ -1,0 +1,1 @@
+"""Context windows of models: what settings, servers, providers and refusals say of them."""

@@ -1,0 +1,277 @@
+"""The context window of a model: what settings, servers, tables and refusals say of it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from newton.errors import ContextWindowError, ProviderError, RefusedRequestError, RefusedSize
+from newton.providers.anthropic.chat import AnthropicChat
+from newton.providers.chat import ChatMessage
+from newton.providers.chat_model_base import UpstreamChat
+from newton.providers.openai.chat import OpenAIChat
+from newton.providers.structured_output import EndpointKey
+from newton.providers.upstreams import list_upstreams
+from newton.providers.windows.context_windows import ContextWindow, LearntWindows, find_published_window
+from newton.settings import load
+from tests.endpoint import Respond, Wire, endpoint
+from tests.narrow_servers import Dialect, NarrowServer
+
+PREFIX = "This model's maximum context length is"
+
+
+async def error_of(*responses: Respond) -> ProviderError:
+    async with endpoint(*responses) as server:
+        model = named(server.url)
+        with pytest.raises(ProviderError) as raised:
+            _ = [piece async for piece in model.stream([ChatMessage("user", "Hi.")], max_tokens=None)]
+    return raised.value
+
+
+def named(url: str, *, provider: str = "openai", windows: LearntWindows | None = None, **fields: Any) -> UpstreamChat:
+    settings = load({"models": {"s": {"provider": provider, "base_url": url, "model": "m", **fields}}}, env={})
+    kinds = {"openai": OpenAIChat, "anthropic": AnthropicChat}
+    return kinds[provider](list_upstreams(settings)["s"], windows=windows)
+
+
+# In the words of: OpenAI (with and without a limit of the reply), its Responses API, DeepSeek, vLLM (three versions),
+# SGLang, llama.cpp (two versions), llama-cpp-python, LM Studio (five versions), Ollama (two), Anthropic (two), Gemini,
+# Mistral, xAI, Together, Kimi, Groq, DashScope.
+REFUSALS: list[tuple[int, object, RefusedSize]] = [
+    (
+        400,
+        f"{PREFIX} 4097 tokens. However, you requested 4203 tokens (3703 in the messages, 500 in the completion).",
+        RefusedSize(4097, 3703),
+    ),
+    (400, f"{PREFIX} 128000 tokens. However, your messages resulted in 173172 tokens.", RefusedSize(128_000, 173_172)),
+    (400, "Your input exceeds the context window of this model. Please adjust your input.", RefusedSize()),
+    (
+        400,
+        f"{PREFIX} 131072 tokens. However, you requested 131134 tokens (122942 in the messages, 8192 in the"
+        " completion). Please reduce the length of the messages or completion.",
+        RefusedSize(131_072, 122_942),
+    ),
+    (
+        400,
+        f"{PREFIX} 262144 tokens. However, you requested 128000 output tokens and your prompt contains at least 134145"
+        " input tokens, for a total of at least 262145 tokens. (parameter=input_tokens, value=134145)",
+        RefusedSize(262_144),
+    ),
+    (
+        400,
+        "'max_tokens' or 'max_completion_tokens' is too large: 5000. This model's maximum context length is 4096 tokens"
+        " and your request has 100 input tokens (5000 > 4096 - 100).",
+        RefusedSize(4096, 100),
+    ),
+    (
+        400,
+        "The prompt (total length 25938) is too long to fit into the model (context length 4096).",
+        RefusedSize(4096),
+    ),
+    (
+        400,
+        "Input length (160062 tokens) exceeds the maximum allowed length (59862 tokens).",
+        RefusedSize(59_862, 160_062),
+    ),
+    (
+        400,
+        {
+            "code": 400,
+            "message": "request (66202 tokens) exceeds the available context size (65536 tokens), try increasing it",
+            "type": "exceed_context_size_error",
+            "n_prompt_tokens": 66_202,
+            "n_ctx": 65_536,
+        },
+        RefusedSize(65_536, 66_202),
+    ),
+    (
+        500,
+        {
+            "code": 500,
+            "message": "the request exceeds the available context size. try increasing the context size or enable"
+            " context shift",
+            "type": "exceed_context_size_error",
+            "n_prompt_tokens": 1407,
+            "n_ctx": 1024,
+        },
+        RefusedSize(1024, 1407),
+    ),
+    (400, "Requested tokens (2516) exceed context window of 2048", RefusedSize(2048)),
+    (
+        400,
+        "Trying to keep the first 15857 tokens when context the overflows. However, the model is loaded with context"
+        " length of only 4096 tokens, which is not enough.",
+        RefusedSize(4096, 15_857),
+    ),
+    (
+        400,
+        "The number of tokens to keep from the initial prompt is greater than the context length (n_keep: 10247 >="
+        " n_ctx: 4096). Try to load the model with a larger context length.",
+        RefusedSize(4096, 10_247),
+    ),
+    (400, "Cannot truncate prompt with n_keep (15028) >= n_ctx (7424)", RefusedSize(7424, 15_028)),
+    (
+        400,
+        "Input does not fit in context length. The input has 31430 tokens, but the context length only supports 30000"
+        " tokens.",
+        RefusedSize(30_000, 31_430),
+    ),
+    (
+        400,
+        "The number of tokens to keep from the initial prompt is greater than the context length. Try to load the model"
+        " with a larger context length, or provide a shorter input",
+        RefusedSize(),
+    ),
+    (400, "prompt too long; exceeded max context length by 4021 tokens", RefusedSize(excess=4021)),
+    (
+        400,
+        json.dumps(
+            {
+                "error": {
+                    "code": 400,
+                    "message": "request (5584 tokens) exceeds the available context size (4096 tokens), try increasing"
+                    " it",
+                    "n_prompt_tokens": 5584,
+                    "n_ctx": 4096,
+                }
+            }
+        ),
+        RefusedSize(4096, 5584),
+    ),
+    (400, "prompt is too long: 212,000 tokens > 200,000 maximum", RefusedSize(200_000, 212_000)),
+    (
+        400,
+        "input length and `max_tokens` exceed context limit: 178959 + 64000 > 200000, decrease input length or"
+        " `max_tokens` and try again",
+        RefusedSize(200_000, 178_959),
+    ),
+    (
+        400,
+        "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+        RefusedSize(1_048_576, 1_200_000),
+    ),
+    (
+        400,
+        "Prompt contains 240000 tokens, too large for model with 128000 maximum context length",
+        RefusedSize(128_000, 240_000),
+    ),
+    (
+        400,
+        "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+        RefusedSize(131_072, 537_812),
+    ),
+    (
+        400,
+        "The input (516368 tokens) is longer than the model's context length (262144 tokens).",
+        RefusedSize(262_144, 516_368),
+    ),
+    (
+        400,
+        "Your request exceeded model token limit: 262144 (requested: 306631)",
+        RefusedSize(262_144, 306_631),
+    ),
+    (
+        413,
+        "Request too large for model `m` on tokens per minute (TPM): Limit 6000, Requested 8012, please reduce it.",
+        RefusedSize(6000),
+    ),
+    (400, "Range of input length should be [1, 129024]", RefusedSize(129_024)),
+]
+
+
+@pytest.mark.parametrize(("status", "told", "size"), REFUSALS)
+async def test_a_refusal_is_known_by_its_words_and_numbers(status: int, told: object, size: RefusedSize) -> None:
+    error = told if isinstance(told, dict) else {"message": told}
+
+    async def refuses(wire: Wire) -> None:
+        await wire.send(status, {"error": error})
+
+    async def breaks(wire: Wire) -> None:
+        await wire.begin_stream()
+        await wire.event({"error": error})
+
+    async def answers(wire: Wire) -> None:
+        await wire.send(200, {"error": error})
+
+    for respond in (refuses, breaks, answers):
+        found = await error_of(respond)
+        assert isinstance(found, ContextWindowError), (respond.__name__, found)
+        assert found.size == size, respond.__name__
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"message": "stop: each sequence is too long", "param": "stop"},
+        {"message": "Invalid value: expected a string.", "param": "messages"},
+        {"message": "Unknown field. " + "word " * 200 + "the context window of 4096 tokens"},
+    ],
+)
+async def test_another_refusal_is_not_taken_for_one(body: object) -> None:
+    async def refuses(wire: Wire) -> None:
+        await wire.send(400, {"error": body})
+
+    assert isinstance(await error_of(refuses), RefusedRequestError)
+
+
+@pytest.mark.parametrize("dialect", ["vllm", "llama.cpp", "lm studio", "ollama", "anthropic"])
+async def test_a_server_tells_its_window(dialect: Dialect) -> None:
+    server = NarrowServer(dialect, 8_192, reports=8_192)
+    async with endpoint(server.respond, lists=True) as made:
+        model = named(made.url, provider="anthropic" if dialect == "anthropic" else "openai")
+        assert model.known_window.source == "default"
+        assert await model.find_window() == (8_192, "server") == model.known_window
+        stated = named(made.url, window_tokens=16_000)
+        assert await stated.find_window() == (16_000, "setting")
+
+
+async def test_a_model_of_ollama_that_is_not_loaded_has_its_smallest_window() -> None:
+    async def respond(wire: Wire) -> None:
+        pages: dict[str, object] = {
+            "/v1/models": {"object": "list", "data": [{"id": "m", "owned_by": "library"}]},
+            "/api/ps": {"models": [{"name": "other:latest", "context_length": 32_768}]},
+            "/api/show": {"parameters": "", "model_info": {"qwen3.context_length": 40_960}},
+        }
+        await wire.send(200, pages[wire.path.partition("?")[0]])
+
+    async with endpoint(respond, lists=True) as made:
+        assert await named(made.url).find_window() == (4_096, "server")
+
+
+async def test_a_server_that_does_not_answer_is_no_obstacle() -> None:
+    assert (await named("http://127.0.0.1:9/v1").find_window()).source == "default"
+
+
+@pytest.mark.parametrize(
+    ("provider", "name", "tokens"),
+    [
+        ("openai", "gpt-4", 8_192),
+        ("openai", "gpt-4-0613", 8_192),
+        ("openai", "gpt-4o-mini-2024-07-18", 128_000),
+        ("openai", "gpt-4.1-nano", 1_047_576),
+        ("openai", "gpt-40", None),
+        ("openai", "ft:gpt-4", None),
+        ("anthropic", "claude-haiku-4-5-20251001", 200_000),
+        ("anthropic", "claude-haiku-5-5", 1_000_000),
+        ("anthropic", "mistral", None),
+    ],
+)
+def test_a_window_is_published_for_the_beginning_of_a_name(provider: str, name: str, tokens: int | None) -> None:
+    found = find_published_window(provider, name)
+    assert (found and found.tokens) == tokens
+
+
+def test_what_is_learnt_is_kept_while_the_stated_window_stays(tmp_path: Path) -> None:
+    key, file = EndpointKey("s", "http://127.0.0.1:1/v1", "m"), tmp_path / "home" / "windows.json"
+    stated, other = ContextWindow(128_000, "default"), EndpointKey("s", "http://127.0.0.1:1/v1", "n")
+    LearntWindows(file).learn(key, 4_096, stated)
+    learnt = LearntWindows(file)
+    assert learnt.apply(key, stated) == (4_096, "refusal")
+    assert learnt.apply(other, stated) == stated
+    for changed in (ContextWindow(8_192, "server"), ContextWindow(2_048, "setting")):
+        assert learnt.apply(key, changed) == changed
+    LearntWindows(file).learn(other, 9_000, stated)
+    assert [learnt.apply(one, stated).tokens for one in (key, other)] == [4_096, 9_000]
+    file.write_text("{no json", encoding="utf-8")
+    assert LearntWindows(file).apply(key, stated) == stated
