@@ -104,7 +104,7 @@ class AssemblyInputBuilder:
             relation_evidence=found.relation_evidence,
             injected=found.injected,
             observations=found.observations,
-            gathering=gathered.gathering,
+            gathering=found.gathering,
         )
 
     def _compute_parts(

@@ -1,7 +1,7 @@
 """A bundle: one assembled context, with everything needed to explain and replay it."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
@@ -167,12 +167,8 @@ class Bundle:
         return (*self.assembly_input.censors.omitted, *tenets)
 
     def find_source(self, c: ScoredCandidate) -> str:
-        """Return how the candidate was found: injected (put into the session by a caller), recent, session, entity,
-        relation, pattern, or semantic (the search).
-        """
-        if c.memory_id in self.assembly_input.injected:
-            return "injected"
-        return "recent" if c.memory_id in self.recent_ids else SOURCE_BY_KIND.get(c.kind, "semantic")
+        """Return the source of the candidate, as `find_source`."""
+        return find_source(c.memory_id, c.kind, self.assembly_input, self.recent_ids)
 
     @property
     def task_json(self) -> dict[str, Any] | None:
@@ -220,6 +216,17 @@ class Bundle:
             response["filters"] = filters
             response["left_nothing"] = dict(self.unmatched_filters)
         return response
+
+
+def find_source(memory_id: UUID, kind: str, assembly_input: AssemblyInput, recent_ids: Collection[UUID]) -> str:
+    """Return how a candidate was found: injected (put into the session by a caller), recent, standing (an instruction
+    or a preference that applies), session, entity, relation, pattern, or semantic (the search).
+    """
+    if memory_id in assembly_input.injected:
+        return "injected"
+    if memory_id in recent_ids:
+        return "recent"
+    return "standing" if memory_id in assembly_input.gathering.standing else SOURCE_BY_KIND.get(kind, "semantic")
 
 
 def describe_task(

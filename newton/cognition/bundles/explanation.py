@@ -7,7 +7,8 @@ from uuid import UUID
 
 from newton.cognition.assembly.fill import NO_ROOM
 from newton.cognition.assembly.scored_candidate import format_list_line, get_form
-from newton.cognition.bundles.bundle import SOURCE_BY_KIND, describe_task
+from newton.cognition.bundles.bundle import describe_task, find_source
+from newton.cognition.bundles.origin_texts import FixedLine, MessageEvidence, describe_origin, list_fixed_lines
 from newton.cognition.bundles.replay import MemoryHistory, align_features, restore_memory
 from newton.cognition.bundles.trace import StoredBundle, StoredCandidate
 from newton.cognition.scoring.score import FEATURE_NAMES, LAYER_BY_KIND, compute_contributions
@@ -23,7 +24,8 @@ class CandidateExplanation(NamedTuple):
     """A candidate of a context, as it was when the context was built.
 
     `rank` numbers the items of the context, best first; None when left out. `contributions` are the parts of the score
-    by feature. `contradictions` are memories that contradict it and were shown in the same item.
+    by feature. `found_by` says what brought it into the context. `contradictions` are memories that contradict it and
+    were shown in the same item.
     """
 
     rank: int | None
@@ -33,6 +35,7 @@ class CandidateExplanation(NamedTuple):
     sources: tuple[UUID, ...]
     features: Mapping[str, float]
     contributions: Mapping[str, float]
+    found_by: str
     time_range_text: str = ""
     contradictions: tuple[RetrievedMemory, ...] = ()
 
@@ -82,6 +85,7 @@ class CandidateExplanation(NamedTuple):
             "trust": found.trust,
             "quarantined": stored.quarantined,
             "source": self.source,
+            "found_by": self.found_by,
             "refs": [found.ref] if found.ref else [],
             "sources": [str(source) for source in self.sources],
             "detail": stored.detail,
@@ -112,6 +116,15 @@ class BundleExplanation:
             if item.stored_candidate.reason == NO_ROOM:
                 found.setdefault(item.layer, item)
         return found
+
+    def find_fixed_line(self, item_ref: str) -> FixedLine | None:
+        """Return the line of the identity, the brief or the like with this id or text; None if a candidate matches."""
+        if any(is_match(item, item_ref) for item in self.items for is_match in (_has_ref, _has_id, _has_text)):
+            return None
+        lines, digits = list_fixed_lines(self.stored.trace.assembly_input), item_ref.lower().replace("-", "")
+        by_id = (one for one in lines if len(digits) >= MIN_ID_DIGITS and _matches_id(one.line_id, digits))
+        by_text = (one for one in lines if _matches_text(one.text, item_ref))
+        return next(iter((*by_id, *by_text)), None)
 
     def find_item(self, item_ref: str) -> CandidateExplanation:
         """Return the candidate with this rank, external id, part of the text, id, or first or last digits of the id.
@@ -174,13 +187,21 @@ def _has_ref(item: CandidateExplanation, item_ref: str) -> bool:
 
 
 def _has_id(item: CandidateExplanation, item_ref: str) -> bool:
-    digits, memory_id = item_ref.lower().replace("-", ""), item.stored_candidate.memory_id.hex
-    return len(digits) >= MIN_ID_DIGITS and (memory_id.startswith(digits) or memory_id.endswith(digits))
+    digits = item_ref.lower().replace("-", "")
+    return len(digits) >= MIN_ID_DIGITS and _matches_id(item.stored_candidate.memory_id, digits)
+
+
+def _matches_id(memory_id: UUID | None, digits: str) -> bool:
+    return memory_id is not None and (memory_id.hex.startswith(digits) or memory_id.hex.endswith(digits))
 
 
 def _has_text(item: CandidateExplanation, item_ref: str) -> bool:
     """Return True if the item's text contains the reference. A reference without letters never matches."""
-    return any(c.isalpha() for c in item_ref) and item_ref.casefold() in item.text.casefold()
+    return _matches_text(item.text, item_ref)
+
+
+def _matches_text(text: str, item_ref: str) -> bool:
+    return any(c.isalpha() for c in item_ref) and item_ref.casefold() in text.casefold()
 
 
 def explain_bundle(stored: StoredBundle, histories: Mapping[UUID, MemoryHistory]) -> BundleExplanation:
@@ -188,15 +209,15 @@ def explain_bundle(stored: StoredBundle, histories: Mapping[UUID, MemoryHistory]
 
     Deleted memories are skipped. `LOST_TEXT` replaces a text that is no longer stored.
     """
-    rank, items = 0, list[CandidateExplanation]()
+    rank, items, evidence = 0, list[CandidateExplanation](), _collect_evidence(stored, histories)
     for candidate in stored.candidates:
         rank += candidate.detail is not None
         if history := histories.get(candidate.memory_id):
             others = tuple(
                 histories[other].found for other in _list_contradicted(candidate, stored) if other in histories
             )
-            explained = _explain_candidate(candidate, history, stored, rank if candidate.detail else None)
-            items.append(explained._replace(contradictions=others))
+            explained = _explain_candidate(candidate, history, stored, evidence)
+            items.append(explained._replace(rank=rank if candidate.detail else None, contradictions=others))
     return BundleExplanation(stored=stored, items=items)
 
 
@@ -205,23 +226,29 @@ def _list_contradicted(candidate: StoredCandidate, stored: StoredBundle) -> list
     return [other for other in label.group if other != candidate.memory_id] if label else []
 
 
+def _collect_evidence(stored: StoredBundle, histories: Mapping[UUID, MemoryHistory]) -> MessageEvidence:
+    known = [
+        (histories[one.memory_id].found, dict(zip(stored.trace.features, one.features, strict=True)))
+        for one in stored.candidates
+        if one.memory_id in histories
+    ]
+    return MessageEvidence.of((found, named.get("cosine", 0.0), named.get("lexical", 0.0)) for found, named in known)
+
+
 def _explain_candidate(
-    stored_candidate: StoredCandidate, history: MemoryHistory, stored: StoredBundle, rank: int | None
+    stored_candidate: StoredCandidate, history: MemoryHistory, stored: StoredBundle, evidence: MessageEvidence
 ) -> CandidateExplanation:
     features = align_features(stored_candidate, stored.trace.features)
     lost = history.found._replace(state=stored_candidate.state, micro=LOST_TEXT, summary=LOST_TEXT)
-    memory_id, trace = stored_candidate.memory_id, stored.trace
-    source = (
-        "injected" if memory_id in trace.assembly_input.injected else SOURCE_BY_KIND.get(history.found.kind, "semantic")
-    )
-    source = "recent" if source != "injected" and memory_id in trace.recent_ids else source
+    inputs, named = stored.trace.assembly_input, dict(zip(FEATURE_NAMES, features, strict=True))
     return CandidateExplanation(
-        rank,
+        None,
         stored_candidate,
         restore_memory(stored_candidate, history) or lost,
-        source,
+        find_source(stored_candidate.memory_id, history.found.kind, inputs, stored.trace.recent_ids),
         history.sources,
-        dict(zip(FEATURE_NAMES, features, strict=True)),
-        compute_contributions(features, stored.trace.assembly_input.profile),
+        named,
+        compute_contributions(features, inputs.profile),
+        describe_origin(history.found, inputs, evidence, cosine=named["cosine"], lexical=named["lexical"]),
         ", ".join(span.phrase for span in stored.trace.assembly_input.time_ranges),
     )

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 from uuid import UUID
 
 from newton.cognition.questions.question_kinds import POINT, QuestionKind, QuestionReading, read_question
@@ -47,17 +47,26 @@ RULES: Mapping[QuestionKind, QuestionRules] = {
 }
 
 
+# What brings a memory into a context besides the search.
+MemoryOrigin = Literal[
+    "injected", "standing", "triggered", "named", "related", "salient", "recent", "recent_elsewhere", "contradicts",
+    "artifact",
+]  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionGathering:
     """The gathering of the memories for an input: its kind, the rules applied, and reasons for single memories.
 
-    The `standing` ones are instructions and preferences that apply to the input.
+    The `standing` ones are instructions and preferences that apply to the input. `origins` says of memories that the
+    search did not find, or that need no search, what brought them into the context.
     """
 
     reading: QuestionReading = POINT
     rules: tuple[str, ...] = ()
     reasons: Mapping[UUID, str] = field(default_factory=dict[UUID, str])
     standing: frozenset[UUID] = frozenset()
+    origins: Mapping[UUID, MemoryOrigin] = field(default_factory=dict[UUID, MemoryOrigin])
 
     @property
     def is_chronological(self) -> bool:

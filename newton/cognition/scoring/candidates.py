@@ -1,12 +1,13 @@
 """Merging of the memories from all sources into the candidates of a context. Pure."""
 
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence, Set
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from itertools import chain
 from uuid import UUID
 
+from newton.cognition.questions.question_rules import MemoryOrigin, QuestionGathering
 from newton.cognition.request import ContextBuildRequest
 from newton.cognition.scoring.answers import NO_ESTIMATE, AnswerEstimate, estimate_answers
 from newton.cognition.scoring.observation_choice import ObservationVerdict, choose_observations
@@ -33,7 +34,7 @@ class CandidateSet:
     found by name, time or trigger and need no minimum similarity. `injected` were put into the context of the session
     by a caller. `is_range_empty` means that memory has nothing from `time_ranges`. `relation_evidence` maps relations
     to the candidate facts that state them. `observations` says of events whether they are chosen, and why. `answers`
-    says with which probabilities the candidates answer the input.
+    says with which probabilities the candidates answer the input, `gathering` what brought each of them here.
     """
 
     memories: Sequence[RetrievedMemory]
@@ -47,6 +48,7 @@ class CandidateSet:
     relation_evidence: Mapping[UUID, Sequence[UUID]]
     observations: Mapping[UUID, ObservationVerdict]
     answers: AnswerEstimate
+    gathering: QuestionGathering
 
 
 def collect_candidates(
@@ -94,6 +96,7 @@ def collect_candidates(
         relation_evidence=_find_relation_evidence(gathered.input_matches.entity_matches.evidence, memories),
         observations=verdicts or {},
         answers=answers,
+        gathering=replace(gathered.gathering, origins=_find_origins(gathered, recent, triggered, searched)),
         time_ranges=gathered.time_ranges,
         is_range_empty="times" not in missing and _is_range_empty(gathered, timely, text),
         signals=signals,
@@ -147,6 +150,33 @@ def _find_triggered(gathered: GatheredSources, text: str, frame: str) -> frozens
     matches = gathered.input_matches
     types = matches.entity_matches.entity_types
     return frozenset(p.memory_id for p in match_triggers(matches.procedure_triggers, text, types=types, frame=frame))
+
+
+def _find_origins(
+    gathered: GatheredSources,
+    recent: Sequence[RetrievedMemory],
+    triggered: Set[UUID],
+    searched: Mapping[UUID, RetrievedMemory],
+) -> dict[UUID, MemoryOrigin]:
+    """Return what brought each memory here, without those that only the search found; the strongest reason counts."""
+    entities, own = gathered.input_matches.entity_matches, gathered.recent_events.current_session
+    own_ids, related = {f.memory_id for f in own}, [f.memory_id for f in entities.memories]
+    unsearched: Sequence[tuple[MemoryOrigin, Iterable[UUID]]] = (
+        ("contradicts", (f.memory_id for f in gathered.recall_result.contradictions)),
+        ("salient", related),
+        ("related", (memory_id for memory_id in related if memory_id in entities.distances)),
+        ("named", entities.mentioned_ids),
+        ("recent_elsewhere", (f.memory_id for f in recent)),
+        ("recent", (f.memory_id for f in recent if f.memory_id in own_ids)),
+        ("artifact", (f.memory_id for f in gathered.artifacts.found)),
+    )
+    always: Sequence[tuple[MemoryOrigin, Iterable[UUID]]] = (
+        ("triggered", triggered),
+        ("standing", gathered.gathering.standing),
+        ("injected", gathered.injected_ids),
+    )
+    origins = {memory_id: origin for origin, ids in unsearched for memory_id in ids if memory_id not in searched}
+    return origins | {memory_id: origin for origin, ids in always for memory_id in ids}
 
 
 def _judge_observations(

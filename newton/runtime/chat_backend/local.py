@@ -31,7 +31,7 @@ from newton.runtime.chat_backend.view_models import (
     ExplanationView,
     ProposalView,
     TurnView,
-    to_explanation_view,
+    explain_item,
     to_line_view,
     to_proposal_view,
     to_turn_view,
@@ -141,8 +141,7 @@ class LocalAgent:
         return get_frame(self.newton.frames, name).name
 
     async def explain_memory(self, bundle_id: UUID, item_ref: str) -> ExplanationView:
-        explanation = await self.newton.bundles().explain(str(bundle_id))
-        return to_explanation_view(explanation, explanation.find_item(item_ref))
+        return explain_item(await self.newton.bundles().explain(str(bundle_id)), item_ref)
 
     async def remember(self, content: str) -> RememberReport:
         return await self.newton.fact_intake(self.origin).store(FactDraft(content=content))

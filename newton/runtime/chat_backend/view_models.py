@@ -11,6 +11,7 @@ from newton.cognition.assembly.fill import DetailLevel
 from newton.cognition.assembly.scored_candidate import ScoredCandidate
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.explanation import BundleExplanation, CandidateExplanation
+from newton.cognition.bundles.origin_texts import FixedLine
 from newton.heart.identity.identity_store import TenetProposal
 from newton.heart.identity.tenets import IdentityPart, IdentityTenet, format_tenet
 from newton.memory.memory import Trust
@@ -145,15 +146,20 @@ class NearMiss(ViewModel):
 
 
 class ExplanationView(ViewModel):
-    """Why a memory is or is not in a context: its features, their weights, and their contributions to its score."""
+    """Why a memory is or is not in a context: its features, their weights, and their contributions to its score.
 
-    memory_id: UUID
+    `found_by` says what brought it there. A line of the identity, the brief or the like has no features and no score.
+    """
+
+    memory_id: UUID | None
     text: str
     kind: str
     state: str
     trust: str
     quarantined: bool
     ref: str | None
+    origin: str
+    found_by: str
     note: str | None
     contradiction_note: str | None
     sources: list[UUID]
@@ -227,6 +233,42 @@ def to_line_view(tenet: IdentityTenet) -> IdentityLineView:
     return IdentityLineView(line_id=tenet.tenet_id, text=tenet.text)
 
 
+def explain_item(explanation: BundleExplanation, item_ref: str) -> ExplanationView:
+    """Return the view of the explanation of a memory or a line in a stored context.
+
+    Raises InputError if none matches, ConflictError if several memories do.
+    """
+    if line := explanation.find_fixed_line(item_ref):
+        return _to_line_explanation(line)
+    return to_explanation_view(explanation, explanation.find_item(item_ref))
+
+
+def _to_line_explanation(line: FixedLine) -> ExplanationView:
+    return ExplanationView(
+        memory_id=line.line_id,
+        kind=line.kind,
+        text=line.text,
+        origin=line.kind,
+        found_by=line.found_by,
+        tokens=line.tokens,
+        ref=None,
+        note=None,
+        contradiction_note=None,
+        near_miss=None,
+        state="",
+        trust="",
+        quarantined=False,
+        sources=[],
+        layer=line.kind,
+        detail="full",
+        reason=line.found_by,
+        score=0.0,
+        features={},
+        contributions={},
+        weights={},
+    )
+
+
 def to_explanation_view(explanation: BundleExplanation, item: CandidateExplanation) -> ExplanationView:
     """Return the view of the explanation of one memory in a stored context."""
     near_miss = explanation.near_misses.get(item.layer)
@@ -234,6 +276,8 @@ def to_explanation_view(explanation: BundleExplanation, item: CandidateExplanati
         item.stored_candidate,
         **{name: getattr(item.found, name) for name in ("kind", "trust", "ref")},
         text=item.list_line,
+        origin=item.source,
+        found_by=item.found_by,
         note=item.note,
         contradiction_note=item.contradiction_text,
         sources=list(item.sources),

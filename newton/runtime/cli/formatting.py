@@ -340,17 +340,24 @@ def _format_layer(explanation: BundleExplanation, name: str) -> list[str]:
 
 def format_candidate_explanation(item: ExplanationView) -> str:
     """Format why a memory is in a context or not: its state, its score by feature, and the best memory left out."""
+    if not item.features:
+        return f"{item.text.strip()}\n{item.kind} {item.memory_id or ''}\nwhy: {item.found_by} · {item.tokens} tokens"
     parts = sorted(item.contributions.items(), key=lambda part: -abs(part[1]))
+    assigned = {"similarity": "as the best match"} if item.origin == "standing" else {}
     weights = {name: f" × {weight:g}" for name, weight in item.weights.items()}
     lines = [
         item.text,
         f"{item.kind} {item.memory_id}" + (f" · ref {item.ref}" if item.ref else ""),
         f"{item.state}{', quarantined' if item.quarantined else ''} · trust {item.trust}",
+        f"why: {item.found_by}",
         *([item.note] if item.note else []),
         *([item.contradiction_note] if item.contradiction_note else []),
         *([f"derived from {', '.join(str(source) for source in item.sources)}"] if item.sources else []),
         f"{format_verdict(item.detail, item.reason)} · {item.tokens} tokens · score {item.score:.4f} =",
-        *(f"  {value:+.4f}  {name} {item.features[name]:.3f}{weights.get(name, '')}" for name, value in parts),
+        *(
+            f"  {value:+.4f}  {assigned.get(name, name)} {item.features[name]:.3f}{weights.get(name, '')}"
+            for name, value in parts
+        ),
         f"  (cosine {item.features['cosine']:.3f}, words {item.features['lexical']:.3f})",
     ]
     if item.near_miss:

@@ -92,4 +92,6 @@ async def list_bundles(caller: ToolCaller, args: inputs.ListBundlesInput) -> Too
 
 async def explain_bundle(caller: ToolCaller, args: inputs.ExplainInput) -> ToolResult:
     explanation = await caller.newton.bundles().explain(args.bundle)
-    return ToolResult((explanation if args.item is None else explanation.find_item(args.item)).as_json())
+    if args.item is None:
+        return ToolResult(explanation.as_json())
+    return ToolResult((explanation.find_fixed_line(args.item) or explanation.find_item(args.item)).as_json())

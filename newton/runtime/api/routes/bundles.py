@@ -10,7 +10,7 @@ from newton.runtime.api import pagination
 from newton.runtime.api.auth import ReadAccess
 from newton.runtime.api.base_models import Cursor, CursorPage, Limit, ResponseModel
 from newton.runtime.api.path_ids import PathId
-from newton.runtime.chat_backend.view_models import ExplanationView, to_explanation_view
+from newton.runtime.chat_backend.view_models import ExplanationView, explain_item
 from newton.runtime.tools.views import BundleInfo
 
 router = APIRouter(prefix="/v1/bundles", tags=["bundles"])
@@ -67,8 +67,7 @@ async def explain_bundle(
     ],
 ) -> ExplanationView:
     """Explain why a memory is or is not in a stored context."""
-    explanation = await caller.newton.bundles().explain(bundle_id)
-    return to_explanation_view(explanation, explanation.find_item(item))
+    return explain_item(await caller.newton.bundles().explain(bundle_id), item)
 
 
 @router.get("/{bundle_id}/diff/{other_id}")

@@ -10,7 +10,7 @@ from newton.cognition.bundles.diff import BundleDiff, OnlyInOne
 from newton.cognition.bundles.replay import ReplayResult
 from newton.errors import InputError
 from newton.memory.lookup import short_id
-from newton.runtime.chat_backend.view_models import to_explanation_view
+from newton.runtime.chat_backend.view_models import explain_item
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, LimitOption, load_settings
@@ -67,13 +67,13 @@ async def explain_bundle(
     """
     async with open_agent(load_settings(agent)) as newton:
         explanation = await newton.bundles().explain(bundle)
-    candidate = None if item is None else explanation.find_item(item)
-    if json:
-        formatting.print_json((candidate or explanation).as_json())
-    elif candidate:
-        say(formatting.format_candidate_explanation(to_explanation_view(explanation, candidate)))
+    if item is None:
+        shown = formatting.format_bundle_explanation
+        formatting.print_json(explanation.as_json()) if json else say(shown(explanation))
+    elif json:
+        formatting.print_json((explanation.find_fixed_line(item) or explanation.find_item(item)).as_json())
     else:
-        say(formatting.format_bundle_explanation(explanation))
+        say(formatting.format_candidate_explanation(explain_item(explanation, item)))
 
 
 async def replay_bundle(
