@@ -27,6 +27,10 @@ from newton.settings import Settings
 LEDGER_FOLDER = "ledger"
 HAS_CITUS_SQL = "select exists (select from pg_extension where extname = 'citus')"
 HAS_SCHEMA_SQL = "select to_regclass('runtime.schema_migrations') is not null"
+IS_INSTALLED_SQL = """
+select to_regclass('runtime.schema_migrations') is not null
+    and to_regclass('runtime.agents') is not null and to_regclass('memory.memories') is not null
+"""
 REVOKE_TOKENS_SQL = "update runtime.tokens set revoked_at = now() where revoked_at is null returning 1"
 
 
@@ -48,17 +52,20 @@ class RestoreResult(NamedTuple):
 async def create_backup(settings: Settings, folder: Path, *, now: datetime) -> BackupManifest:
     """Write a backup to a new folder, which appears only when the backup is complete; return its manifest.
 
-    The database can be written meanwhile; the backup has all that was committed before its start. Raises ConflictError
-    if the folder exists, and DatabaseError if the database cannot be read.
+    The database can be written meanwhile; the backup has all that was committed before its start. What was written is
+    read back and compared. Raises ConflictError if the folder exists, InputError if the folder cannot be written or the
+    database is not Newton's, and DatabaseError if the database cannot be read.
     """
     with _atomic_folder(folder) as partial:
         # Copy the recorded chain heads first, so that no copied ledger is behind its head.
         if settings.database_url is None and (settings.home / LEDGER_FOLDER).is_dir():
             shutil.copytree(settings.home / LEDGER_FOLDER, partial / LEDGER_FOLDER)
+        ledger = await asyncio.to_thread(manifest.hash_files, partial)
         async with open_owner_connection(settings) as conn:
+            await _require_installed(conn)
             migrations = await load_applied(conn)
             version = await conn.fetchval("show server_version")
-            rows, columns = await write_tables(conn, partial)
+            rows, columns, files = await write_tables(conn, partial)
         written = BackupManifest(
             made_at=now,
             newton=__version__,
@@ -66,10 +73,20 @@ async def create_backup(settings: Settings, folder: Path, *, now: datetime) -> B
             rows=rows,
             columns=columns,
             migrations=migrations,
-            files=await asyncio.to_thread(manifest.hash_files, partial),
+            files=ledger | files,
         )
         manifest.write_manifest(partial, written)
+        await asyncio.to_thread(manifest.verify_backup, partial)
     return written
+
+
+async def _require_installed(conn: Tx) -> None:
+    if not await conn.fetchval(IS_INSTALLED_SQL):
+        name = await conn.fetchval("select current_database()")
+        raise InputError(
+            f"The database {name!r} is not one of Newton: it does not have its tables.",
+            hint="Check DATABASE_URL or, without it, NEWTON_DATA_DIR. Nothing was written.",
+        )
 
 
 @contextmanager

@@ -4,6 +4,9 @@ A backup holds rows and no definitions. A restore creates the schema with Newton
 own statements, so that no function, trigger or policy of a backup ever runs, whoever made it.
 """
 
+import hashlib
+import os
+from collections import Counter
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -16,7 +19,7 @@ from newton.db.pool import Tx
 from newton.db.row_security import require_all_rows
 from newton.errors import InputError
 
-TABLES_FOLDER = "tables"
+TABLES_FOLDER, MEMORIES = "tables", "memory.memories"
 # Tables only: no shards of a distributed table, no generated columns, and not the table of migrations.
 LIST_TABLES_SQL = """
 select
@@ -72,10 +75,11 @@ class BackupTable(NamedTuple):
 
 
 class WrittenTables(NamedTuple):
-    """The number of rows and the columns of each table."""
+    """The number of rows and the columns of each table, and the SHA-256 hash of what was written to each file."""
 
     rows: dict[str, int]
     columns: dict[str, tuple[str, ...]]
+    files: dict[str, str]
 
 
 async def write_tables(conn: Tx, folder: Path) -> WrittenTables:
@@ -86,15 +90,19 @@ async def write_tables(conn: Tx, folder: Path) -> WrittenTables:
     await require_all_rows(conn)
     tables = await _list_tables(conn)
     (folder / TABLES_FOLDER).mkdir()
-    rows: dict[str, int] = {}
+    written = WrittenTables({}, {table.name: table.columns for table in tables}, {})
     async with conn.transaction(isolation="repeatable_read", readonly=True):
         await conn.execute(ROW_SETTINGS_SQL)
         # Before the first query, which fixes the moment: a migration cannot change a table that is not read yet.
         await conn.execute(f"lock table {', '.join(table.name for table in tables)} in access share mode")
         for table in tables:
-            rows[table.name] = await _write_table(conn, table, table.find_file(folder))
-    _remove_empty_files(folder / TABLES_FOLDER)
-    return WrittenTables(rows, {table.name: table.columns for table in tables})
+            file = table.find_file(folder)
+            written.rows[table.name], digest = await _write_table(conn, table, file)
+            if written.rows[table.name]:
+                written.files[file.relative_to(folder).as_posix()] = digest
+            else:
+                file.unlink()
+    return written
 
 
 async def _list_tables(conn: Tx) -> list[BackupTable]:
@@ -102,15 +110,41 @@ async def _list_tables(conn: Tx) -> list[BackupTable]:
     return [BackupTable(row["schema_name"], row["table_name"], tuple(row["column_names"])) for row in rows]
 
 
-async def _write_table(conn: Tx, table: BackupTable, file: Path) -> int:
-    status = await conn.copy_from_table(table.table, schema_name=table.schema, columns=table.columns, output=file)
-    return int(status.split()[-1])
+async def _write_table(conn: Tx, table: BackupTable, file: Path) -> tuple[int, str]:
+    """Write the rows of a table to a file and the disk; return their number and the hash of what was written.
+
+    Raises InputError if the file cannot be written, for example on a full disk.
+    """
+    digest, failures = hashlib.sha256(), list[OSError]()
+    with file.open("wb", buffering=0) as output:
+
+        async def write(data: bytes) -> None:
+            digest.update(data)
+            if not failures:  # an error here would leave the connection within COPY
+                view = memoryview(data)
+                try:
+                    while view:
+                        view = view[output.write(view) :]
+                except OSError as error:
+                    failures.append(error)
+
+        status = await conn.copy_from_table(table.table, schema_name=table.schema, columns=table.columns, output=write)
+        if not failures:
+            os.fsync(output.fileno())
+    if failures:
+        what = f"The backup cannot be written: {failures[0].strerror}."
+        raise InputError(what, hint="Free disk space, or choose a folder on another disk. Nothing was left.")
+    return int(status.split()[-1]), digest.hexdigest()
 
 
-def _remove_empty_files(folder: Path) -> None:
-    for file in folder.iterdir():
-        if not file.stat().st_size:
-            file.unlink()
+def count_kinds(folder: Path, manifest: BackupManifest) -> Counter[str]:
+    """Return the number of memories of each kind in a backup."""
+    file = folder / TABLES_FOLDER / f"{MEMORIES}.tsv"
+    if not manifest.rows.get(MEMORIES):
+        return Counter()
+    position = manifest.columns[MEMORIES].index("kind")
+    with file.open(encoding="utf-8", newline="\n") as lines:
+        return Counter(line.split("\t", position + 1)[position] for line in lines)
 
 
 async def drop_schemas(conn: Tx) -> None:

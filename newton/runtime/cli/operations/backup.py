@@ -10,9 +10,18 @@ from cyclopts import Parameter
 from newton.clock import SystemClock
 from newton.content.package_data import data_folder
 from newton.db import backup as backups
+from newton.db.backup_tables import count_kinds
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption, load_settings
 from newton.runtime.cli.printing import say
+
+COUNTED_KINDS = ("fact", "decision", "episode", "procedure", "censor", "item")
+COUNTED_TABLES = {
+    "conversation": "dialogue.sessions",
+    "message": "dialogue.messages",
+    "document": "heart.documents",
+    "artifact": "dialogue.artifacts",
+}
 
 
 async def create_backup(
@@ -26,10 +35,13 @@ async def create_backup(
     Example: newton backup /backups/2026-11-21
     """
     manifest = await backups.create_backup(load_settings(), folder, now=SystemClock().now())
+    kinds = count_kinds(folder, manifest)
     if json:
-        formatting.print_json(manifest.model_dump(mode="json", exclude={"files"}))
-    else:
-        say(f"Backed up {_format_row_counts(manifest.rows)}. Restore: `newton restore {shlex.quote(str(folder))}`")
+        formatting.print_json(manifest.model_dump(mode="json", exclude={"files"}) | {"kinds": dict(kinds)})
+        return
+    say(f"Backed up {_format_contents(manifest.rows, kinds)}.")
+    rows, tables = formatting.pluralize(sum(manifest.rows.values()), "row"), len(manifest.rows)
+    say(f"Read back and verified {rows} of {tables} tables. Restore: `newton restore {shlex.quote(str(folder))}`")
 
 
 async def restore_backup(
@@ -67,7 +79,8 @@ async def restore_backup(
             }
         )
         return
-    say(f"Restored as of {result.manifest.made_at:%Y-%m-%d %H:%M}: {_format_row_counts(result.rows)}.")
+    contents = _format_contents(result.rows, count_kinds(folder, result.manifest))
+    say(f"Restored as of {result.manifest.made_at:%Y-%m-%d %H:%M}: {contents}.")
     if result.revoked:
         formatting.print_notice(
             f"Revoked {formatting.pluralize(result.revoked, 'token')} of the backup, because some may have been revoked"
@@ -80,6 +93,16 @@ async def restore_backup(
         say(f"The previous data is in {result.previous_data}. Delete it after a check with `newton doctor --verify`.")
 
 
-def _format_row_counts(rows: Mapping[str, int]) -> str:
-    memories, agents = rows.get("memory.memories", 0), rows.get("runtime.agents", 0)
-    return f"{formatting.pluralize(memories, 'memory', 'memories')} of {formatting.pluralize(agents, 'agent')}"
+def _format_contents(rows: Mapping[str, int], kinds: Mapping[str, int]) -> str:
+    """Return what a person would count: agents and what they have.
+
+    >>> _format_contents({"runtime.agents": 2, "dialogue.sessions": 1}, {"fact": 3})
+    '2 agents with 3 facts and 1 conversation'
+    >>> _format_contents({"runtime.agents": 1}, {})
+    '1 agent with nothing stored yet'
+    """
+    counts = {kind: kinds.get(kind, 0) for kind in COUNTED_KINDS}
+    counts |= {noun: rows.get(table, 0) for noun, table in COUNTED_TABLES.items()}
+    parts = [formatting.pluralize(number, noun) for noun, number in counts.items() if number]
+    listed = " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:]))) or "nothing stored yet"
+    return f"{formatting.pluralize(rows.get('runtime.agents', 0), 'agent')} with {listed}"
