@@ -23,7 +23,7 @@ from tokenizers.processors import TemplateProcessing
 
 from newton.errors import ConfigError, ProviderError
 from newton.providers.embedding import Vector, normalize_rows
-from newton.providers.onnx import ort
+from newton.providers.onnx import RUN_OPTIONS, ort
 
 if TYPE_CHECKING:
     from newton.providers.local.question_encoder import QuestionEncoder
@@ -94,7 +94,8 @@ class MiniLM:
         ids, mask = pad_pieces(pieces)
         tensors = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         with self._cores:
-            hidden = np.asarray(self._session.run(None, {k: v for k, v in tensors.items() if k in self._inputs})[0])
+            inputs = {name: tensor for name, tensor in tensors.items() if name in self._inputs}
+            hidden = np.asarray(self._session.run(None, inputs, RUN_OPTIONS)[0])
         return normalize_rows((hidden * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True))
 
 

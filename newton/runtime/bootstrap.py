@@ -175,10 +175,10 @@ def _apply_settings(settings: Settings) -> Path:
 async def open_for_agent(newton: AgentServices, name: str) -> AgentServices:
     """Open the named agent and return its services; they share the database and the models of `newton`.
 
-    Raises NotFoundError if there is no such agent.
+    The default agent is created if needed. Raises NotFoundError if there is no other agent of this name.
     """
     settings = newton.settings.model_copy(update={"agent": name})
-    agent_id = await _find_agent(newton.scope.db, name)
+    agent_id = await find_or_create_agent(newton.scope.db, name, newton.scope.clock, None)
     embedder = await _load_embedder(newton.scope.db, agent_id, settings, newton.configured_embedder)
     scope = replace(newton.scope, agent_id=agent_id, embedder=embedder)
     models, default_model = newton.models, await agents.read_model(newton.scope.db, agent_id)

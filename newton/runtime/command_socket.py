@@ -1,8 +1,8 @@
 """The Unix domain socket of a data folder, through which commands run in the daemon, and its messages.
 
 A message is a JSON object on one line. The daemon first sends `version`; a caller sends nothing before that. The caller
-then sends one request: a command (`argv`), an event of a coding agent (`hook`), or a question about the daemon's state
-(`status`). While a command runs, the caller may send `cancel`. The daemon answers a command with `stdout`, `stderr` and
+then sends one request: a command (`argv`) or an event of a coding agent (`hook`). While a command runs, the caller may
+send `cancel`. The daemon answers a command with `stdout`, `stderr` and
 `flush` messages and ends with `exit`; it answers an event with one message. It ends with `declined`, before any output,
 if the caller must run the command or handle the event in its own process.
 """

@@ -31,6 +31,7 @@ from newton.runtime.api.app import create_app, stop_turns, wait_for_turns
 from newton.runtime.api.routes.dashboard import build_link_path
 from newton.runtime.bootstrap import open_newton
 from newton.runtime.command_socket import SocketUnavailableError
+from newton.runtime.daemon_state import DaemonState
 from newton.runtime.dashboard.routes import mount_dashboard
 from newton.runtime.jobs.schedule import build_runner, build_schedules
 from newton.runtime.jobs.worker import JobWorker
@@ -152,7 +153,7 @@ class UvicornServer(uvicorn.Server):
 
 
 async def serve(
-    settings: Settings,
+    state: DaemonState,
     listen: ListenOptions,
     *,
     on_message: Callable[[str], None] = lambda text: None,
@@ -165,16 +166,16 @@ async def serve(
     `on_message` receives a sentence about each step. `export_spans` turns on tracing with OpenTelemetry, and
     `prints_link` a message with a link that signs a browser in to the dashboard as the operator, once.
     """
-    listen.validate()
     logging.getLogger("asyncpg").setLevel(logging.CRITICAL)  # a lost database is reported by each request that needs it
-    token, bound, stop = operator_token.load_or_create_token(settings.home), bind_socket(listen), _create_stop_event()
+    settings, bound, stop = state.settings, bind_socket(listen.validate()), _create_stop_event()
+    token = operator_token.load_or_create_token(settings.home)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(export_traces(enabled=export_spans))
         newton = await _open_with_retry(stack, settings, stop, on_message)
         if newton is None:
             return
         agents, url = AgentRegistry(newton), listen.url(bound)
-        app = mount_dashboard(create_app(agents, operator_token=token, hosts=listen.hosts))
+        app = mount_dashboard(create_app(agents, operator_token=token, hosts=listen.hosts, state=state))
         await stack.enter_async_context(mount_mcp(app))
         if not stack.enter_context(daemon_address.publish_address(settings.home, url)):
             on_message(f"Another daemon serves {settings.home}. Commands and hooks on this machine keep to that one.")

@@ -1,21 +1,19 @@
 """The file `daemon.json`, in which a running daemon publishes its URL for clients on the same machine."""
 
 import fcntl
+import json
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-
-from pydantic import BaseModel, ConfigDict, ValidationError
+from typing import NamedTuple
 
 from newton import __version__
 
 ADDRESS_FILE, LOCK_FILE = "daemon.json", "daemon.lock"
 
 
-class DaemonAddress(BaseModel):
+class DaemonAddress(NamedTuple):
     """The URL and the version of a running daemon."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     url: str
     version: str
@@ -36,7 +34,7 @@ def publish_address(home: Path, url: str) -> Generator[bool]:
             return
         address, path = DaemonAddress(url=url, version=__version__), home / ADDRESS_FILE
         draft = path.with_suffix(".new")
-        draft.write_text(address.model_dump_json() + "\n", encoding="utf-8")
+        draft.write_text(json.dumps(address._asdict()) + "\n", encoding="utf-8")
         draft.replace(path)
         try:
             yield True
@@ -47,6 +45,7 @@ def publish_address(home: Path, url: str) -> Generator[bool]:
 def read_address(home: Path) -> DaemonAddress | None:
     """Return the content of the address file; None if it is missing or invalid. A killed daemon leaves its file."""
     try:
-        return DaemonAddress.model_validate_json((home / ADDRESS_FILE).read_bytes())
-    except (OSError, ValidationError):
+        fields = json.loads((home / ADDRESS_FILE).read_bytes())
+        return DaemonAddress(url=fields["url"], version=fields["version"])
+    except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 from newton.db.pool import Database, Tx
+from newton.environment import read_sources
 from newton.ids import derive_agent_id
 from tests.operations import Operation, Parameter, Schema
 
@@ -61,6 +63,7 @@ async def read_values(db: Database, home: Path) -> dict[str, Any]:
         "entity.name": ids["entity"],
         "entities.name": ids["entity"],
         "merge_entity.name": ids["entity"],
+        "health.sources": asdict(read_sources()),
     }
     imported = [str(home / name.partition("/")[0]) for name in IMPORTED]
     return {

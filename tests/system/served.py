@@ -22,6 +22,7 @@ from newton.runtime.access import tokens
 from newton.runtime.access.tokens import TokenDraft, TokenScope, UserPolicy
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.app import create_app
+from newton.runtime.daemon_state import DaemonState
 from newton.runtime.dashboard.routes import mount_dashboard
 from newton.runtime.mcp.streamable_http import mount_mcp
 from newton.runtime.model_directory import ModelDirectory
@@ -106,7 +107,8 @@ async def served(
         context_builder=made,
         scope=agent_scope(agent_id=owner, db=db, clock=SystemClock(), count_tokens=count, embedder=embedder),
     )
-    app = mount_dashboard(create_app(AgentRegistry(newton), operator_token=OPERATOR))
+    state = DaemonState.capture(chosen, now=SystemClock().now())
+    app = mount_dashboard(create_app(AgentRegistry(newton), operator_token=OPERATOR, state=state))
     try:
         async with serving(app) as url:
             yield Api(url=url, db=db, app=app)

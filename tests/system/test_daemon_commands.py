@@ -189,7 +189,7 @@ def test_what_needs_the_files_or_the_terminal_of_the_caller_runs_in_its_process(
 def test_other_settings_are_named_and_used_in_the_process_of_the_caller(served: Daemon, house: Path) -> None:
     same = typed(house, "doctor", NEWTON_DATA_DIR=str(house / "data")).stdout
     assert "runs commands with the settings below" in same
-    assert "of the daemon: PostgreSQL" in same
+    assert same.count("PostgreSQL") == 1
     for name, setting in (("OPENAI_MODEL", "openai_model"), ("NEWTON_PACK", "pack"), ("PGDATABASE", "PGDATABASE")):
         other = {name: "support"}
         done = in_daemon(house, "recall", "boat", **other)
@@ -200,7 +200,7 @@ def test_other_settings_are_named_and_used_in_the_process_of_the_caller(served: 
         )
         assert in_daemon(house, "recall", "boat", "--json", **other).stderr == ""
     told = typed(house, "doctor", NEWTON_DATA_DIR=str(house / "data"), NEWTON_PACK="support").stdout
-    assert "was started with another value of: pack" in told
+    assert "was started with another value of: pack" in told and "of the daemon: PostgreSQL" in told
     (house / "elsewhere").mkdir()
     (house / "elsewhere" / "newton.toml").write_text((house / "newton.toml").read_text() + "context_tokens = 900\n")
     script = f"import os\nos.chdir('elsewhere')\n{IN_DAEMON}"

@@ -119,12 +119,12 @@ async def test_a_client_over_http_has_every_verb(served: Daemon) -> None:
         await lived(client)
 
 
-@pytest.mark.slow
-async def test_a_client_over_pipes_has_every_verb(house: Path) -> None:
+@pytest.mark.parametrize("folder", ["data", pytest.param("no-daemon", marks=pytest.mark.slow)])
+async def test_a_client_over_pipes_has_every_verb(served: Daemon, house: Path, folder: str) -> None:
     bare = {name: value for name, value in os.environ.items() if not name.startswith(("NEWTON_", "OPENAI_"))}
-    env = {**bare, "NEWTON_DATA_DIR": str(house / "data"), "NEWTON_EMBEDDING_PROVIDER": "none"}
-    await asyncio.to_thread(create_agents, house, "pipes")
-    words = ["-m", "newton", "mcp", "--agent", "pipes"]
+    env = {**bare, "NEWTON_DATA_DIR": str(house / folder), "NEWTON_EMBEDDING_PROVIDER": "none"}
+    served.begins(agent := f"pipes-{folder}")
+    words = ["-m", "newton", "mcp", "--agent", agent]
     async with Client(StdioServerParameters(command=sys.executable, args=words, env=env, cwd=str(house))) as client:
         await lived(client)
 

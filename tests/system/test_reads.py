@@ -19,6 +19,7 @@ from newton.dialogue.artifact_storage import artifact_store
 from newton.ids import derive_agent_id
 from newton.runtime.cli.talk.tool_commands import TOOL_COMMANDS
 from newton.runtime.interface_matrix import load_verbs
+from newton.runtime.mcp_servers import server_list
 from newton.runtime.tools.tool_registry import TOOLS
 from tests.db.world import STOVE_LOG, contexts, live
 from tests.operations import Operation, list_operations
@@ -59,6 +60,8 @@ async def stored(dsn: str, values: dict[str, Any]) -> AsyncIterator[StoredRows]:
 
 @pytest.fixture
 async def api(db: Database, tmp_path: Path, values: dict[str, Any]) -> AsyncIterator[Api]:
+    command = {"command": sys.executable, "args": [str(SERVER), "good", str(tmp_path / "calls")], "trust": True}
+    server_list.add_server(tmp_path, "files", command)
     async with served(db, tmp_path) as made:
         yield made
 
@@ -255,12 +258,10 @@ def to_words(operation: Operation, given: Mapping[str, Any]) -> list[str]:
 
 @pytest.fixture
 async def house(api: Api, dsn: str, stored: StoredRows, values: dict[str, Any], tmp_path: Path) -> Path:
-    """The folder of commands on the same database, with an MCP server, and the daemon of `api`."""
+    """The folder of commands on the same database, and the daemon of `api`."""
     (tmp_path / "newton.toml").write_text(f'database_url = "{dsn}"\nagent = "{AGENT}"\n', encoding="utf-8")
     (tmp_path / "token").write_text(OPERATOR, encoding="utf-8")
     values |= {"daemon": api.url, "token_file": str(tmp_path / "token"), "force": True, "agent": "nobody"}
-    served_tools = [sys.executable, str(SERVER), "good", str(tmp_path / "calls")]
-    await asyncio.to_thread(typed, tmp_path, "mcp", "add", "files", "--trust", "--", *served_tools)
     await asyncio.to_thread(typed, tmp_path, "doctor")  # the first command stores the procedures that ship with Newton
     await stored.look()
     return tmp_path

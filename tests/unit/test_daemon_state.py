@@ -7,7 +7,7 @@ import pytest
 
 from newton.environment import read_sources
 from newton.runtime.cli.command_registry import COMMAND_GROUPS, IN_PROCESS_COMMANDS, TOP_LEVEL_COMMANDS
-from newton.runtime.cli.daemon_state import DaemonState
+from newton.runtime.daemon_state import DaemonState
 from newton.settings import load
 from tests.support import NOON
 

@@ -16,7 +16,7 @@ from newton.languages import language_data
 from newton.languages.detection import detect_languages
 from newton.providers.minilm import MiniLM
 from newton.runtime.cli.frame_text import format_frame_features
-from newton.runtime.cli.operations.language_checks import check_frame_languages
+from newton.runtime.health.language_checks import check_frame_languages
 from tests.fitting import known_words
 from tests.fitting.frame_accuracy import (
     FrameOutcome,

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from newton.providers.local.base_weights import DATA, load_layers, load_word_table
 from newton.providers.minilm import build_tokenizer, clean_text, group_by_length, pad_pieces
+from newton.providers.onnx import RUN_OPTIONS
 
 MODEL = DATA / "change_reader.onnx"
 MAX_PIECES = 96  # word pieces of both statements together
@@ -51,7 +52,7 @@ class PairReader:
         types, _ = pad_pieces([kinds for _, kinds in encoded])
         words = self._words.take_vectors(ids)
         inputs: dict[str, NDArray[Any]] = {"word_vectors": words, "attention_mask": mask, "token_type_ids": types}
-        return [float(score) for score in np.asarray(self._session.run(None, inputs)[0]).reshape(-1)]
+        return [float(score) for score in np.asarray(self._session.run(None, inputs, RUN_OPTIONS)[0]).reshape(-1)]
 
 
 @cache

@@ -13,6 +13,7 @@ import numpy as np
 from newton.providers.embedding import Vector, normalize_rows
 from newton.providers.local.base_weights import DATA, load_layers, load_word_table
 from newton.providers.minilm import build_tokenizer, clean_text, group_by_length, pad_pieces
+from newton.providers.onnx import RUN_OPTIONS
 
 MODEL = DATA / "question_encoder.onnx"
 
@@ -37,7 +38,7 @@ class QuestionEncoder:
     def _run_batch(self, pieces: Sequence[Sequence[int]]) -> list[Vector]:
         ids, mask = pad_pieces(pieces)
         inputs = {"word_vectors": self._words.take_vectors(ids), "attention_mask": mask}
-        return normalize_rows(np.asarray(self._session.run(None, inputs)[0]))
+        return normalize_rows(np.asarray(self._session.run(None, inputs, RUN_OPTIONS)[0]))
 
 
 @cache

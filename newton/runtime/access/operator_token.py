@@ -22,7 +22,7 @@ def load_or_create_token(home: Path) -> str:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        return _read_token(path)
+        return read_token(path)
     text = PREFIX + encode(secrets.token_bytes(32))
     with os.fdopen(descriptor, "w") as file:
         file.write(text + "\n")
@@ -36,7 +36,8 @@ def is_same_token(candidate: str, token: str) -> bool:
     return hmac.compare_digest(candidate.encode(), token.encode())
 
 
-def _read_token(path: Path) -> str:
+def read_token(path: Path) -> str:
+    """Return the token in a file. Raises ConfigError if it contains none or other users can read it, and OSError."""
     if path.stat().st_mode & 0o077:
         raise ConfigError(
             f"Other users can read {path}.", hint=f"Run `chmod 600 {path}`, or delete it to get a new token."

@@ -55,17 +55,21 @@ from newton.runtime.api.routes.inventory import (
     tokens,
 )
 from newton.runtime.api.routes.openai import chat_completions, embeddings, models, responses
+from newton.runtime.api.routes.operations import daemon, mcp_servers
+from newton.runtime.daemon_state import DaemonState
 
 ROUTE_MODULES = (
     *(health, agents, tokens, context, bundles, prompts, memory_list, memories, recall, entities, documents, items),
     *(erasures, turns, sessions, session_contents, artifacts, identity, tasks),
     *(conflicts, decisions, guardrails, censors, permissions, procedures, reports, transfer, jobs, events, dashboard),
-    *(models, chat_completions, responses, embeddings),
+    *(daemon, mcp_servers, models, chat_completions, responses, embeddings),
 )
 
 
-def create_app(registry: AgentRegistry, *, operator_token: str, hosts: Set[str] = LOOPBACK_HOSTS) -> FastAPI:
-    """Create the HTTP API for the agents of this process.
+def create_app(
+    registry: AgentRegistry, *, operator_token: str, hosts: Set[str] = LOOPBACK_HOSTS, state: DaemonState | None = None
+) -> FastAPI:
+    """Create the HTTP API for the agents of this process, a daemon whose settings are in `state`.
 
     Requests whose `Host` header is not in `hosts` are rejected.
     """
@@ -79,6 +83,7 @@ def create_app(registry: AgentRegistry, *, operator_token: str, hosts: Set[str] 
     )
     app.state.agents = registry
     app.state.operator_token = operator_token
+    app.state.daemon_state = state
     app.state.browser_sessions = BrowserSessions()
     app.state.broadcaster = EventBroadcaster()
     app.state.running_turns = set()  # the streams that the daemon ends, and waits for, on shutdown

@@ -54,11 +54,11 @@ TOP_LEVEL_COMMANDS = {
     "outcomes": ("decisions.records:list_outcomes", "List the outcomes and lessons of decisions."),
     "review": ("decisions.records:review_decision", "Record the outcome of a decision."),
     "calibration": (
-        "judgement.calibration:show_calibration",
+        "judgement.reports:show_calibration",
         "Compare the confidence stated in decisions with their outcomes.",
     ),
-    "growth": ("judgement.growth:report_growth", "Report how the agent developed, compared with the period before."),
-    "metrics": ("judgement.metrics:show_metrics", "Show quality metrics of the contexts, each with its target."),
+    "growth": ("judgement.reports:report_growth", "Report how the agent developed, compared with the period before."),
+    "metrics": ("judgement.reports:show_metrics", "Show quality metrics of the contexts, each with its target."),
     "working-memory": (
         "conversations.working_memory:show_working_memory",
         "Show the memories that a session stored, showed or read.",
@@ -68,7 +68,7 @@ TOP_LEVEL_COMMANDS = {
     "backup": ("operations.backup:create_backup", "Back up all agents to a folder."),
     "restore": ("operations.backup:restore_backup", "Restore a backup."),
     "verbs": ("operations.verbs:show_verbs", "List the operations of Newton and their names in each interface."),
-    "doctor": ("operations.doctor:run_doctor", "Check the installation and print remedies."),
+    "doctor": ("operations.health:run_doctor", "Check the installation and print remedies."),
 }
 MCP_COMMANDS = {
     "serve": ("operations.mcp:serve_mcp", "Serve MCP over standard input and output, for one client."),

@@ -8,7 +8,7 @@ import traceback
 from collections.abc import AsyncGenerator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from newton import __version__
@@ -17,15 +17,14 @@ from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.bootstrap import find_or_create_agent
 from newton.runtime.cli.app import run_hosted_command
 from newton.runtime.cli.command_context import CommandContext, RunInProcessError, TerminalStyle, use_context
-from newton.runtime.cli.daemon_state import DaemonState
-from newton.runtime.cli.operations.doctor import check_running_services
 from newton.runtime.command_socket import CommandSocket, Message, encode, is_own_peer
+from newton.runtime.daemon_state import DaemonState
 from newton.runtime.error_status import EXIT_FAILED, EXIT_INTERRUPTED
 from newton.runtime.hooks.hook_client import read_namespace
 from newton.runtime.hooks.hook_options import PROJECT_VARIABLE, HookOptions
 from newton.runtime.hooks.hook_runner import run_hook
 from newton.runtime.wiring import AgentServices
-from newton.settings import Settings, load
+from newton.settings import Settings
 
 MAX_CONNECTIONS = 32  # a further caller runs its command itself
 MAX_HOOKS = 8  # events of coding agents that are handled at the same time
@@ -162,9 +161,6 @@ class CommandServer:
         elif "hook" in request:
             writer.write(encode(await self._run_hook(request["hook"])))
             await writer.drain()
-        elif "status" in request:
-            writer.write(encode(await self._describe(_decode_sources(request["status"]))))
-            await writer.drain()
 
     async def _run(
         self, request: Mapping[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -202,16 +198,6 @@ class CommandServer:
         loop = asyncio.get_running_loop()
         output, notes = await loop.run_in_executor(self._hook_threads, run_hook, request["input"], options, project)
         return {"output": output, "notes": notes}
-
-    async def _describe(self, sources: SettingSources) -> Message:
-        """Return the state of the daemon, and how its settings differ from `sources`, for `newton doctor`."""
-        return {
-            "version": __version__,
-            "process": os.getpid(),
-            "started_at": self.state.started_at.isoformat(),
-            "differing": await asyncio.to_thread(self.state.list_differences, load(sources=sources), sources),
-            "findings": [asdict(finding) async for finding in check_running_services(self.agents.default)],
-        }
 
 
 async def _run_command(context: CommandContext, argv: list[str]) -> int:

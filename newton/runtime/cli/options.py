@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from importlib import import_module
 from typing import Annotated
 
 from cyclopts import Parameter, Token
 
 from newton.clock import SystemClock
 from newton.deadline import DEFAULT_TIMEOUT_SECONDS, RequestDeadline, check_timeout
-from newton.dialogue.compaction.presets import parse_request_preset
 from newton.errors import InputError
 from newton.memory import hygiene
 from newton.memory.memory import Kind
@@ -85,7 +85,8 @@ def check_session_name(session: str | None) -> str | None:
 def check_strategy(strategy: str | None) -> str | None:
     """Return a compaction preset or list of strategies unchanged. Raises InputError for an invalid one."""
     if strategy is not None:
-        parse_request_preset(strategy)
+        # late, because most commands have no such option and start twice as fast without it
+        import_module("newton.dialogue.compaction.presets").parse_request_preset(strategy)
     return strategy
 
 

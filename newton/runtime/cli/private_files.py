@@ -4,7 +4,8 @@ import os
 from pathlib import Path
 
 from newton.errors import InputError
-from newton.runtime.cli.formatting import print_notice
+from newton.runtime.cli.command_context import current_terminal
+from newton.runtime.cli.printing import fit_lines, say
 
 
 def write_private_text(path: Path, text: str) -> None:
@@ -27,4 +28,4 @@ def write_page(path: Path, content: str) -> None:
         raise InputError(
             f"{path} cannot be written: {error.strerror}.", hint="Give a file in a writable folder."
         ) from None
-    print_notice(f"Written to {path}.")
+    say(fit_lines(f"Written to {path}.", current_terminal().columns()), to_stderr=True)

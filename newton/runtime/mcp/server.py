@@ -6,7 +6,6 @@ from typing import Any, Protocol
 
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.types import (
     CallToolRequestParams,
@@ -175,13 +174,6 @@ def build_session_manager(key: str) -> StreamableHTTPSessionManager:
         return context.request.scope[key]
 
     return StreamableHTTPSessionManager(build_server(get_caller), json_response=True, stateless=True)
-
-
-async def serve_stdio(caller: McpCaller) -> None:
-    """Serve MCP over standard input and output until the input is closed."""
-    server = build_server(lambda context: caller)
-    async with stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options())
 
 
 def _describe_tool(name: str, tool: McpTool) -> Tool:

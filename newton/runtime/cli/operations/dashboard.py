@@ -9,10 +9,9 @@ from newton.client import Client
 from newton.errors import ConfigError
 from newton.runtime import daemon_address
 from newton.runtime.chat_backend.daemon_errors import convert_api_errors
-from newton.runtime.cli import formatting
-from newton.runtime.cli.connection import DaemonOption, TokenFileOption, check_daemon_url, find_token
+from newton.runtime.cli.daemon_access import DaemonOption, TokenFileOption, check_daemon_url, find_token
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
-from newton.runtime.cli.printing import say
+from newton.runtime.cli.printing import say, to_json
 from newton.settings import Settings
 
 
@@ -39,7 +38,7 @@ async def print_dashboard_link(
             link = await client.post("/v1/dashboard/links", {})
     target = f"{url.rstrip('/')}{link['path']}"
     if json:
-        formatting.print_json({"url": target, "expires_in_seconds": link["expires_in_seconds"]})
+        say(to_json({"url": target, "expires_in_seconds": link["expires_in_seconds"]}))
     else:
         say(target)
     if browser:

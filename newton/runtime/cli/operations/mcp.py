@@ -1,37 +1,64 @@
-"""Command `newton mcp serve`: the MCP server over standard input and output."""
+"""Command `newton mcp serve`: the MCP server over standard input and output.
 
-import asyncio
+Beside a daemon, this process only relays messages to it and loads neither the database nor the models.
+"""
+
 import json
 import sys
-from contextlib import AsyncExitStack, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Annotated
 
+import httpx2
 from cyclopts import Parameter
 
 from newton.errors import NewtonError
-from newton.runtime.access.tokens import TokenScope
-from newton.runtime.bootstrap import open_newton
-from newton.runtime.cli.formatting import print_notice
+from newton.runtime.cli.daemon_requests import read_differences
 from newton.runtime.cli.options import AgentOption, check_session_name, load_settings
-from newton.runtime.logs import configure
-from newton.runtime.wiring import AgentServices
+from newton.runtime.local_daemon import LocalDaemon, find_daemon
+from newton.runtime.mcp.stdio_relay import StdioRelay, read_lines, write_line
+from newton.settings import Settings
+
+SESSION_HEADER = "X-Newton-Session"
 
 
-@dataclass(frozen=True, slots=True)
-class LocalMcpCaller:
-    """The MCP client that started this process, and its session. It has the rights of every token scope."""
+@dataclass(slots=True, kw_only=True)
+class McpConnector:
+    """Finds the MCP server for each message: that of the running daemon or, without one, a server in this process.
 
-    newton: AgentServices
+    `local` is the server in this process, which stays once it is open.
+    """
+
+    settings: Settings
     session: str | None
+    stack: AsyncExitStack
+    local: httpx2.AsyncClient | None = None
+    _daemon: LocalDaemon | None = None
+    _client: httpx2.AsyncClient | None = None
 
-    @property
-    def deadline(self) -> None:
-        return None
+    async def connect(self) -> httpx2.AsyncClient:
+        """Return a client of the server. Raises httpx2.ConnectError while a daemon that was used does not run."""
+        if self.local is not None:
+            return self.local
+        daemon = find_daemon(self.settings.home)
+        if daemon is None:
+            raise httpx2.ConnectError("no daemon runs")
+        if self._client is None or daemon != self._daemon:
+            headers = None if self.session is None else {SESSION_HEADER: self.session}
+            client = daemon.open_client(self.settings.agent, headers=headers)
+            self._daemon, self._client = daemon, await self.stack.enter_async_context(client)
+        return self._client
 
-    def has_scope(self, scope: TokenScope) -> bool:
-        return True
+    async def can_use_daemon(self) -> bool:
+        """Return whether a daemon runs with the settings of this process, and headers can hold the names."""
+        if not f"{self.settings.agent}{self.session or ''}".isascii():
+            return False
+        daemon = find_daemon(self.settings.home)
+        try:
+            return daemon is not None and not await read_differences(daemon)
+        except NewtonError:
+            return False
 
 
 async def serve_mcp(
@@ -44,25 +71,27 @@ async def serve_mcp(
 ) -> None:
     """Serve MCP over standard input and output, for a client that starts this command as a subprocess.
 
+    If a daemon runs with the same settings, it answers.
+
     Example: newton mcp --agent work --session planning
     """
     name = check_session_name(session)
-    configure("plain")  # standard output is reserved for the protocol
     async with AsyncExitStack() as stack:
         try:
-            opened = open_newton(load_settings(agent), long_running=True, on_notice=print_notice)
-            newton = await stack.enter_async_context(opened)
+            connector = McpConnector(settings=load_settings(agent), session=name, stack=stack)
+            if not await connector.can_use_daemon():
+                connector.local = await stack.enter_async_context(_open_local_server(connector.settings, name))
         except NewtonError as error:
             _refuse_first_request(error)
             raise
-        earlier = asyncio.ensure_future(_process_pending(newton))  # must not delay the handshake
-        try:
-            await import_module("newton.runtime.mcp.server").serve_stdio(LocalMcpCaller(newton, name))
-        finally:
-            earlier.cancel()
-            with suppress(asyncio.CancelledError):
-                await earlier
-        await _process_pending(newton)
+        await StdioRelay(connector.connect, write_line).run(read_lines())
+
+
+def _open_local_server(settings: Settings, session: str | None) -> AbstractAsyncContextManager[httpx2.AsyncClient]:
+    """Open the agent in this process. The modules for it load slowly."""
+    import_module("newton.runtime.logs").configure("plain")  # standard output is reserved for the protocol
+    on_notice = import_module("newton.runtime.cli.formatting").print_notice
+    return import_module("newton.runtime.mcp.local_server").open_local_server(settings, session, on_notice)
 
 
 def _refuse_first_request(error: NewtonError) -> None:
@@ -77,10 +106,3 @@ def _refuse_first_request(error: NewtonError) -> None:
         response = import_module("newton.runtime.api.problems").to_json_rpc_error(error) | {"id": request["id"]}
         sys.stdout.write(f"{json.dumps(response)}\n")
         sys.stdout.flush()
-
-
-async def _process_pending(newton: AgentServices) -> None:
-    """Extract facts from idle sessions and embed pending memories, as the jobs of a daemon do."""
-    maintenance = newton.maintenance("mcp")
-    await maintenance.learn_if_possible()
-    await maintenance.process_pending()

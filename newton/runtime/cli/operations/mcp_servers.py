@@ -1,19 +1,21 @@
 """Commands `newton mcp add|list|remove|test`: the MCP servers whose tools the model may call."""
 
 import shlex
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from cyclopts import Parameter
 
-from newton.agent.actions.external_tools import ExternalTool
 from newton.errors import ConfigError, InputError
-from newton.runtime.cli import formatting
+from newton.runtime.cli.command_context import current_terminal
+from newton.runtime.cli.daemon_requests import connect_daemon
 from newton.runtime.cli.options import JsonOption, load_settings
-from newton.runtime.cli.printing import say
+from newton.runtime.cli.printing import fit_lines, say, to_json
 from newton.runtime.error_status import EXIT_FAILED, EXIT_OK
 from newton.runtime.mcp_servers import server_list
 from newton.runtime.mcp_servers.server_list import load_servers
-from newton.runtime.mcp_servers.server_pool import McpServerPool
 from newton.setting_types import McpServerSettings
 
 ServerName = Annotated[str, Parameter(help="Name of the server.")]
@@ -59,7 +61,7 @@ async def add_server(
     except ConfigError as error:
         raise InputError(error.what, hint=error.hint) from None
     say(f"Added {name}. `newton mcp test {name}` connects to it and lists its tools.")
-    formatting.print_notice("A daemon that runs has it after its next start.")
+    _print_notice("A daemon that runs has it after its next start.")
 
 
 async def list_servers(*, json: JsonOption = False) -> None:
@@ -69,7 +71,7 @@ async def list_servers(*, json: JsonOption = False) -> None:
     """
     servers = load_servers(load_settings())
     if json:
-        formatting.print_json([_server_to_json(name, server) for name, server in servers.items()])
+        say(to_json([_server_to_json(name, server) for name, server in servers.items()]))
         return
     if not servers:
         say("No MCP servers. `newton mcp add NAME -- COMMAND` adds one.")
@@ -89,31 +91,38 @@ async def remove_server(name: ServerName) -> None:
 
 
 async def test_server(name: ServerName, *, json: JsonOption = False) -> int:
-    """Connect to an MCP server and list its tools. No tool is called.
+    """Connect to an MCP server and list its tools. No tool is called. The daemon connects if it runs.
 
     Example: newton mcp test files
     """
-    pool = McpServerPool(servers=load_servers(load_settings()))
-    try:
-        connection = await pool.test(name)
-        tools, failure = list(connection.tools.values()), connection.failure
-    finally:
-        await pool.close()
-    problems = [one.reason for one in connection.problems]
+    settings = load_settings()
+    async with connect_daemon(settings, for_agent=False) as daemon:
+        if daemon is None:
+            report = await import_module("newton.runtime.mcp_servers.server_test").test_server(settings, name)
+            tested = report.model_dump(mode="json")
+        else:
+            tested = await daemon.post(f"/v1/mcp-servers/{quote(name, safe='')}/test", {})
+    status = EXIT_FAILED if tested["failure"] else EXIT_OK
     if json:
-        listed = [_tool_to_json(tool) for tool in tools]
-        formatting.print_json({"name": name, "failure": failure, "tools": listed, "problems": problems})
-        return EXIT_FAILED if failure else EXIT_OK
-    if failure:
-        say(f"{name} cannot be used: {failure}.", to_stderr=True)
-        return EXIT_FAILED
+        say(to_json(tested))
+    elif tested["failure"]:
+        say(f"{name} cannot be used: {tested['failure']}.", to_stderr=True)
+    else:
+        _print_tools(name, tested["tools"], tested["problems"])
+    return status
+
+
+def _print_tools(name: str, tools: Sequence[Mapping[str, Any]], problems: Sequence[str]) -> None:
     for tool in tools:
-        kind = "reads" if tool.runs_freely else "reads, asks" if tool.is_read else "acts, asks"
-        say(f"{tool.name:<28} {kind:<12} {' '.join(tool.description.split())[:MAX_DESCRIPTION]}")
+        kind = "reads" if tool["runs_freely"] else "reads, asks" if tool["reads"] else "acts, asks"
+        say(f"{tool['name']:<28} {kind:<12} {' '.join(tool['description'].split())[:MAX_DESCRIPTION]}")
     for problem in problems:
-        formatting.print_notice(f"{name}: {problem}.")
-    say(f"{name} works: {formatting.pluralize(len(tools), 'tool')}.")
-    return EXIT_OK
+        _print_notice(f"{name}: {problem}.")
+    say(f"{name} works: {len(tools):,} {'tool' if len(tools) == 1 else 'tools'}.")
+
+
+def _print_notice(text: str) -> None:
+    say(fit_lines(text, current_terminal().columns()), to_stderr=True)
 
 
 def _parse_pairs(pairs: list[str], option: str) -> dict[str, str]:
@@ -132,14 +141,3 @@ def _format_address(server: McpServerSettings) -> str:
 def _server_to_json(name: str, server: McpServerSettings) -> dict[str, object]:
     fields = server.model_dump(mode="json", exclude={"env", "headers"})
     return {"name": name, **fields, "env": sorted(server.env), "headers": sorted(server.headers)}
-
-
-def _tool_to_json(tool: ExternalTool) -> dict[str, object]:
-    return {
-        "name": tool.name,
-        "full_name": tool.full_name,
-        "description": tool.description,
-        "reads": tool.is_read,
-        "runs_freely": tool.runs_freely,
-        "parameters": tool.definition.function["parameters"],
-    }

@@ -10,11 +10,12 @@ from newton.clock import SystemClock
 from newton.errors import NewtonError
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_server import CommandServer
-from newton.runtime.cli.daemon_state import DaemonState
 from newton.runtime.cli.options import AgentOption, load_settings
 from newton.runtime.daemon import ListenOptions, serve
+from newton.runtime.daemon_state import DaemonState
 from newton.runtime.error_status import EXIT_OK, get_error_status
 from newton.runtime.logs import LogFormat, configure, log_message
+from newton.runtime.malloc import limit_fragmentation
 
 
 def serve_http(
@@ -43,6 +44,7 @@ def serve_http(
     Example: newton serve --port 8700
     """
     configure(log_format)
+    limit_fragmentation()
     listen = ListenOptions(
         host=host,
         port=port,
@@ -54,11 +56,10 @@ def serve_http(
     on_message = log_message if log_format == "json" else formatting.print_notice
     try:
         # uvloop needs a fifth less CPU time per request than the standard event loop
-        settings = load_settings(agent)
-        state = DaemonState.capture(settings, now=SystemClock().now())
+        state = DaemonState.capture(load_settings(agent), now=SystemClock().now())
         uvloop.run(
             serve(
-                settings,
+                state,
                 listen,
                 on_message=on_message,
                 export_spans=traces,

@@ -19,7 +19,8 @@ from newton.runtime.chat_backend.view_models import TurnView, to_context_view
 from newton.runtime.cli import formatting
 from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.command_context import current_terminal
-from newton.runtime.cli.connection import DaemonOption, TokenFileOption, open_chat_backend
+from newton.runtime.cli.connection import open_chat_backend
+from newton.runtime.cli.daemon_access import DaemonOption, TokenFileOption
 from newton.runtime.cli.options import (
     AgentOption,
     DebugOption,

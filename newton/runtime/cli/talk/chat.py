@@ -25,7 +25,8 @@ from newton.memory.hygiene import clean_model_text
 from newton.runtime.chat_backend.local import LocalAgent
 from newton.runtime.chat_backend.protocol import ChatBackend
 from newton.runtime.cli import formatting
-from newton.runtime.cli.connection import DaemonOption, TokenFileOption, open_chat_backend
+from newton.runtime.cli.connection import open_chat_backend
+from newton.runtime.cli.daemon_access import DaemonOption, TokenFileOption
 from newton.runtime.cli.options import (
     AgentOption,
     DebugOption,

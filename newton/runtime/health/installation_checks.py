@@ -1,151 +1,55 @@
-"""Command `newton doctor`: check the installation and print remedies."""
+"""The checks of an installation that need its database and models."""
 
 import asyncio
-import platform
-import shlex
 from collections.abc import AsyncGenerator
-from dataclasses import asdict, replace
-from datetime import datetime
-from http import HTTPStatus
-from pathlib import Path
-from typing import Annotated
 
-import httpx2
-from cyclopts import Parameter
-
-from newton import __version__
 from newton.agent.compaction.block_summarizer import BlockSummarizer, create_breaker
 from newton.agent.llm.failing_models import list_failing_models
 from newton.brain.hash_chain import BrokenLink
 from newton.clock import monotonic_ms
 from newton.db import health
-from newton.db.connection import open_owner_connection
 from newton.db.distribution import read_cluster_state
 from newton.db.health import ServerInfo
 from newton.db.pool import Tx
-from newton.db.requirements import MissingRequirement, find_missing
-from newton.db.server_paths import find_database_folder, find_orphans
-from newton.environment import read_sources
+from newton.db.server_paths import find_database_folder
 from newton.errors import ConfigError, NewtonError, ProviderError
 from newton.ids import derive_model_id
 from newton.memory import outbox, store
 from newton.providers.chat import ChatMessage
-from newton.providers.upstreams import list_upstreams
-from newton.runtime import daemon_address
-from newton.runtime.bootstrap import open_newton
-from newton.runtime.cli import formatting
-from newton.runtime.cli.daemon_client import encode_sources, open_connection
-from newton.runtime.cli.operations.health_check import HealthFinding
-from newton.runtime.cli.operations.language_checks import check_frame_languages, check_memory_languages
-from newton.runtime.cli.operations.window_checks import check_compaction_limit, check_window
-from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
-from newton.runtime.cli.printing import say
-from newton.runtime.command_socket import Message
+from newton.runtime.health.check_result import HealthFinding
+from newton.runtime.health.language_checks import check_frame_languages, check_memory_languages
+from newton.runtime.health.window_checks import check_compaction_limit, check_window
 from newton.runtime.jobs.claims import list_agent_queues
 from newton.runtime.model_directory import ModelDirectory
 from newton.runtime.wiring import AgentServices
 from newton.settings import Settings
 
-DAEMON_TIMEOUT_SECONDS = 5
-STATE_SYMBOLS = {"ok": "✓", "note": "·", "wrong": "✗"}
 
+async def check_installation(newton: AgentServices, *, verify: bool) -> AsyncGenerator[HealthFinding]:
+    """Yield the findings on the settings, the database, the memories of an agent and the models.
 
-async def run_doctor(
-    *,
-    verify: Annotated[
-        bool, Parameter(negative=(), help="Also verify by its hash chain that the decision log is unchanged.")
-    ] = False,
-    agent: AgentOption = None,
-    json: JsonOption = False,
-) -> int:
-    """Check every part of the installation and print remedies. The exit status is 1 if a check fails.
-
-    Example: newton doctor --json
+    With `verify`, also verify the hash chain of the decision log. Raises NewtonError if the database cannot be read.
     """
-    settings = load_settings(agent)
-    findings = [finding async for finding in _run_checks(settings, verify=verify)]
-    values = {name: "-" if value is None else str(value) for name, value in _list_used_settings(settings).items()}
-    if json:
-        formatting.print_json({"findings": [asdict(f) for f in findings], "settings": values})
-    else:
-        for f in findings:
-            say(f"{STATE_SYMBOLS[f.state]} {f.detail}" + (f"\n    {f.hint}" if f.hint else ""))
-        say("\nSettings (newton.toml, then NEWTON_… in the environment, then flags):")
-        width = max(map(len, values)) + 2
-        say("\n".join(f"  {name:<{width}}{value}" for name, value in values.items()))
-    return 1 if any(f.state == "wrong" for f in findings) else 0
-
-
-def _list_used_settings(settings: Settings) -> dict[str, object]:
-    """Return the settings by name, without those of an embedding or chat model that is not configured."""
-    unused = [] if settings.embedding_provider == "openai" else ["embedding_model", "embedding_dimensions"]
-    unused += [] if list_upstreams(settings) else ["openai_model"]
-    return {name: value for name, value in dict(settings).items() if name not in unused}
-
-
-async def _run_checks(settings: Settings, *, verify: bool) -> AsyncGenerator[HealthFinding]:
-    yield HealthFinding("ok", f"Python {platform.python_version()} on {platform.system()} {platform.machine()}")
-    try:
-        missing = await _find_missing(settings)
-        for one in missing:
-            yield HealthFinding("wrong", one.problem, one.remedy)
-        if not missing:
-            async for finding in _check_services(settings, verify=verify):
-                yield finding
-    except NewtonError as error:
-        yield HealthFinding("wrong", error.what, error.hint)
-    for folder in await asyncio.to_thread(find_orphans):
-        yield HealthFinding(
-            "note",
-            f"the database {folder} belongs to a data folder that does not exist any more",
-            f"Delete it if it is not needed: `rm -r {shlex.quote(str(folder))}`.",
-        )
-    yield await _check_daemon(settings.home)
-    async for finding in _check_command_server(settings):
+    yield HealthFinding("ok", f"{len(newton.frames)} frames and {len(newton.profiles)} profiles are valid")
+    yield await _check_frame_languages(newton)
+    server = await _read_server_info(newton)
+    yield _check_database(server, newton.settings)
+    yield _check_encoding(server)
+    yield _check_isolation(server)
+    async for finding in _check_cluster(newton):
         yield finding
-    yield await _check_chat_model(settings)
-
-
-async def _check_services(settings: Settings, *, verify: bool) -> AsyncGenerator[HealthFinding]:
-    async with open_newton(settings) as newton:
-        yield HealthFinding("ok", f"{len(newton.frames)} frames and {len(newton.profiles)} profiles are valid")
-        yield await _check_frame_languages(newton)
-        server = await _read_server_info(newton)
-        yield _check_database(server, newton.settings)
-        yield _check_encoding(server)
-        yield _check_isolation(server)
-        async for finding in _check_cluster(newton):
-            yield finding
-        yield await _count_memories(newton)
-        yield await _check_embedder(newton)
-        yield await _check_backlog(newton)
-        yield await check_memory_languages(newton)
-        async for finding in check_window(newton):
-            yield finding
-        yield check_compaction_limit(newton)
-        yield await _check_compaction_model(newton)
-        for finding in await _list_failing_models(newton):
-            yield finding
-        if verify:
-            yield await _verify_ledger(newton)
-
-
-async def _find_missing(settings: Settings) -> list[MissingRequirement]:
-    """Return what an external server lacks; nothing is changed."""
-    if settings.database_url is None:
-        return []
-    async with open_owner_connection(settings) as connection:
-        return await find_missing(connection)
-
-
-async def check_running_services(newton: AgentServices) -> AsyncGenerator[HealthFinding]:
-    """Yield findings on the database, embedding model and unembedded memories of a running daemon."""
-    try:
-        yield _check_database(await _read_server_info(newton), newton.settings)
-        yield await _check_embedder(newton)
-        yield await _check_backlog(newton)
-    except NewtonError as error:
-        yield HealthFinding("wrong", error.what, error.hint)
+    yield await _count_memories(newton)
+    yield await _check_embedder(newton)
+    yield await _check_backlog(newton)
+    yield await check_memory_languages(newton)
+    async for finding in check_window(newton):
+        yield finding
+    yield check_compaction_limit(newton)
+    yield await _check_compaction_model(newton)
+    for finding in await _list_failing_models(newton):
+        yield finding
+    if verify:
+        yield await _verify_ledger(newton)
 
 
 async def _read_server_info(newton: AgentServices) -> ServerInfo:
@@ -202,7 +106,7 @@ async def _check_cluster(newton: AgentServices) -> AsyncGenerator[HealthFinding]
     yield HealthFinding(
         "ok",
         f"Citus {state.version}: {state.tables} tables in {state.shards} shards on {names};"
-        f" all nodes answer, with {formatting.pluralize(len(agents), 'agent')}",
+        f" all nodes answer, with {_count(len(agents), 'agent')}",
     )
 
 
@@ -222,7 +126,7 @@ async def _verify_ledger(newton: AgentServices) -> HealthFinding:
     if isinstance(head, BrokenLink):
         hint = "Restore the database from a backup, then record the decisions made after the backup again."
         return HealthFinding("wrong", f"the decision log is broken at record {head.seq}: {head.reason}", hint)
-    records = formatting.pluralize(head.seq, "record")
+    records = _count(head.seq, "record")
     if stored_head is None and head.seq:
         path = newton.chain_heads.path(newton.scope.agent_id)
         hint = f"If the decisions were recorded on this machine, the file {path} was deleted."
@@ -298,72 +202,8 @@ async def _list_failing_models(newton: AgentServices) -> list[HealthFinding]:
     return [HealthFinding("wrong", one.description, hint) for one in failing]
 
 
-async def _check_daemon(home: Path) -> HealthFinding:
-    """Return the finding on whether the daemon of a data folder answers.
-
-    The daemon's certificate is not verified, because the request contains no secret.
-    """
-    address = daemon_address.read_address(home)
-    if address is None:
-        return HealthFinding("note", "no daemon uses this data folder", "`newton serve` starts a daemon.")
-    name = f"the daemon at {address.url} (Newton {address.version})"
-    try:
-        async with httpx2.AsyncClient(timeout=DAEMON_TIMEOUT_SECONDS, verify=False, trust_env=False) as client:
-            ready = (await client.get(f"{address.url}/health/ready")).status_code == HTTPStatus.OK
-    except httpx2.TransportError:
-        return HealthFinding(
-            "note", f"{name} does not answer", "The daemon was killed or hangs. `newton serve` starts a new one."
-        )
-    if not ready:
-        return HealthFinding(
-            "wrong", f"{name} is not ready", "The daemon cannot reach its database; see the daemon's log."
-        )
-    if address.version != __version__:
-        return HealthFinding(
-            "note", f"{name} is ready, but this command is Newton {__version__}", "Restart the daemon."
-        )
-    return HealthFinding("ok", f"{name} is ready")
-
-
-async def _check_command_server(settings: Settings) -> AsyncGenerator[HealthFinding]:
-    """Yield findings on a running daemon: whether it runs commands, has the same settings, and has working services."""
-    state = await asyncio.to_thread(_read_daemon_state, settings.home)
-    if state is None:
-        if daemon_address.read_address(settings.home) is not None:
-            yield HealthFinding(
-                "note",
-                "the daemon runs no commands; each command runs in its own process",
-                "The daemon logs the reason when it starts. Restart the daemon if it has another version.",
-            )
-        return
-    started = datetime.fromisoformat(state["started_at"])
-    name = f"the daemon (process {state['process']}, since {started:%Y-%m-%d %H:%M})"
-    if state["differing"]:
-        yield HealthFinding(
-            "note",
-            f"{name} was started with another value of: {', '.join(state['differing'])}",
-            "Commands run in their own process with the settings below. Restart the daemon with the same settings.",
-        )
-    else:
-        yield HealthFinding("ok", f"{name} runs commands with the settings below")
-    for finding in (HealthFinding(**fields) for fields in state["findings"]):
-        yield replace(finding, detail=f"finding of the daemon: {finding.detail}")
-
-
-def _read_daemon_state(home: Path) -> Message | None:
-    daemon = open_connection(home)
-    if daemon is None:
-        return None
-    try:
-        daemon.send({"status": encode_sources(read_sources())})
-        return daemon.read()
-    except (TypeError, OSError):
-        return None
-    finally:
-        daemon.close()
-
-
-async def _check_chat_model(settings: Settings) -> HealthFinding:
+async def check_chat_model(settings: Settings) -> HealthFinding:
+    """Ask the chat model for a reply, and return the finding."""
     try:
         model = ModelDirectory(settings).get()
         if model is None:
@@ -375,3 +215,7 @@ async def _check_chat_model(settings: Settings) -> HealthFinding:
     except ProviderError as error:
         return HealthFinding("wrong", error.what, error.hint)
     return HealthFinding("ok", f"{model.name} answered in {monotonic_ms() - started:.0f} ms")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -8,7 +8,7 @@ from newton.content.frames import Frame
 from newton.languages.language_data import ENGLISH, LANGUAGES, load_language
 from newton.memory import store
 from newton.providers import multilingual_e5
-from newton.runtime.cli.operations.health_check import HealthFinding
+from newton.runtime.health.check_result import HealthFinding
 from newton.runtime.wiring import AgentServices
 
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import replace
 
 from newton.providers.windows.context_windows import WindowedModel
-from newton.runtime.cli.operations.health_check import HealthFinding
+from newton.runtime.health.check_result import HealthFinding
 from newton.runtime.settings_mapping import build_turn_limits
 from newton.runtime.wiring import AgentServices
 

@@ -1,0 +1,1 @@
+"""Endpoints for the operator of a daemon."""

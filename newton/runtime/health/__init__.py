@@ -1,0 +1,1 @@
+"""Checks of an installation, which `newton doctor` prints."""

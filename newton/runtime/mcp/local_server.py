@@ -1,0 +1,68 @@
+"""The MCP server of `newton mcp` without a daemon: it opens the agent in this process."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+
+import httpx2
+from starlette.types import Receive, Scope, Send
+
+from newton.runtime.access.tokens import TokenScope
+from newton.runtime.bootstrap import open_newton
+from newton.runtime.mcp.server import build_session_manager
+from newton.runtime.wiring import AgentServices
+from newton.settings import Settings
+
+CALLER_KEY = "newton.caller"
+
+
+@dataclass(frozen=True, slots=True)
+class LocalMcpCaller:
+    """The MCP client that started this process, and its session. It has the rights of every token scope."""
+
+    newton: AgentServices
+    session: str | None
+
+    @property
+    def deadline(self) -> None:
+        return None
+
+    def has_scope(self, scope: TokenScope) -> bool:
+        return True
+
+
+@asynccontextmanager
+async def open_local_server(
+    settings: Settings, session: str | None, on_notice: Callable[[str], None]
+) -> AsyncGenerator[httpx2.AsyncClient]:
+    """Open the agent, and yield an HTTP client that calls the MCP server without a network.
+
+    Before and after, extract facts and embed pending memories, as the jobs of a daemon do.
+    """
+    async with open_newton(settings, long_running=True, on_notice=on_notice) as newton:
+        manager, caller = build_session_manager(CALLER_KEY), LocalMcpCaller(newton, session)
+
+        async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+            await manager.handle_request({**scope, CALLER_KEY: caller}, receive, send)
+
+        earlier = asyncio.ensure_future(_process_pending(newton))  # must not delay the handshake
+        try:
+            async with (
+                manager.run(),
+                httpx2.AsyncClient(
+                    transport=httpx2.ASGITransport(serve), base_url="http://127.0.0.1", timeout=None
+                ) as client,
+            ):
+                yield client
+        finally:
+            earlier.cancel()
+            with suppress(asyncio.CancelledError):
+                await earlier
+        await _process_pending(newton)
+
+
+async def _process_pending(newton: AgentServices) -> None:
+    maintenance = newton.maintenance("mcp")
+    await maintenance.learn_if_possible()
+    await maintenance.process_pending()
