@@ -48,11 +48,15 @@ AfterCommit = Callable[[], Awaitable[None]]
 
 @dataclass(slots=True)
 class _TransactionHooks:
-    """The functions to call before and after the commit of the open transaction, and whether it has written."""
+    """The functions to call before and after the commit of the open transaction, and whether it has written.
+
+    `written_as` is the server and the id of the transaction, if a statement has returned them.
+    """
 
     before_commit: list[BeforeCommit]
     after_commit: list[AfterCommit]
     has_written: bool = False
+    written_as: tuple[str, int] | None = None
 
 
 _current: ContextVar[_TransactionHooks | None] = ContextVar("newton_unit_of_work", default=None)
@@ -67,6 +71,12 @@ def note_write() -> None:
     """Note that the open transaction has written, if there is one."""
     if hooks := _current.get():
         hooks.has_written = True
+
+
+def note_transaction(server: str, transaction_id: int | None) -> None:
+    """Note where the open transaction has written, and its id there, so that the commit need not ask for them."""
+    if transaction_id is not None and (hooks := _current.get()):
+        hooks.written_as = server, transaction_id
 
 
 def before_commit(hook: BeforeCommit) -> None:
@@ -217,17 +227,17 @@ class Database:
     @asynccontextmanager
     async def _run_transaction(self, pool: Pool, agent: UUID | None, *, snapshot: bool = False) -> AsyncGenerator[Tx]:
         assert not in_transaction(), "a transaction is already open; pass its connection down"
-        hooks, log, written = _TransactionHooks([], []), self.transaction_log, None
+        hooks, log = _TransactionHooks([], []), self.transaction_log
         previous = _current.set(hooks)
         try:
             async with _acquire(pool) as tx, _transaction_block(tx, agent, snapshot=snapshot):
                 yield tx
                 for hook in hooks.before_commit:
                     await hook(tx)
-                if hooks.has_written and log.is_kept:
-                    written = await tx.fetchrow(TRANSACTION_SQL)
-            if written and written[0] is not None:
-                log.add(written[1], written[0], agent)
+                if hooks.has_written and hooks.written_as is None and log.is_kept:
+                    note_transaction(*await tx.fetchrow(TRANSACTION_SQL) or ("", None))
+            if hooks.written_as and log.is_kept:
+                log.add(*hooks.written_as, agent)
         except DiskFullError:
             self._disk_full_ms = monotonic_ms()
             raise

@@ -61,7 +61,7 @@ def parse_queries(text: str) -> dict[str, SqlQuery]:
             name,
             tuple(arg.strip() for arg in args.split(",") if arg.strip()),
             sql.strip(),
-            WRITE_PATTERN.search(sql) is not None,
+            WRITE_PATTERN.search(COMMENT_PATTERN.sub("", sql)) is not None,
         )
         for name, args, sql in zip(parts[::3], parts[1::3], parts[2::3], strict=True)
     ]
@@ -69,10 +69,6 @@ def parse_queries(text: str) -> dict[str, SqlQuery]:
     if len(set(names)) != len(names):
         raise ValueError(f"a query name occurs twice in {sorted(names)}")
     return {query.name: query for query in found}
-
-
-def _changes_rows(sql: str) -> bool:
-    return WRITE_PATTERN.search(COMMENT_PATTERN.sub("", sql)) is not None
 
 
 def load(package: str, file: str) -> dict[str, SqlQuery]:

@@ -16,8 +16,8 @@ from (select count(*) from runtime.agents where agent_id = $1) as node
 # Of a transaction that has written. It is null on a distributed database, whose nodes have ids of their own.
 TRANSACTION_SQL = """
 select
-    pg_current_xact_id_if_assigned()::text::bigint,
-    coalesce(host(inet_server_addr()) || ':' || inet_server_port(), '')
+    coalesce(host(inet_server_addr()) || ':' || inet_server_port(), ''),
+    pg_current_xact_id_if_assigned()::text::bigint
 """
 
 

@@ -30,7 +30,7 @@ from newton.cognition.bundles.replay import MemoryHistory
 from newton.cognition.bundles.trace import StoredBundle, decode_candidates, decode_trace, encode_bundle
 from newton.cognition.scoring import score
 from newton.content import profiles
-from newton.db.pool import Tx
+from newton.db.pool import Tx, note_transaction
 from newton.db.queries import load
 from newton.dialogue.log import MessageRange
 from newton.errors import ConflictError, InputError, NotFoundError
@@ -136,6 +136,7 @@ async def insert_bundle(tx: Tx, bundle: Bundle, *, records_access: bool = False)
         trace=encoded.trace.decode(),
     )
     assert row is not None
+    note_transaction(row["server"], row["transaction_id"])
     return row["writer"]
 
 

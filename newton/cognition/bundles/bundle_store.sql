@@ -5,7 +5,10 @@ insert into cognition.bundles (
     candidates, trace
 )
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14::jsonb)
-returning xmin::text::bigint as writer;
+returning
+    xmin::text::bigint as writer,
+    coalesce(host(inet_server_addr()) || ':' || inet_server_port(), '') as server,
+    pg_current_xact_id_if_assigned()::text::bigint as transaction_id;
 
 -- name: insert_turn(agent_id, turn_id, session_id, bundle_id, created_at, method, reason, answered_by, input_position, reply_position)
 -- bundle_id becomes null if the bundle was deleted while the model was answering.
