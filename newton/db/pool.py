@@ -235,7 +235,9 @@ class Database:
                 for hook in hooks.before_commit:
                     await hook(tx)
                 if hooks.has_written and hooks.written_as is None and log.is_kept:
-                    note_transaction(*await tx.fetchrow(TRANSACTION_SQL) or ("", None))
+                    written = await tx.fetchrow(TRANSACTION_SQL)
+                    assert written is not None
+                    note_transaction(written[0], written[1])
             if hooks.written_as and log.is_kept:
                 log.add(*hooks.written_as, agent)
         except DiskFullError:
