@@ -13,7 +13,7 @@ from tests.support import until
 
 # To make a database of its own for each test takes fifty times as long as to empty one.
 FILLED = """
-select c.oid::regclass::text as name, pg_total_relation_size(c.oid) > 1_000_000 as large
+select c.oid::regclass::text as name, pg_total_relation_size(c.oid) > 1000000 as large
 from pg_class as c
 where c.relkind = 'r' and pg_relation_size(c.oid) > 0
     and c.relnamespace::regnamespace::text not in ('pg_catalog', 'information_schema', 'citus', 'columnar_internal')
@@ -32,7 +32,7 @@ end $$;
 create event trigger fixed on ddl_command_start execute function public.refuse();
 """
 CUT = """
-select pg_terminate_backend(pid, 10_000)
+select pg_terminate_backend(pid, 10000)
 from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
 """
 # No trigger and no foreign key stops who has these. A test that left a transaction open is in the way, and fails.
@@ -96,7 +96,8 @@ async def delete_local_rows(owner: Tx) -> None:
     for row in filled:
         if row["large"]:
             await owner.execute(f"vacuum {row['name']}")
-            await owner.execute(UNKNOWN, row["name"])
+            if owner.get_server_version().major >= 18:  # which has such a function
+                await owner.execute(UNKNOWN, row["name"])
 
 
 @dataclass(frozen=True, slots=True)
