@@ -164,10 +164,7 @@ async def _register_vector(connection: "asyncpg.Connection[asyncpg.Record]") -> 
 
 
 async def _skip_reset(connection: Tx) -> None:
-    """Do nothing when a connection returns to the pool.
-
-    All settings end with their transaction, so that RESET ALL would only cost time.
-    """
+    """Do nothing when a connection returns to the pool: all settings end with their transaction."""
 
 
 class Database:
@@ -367,6 +364,10 @@ def translate_errors(tx: Tx) -> Generator[None]:
             f"The disk of the database is full: {error}.",
             hint="Free disk space on the server of the database; nothing was stored.",
         ) from error
+    except (asyncpg.DuplicatePreparedStatementError, asyncpg.InvalidSQLStatementNameError) as error:
+        what = "A connection pooler in transaction mode is between Newton and PostgreSQL."
+        hint = "Set DATABASE_URL to the server itself, or to a pooler in session mode."
+        raise DatabaseError(what, hint=hint) from error
     except (OSError, *SERVER_ERRORS, asyncpg.InternalServerError) as error:
         if isinstance(error, asyncpg.InternalServerError) and not NODE_FAILURE_PATTERN.search(str(error)):
             raise

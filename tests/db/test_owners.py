@@ -141,6 +141,8 @@ async def test_all_that_an_agent_does_works_for_an_owner_without_rights(owned: O
         async with db.transaction(ana) as tx:
             for name in names:
                 assert not await tx.fetchval(f"select count(*) from {name} where agent_id <> $1", ana), name
+        async with connection(owned.dsn) as conn:
+            assert await conn.execute("update memory.memories set micro = micro") == "UPDATE 0", "the owner only reads"
         before = await count_rows(owned.admin)
         copy = tmp_path / "copy"
         made = await create_backup(load({"database_url": owned.dsn}, env={}), copy, now=NOON)

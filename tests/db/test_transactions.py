@@ -12,7 +12,7 @@ import pytest
 from newton.content.package_data import data_folder
 from newton.db import health
 from newton.db.connection import prepare_database
-from newton.db.pool import Database, Tx
+from newton.db.pool import Database, Tx, connect
 from newton.errors import DatabaseError, SchemaVersionError
 from tests.cluster import count_lock_waits, on
 from tests.emptied import FREE
@@ -215,3 +215,15 @@ async def test_a_database_that_knows_only_ascii_is_noticed(server: str, db: Data
         await conn.close()
         await admin.execute(f"drop database {name} with (force)")
         await admin.close()
+
+
+@pytest.mark.parametrize(
+    "statement", ["prepare", "deallocate"], ids=["a statement of another client", "a statement of another server"]
+)
+async def test_a_pooler_in_transaction_mode_is_named(server: str, statement: str) -> None:
+    # as it answers: statements of one client are prepared on the server that another one uses, or are not there
+    with pytest.raises(DatabaseError, match="A connection pooler in transaction mode") as refused:
+        async with connect(server) as conn:
+            await conn.execute(f"{statement} held{' as select 1' if statement == 'prepare' else ''}")
+            await conn.execute("prepare held as select 1")
+    assert "session mode" in refused.value.hint
