@@ -1,7 +1,6 @@
 """Connection pools and transactions. A caller begins and ends a transaction; the modules with SQL only use it."""
 
 import asyncio
-import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
@@ -14,8 +13,15 @@ from pgvector.asyncpg import register_vector
 
 from newton.clock import monotonic_ms
 from newton.concurrency import run_to_completion
+from newton.db.error_translation import (
+    CONNECT_SECONDS,
+    STATEMENT_SECONDS,
+    TransactionConflictError,
+    translate_connect_errors,
+    translate_errors,
+)
 from newton.db.transaction_log import SNAPSHOT_SQL, TRANSACTION_SQL, DatabaseSnapshot, TransactionLog
-from newton.errors import DatabaseError, DiskFullError, InputError, SchemaVersionError
+from newton.errors import DiskFullError, SchemaVersionError
 
 if TYPE_CHECKING:
     from asyncpg.pool import PoolConnectionProxy
@@ -35,7 +41,7 @@ select
     set_config('enable_mergejoin', 'off', true)
 """
 WORKER_SCOPE_SQL = "select set_config('role', runtime.worker_role(), true)"
-CONNECT_SECONDS, STATEMENT_SECONDS, CLOSE_SECONDS = 10, 60, 1
+CLOSE_SECONDS = 1
 WORKER_CONNECTIONS = 3  # connections of the queue's pool: one claims runs, one renews leases, one is spare
 DISK_FULL_SECONDS = 120  # after a failure on a full disk, during which the database counts as full
 MAX_ATTEMPTS, RETRY_SECONDS = 3, 0.05  # of a transaction with conflicts; the delay grows linearly
@@ -294,7 +300,7 @@ class Database:
             try:
                 async with self.transaction(agent) as tx:
                     return await work(tx)
-            except _TransactionConflictError:
+            except TransactionConflictError:
                 if attempt == MAX_ATTEMPTS:
                     raise
                 await asyncio.sleep(RETRY_SECONDS * attempt)  # avoids a second conflict with the same writer
@@ -310,98 +316,4 @@ async def _create_pool(dsn: str, *, min_size: int, max_size: int) -> Pool:
         reset=_skip_reset,
         timeout=CONNECT_SECONDS,
         command_timeout=STATEMENT_SECONDS,
-    )
-
-
-# A node of a distributed database failed during a transaction.
-NODE_FAILURE_PATTERN = re.compile(r"closed the connection|connection (marked as essential|to the remote node|not open)")
-SERVER_ERRORS = (
-    asyncpg.PostgresConnectionError,
-    asyncpg.OperatorInterventionError,  # the server was shut down, crashed, or cancelled the statement
-    asyncpg.InsufficientResourcesError,
-    asyncpg.PostgresIOError,  # also of a node of a distributed database that rows were sent to
-    asyncpg.ReadOnlySQLTransactionError,  # after a failover
-)
-
-
-class _TransactionConflictError(DatabaseError):
-    """A deadlock or serialization failure. The transaction was rolled back and can be run again."""
-
-
-@contextmanager
-def translate_connect_errors() -> Generator[None]:
-    """Convert connection failures in the block to DatabaseError, without the connection string and its password."""
-    try:
-        yield
-    except (ValueError, OverflowError):  # asyncpg accepts any number as a port
-        raise DatabaseError(
-            "DATABASE_URL, or a PG… environment variable, is invalid.",
-            hint="Write postgresql://user:password@host:5432/name; in a password @ is %40, : %3A, / %2F, # %23, ? %3F.",
-        ) from None
-    except TimeoutError as error:
-        raise _unreachable_error(f"no answer within {CONNECT_SECONDS} seconds") from error
-    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
-        raise _unreachable_error(str(error)) from error
-
-
-@contextmanager
-def translate_errors(tx: Tx) -> Generator[None]:
-    """Convert failures of the server and the connection to DatabaseError. Errors of a statement itself are not
-    changed.
-    """
-    try:
-        yield
-    except TimeoutError as error:
-        raise DatabaseError(
-            f"The database did not finish a statement within {STATEMENT_SECONDS} seconds.",
-            hint="The server is overloaded, or another session has a lock (see pg_stat_activity). Try again later.",
-        ) from error
-    except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError) as error:
-        what = "The transaction conflicted with another writer and was rolled back."
-        raise _TransactionConflictError(what, hint="Try again.") from error
-    except asyncpg.DiskFullError as error:
-        raise DiskFullError(
-            f"The disk of the database is full: {error}.",
-            hint="Free disk space on the server of the database; nothing was stored.",
-        ) from error
-    except (asyncpg.DuplicatePreparedStatementError, asyncpg.InvalidSQLStatementNameError) as error:
-        what = "A connection pooler in transaction mode is between Newton and PostgreSQL."
-        hint = "Set DATABASE_URL to the server itself, or to a pooler in session mode."
-        raise DatabaseError(what, hint=hint) from error
-    except (OSError, *SERVER_ERRORS, asyncpg.InternalServerError) as error:
-        if isinstance(error, asyncpg.InternalServerError) and not NODE_FAILURE_PATTERN.search(str(error)):
-            raise
-        raise _failure_error(str(error)) from error
-    except (asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
-        if _is_closed(tx):
-            raise _failure_error("the server closed the connection") from error
-        raise
-
-
-@contextmanager
-def reject_invalid_rows(label: str) -> Generator[None]:
-    """Convert constraint violations of imported rows to InputError, whose message begins with `label`."""
-    try:
-        yield
-    except (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError, asyncpg.UndefinedTableError) as error:
-        hint = "Nothing was stored. Check that both databases have the same version of Newton."
-        raise InputError(f"{label}: {error}.", hint=hint) from error
-
-
-def _is_closed(tx: Tx) -> bool:
-    try:
-        return tx.is_closed()
-    except asyncpg.InterfaceError:  # the pool has already released it
-        return True
-
-
-def _failure_error(reason: str) -> DatabaseError:
-    hint = "Check that PostgreSQL runs and has free disk space, then try again."
-    return DatabaseError(f"The database failed: {reason}.", hint=hint)
-
-
-def _unreachable_error(reason: str) -> DatabaseError:
-    return DatabaseError(
-        f"The database cannot be reached: {reason.strip() or 'the server closed the connection'}.",
-        hint="Check that DATABASE_URL is right and PostgreSQL runs there, or unset it to use the embedded server.",
     )
