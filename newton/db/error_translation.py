@@ -74,8 +74,7 @@ def translate_errors(tx: "Tx") -> Generator[None]:
             raise
         raise _failure_error(str(error)) from error
     except (asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
-        if _is_closed(tx):
-            raise _failure_error("the server closed the connection") from error
+        _check_connection(tx, error)
         raise
 
 
@@ -89,11 +88,14 @@ def reject_invalid_rows(label: str) -> Generator[None]:
         raise InputError(f"{label}: {error}.", hint=hint) from error
 
 
-def _is_closed(tx: "Tx") -> bool:
+def _check_connection(tx: "Tx", error: Exception) -> None:
+    """Raise DatabaseError if an error of the client is due to a closed connection."""
     try:
-        return tx.is_closed()
+        is_closed = tx.is_closed()
     except asyncpg.InterfaceError:  # the pool has already released it
-        return True
+        is_closed = True
+    if is_closed:
+        raise _failure_error("the server closed the connection") from error
 
 
 def _failure_error(reason: str) -> DatabaseError:
