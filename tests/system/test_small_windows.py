@@ -233,6 +233,7 @@ async def test_tools_are_offered_as_far_as_they_fit(tmp_path: Path, own: str) ->
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1_200)
 @pytest.mark.parametrize("window", [4_096, 6_000, 8_192, 16_384, 32_768])
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_sixty_turns_are_answered_within_each_window(
