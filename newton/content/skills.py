@@ -21,7 +21,7 @@ SKILL_FILE = "SKILL.md"
 MAX_NAME, MAX_DESCRIPTION = 64, 1_024  # characters
 MAX_DEPTH = 8  # of the folders in which skills are searched
 
-_OWN_BANDS = ("goals", "core", "details", "front_matter")
+_BODY_FIELDS = ("goals", "core", "details", "front_matter")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 _NAME_LINE = re.compile(r"^name:[ \t]*[\"']?([a-z0-9][a-z0-9-]*)", re.MULTILINE)
 
@@ -93,8 +93,9 @@ class SkillSet:
 
     @property
     def unreadable(self) -> frozenset[str]:
-        """Return the names that skills which cannot be read may have: of their folders, or in their front matter."""
-        return frozenset(name for path in self.errors for name in (make_slug(path.parent.name), _guess_name(path)))
+        """Return the names that only skills which cannot be read may have: of a folder, or in its front matter."""
+        names = (name for path in self.errors for name in (make_slug(path.parent.name), _guess_name(path)))
+        return frozenset(names) - self.skills.keys()
 
 
 def make_slug(title: str) -> str:
@@ -109,13 +110,15 @@ def make_slug(title: str) -> str:
 def load_skills(own: Path | None = None) -> SkillSet:
     """Load the skills that ship with Newton; a skill in the folder `own` replaces the one of the same name.
 
-    A file that cannot be read is left out. Raises ConfigError if there is no such folder.
+    A file that cannot be read is left out, with the shipped skill that it may replace. Raises ConfigError if there is
+    no such folder.
     """
     shipped = _load_shipped_skills()
     if own is None:
         return shipped
     found = _read_skills(_iter_skill_files(own.expanduser()))
-    return SkillSet({**shipped.skills, **found.skills}, found.errors)
+    kept = {name: skill for name, skill in shipped.skills.items() if name not in found.unreadable}
+    return SkillSet({**kept, **found.skills}, found.errors)
 
 
 @functools.cache
@@ -144,7 +147,7 @@ def read_skill(path: Path) -> SkillFile:
     Raises ConfigError with file, line and remedy of the first mistake.
     """
     front, text = load_front_matter(path)
-    return validate_model(_add_bands(front, _select_fields(front), SkillBody(path, text)), SkillFile)
+    return validate_model(_add_body(front, _select_fields(front), SkillBody(path, text)), SkillFile)
 
 
 def find_skills(path: Path) -> SkillSet:
@@ -202,26 +205,31 @@ def _select_fields(front: YamlDocument) -> dict[str, object]:
         hint = "Write fields such as 'name: ...' and 'description: ...'."
         raise front.error((), "the front matter is not a mapping of fields.", hint)
     fields = cast("dict[str, object]", value)
-    known = {name for name in SkillFile.model_fields if name not in _OWN_BANDS}
+    known = {name for name in SkillFile.model_fields if name not in _BODY_FIELDS}
     own = {name: one for name, one in fields.items() if name in known and not isinstance(one, dict)}
     name, folder = str(own.get("name") or ""), front.path.resolve().parent.name
     own["name"] = name if _NAME.fullmatch(name) else make_slug(name) or make_slug(folder)
-    return {**own, "front_matter": {name: _to_json(one) for name, one in fields.items() if name not in own}}
+    return {**own, "front_matter": _to_json({name: one for name, one in fields.items() if name not in own})}
 
 
 def _to_json(value: object) -> JsonValue:
     """Return a value of YAML as one of JSON; a date becomes text."""
     if isinstance(value, dict):
-        return {str(name): _to_json(one) for name, one in cast("dict[object, object]", value).items()}
+        return {_clean(name): _to_json(one) for name, one in cast("dict[object, object]", value).items()}
     if isinstance(value, tuple):
         return [_to_json(one) for one in cast("tuple[object, ...]", value)]
     if value is None or isinstance(value, int | float):
         return value
+    return _clean(value)
+
+
+def _clean(value: object) -> str:
+    """Return a value as text without the characters that the database cannot store."""
     return str(value).replace("\0", "").encode(errors="replace").decode()
 
 
-def _add_bands(front: YamlDocument, fields: dict[str, object], body: "SkillBody") -> YamlDocument:
+def _add_body(front: YamlDocument, fields: dict[str, object], body: "SkillBody") -> YamlDocument:
     """Return a document with `fields` and the goals, steps and details of the body, all with their line numbers."""
     lists = {"goals": body.goals, "core": body.steps}
-    texts = {band: tuple(item.text for item in items) for band, items in lists.items()}
+    texts = {name: tuple(item.text for item in items) for name, items in lists.items()}
     return YamlDocument(front.path, {**fields, **texts, "details": body.details()}, front.lines)

@@ -140,6 +140,11 @@ def test_a_foreign_file_loads_with_its_first_ordered_list_as_steps(tmp_path: Pat
     }
 
 
+def test_fields_of_other_programs_have_no_characters_that_the_database_cannot_store() -> None:
+    text = GOOD.replace("domain: house", '"k\\0y": "a\\0b"\nmetadata: [{"c\\0": 1}]')
+    assert _read(text).front_matter == {"ky": "ab", "metadata": [{"c": 1}]}
+
+
 def test_a_foreign_file_without_an_ordered_list_has_no_steps() -> None:
     skill = _read(_with_body("## Goals\n- Dry.\n\n## How\n- Turn it off.\n- Mend it.\n"))
     assert (skill.goals, skill.core, skill.details) == (("Dry.",), (), "## How\n- Turn it off.\n- Mend it.")
@@ -353,7 +358,7 @@ def test_whatever_a_file_holds_it_loads_or_is_refused(noise: bytes, at: int, cut
             assert error.hint
         else:
             assert re.fullmatch(r"[a-z0-9][a-z0-9-]*", skill.name)
-            assert "\0" not in skill.model_dump_json()
+            assert "\\u0000" not in skill.model_dump_json()
 
 
 SAYS = st.lists(st.text(alphabet='ab", ', min_size=1, max_size=3).filter(str.strip), min_size=1, max_size=3).map(tuple)

@@ -19,7 +19,7 @@ _LISTS = ("ordered_list", "bullet_list")
 _BLOCKS = MarkdownIt("commonmark").disable(["inline", "reference"])
 
 
-class BandItem(NamedTuple):
+class BodyItem(NamedTuple):
     """A list item. `lines` are its lines in the file, counted from 0; `plain` is True if it is a single paragraph."""
 
     text: str
@@ -63,12 +63,12 @@ class SkillBody:
                 sections[title] = BodySection(node, blocks)
         return sections
 
-    def _find_items(self, title: str) -> list[BandItem]:
+    def _find_items(self, title: str) -> list[BodyItem]:
         """Return the items of the lists of a section; none if one of them is no line of text, or they are too many."""
         section = self._sections.get(title)
         return _items(node for node in section.blocks if node.type in _LISTS) if section else []
 
-    def _find_steps(self) -> list[BandItem]:
+    def _find_steps(self) -> list[BodyItem]:
         """Return the items of the lists under the heading "Steps", or those of the first ordered list without it."""
         if _STEPS in self._sections:
             return self._find_items(_STEPS)
@@ -96,16 +96,16 @@ class SkillBody:
         return remaining
 
 
-def _items(lists: Iterable[SyntaxTreeNode]) -> list[BandItem]:
+def _items(lists: Iterable[SyntaxTreeNode]) -> list[BodyItem]:
     items = [_item(node) for one in lists for node in one.children]
     is_short = len(items) <= MAX_ITEMS and all(0 < len(" ".join(item.text.split())) <= MAX_ITEM for item in items)
     return items if is_short else []
 
 
-def _item(node: SyntaxTreeNode) -> BandItem:
+def _item(node: SyntaxTreeNode) -> BodyItem:
     first = node.children[0] if node.children else None
     text = first.children[0].content if first and first.type in ("paragraph", "heading") else ""
-    return BandItem(text, _line_range(node), plain=bool(text) and len(node.children) == 1)
+    return BodyItem(text, _line_range(node), plain=bool(text) and len(node.children) == 1)
 
 
 def _line_range(node: SyntaxTreeNode) -> range:
