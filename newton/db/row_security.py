@@ -21,10 +21,13 @@ async def require_all_rows(conn: Tx) -> None:
 
 @asynccontextmanager
 async def writable_tables(conn: Tx) -> AsyncGenerator[None]:
-    """Let the owner of the tables write the rows of all agents in the block of the open transaction."""
-    tables = [row["name"] for row in await SQL["list_confined"].fetch_all(conn)]
-    for name in tables:
-        await conn.execute(f"alter table {name} no force row level security")
+    """Let the owner of the tables write the rows of all agents in the block of the open transaction.
+
+    The block may rename and drop tables.
+    """
+    tables = await SQL["list_confined"].fetch_all(conn)
+    for table in tables:
+        await conn.execute(f"alter table {table['name']} no force row level security")
     yield
-    for name in tables:
-        await conn.execute(f"alter table {name} force row level security")
+    for table in await SQL["list_remaining"].fetch_all(conn, oids=[one["oid"] for one in tables]):
+        await conn.execute(f"alter table {table['name']} force row level security")

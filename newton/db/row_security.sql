@@ -1,6 +1,6 @@
 -- name: list_confined()
 -- The tables in which the database user sees and writes only the rows of the agent in scope, but for policies.
-select c.oid::regclass::text as name
+select c.oid, c.oid::regclass::text as name
 from pg_class as c
 where
     c.relrowsecurity
@@ -8,6 +8,13 @@ where
     and c.relnamespace::regnamespace::text = any('{memory,heart,brain,dialogue,cognition,runtime}')
     and row_security_active(c.oid)
 order by c.oid;
+
+-- name: list_remaining(oids)
+-- The tables of these that still exist, by the names that they have now.
+select oid::regclass::text as name
+from pg_class
+where oid = any($1::oid[])
+order by oid;
 
 -- name: list_hidden()
 -- The tables of which the database user does not see all rows: those without a permissive policy that shows all.

@@ -310,10 +310,11 @@ async def test_a_migration_of_an_owner_without_rights_changes_the_rows_of_all_ag
     async with opened(owned.dsn) as db:
         await live(db, "ana")
         await live(db, "ben")
-    changed = SchemaMigration("9000_changed.sql", "update memory.memories set micro = 'changed'")
+    changes = "update memory.memories set micro = 'changed'; alter table memory.memories rename to \"All of them\""
+    changed = SchemaMigration("9000_changed.sql", f"{changes}; drop table runtime.usage cascade")
     async with connection(owned.dsn) as conn:
         await migrate(conn, [*read_migrations(SCHEMA), changed])
-        assert await conn.fetchval("select count(*) filter (where micro <> 'changed') from memory.memories") == 0
+        assert await conn.fetchval("select count(*) filter (where micro <> 'changed') from memory.\"All of them\"") == 0
     async with connection(owned.admin) as admin:
         assert not [one for one in await faults(admin) if "not forced" in one]
 

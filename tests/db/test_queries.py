@@ -31,6 +31,7 @@ AGENTLESS = {
     "db/roles.sql:read_names",
     "db/row_security.sql:list_confined",
     "db/row_security.sql:list_hidden",
+    "db/row_security.sql:list_remaining",
     "db/scrub.sql:list_text_tables",
     "agent/erasure/text_scan.sql:list_tables",
     "runtime/jobs/queue.sql:get_moment",
