@@ -84,3 +84,20 @@ def test_nothing_of_an_error_is_taken_for_an_item() -> None:
     for text in ('{"error": "quota exceeded"}', '{"error": {"message": "facts"}}', '[{"error": "x"}]', "[]", "{}"):
         for schema in (ExtractionOutput, SummaryOutput, SCHEMAS["pairs"]):
             assert parse_output(text, schema).value is None, text
+
+
+@pytest.mark.parametrize(
+    ("numbered", "relations"),
+    [
+        ({"2": "update", "3": "compatible", "1": "same"}, ["same", "update", "compatible"]),
+        ({"2": "compatible", "0": "same", "1": "update"}, ["same", "update", "compatible"]),
+        ({str(n): "update" if n == 10 else "same" for n in (10, *range(1, 10))}, [*["same"] * 9, "update"]),
+        ({"1": "same", "3": "update"}, None),
+        ({"2": "same", "3": "update"}, None),
+        ({"1": "same", "01": "update"}, None),
+        ({"1": "same", "note": "update"}, None),
+    ],
+)
+def test_numbered_items_are_in_the_order_of_their_numbers(numbered: dict[str, str], relations: object) -> None:
+    found = parse_output(json.dumps({"relations": numbered}), build_pair_schema(len(numbered))).value
+    assert (found and found.relations) == relations

@@ -220,8 +220,8 @@ class _SchemaReader:
 def _to_items(value: object, item_schema: Schema) -> list[object]:
     """Return the items of a list. Raises InvalidPartError.
 
-    An object stands for its only item, or contains the list, or the items by number. The lines of a text are items,
-    or the words of one that lists values of an enumeration.
+    An object stands for its only item, or contains the list, or all items by number, from 0 or 1. The lines of a text
+    are items, or the words of one that lists values of an enumeration.
     """
     match value:
         case list():
@@ -233,9 +233,11 @@ def _to_items(value: object, item_schema: Schema) -> list[object]:
             lists = [cast("list[object]", one) for one in fields.values() if isinstance(one, list)]
             if len(lists) == 1:
                 return lists[0]
-            if all(name.isdecimal() for name in fields):
-                return list(fields.values())
-            raise InvalidPartError("no list")
+            numbered = {int(name): one for name, one in fields.items() if name.isdecimal()}
+            numbers = sorted(numbered)
+            if numbers not in (list(range(len(fields))), list(range(1, len(fields) + 1))):
+                raise InvalidPartError("no list")
+            return [numbered[number] for number in numbers]
         case str():
             pattern = r"[\n,;]" if "enum" in item_schema else r"\n"
             return [part for part in re.split(pattern, value) if part.strip()]
