@@ -12,9 +12,12 @@ from pydantic import BaseModel
 from newton.agent import events
 from newton.agent.llm.failing_models import FailingModel, list_failing_models
 from newton.agent.llm.structured import UNUSABLE_ANSWER, StructuredLLM
+from newton.agent.llm.usage import SQL
 from newton.agent.maintenance.extracted_facts import ExtractionResult
 from newton.agent.maintenance.extraction import extract
 from newton.agent.maintenance.service import LearningReport
+from newton.db.pool import Database
+from newton.db.queries import WRITE_PATTERN
 from newton.errors import ProviderError, TokenQuotaError
 from newton.heart.extraction_schema import ShortenedOutput
 from newton.providers.chat import ChatMessage, ChatReply
@@ -22,6 +25,7 @@ from newton.providers.fakes import ScriptedChat
 from newton.runtime.jobs.memories import to_learning_outcome
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_extraction import asking, talked
+from tests.statements import watched_database
 from tests.support import NOON, ground, teller
 
 PRIVATE = "the words of somebody"
@@ -110,6 +114,35 @@ async def test_one_that_is_silent_or_answers_nothing_usable_fails_too(mind: Mind
         await ask(replace(asking(mind), model=SilentChat()), seconds=0.01)
     (failing,) = await read_failing(mind)
     assert "did not answer in" in failing.failure
+
+
+class DisconnectingChat(FailingChat):
+    """A model whose calls end the connections to a database, and then do what they would have done."""
+
+    def __init__(self, db: Database, *errors: ProviderError | None, reply: str = GOOD) -> None:
+        super().__init__(*errors, reply=reply)
+        self.db = db
+
+    async def stream(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None, schema: type[BaseModel] | None = None
+    ) -> AsyncIterator[str | ChatReply]:
+        self.db.terminate()
+        async for piece in super().stream(messages, max_tokens=max_tokens, schema=schema):
+            yield piece
+
+
+async def test_that_a_failure_cannot_be_recorded_does_not_hide_it(mind: Mind, dsn: str) -> None:
+    db = await Database.open(dsn, size=1)
+    llm = asking(replace(mind, db=db))
+    with pytest.raises(ProviderError, match="HTTP status 500"):
+        await ask(replace(llm, model=DisconnectingChat(db, refused())))
+    assert await read_failing(mind) == []
+
+
+async def test_a_call_that_succeeds_after_another_writes_only_its_tokens(mind: Mind, dsn: str) -> None:
+    async with watched_database(dsn, mind.agent_id) as (db, sent):
+        await ask(replace(asking(replace(mind, db=db)), model=FailingChat(None)))
+    assert [one for one in sent if WRITE_PATTERN.search(one)] == [SQL["record_usage"].sql]
 
 
 async def test_a_used_up_daily_limit_is_no_fault_of_the_model(mind: Mind) -> None:

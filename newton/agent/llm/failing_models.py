@@ -58,6 +58,12 @@ async def record_failure(scope: AgentScope, purpose: str, *, model: str, failure
         log.warning("model_failed", extra={"purpose": purpose, "model": model, "failure": failure})
 
 
+async def has_failed(tx: Tx, *, agent_id: UUID, purpose: str) -> bool:
+    """Return whether the latest call for a purpose failed."""
+    row = await SQL["has_failed"].fetch_one(tx, agent_id=agent_id, purpose=purpose)
+    return row is not None and row["failed"]
+
+
 async def record_success(scope: AgentScope, purpose: str, *, model: str) -> None:
     """Record that a call succeeded. After a failure, this is logged and published as `model.recovered`."""
     async with scope.transaction() as tx:

@@ -5,6 +5,9 @@ on conflict (agent_id, purpose) do update
 set model = excluded.model, failure = excluded.failure, calls = f.calls + 1, last_failure_at = excluded.last_failure_at
 returning calls;
 
+-- name: has_failed(agent_id, purpose)
+select exists (select from runtime.failing_models where agent_id = $1 and purpose = $2) as failed;
+
 -- name: delete_failure(agent_id, purpose)
 delete from runtime.failing_models
 where agent_id = $1 and purpose = $2

@@ -16,6 +16,7 @@ from newton.cognition.frames.tiebreak import FrameOutput, build_tiebreak_prompt
 from newton.content.frames import Frame
 from newton.db.pool import in_transaction
 from newton.errors import ProviderError, TokenQuotaError
+from newton.fault_isolation import isolate_failure
 from newton.heart.extraction_schema import PairRelation, build_pair_prompt, build_pair_schema
 from newton.heart.facts.conflicts import FactPair
 from newton.providers.chat import ChatMessage, ChatReply
@@ -71,13 +72,13 @@ class StructuredLLM:
         """
         assert not in_transaction()
         prompt_tokens = self.scope.count_tokens(prompt)
-        await self._check_quota(prompt_tokens + max_tokens)
+        has_failed = await self._check_quota(prompt_tokens + max_tokens, purpose)
         try:
             reply = await self._call_model(
                 prompt, schema, purpose=purpose, max_tokens=max_tokens, timeout_seconds=timeout_seconds
             )
         except ProviderError as error:
-            await failing_models.record_failure(self.scope, purpose, model=self.name, failure=error.summary)
+            await self._record_failure(purpose, error.summary)
             raise
         parsed = parse_output(reply.text if reply else "", schema)
         _count_answer(parsed, purpose=purpose)
@@ -85,21 +86,29 @@ class StructuredLLM:
             fields = {"purpose": purpose, "model": self.name, "left_out": dict(parsed.left_out)}
             failing_models.log.warning("answer_incomplete", extra=fields)
         if parsed.value is None:
-            await failing_models.record_failure(self.scope, purpose, model=self.name, failure=UNUSABLE_ANSWER)
-        else:
-            await failing_models.record_success(self.scope, purpose, model=self.name)
+            await self._record_failure(purpose, UNUSABLE_ANSWER)
+        elif has_failed:
+            with isolate_failure("record of a working model", {}, passed=()):
+                await failing_models.record_success(self.scope, purpose, model=self.name)
         return parsed
 
-    async def _check_quota(self, tokens: int) -> None:
+    async def _record_failure(self, purpose: str, failure: str) -> None:
+        with isolate_failure("record of a failing model", {}, passed=()):
+            await failing_models.record_failure(self.scope, purpose, model=self.name, failure=failure)
+
+    async def _check_quota(self, tokens: int, purpose: str) -> bool:
+        """Return whether the latest call for this purpose failed. Raises TokenQuotaError."""
         async with self.scope.transaction() as tx:
             used = await usage.count_tokens_today(
                 tx, agent_id=self.scope.agent_id, now=self.scope.now(), of_summaries=self.is_for_summaries
             )
+            has_failed = await failing_models.has_failed(tx, agent_id=self.scope.agent_id, purpose=purpose)
         if used + tokens > self.tokens_per_day:
             raise TokenQuotaError(
                 f"This call needs more model tokens than are left of today's {self.tokens_per_day:,}.",
                 hint="Raise NEWTON_LLM_TOKENS_PER_DAY, or wait until tomorrow.",
             )
+        return has_failed
 
     async def _call_model(
         self, prompt: str, schema: type[BaseModel], *, purpose: str, max_tokens: int, timeout_seconds: float | None
