@@ -2,11 +2,12 @@
 
 import json
 import random
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
+from uuid import uuid4
 
 import asyncpg
 import httpx2
@@ -14,7 +15,6 @@ import openai
 import pytest
 
 from newton.settings import load
-from tests.conftest import database
 from tests.endpoint import endpoint
 from tests.narrow_servers import CHARS_PER_TOKEN, Dialect, NarrowServer
 from tests.system.scripted import newton_served
@@ -43,6 +43,7 @@ class Speaker:
     way: str = "turns"
     messages: list[Any] = field(default_factory=list[Any])
     chance: random.Random = field(default_factory=lambda: random.Random(11))
+    session: str = field(default_factory=lambda: uuid4().hex)
 
     def draw(self) -> str:
         text = ""
@@ -58,7 +59,7 @@ class Speaker:
         headers = {"Authorization": f"Bearer {OPERATOR}"}
         body = {"input": self.draw(), "model": self.model}
         async with httpx2.AsyncClient(base_url=self.url, headers=headers, timeout=60, verify=False) as client:
-            response = await client.post(f"/v1/sessions/{self.model}/turns", json=body)
+            response = await client.post(f"/v1/sessions/{self.session}/turns", json=body)
         assert response.status_code == 200, response.text
         events = [part.split("\ndata: ", 1) for part in response.text.split("\n\n") if part.startswith("event:")]
         (name, data), *_ = reversed(events)
@@ -72,7 +73,7 @@ class Speaker:
         async with openai.AsyncOpenAI(
             base_url=f"{self.url}/v1",
             api_key=OPERATOR,
-            default_headers={"X-Newton-Session": self.model},
+            default_headers={"X-Newton-Session": self.session},
             max_retries=0,
             timeout=60,
             http_client=openai.DefaultAsyncHttpxClient(verify=False),
@@ -114,15 +115,16 @@ async def narrow(
     """Newton with a table of `[models]` for each server: its address, and the servers by their names."""
     async with AsyncExitStack() as stack:
         tables: dict[str, object] = {}
+        prefix = f"s{uuid4().hex[:8]}"  # the usage of a model is stored under its name
         for number, server in enumerate(servers):
             made = await stack.enter_async_context(endpoint(server.respond, lists=True))
             provider = "anthropic" if server.dialect == "anthropic" else "openai"
-            tables[f"s{number}"] = {"provider": provider, "base_url": made.url, "model": "m"}
+            tables[f"{prefix}-{number}"] = {"provider": provider, "base_url": made.url, "model": "m"}
         chosen = {
             "database_url": dsn,
             "data_dir": home,
             "embedding_provider": "none",
-            "default_model": "s0",
+            "default_model": f"{prefix}-0",
             **settings,
         }
         url = await stack.enter_async_context(newton_served(load({**chosen, "models": tables}, env={})))
@@ -137,46 +139,45 @@ def learnt(home: Path) -> list[int]:
 WAYS = ("turns", "chat", "chat, stream", "chat, tools", "chat, stream, tools")
 
 
-@pytest.fixture
-async def own(server: str, template: str) -> AsyncIterator[str]:
-    async with database(server, template) as dsn:
-        yield dsn
-
-
-async def test_a_window_is_learnt_once_and_no_turn_is_lost(tmp_path: Path, own: str) -> None:
+async def test_a_window_is_learnt_once_and_no_turn_is_lost(tmp_path: Path, behind: str) -> None:
     servers = [NarrowServer(dialect, 4_096, says=1_500, tool_turns=3) for dialect in DIALECTS]
-    async with narrow(tmp_path, own, servers) as (url, named):
+    async with narrow(tmp_path, behind, servers) as (url, named):
         for number, (name, server) in enumerate(named.items()):
-            speaker = Speaker(url, name, says=2_500, way=WAYS[number % len(WAYS)])
-            for _ in range(4):
+            speaker = Speaker(url, name, says=3_000, way=WAYS[number % len(WAYS)])
+            for _ in range(3):
                 assert (await speaker.speak()).startswith("Reply")
             assert server.refused == 1, server
     assert learnt(tmp_path).count(4_096) == 5 and all(2_048 <= tokens <= 4_500 for tokens in learnt(tmp_path))
 
 
-async def test_a_window_that_is_told_is_kept_to(tmp_path: Path, own: str) -> None:
+async def test_a_window_that_is_told_is_kept_to(tmp_path: Path, behind: str) -> None:
     servers = [NarrowServer(dialect, 6_000, says=1_500, reports=6_000) for dialect in NUMBERED[1:]]
-    async with narrow(tmp_path, own, servers) as (url, named):
+    async with narrow(tmp_path, behind, servers) as (url, named):
         for name, server in named.items():
-            speaker = Speaker(url, name, says=2_500, way="chat, stream, tools")
-            for _ in range(4):
+            speaker = Speaker(url, name, says=4_000, way="chat, stream, tools")
+            for _ in range(3):
                 assert (await speaker.speak()).startswith("Reply")
-            assert server.refused == 0 and server.longest > 3_000, server
+            assert server.refused == 0 and server.longest > 2_400, server
     assert not (tmp_path / "model_windows.json").exists()
 
 
 @pytest.mark.parametrize("stated", [{"reports": 32_768}, {"window_tokens": 20_000}])
-async def test_a_window_is_learnt_though_a_larger_one_is_stated(tmp_path: Path, own: str, stated: Any) -> None:
+async def test_a_window_is_learnt_though_a_larger_one_is_stated(tmp_path: Path, behind: str, stated: Any) -> None:
     server = NarrowServer("vllm", 4_096, says=1_500, **{name: stated[name] for name in stated if name == "reports"})
     async with AsyncExitStack() as stack:
         made = await stack.enter_async_context(endpoint(server.respond, lists=True))
-        table = {"base_url": made.url, "model": "m"}
+        table, model = {"base_url": made.url, "model": "m"}, f"s{uuid4().hex[:8]}"
         for _ in range(2):  # a restart forgets nothing
-            settings = {"database_url": own, "data_dir": tmp_path, "embedding_provider": "none", "models": {"s": table}}
+            settings = {
+                "database_url": behind,
+                "data_dir": tmp_path,
+                "embedding_provider": "none",
+                "models": {model: table},
+            }
             settings |= {name: stated[name] for name in stated if name == "window_tokens"}
             async with newton_served(load(settings, env={})) as url:
-                speaker = Speaker(url, "s", says=2_500)
-                for _ in range(4):
+                speaker = Speaker(url, model, says=4_500)
+                for _ in range(2):
                     assert (await speaker.speak()).startswith("Reply")
                 async with httpx2.AsyncClient(base_url=url, headers={"Authorization": f"Bearer {OPERATOR}"}) as client:
                     listed = (await client.get("/v1/models")).json()["data"]
@@ -185,45 +186,47 @@ async def test_a_window_is_learnt_though_a_larger_one_is_stated(tmp_path: Path, 
     assert server.refused == 1
 
 
-async def test_a_smaller_window_that_is_set_is_kept_to(tmp_path: Path, own: str) -> None:
+async def test_a_smaller_window_that_is_set_is_kept_to(tmp_path: Path, behind: str) -> None:
     server = NarrowServer("llama.cpp", 16_384, says=1_500, reports=16_384)
-    async with narrow(tmp_path, own, [server], window_tokens=5_000) as (url, _):
-        speaker = Speaker(url, "s0", says=2_500, way="chat, stream")
+    async with narrow(tmp_path, behind, [server], window_tokens=5_000) as (url, (name, *_)):
+        speaker = Speaker(url, name, says=2_500, way="chat, stream")
         for _ in range(4):
             assert (await speaker.speak()).startswith("Reply")
     assert 2_000 < server.longest < 5_000
 
 
-async def test_a_limit_of_the_reply_fits_into_the_window(tmp_path: Path, own: str) -> None:
+async def test_a_limit_of_the_reply_fits_into_the_window(tmp_path: Path, behind: str) -> None:
     server = NarrowServer("openai", 4_096, says=1_000)
-    async with narrow(tmp_path, own, [server]) as (url, _):
-        speaker = Speaker(url, "s0", says=1_500, way="chat")
+    async with narrow(tmp_path, behind, [server]) as (url, (name, *_)):
+        speaker = Speaker(url, name, says=1_500, way="chat")
         for _ in range(4):
             assert (await speaker.speak(max_tokens=8_000)).startswith("Reply")
     assert server.refused == 1 and server.limits[0] == 8_000
     assert all(1_000 < (limit or 0) < 4_096 for limit in server.limits[1:])
 
 
-async def test_instructions_that_fit_no_window_are_an_error_and_nothing_is_stored(tmp_path: Path, own: str) -> None:
+async def test_instructions_that_fit_no_window_are_an_error_and_nothing_is_stored(tmp_path: Path, behind: str) -> None:
     server = NarrowServer("vllm", 4_096, reports=4_096)
-    async with narrow(tmp_path, own, [server]) as (url, _):
-        speaker = Speaker(url, "s0", says=100, way="chat")
+    async with narrow(tmp_path, behind, [server]) as (url, (name, *_)):
+        speaker = Speaker(url, name, says=100, way="chat")
         speaker.messages = [{"role": "system", "content": "Obey the rules of the harbour. " * 900}]
         with pytest.raises(openai.BadRequestError) as refused:
             await speaker.speak()
         assert refused.value.code == "context_length_exceeded"
-        assert "context window of s0/m (4,096 tokens)" in refused.value.message
+        assert f"context window of {name}/m (4,096 tokens)" in refused.value.message
         assert "a larger context window" in refused.value.message
-        connection = await asyncpg.connect(own)
-        assert await connection.fetchval("select count(*) from dialogue.messages") == 0
+        connection = await asyncpg.connect(behind)
+        sql = "select count(*) from dialogue.messages join dialogue.sessions s using (session_id)"
+        sql += " where starts_with(s.ref, $1)"
+        assert await connection.fetchval(sql, speaker.session) == 0
         await connection.close()
         speaker.messages = [{"role": "system", "content": "Obey."}]
         assert (await speaker.speak()).startswith("Reply")
 
 
-async def test_tools_are_offered_as_far_as_they_fit(tmp_path: Path, own: str) -> None:
+async def test_tools_are_offered_as_far_as_they_fit(tmp_path: Path, behind: str) -> None:
     servers = [NarrowServer("vllm", window, reports=window) for window in (2_048, 4_096, 12_000, 20_000, 64_000)]
-    async with narrow(tmp_path, own, servers) as (url, named):
+    async with narrow(tmp_path, behind, servers) as (url, named):
         for name in named:
             assert (await Speaker(url, name, says=100).speak()).startswith("Reply")
     offered = [set(server.tools[0]) for server in servers]
@@ -237,12 +240,12 @@ async def test_tools_are_offered_as_far_as_they_fit(tmp_path: Path, own: str) ->
 @pytest.mark.parametrize("window", [4_096, 6_000, 8_192, 16_384, 32_768])
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_sixty_turns_are_answered_within_each_window(
-    tmp_path: Path, own: str, dialect: Dialect, window: int
+    tmp_path: Path, behind: str, dialect: Dialect, window: int
 ) -> None:
     size = int(window * CHARS_PER_TOKEN / 40)  # of each message: the window is full after some twenty turns
     server, way = NarrowServer(dialect, window, says=size, tool_turns=5), WAYS[(window + len(dialect)) % len(WAYS)]
-    async with narrow(tmp_path, own, [server], llm_tokens_per_day=10**9) as (url, _):
-        speaker = Speaker(url, "s0", says=size, way=way)
+    async with narrow(tmp_path, behind, [server], llm_tokens_per_day=10**9) as (url, (name, *_)):
+        speaker = Speaker(url, name, says=size, way=way)
         for _ in range(60):
             assert (await speaker.speak()).startswith("Reply")
     assert server.refused == 1, way
