@@ -55,12 +55,20 @@ def describe_error(error: Exception) -> str:
     return error.what if isinstance(error, NewtonError) else f"internal error ({type(error).__name__})"
 
 
-async def run_part(name: str, work: Awaitable[T], *, default: T, missing: MutableMapping[str, str]) -> T:
+async def run_part(
+    name: str,
+    work: Awaitable[T],
+    *,
+    default: T,
+    missing: MutableMapping[str, str],
+    passed: tuple[type[Exception], ...] = OPERATION_ERRORS,
+) -> T:
     """Return the result of `work`; `default`, with the reason as `missing[name]`, if it raises.
 
-    Raises CancelledError and the errors of `OPERATION_ERRORS` unchanged.
+    Raises CancelledError and the errors of `passed` unchanged. `work` must not write in a transaction that its caller
+    commits: what it wrote before it raised would be stored.
     """
-    with isolate_failure(name, missing):
+    with isolate_failure(name, missing, passed=passed):
         return await work
     return default
 

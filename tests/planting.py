@@ -4,7 +4,7 @@ import inspect
 import sys
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -27,13 +27,13 @@ class PlantedParts:
         PLANTED.update(self.names)
         run, compute = fault_isolation.run_part, fault_isolation.compute_part
 
-        async def run_part(name: str, work: Awaitable[T], *, default: T, missing: MutableMapping[str, str]) -> T:
+        async def run_part(name: str, work: Awaitable[T], **options: Any) -> T:
             self.seen.add(name)
             if name not in self.names:
-                return await run(name, work, default=default, missing=missing)
+                return await run(name, work, **options)
             if inspect.iscoroutine(work):
                 work.close()
-            return await run(name, _fail_later(), default=default, missing=missing)
+            return await run(name, _fail_later(), **options)
 
         def compute_part(name: str, work: Callable[[], T], *, default: T, missing: MutableMapping[str, str]) -> T:
             self.seen.add(name)

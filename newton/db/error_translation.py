@@ -23,6 +23,8 @@ SERVER_ERRORS = (
     asyncpg.PostgresIOError,  # also of a node of a distributed database that rows were sent to
     asyncpg.ReadOnlySQLTransactionError,  # after a failover
 )
+# Errors of a statement, after which its transaction can store nothing.
+STATEMENT_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, TimeoutError, OSError)
 
 
 class TransactionConflictError(DatabaseError):

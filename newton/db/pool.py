@@ -21,7 +21,7 @@ from newton.db.error_translation import (
     translate_errors,
 )
 from newton.db.transaction_log import SNAPSHOT_SQL, TRANSACTION_SQL, DatabaseSnapshot, TransactionLog
-from newton.errors import DiskFullError, SchemaVersionError
+from newton.errors import DatabaseError, DiskFullError, SchemaVersionError
 
 if TYPE_CHECKING:
     from asyncpg.pool import PoolConnectionProxy
@@ -133,7 +133,9 @@ async def _transaction_block(tx: Tx, agent: UUID | None, *, snapshot: bool) -> A
         is_complete = True
     finally:
         # a rollback is completed even if a second deadline cancels it
-        await (tx.execute("commit") if is_complete else run_to_completion(tx.execute("rollback")))
+        ended = await (tx.execute("commit") if is_complete else run_to_completion(tx.execute("rollback")))
+    if ended == "ROLLBACK":  # the answer of the server to the commit of a transaction in which a statement failed
+        raise DatabaseError("A statement of the transaction failed, and nothing was stored.", hint="Try again.")
 
 
 @asynccontextmanager

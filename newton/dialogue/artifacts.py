@@ -129,24 +129,23 @@ class ArtifactWriter:
     ctx: WriteContext
     sizes: SummarySizes = DEFAULT_SIZES
 
-    async def add_tool_outputs(
-        self, tx: Tx, messages: Sequence[StoredMessage], memory_ids: Mapping[int, UUID], calls: Mapping[str, ToolCall]
-    ) -> None:
-        """Split the tool results among the messages into chunks and store them. The caller must hold the session lock.
+    async def split_tool_outputs(
+        self, messages: Sequence[StoredMessage], memory_ids: Mapping[int, UUID], calls: Mapping[str, ToolCall]
+    ) -> list[Artifact]:
+        """Return the chunks of the tool results among the messages.
 
         `memory_ids` maps positions of messages to memories, `calls` maps call ids to calls.
         """
         outputs = [line for line in messages if line.message.role == "tool"]
-        artifacts = await compute(
+        return await compute(
             lambda: [one for line in outputs for one in self._tool_artifacts(line, memory_ids, calls)],
             chars=sum(len(line.message.content) for line in outputs),
         )
-        await self._store(tx, artifacts)
 
     async def add_excerpts(self, tx: Tx, excerpts: Sequence[Artifact]) -> None:
         """Store artifacts that come from outside of the session, such as web results."""
         await log.lock_session(tx, agent_id=self.ctx.agent_id, session_id=self.session_id)
-        await self._store(tx, excerpts)
+        await self.store(tx, excerpts)
 
     async def update(self, tx: Tx, *, summarizer: Summarizer = summarize) -> None:
         """Store the sentences worth remembering since the last call, and a new summary if one is due.
@@ -171,7 +170,7 @@ class ArtifactWriter:
         """
         if messages:
             where = {"agent_id": self.ctx.agent_id, "session_id": self.session_id}
-            await self._store(tx, [one for item in messages if item.is_spoken for one in self._fact_artifacts(item)])
+            await self.store(tx, [one for item in messages if item.is_spoken for one in self._fact_artifacts(item)])
             await SQL["set_fact_watermark"].execute(tx, **where, position=messages[-1].stored.position)
 
     async def _update_summary(
@@ -209,7 +208,7 @@ class ArtifactWriter:
             reason = "replaced by a summary of more of the session"
             transition = PlannedTransition(before.memory_id, "replaced", "ACTIVE", "SUPERSEDED", reason)
             await apply_transitions(tx, [transition], ctx=self.ctx)
-        await self._store(tx, [summary])
+        await self.store(tx, [summary])
 
     async def _load_after(self, tx: Tx, position: int) -> list[MessageMemory]:
         rows = await SQL["list_messages_after"].fetch_all(
@@ -274,7 +273,8 @@ class ArtifactWriter:
             for index, text in enumerate(chunks)
         ]
 
-    async def _store(self, tx: Tx, artifacts: Sequence[Artifact]) -> None:
+    async def store(self, tx: Tx, artifacts: Sequence[Artifact]) -> None:
+        """Store artifacts. The caller must hold the session lock."""
         if not artifacts:
             return
         agent_id = self.ctx.agent_id

@@ -12,11 +12,12 @@ from datetime import datetime
 from uuid import UUID
 
 from newton.concurrency import compute
+from newton.db.error_translation import STATEMENT_ERRORS
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue import log
 from newton.dialogue.artifact_storage.artifact_digest import DigestInput, render_digest
-from newton.dialogue.artifact_storage.artifact_recorder import ArtifactRecorder
+from newton.dialogue.artifact_storage.artifact_recorder import ArtifactRecorder, NewArtifacts
 from newton.dialogue.artifacts import ArtifactWriter
 from newton.dialogue.brief import brief_store
 from newton.dialogue.compaction import entry_store
@@ -25,7 +26,7 @@ from newton.dialogue.messages import Message, StoredMessage, dump_calls, shorten
 from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
 from newton.dialogue.view import CompactionEntry
 from newton.errors import ConflictError, InputError, NotFoundError
-from newton.fault_isolation import run_part
+from newton.fault_isolation import OPERATION_ERRORS, run_part
 from newton.heart.events import event_store
 from newton.ids import new_id
 from newton.memory import store
@@ -126,7 +127,8 @@ async def append(
 class DerivedRecords:
     """What is derived from new messages beside their memories: outputs, brief, observations, artifacts and digests.
 
-    An error of the code costs one of them; an error of the database aborts the transaction with all of them.
+    An error in the computation of one of them costs this one. An error of a statement or of what stores the result
+    aborts the transaction, so that nothing is stored in part.
     """
 
     tx: Tx
@@ -140,27 +142,28 @@ class DerivedRecords:
         """Store the records. `new_ids` are the ids of the new memories by the positions of their messages."""
         tx, ctx, session_id = self.tx, self.ctx, self.session_id
         exchanges = [item for item in self.stored if item.message.content and not item.message.is_notice]
-        writer = ArtifactWriter(session_id=session_id, ctx=ctx, sizes=self.sizes)
-        outputs = writer.add_tool_outputs(tx, exchanges, new_ids, self.calls)
-        await run_part("stored outputs", outputs, default=None, missing=missing)
-        brief = brief_store.read_messages(tx, self.stored, new_ids, session_id=session_id, ctx=ctx)
-        await run_part("brief of the session", brief, default=None, missing=missing)
-        observing = self._record_observations(exchanges, new_ids)
-        await run_part("observations", observing, default=None, missing=missing)
-        recording = ArtifactRecorder(session_id=session_id, ctx=ctx).record(tx, self.stored, self.calls)
-        digests = await run_part("artifacts", recording, default={}, missing=missing)
-        await run_part("digests", self._insert_trims(digests), default=None, missing=missing)
-
-    async def _record_observations(self, exchanges: Sequence[StoredMessage], new_ids: Mapping[int, UUID]) -> None:
         chars = sum(MESSAGE_CHARS + len(item.message.content) for item in exchanges)
-        observations = await compute(lambda: to_observations(exchanges, new_ids, self.calls), chars=chars)
-        await event_store.record_events(self.tx, observations, ctx=self.ctx)
-
-    async def _insert_trims(self, digests: Mapping[int, DigestInput]) -> None:
+        passed = (*OPERATION_ERRORS, *STATEMENT_ERRORS)
+        writer = ArtifactWriter(session_id=session_id, ctx=ctx, sizes=self.sizes)
+        splitting = writer.split_tool_outputs(exchanges, new_ids, self.calls)
+        await writer.store(tx, await run_part("stored outputs", splitting, default=[], missing=missing))
+        reading = brief_store.compute_update(tx, self.stored, new_ids, session_id=session_id, ctx=ctx)
+        brief = await run_part("brief of the session", reading, default=None, missing=missing, passed=passed)
+        if brief:
+            await brief_store.save(tx, brief, session_id=session_id, ctx=ctx)
+        observing = compute(lambda: to_observations(exchanges, new_ids, self.calls), chars=chars)
+        observations = await run_part("observations", observing, default=[], missing=missing)
+        await event_store.record_events(tx, observations, ctx=ctx)
+        recorder = ArtifactRecorder(session_id=session_id, ctx=ctx)
+        finding = recorder.find_new(tx, self.stored, self.calls)
+        found = await run_part("artifacts", finding, default=NewArtifacts(), missing=missing, passed=passed)
+        digests = await recorder.store(tx, found)
         # in a thread: the digest of a very long text takes a second
-        count, now = self.ctx.count_tokens, self.ctx.now
-        trims = await asyncio.to_thread(_trim_messages, self.stored, digests, created_at=now, count_tokens=count)
-        await entry_store.insert(self.tx, trims, agent_id=self.ctx.agent_id, session_id=self.session_id)
+        trimming = asyncio.to_thread(
+            _trim_messages, self.stored, digests, created_at=ctx.now, count_tokens=ctx.count_tokens
+        )
+        trims = await run_part("digests", trimming, default=[], missing=missing)
+        await entry_store.insert(tx, trims, agent_id=ctx.agent_id, session_id=session_id)
 
 
 def _to_memories(

@@ -1,6 +1,7 @@
 """Sessions: every line once, in order, for good; and each line a memory."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -16,6 +17,7 @@ from newton.dialogue.log import MAX_POSITION, MessageRange, load_messages
 from newton.dialogue.messages import Message, Role, StoredMessage
 from newton.errors import ConflictError
 from newton.memory import agents
+from tests.emptied import FREE
 from tests.support import ANA, DEFAULT_THRESHOLDS, NOON, agent_scope, count, teller
 
 
@@ -42,6 +44,40 @@ async def test_lines_stand_in_the_order_in_which_they_came(tx: Tx) -> None:
     placed = await append(tx, session_id, line("three"))
     assert [p.position for p in placed] == [2]
     assert await log(tx) == [(0, "one"), (1, "two"), (2, "three")]
+
+
+@pytest.fixture
+async def failing_once(dsn: str) -> AsyncIterator[None]:
+    """The first item of a brief that is stored conflicts with another transaction."""
+    owner = await asyncpg.connect(dsn, server_settings=FREE)
+    await owner.execute("""
+        create sequence public.attempts;
+        grant usage on sequence public.attempts to public;
+        create function public.fail_once() returns trigger language plpgsql as $$ begin
+            if nextval('public.attempts') = 1 then raise serialization_failure; end if;
+            return null;
+        end $$;
+        create trigger fail_once after insert on dialogue.brief_items execute function public.fail_once()
+    """)
+    yield
+    await owner.execute("drop function public.fail_once() cascade; drop sequence public.attempts")
+    await owner.close()
+
+
+@pytest.mark.usefixtures("failing_once")
+async def test_a_conflict_in_a_derived_record_repeats_the_whole_transaction(db: Database, agent: UUID) -> None:
+    missing = dict[str, str]()
+
+    async def work(tx: Tx) -> None:
+        session_id = await session(tx)
+        told = [line("From now on answer briefly.")]
+        await sessions.append(tx, told, session_id=session_id, ctx=teller(), missing=missing)
+
+    await db.run_with_retry(agent, work)
+    async with db.transaction(agent) as tx:
+        tables = ("dialogue.messages", "dialogue.brief_items")
+        counts = [await tx.fetchval(f"select count(*) from {table}") for table in tables]
+    assert (counts, missing) == ([1, 1], {})
 
 
 async def test_a_session_is_begun_once(tx: Tx) -> None:

@@ -66,6 +66,15 @@ async def test_a_connection_that_ends_between_two_statements_is_a_failure_of_the
         assert await tx.fetchval("select 1") == 1, "the next one gets a new connection"
 
 
+async def test_a_commit_after_a_failed_statement_is_no_success(db: Database, owner: Tx) -> None:
+    with pytest.raises(DatabaseError, match="nothing was stored"):
+        async with db.transaction(ANA) as tx:
+            await tx.execute("update public.slots set taken = 1")
+            with suppress(asyncpg.UndefinedTableError):
+                await tx.execute("select * from none")
+    assert await owner.fetchval("select sum(taken) from public.slots") == 0
+
+
 async def test_a_connection_that_ends_in_a_statement_is_a_failure_of_the_database(db: Database, owner: Tx) -> None:
     async def ended() -> None:
         async with db.transaction(ANA) as tx:

@@ -22,7 +22,7 @@ TEXT_LABELS = {"user": "pasted-text", "assistant": "reply", "system": "instructi
 
 
 @dataclass(slots=True)
-class _NewArtifacts:
+class NewArtifacts:
     """The artifacts of new messages. `long_texts` are long messages with their artifacts and requests.
 
     `request` is the last message of the user; None if it was not read yet.
@@ -42,17 +42,19 @@ class ArtifactRecorder:
     session_id: UUID
     ctx: WriteContext
 
-    async def record(
-        self, tx: Tx, messages: Sequence[StoredMessage], calls: Mapping[str, ToolCall]
-    ) -> dict[int, DigestInput]:
-        """Store the artifacts of messages; return the inputs of the digests of long texts, by position.
-
-        `calls` maps call ids to calls. The caller must hold the session lock.
-        """
-        new = _NewArtifacts()
+    async def find_new(self, tx: Tx, messages: Sequence[StoredMessage], calls: Mapping[str, ToolCall]) -> NewArtifacts:
+        """Return the artifacts that messages contain. `calls` maps call ids to calls."""
+        new = NewArtifacts()
         for item in messages:
             if not item.message.is_notice:
                 await self._collect(tx, item, calls, new)
+        return new
+
+    async def store(self, tx: Tx, new: NewArtifacts) -> dict[int, DigestInput]:
+        """Store artifacts; return the inputs of the digests of long texts, by position.
+
+        The caller must hold the session lock.
+        """
         if not new.artifacts:
             return {}
         stored = await artifact_store.add(tx, new.artifacts, session_id=self.session_id, ctx=self.ctx)
@@ -68,7 +70,7 @@ class ArtifactRecorder:
             for item, artifact, request in new.long_texts
         }
 
-    async def _collect(self, tx: Tx, item: StoredMessage, calls: Mapping[str, ToolCall], new: "_NewArtifacts") -> None:
+    async def _collect(self, tx: Tx, item: StoredMessage, calls: Mapping[str, ToolCall], new: NewArtifacts) -> None:
         """Add the artifacts of a message to `new`."""
         message = item.message
         if is_long(item):

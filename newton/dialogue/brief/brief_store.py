@@ -40,16 +40,16 @@ async def load_update(tx: Tx, *, session_id: UUID, ctx: WriteContext) -> BriefUp
     return BriefUpdate(items=items, count_tokens=ctx.count_tokens)
 
 
-async def read_messages(
+async def compute_update(
     tx: Tx, messages: Sequence[StoredMessage], memory_ids: Mapping[int, UUID], *, session_id: UUID, ctx: WriteContext
-) -> None:
-    """Change the brief as new messages say. `memory_ids` maps positions to memories."""
+) -> BriefUpdate | None:
+    """Return the changes of the brief that new messages ask for. `memory_ids` maps positions to memories."""
     if not any(map(needs_brief, messages)):
-        return
+        return None
     update = await load_update(tx, session_id=session_id, ctx=ctx)
     read = [one for one in messages if needs_brief(one)]
     await compute(lambda: _read_all(update, read, memory_ids), chars=sum(len(one.message.content) for one in read))
-    await save(tx, update, session_id=session_id, ctx=ctx)
+    return update
 
 
 def _read_all(update: BriefUpdate, messages: Sequence[StoredMessage], memory_ids: Mapping[int, UUID]) -> None:
