@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import secrets
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,10 +14,11 @@ ADDRESS_FILE, LOCK_FILE = "daemon.json", "daemon.lock"
 
 
 class DaemonAddress(NamedTuple):
-    """The URL and the version of a running daemon."""
+    """The URL and the version of a running daemon, and a random id of this run of it."""
 
     url: str
     version: str
+    run_id: str
 
 
 @contextmanager
@@ -32,7 +34,7 @@ def publish_address(home: Path, url: str) -> Generator[bool]:
         except BlockingIOError:
             yield False
             return
-        address, path = DaemonAddress(url=url, version=__version__), home / ADDRESS_FILE
+        address, path = DaemonAddress(url, __version__, secrets.token_hex(8)), home / ADDRESS_FILE
         draft = path.with_suffix(".new")
         draft.write_text(json.dumps(address._asdict()) + "\n", encoding="utf-8")
         draft.replace(path)
@@ -46,6 +48,6 @@ def read_address(home: Path) -> DaemonAddress | None:
     """Return the content of the address file; None if it is missing or invalid. A killed daemon leaves its file."""
     try:
         fields = json.loads((home / ADDRESS_FILE).read_bytes())
-        return DaemonAddress(url=fields["url"], version=fields["version"])
+        return DaemonAddress(fields["url"], fields["version"], fields.get("run_id", ""))
     except (OSError, ValueError, KeyError, TypeError):
         return None

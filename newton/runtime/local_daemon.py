@@ -1,6 +1,7 @@
 """The running daemon of a data folder, as processes of the same user on the same machine use it over HTTP."""
 
 import os
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -21,10 +22,11 @@ AGENT_HEADER = "X-Newton-Agent"
 
 
 class LocalDaemon(NamedTuple):
-    """The URL of a running daemon, and the token of its operator."""
+    """The URL of a running daemon, the token of its operator, and an id of this run of it."""
 
     url: str
     token: str
+    run_id: str
 
     def open_client(
         self, agent: str | None = None, *, seconds: float | None = None, headers: Mapping[str, str] | None = None
@@ -48,23 +50,36 @@ class LocalDaemon(NamedTuple):
 def find_daemon(home: Path) -> LocalDaemon | None:
     """Return the daemon of a data folder; None unless one of this version runs as the user of this process."""
     address = daemon_address.read_address(home)
-    if address is None or address.version != __version__ or not _is_own_listener(urlsplit(address.url).port):
+    if address is None or address.version != __version__:
+        return None
+    parts = urlsplit(address.url)
+    if not _is_own_address(parts.hostname) or not _is_own_listener(parts.port):
         return None
     try:
-        return LocalDaemon(address.url, operator_token.read_token(home / operator_token.TOKEN_FILE))
+        token = operator_token.read_token(home / operator_token.TOKEN_FILE)
+        return LocalDaemon(address.url, token, address.run_id)
     except (OSError, ConfigError):  # the file is missing, or other users can read it
         return None
+
+
+def _is_own_address(host: str | None) -> bool:
+    """Return whether a host is this machine: a socket cannot be bound to an address of another one."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, 0, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind) as probe:
+            probe.bind(address)
+    except (OSError, UnicodeError):  # the name is unknown or no name
+        return False
+    return True
 
 
 def _is_own_listener(port: int | None) -> bool:
     """Return whether the sockets that listen on a TCP port belong to the user of this process.
 
     The address of a killed daemon stays in its file, and another user could open its port and would receive the token.
-    A system without these tables is trusted if a file has the address.
+    A system without these tables cannot tell, so that no daemon is used there.
     """
     tables = [table for table in SOCKET_TABLES if table.exists()]
-    if not tables:
-        return True
     rows = [line.split() for table in tables for line in table.read_text(encoding="ascii").splitlines()[1:]]
     users = {
         int(row[USER_COLUMN])

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from newton.runtime import local_daemon
+from newton.runtime.access.operator_token import load_or_create_token
+from newton.runtime.daemon_address import publish_address
 from tests.system.daemons import Daemon
 from tests.system.test_mcp_relay import OPENING, loaded
 
@@ -73,3 +75,16 @@ def test_the_token_is_sent_only_to_a_socket_of_this_user(served: Daemon, house: 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(local_daemon, "SOCKET_TABLES", tuple(tmp_path / one.name for one in local_daemon.SOCKET_TABLES))
         assert local_daemon.find_daemon(house / "data") is None
+        patch.setattr(local_daemon, "SOCKET_TABLES", (tmp_path / "absent",))
+        assert local_daemon.find_daemon(house / "data") is None, "a system without such tables cannot tell"
+
+
+@pytest.mark.parametrize(
+    ("host", "is_own"),
+    [("127.0.0.1", True), ("localhost", True), ("0.0.0.0", True), ("192.0.2.7", False), ("a.invalid", False)],
+)
+def test_the_token_is_sent_only_to_this_machine(served: Daemon, tmp_path: Path, host: str, is_own: bool) -> None:
+    port = served.url.rpartition(":")[2]
+    load_or_create_token(tmp_path)
+    with publish_address(tmp_path, f"http://{host}:{port}"):
+        assert (local_daemon.find_daemon(tmp_path) is not None) == is_own

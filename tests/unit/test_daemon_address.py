@@ -21,3 +21,5 @@ def test_the_file_of_a_killed_daemon_is_replaced(tmp_path: Path) -> None:
     with publish_address(tmp_path, "http://new") as is_published:
         address = read_address(tmp_path)
     assert address and (address.url, is_published) == ("http://new", True)
+    with publish_address(tmp_path, "http://new"):
+        assert read_address(tmp_path) not in {None, address}, "each run of a daemon has an id"
