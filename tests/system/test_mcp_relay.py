@@ -15,6 +15,8 @@ from mcp import Client, StdioServerParameters
 
 from newton.runtime.cli.operations.mcp import McpConnector
 from newton.runtime.cli.options import load_settings
+from newton.runtime.daemon_address import ADDRESS_FILE
+from newton.runtime.mcp.stdio_relay import StdioRelay
 from tests.system.daemons import Daemon, daemon
 from tests.system.test_mcp import told
 
@@ -106,6 +108,34 @@ async def test_the_daemon_is_used_only_with_the_same_settings_and_names_that_a_h
     assert not await is_used(NEWTON_PACK="support")
     assert not await is_used("Büro")
     assert not await is_used(NEWTON_DATA_DIR=str(tmp_path))
+
+
+async def test_a_daemon_that_runs_again_with_other_settings_is_not_used(
+    served: Daemon, house: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in os.environ if name.startswith(("NEWTON_", "OPENAI_"))]:
+        monkeypatch.delenv(name)
+    for name, value in environment(house).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(house)
+
+    async def lines() -> AsyncGenerator[bytes]:
+        yield request(7, "tools/list").encode()
+
+    written: list[str] = []
+    file = house / "data" / ADDRESS_FILE
+    address = file.read_text()
+    async with AsyncExitStack() as stack:
+        connector = McpConnector(settings=load_settings(), session=None, stack=stack)
+        client = await connector.connect()
+        monkeypatch.setenv("NEWTON_PACK", "support")
+        assert await connector.connect() is client, "one comparison for each run of the daemon"
+        file.write_text(json.dumps({**json.loads(address), "run_id": "another run"}))
+        try:
+            await StdioRelay(connector.connect, written.append).run(lines())
+        finally:
+            file.write_text(address)
+    assert "restarted with another value of pack" in replies(written[0])[7]["error"]["message"]
 
 
 def test_an_unknown_agent_is_refused_in_json_rpc(served: Daemon, house: Path) -> None:

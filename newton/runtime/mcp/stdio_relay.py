@@ -12,6 +12,7 @@ from typing import Any, cast
 import httpx2
 
 from newton.clock import monotonic_ms
+from newton.errors import ConfigError
 
 PATH = "/mcp"
 HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -33,7 +34,7 @@ class StdioRelay:
     """Sends each message to the server and writes the response; requests are answered concurrently.
 
     `connect` returns a client of the server that runs now. It is called before each attempt, because a restarted daemon
-    has another address.
+    has another address. Its ConfigError is the answer to a request.
     """
 
     def __init__(self, connect: Callable[[], Awaitable[httpx2.AsyncClient]], write: Callable[[str], object]) -> None:
@@ -74,6 +75,8 @@ class StdioRelay:
         except (httpx2.HTTPError, ValueError) as error:
             is_lost = not isinstance(error, httpx2.ConnectError)
             reply = {"error": {"code": INTERNAL_ERROR, "message": LOST_CALL if is_lost else NO_DAEMON}}
+        except ConfigError as error:
+            reply = {"error": {"code": INTERNAL_ERROR, "message": str(error)}}
         if "id" in message and isinstance(reply, dict):
             reply = cast("Message", reply)
             self._note_version(message, reply)

@@ -13,7 +13,7 @@ from typing import Annotated
 import httpx2
 from cyclopts import Parameter
 
-from newton.errors import NewtonError
+from newton.errors import ConfigError, NewtonError
 from newton.runtime.cli.daemon_requests import read_differences
 from newton.runtime.cli.options import AgentOption, check_session_name, load_settings
 from newton.runtime.local_daemon import LocalDaemon, find_daemon
@@ -27,7 +27,8 @@ SESSION_HEADER = "X-Newton-Session"
 class McpConnector:
     """Finds the MCP server for each message: that of the running daemon or, without one, a server in this process.
 
-    `local` is the server in this process, which stays once it is open.
+    `local` is the server in this process, which stays once it is open. The settings of a daemon are compared with those
+    of this process each time that one was started: another database would be read and written without a word.
     """
 
     settings: Settings
@@ -38,13 +39,18 @@ class McpConnector:
     _client: httpx2.AsyncClient | None = None
 
     async def connect(self) -> httpx2.AsyncClient:
-        """Return a client of the server. Raises httpx2.ConnectError while a daemon that was used does not run."""
+        """Return a client of the server.
+
+        Raises httpx2.ConnectError while a daemon that was used does not run, and ConfigError if it runs again with
+        other settings.
+        """
         if self.local is not None:
             return self.local
         daemon = find_daemon(self.settings.home)
         if daemon is None:
             raise httpx2.ConnectError("no daemon runs")
         if self._client is None or daemon != self._daemon:
+            await _require_equal_settings(daemon)
             headers = None if self.session is None else {SESSION_HEADER: self.session}
             client = daemon.open_client(self.settings.agent, headers=headers)
             self._daemon, self._client = daemon, await self.stack.enter_async_context(client)
@@ -85,6 +91,18 @@ async def serve_mcp(
             _refuse_first_request(error)
             raise
         await StdioRelay(connector.connect, write_line).run(read_lines())
+
+
+async def _require_equal_settings(daemon: LocalDaemon) -> None:
+    try:
+        differing = await read_differences(daemon)
+    except NewtonError as error:
+        raise httpx2.ConnectError(str(error)) from error
+    if differing:
+        raise ConfigError(
+            f"The daemon was restarted with another value of {', '.join(differing)}.",
+            hint="Restart this MCP server with the settings of the daemon.",
+        )
 
 
 def _open_local_server(settings: Settings, session: str | None) -> AbstractAsyncContextManager[httpx2.AsyncClient]:
