@@ -355,6 +355,8 @@ def _check_setting_name(name: str, *, shown_as: str, known: set[str]) -> None:
         return
     if name.lower() in SETTING_NAMES:
         raise ConfigError(f"{shown_as} is not a setting.", hint=f"Use lower case in the file: {name.lower()}.")
+    if name.lower() in REMOVED_SETTINGS:
+        raise ConfigError(f"{shown_as} is not a setting.", hint=REMOVED_SETTINGS[name.lower()])
     near = difflib.get_close_matches(shown_as.split(" ", maxsplit=1)[0], sorted(known), n=1, cutoff=0.5)
     hint = f"Did you mean {near[0]}?" if near else "`newton doctor` lists every setting."
     raise ConfigError(f"{shown_as} is not a setting.", hint=hint)
@@ -366,3 +368,5 @@ def _hint_for(name: str) -> str:
 
 
 SETTING_NAMES = set(Settings.model_fields)
+# Settings of earlier versions that have no successor, and what to do with them.
+REMOVED_SETTINGS = {"source_timeout_seconds": "Delete it; a request has one deadline (`--timeout`)."}

@@ -109,6 +109,15 @@ def test_a_misspelt_name_in_the_file_is_refused_with_the_nearest(elsewhere: Path
         load(env={})
 
 
+@pytest.mark.parametrize("name", ["NEWTON_SOURCE_TIMEOUT_SECONDS", "source_timeout_seconds in newton.toml"])
+def test_a_removed_setting_is_refused_with_what_to_do(name: str, elsewhere: Path) -> None:
+    variable, _, file = name.partition(" in ")
+    if file:
+        (elsewhere / file).write_text("source_timeout_seconds = 2\n")
+    with pytest.raises(ConfigError, match=f"{name} is not a setting. Delete it; a request has one deadline"):
+        load(env={} if file else {variable: "2"})
+
+
 def test_a_name_in_large_letters_in_the_file_is_refused_with_the_right_one(elsewhere: Path) -> None:
     (elsewhere / "newton.toml").write_text("RAG_FINAL_TOP_K = 2\n")
     with pytest.raises(ConfigError, match=r"RAG_FINAL_TOP_K in newton\.toml .* lower case .*: rag_final_top_k"):
