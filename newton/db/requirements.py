@@ -120,7 +120,7 @@ def _check_server(state: OwnerState) -> Generator[MissingRequirement]:
     if state.major < MIN_MAJOR:
         problem = f"The server is PostgreSQL {state.version}."
         yield MissingRequirement(problem, f"Use a server of PostgreSQL {MIN_MAJOR} or later.")
-    if state.encoding != "UTF8":
+    if state.encoding != "UTF8" and not state.is_installed:
         problem = f"The database has the encoding {state.encoding}, in which most characters cannot be stored."
         yield MissingRequirement(
             problem,

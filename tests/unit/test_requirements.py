@@ -35,6 +35,12 @@ def test_what_sql_cannot_provide_has_a_remedy_too(differs: dict[str, object], pr
     assert problem in missing.problem and remedy in missing.remedy and not missing.sql
 
 
+def test_the_encoding_matters_only_to_a_database_that_newton_can_still_choose() -> None:
+    state = replace(READY, encoding="LATIN1")
+    assert ["LATIN1" in one.problem for one in list_missing(state)] == [True]
+    assert list(list_missing(replace(state, is_installed=True))) == []
+
+
 @pytest.mark.parametrize(
     ("differs", "major", "expected"),
     [
