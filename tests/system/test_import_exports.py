@@ -138,7 +138,7 @@ class Export(NamedTuple):
 EXPORTS = [
     Export(make_chatgpt, "ChatGPT", {"sessions": 1, "messages": 4}, "[image] The piano went to Iris.", "user"),
     Export(
-        make_claude, "Claude", {"sessions": 1, "messages": 2, "documents": 1}, "The rent is due on the third.", "user"
+        make_claude, "Claude", {"sessions": 1, "messages": 2, "documents": 1}, "The rent is due on the third.", "agent"
     ),
     Export(make_llm, "llm", {"sessions": 2, "messages": 3}, "The boiler is a Vaillant.", "user"),
     Export(make_langgraph, "LangGraph", {"facts": 1}, "food: oysters; rating: 5", "agent"),

@@ -220,7 +220,7 @@ async def test_memories_and_projects_of_claude_are_taken_without_instructions(
     trusts = {row["full_text"] or row["summary"]: (row["trust"], row["subject"]) for row in rows}
     assert trusts["She fires at cone 6."] == ("agent", "user")
     assert trusts["The glaze book is due in May."] == ("agent", None)
-    assert {trust for text, (trust, _) in trusts.items() if "Iron oxide" in str(text)} == {"user"}
+    assert {trust for text, (trust, _) in trusts.items() if "Iron oxide" in str(text)} == {"agent"}, "written by anyone"
     assert not any("rhyme" in str(text) for text in trusts)
 
 

@@ -35,8 +35,8 @@ class RejectedEntry(NamedTuple):
 class ImportSource:
     """A source of items to import.
 
-    `format` names it for people, as in "an export of ChatGPT". `trust` is that of its facts; a message has the trust of
-    its role, and a document that of the user. `read` yields the entries from the beginning each time it is called;
+    `format` names it for people, as in "an export of ChatGPT". `trust` is that of its facts and documents; a message
+    has the trust of its role. `read` yields the entries from the beginning each time it is called;
     `passed_over` counts what the last complete reading left out on purpose, by reason. With `is_counted`, its contents
     are shown before they are imported.
     """

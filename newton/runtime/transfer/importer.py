@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 
 from newton.agent.scope import AgentScope
@@ -21,7 +21,7 @@ from newton.heart.censors import CensorRule
 from newton.memory.memory import Trust
 from newton.memory.outbox import DrainControl, EmbeddingOutbox
 from newton.memory.redaction.tally import Redactions, add_redactions, count_redactions
-from newton.runtime.transfer.import_lines import DocumentItem, ImportItem, MessageItem
+from newton.runtime.transfer.import_lines import ImportItem, MessageItem
 from newton.runtime.transfer.import_source import ImportSource, RejectedEntry, SourceEntry
 from newton.runtime.transfer.writers import write_items
 
@@ -150,10 +150,7 @@ class MemoryImporter:
 
     async def _write_items(self, tx: Tx, items: Sequence[ImportItem], trust: Trust) -> int:
         ctx = self.scope.at(ORIGIN).write_context(trust)
-        documents = [item for item in items if isinstance(item, DocumentItem)]
-        others = [item for item in items if not isinstance(item, DocumentItem)]
-        new = await write_items(tx, others, ctx=ctx, sizes=self.sizes)
-        new += await write_items(tx, documents, ctx=replace(ctx, trust="user"), sizes=self.sizes)
+        new = await write_items(tx, items, ctx=ctx, sizes=self.sizes)
         if new:
             self.scope.publish("import.batch_committed", {"new": new, "unchanged": len(items) - new})
         return new
