@@ -1,6 +1,5 @@
 """Recording of decisions, and their later amendment, review, linking, supersession and erasure."""
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -9,6 +8,7 @@ from uuid import UUID
 
 from newton.brain import codec, decision_text, ledger
 from newton.brain.codec import DecisionReview, NewDecision
+from newton.brain.decision_versions import list_versions
 from newton.brain.draft import NEAR_COSINE, DecisionDraft
 from newton.brain.hash_chain import ChainRecord, JsonObject, canonical_json
 from newton.brain.ledger import LedgerEntry
@@ -192,13 +192,9 @@ async def supersede(tx: Tx, newer_id: UUID, older_id: UUID, *, ctx: WriteContext
     await ledger.lock_chain(tx, agent_id=ctx.agent_id)
     newer = await load_decision(tx, newer_id, agent_id=ctx.agent_id)
     older = await load_decision(tx, older_id, agent_id=ctx.agent_id)
-    rows = await SQL["list_superseded"].fetch_all(tx, agent_id=ctx.agent_id, memory_id=older_id)
-    if newer_id == older_id or newer_id in {row["other_id"] for row in rows}:
-        message = "A decision cannot supersede itself, directly or through others."
-        raise InputError(message, hint="Record a new decision that supersedes the old one.")
     if newer.decided_at < older.decided_at:
         raise InputError("A decision cannot supersede a later one.", hint="Swap the ids of the two decisions.")
-    is_new = await _record_link(tx, newer_id, "supersedes", older_id, ctx=ctx)
+    is_new = await _record_supersession(tx, newer_id, older_id, ctx=ctx)
     if older.review is None:
         review = DecisionReview(verdict="partial", at=newer.decided_at, how="superseded")
         await _apply_review(tx, older, review, cause=newer_id, ctx=ctx)
@@ -220,25 +216,23 @@ async def link(tx: Tx, from_id: UUID, link_type: ManualLink, to_id: UUID, *, ctx
 async def link_by_ref(tx: Tx, links: Sequence[DecisionLinkDraft], *, ctx: WriteContext) -> int:
     """Link decisions that their refs name, and return the number of new links.
 
-    A ref also names the decisions whose refs continue it after "#", the versions of one record; the latest of them is
-    linked. A record that supersedes itself supersedes its earlier versions. Raises InputError for an unknown ref, and
-    as `supersede` and `link`.
+    The ref of a decision record names its latest version. A record that supersedes itself supersedes its earlier
+    versions. A superseded decision gets no outcome, because nobody judged it. Raises InputError for an unknown ref, and
+    for a link of a decision to itself.
     """
     refs = list({ref for one in links for ref in (one.source, one.target)})
-    versions = defaultdict[str, list[UUID]](list)
-    for row in await SQL["list_versions"].fetch_all(tx, agent_id=ctx.agent_id, refs=refs):
-        versions[row["ref"]].append(row["memory_id"])
+    versions = await list_versions(tx, refs, ctx=ctx)
     new = 0
     for source, link_type, target in links:
         for ref in (source, target):
             if ref not in versions:
                 raise InputError(f"There is no decision {ref!r}.", hint="Import the decision before the link to it.")
-        newest = versions[source][-1]
+        newest = versions[source][-1].memory_id
         for other in versions[target][:-1] if source == target else versions[target][-1:]:
             if link_type == "supersedes":
-                new += await supersede(tx, newest, other, ctx=ctx)
+                new += await _record_supersession(tx, newest, other.memory_id, ctx=ctx)
             else:
-                new += await link(tx, newest, link_type, other, ctx=ctx)
+                new += await link(tx, newest, link_type, other.memory_id, ctx=ctx)
     return new
 
 
@@ -374,6 +368,15 @@ def _memory_update(stored: StoredDecision, review: DecisionReview | None, *, ctx
         forms = decision_text.format_short_forms(draft, review, count_tokens=ctx.count_tokens)
     text = decision_text.format_full(draft, review) if draft else decision_text.ERASED
     return MemoryUpdate(memory_id=stored.decision_id, forms=forms, full_text=text, outcome=outcome)
+
+
+async def _record_supersession(tx: Tx, newer_id: UUID, older_id: UUID, *, ctx: WriteContext) -> bool:
+    await ledger.lock_chain(tx, agent_id=ctx.agent_id)
+    rows = await SQL["list_superseded"].fetch_all(tx, agent_id=ctx.agent_id, memory_id=older_id)
+    if newer_id == older_id or newer_id in {row["other_id"] for row in rows}:
+        message = "A decision cannot supersede itself, directly or through others."
+        raise InputError(message, hint="Record a new decision that supersedes the old one.")
+    return await _record_link(tx, newer_id, "supersedes", older_id, ctx=ctx)
 
 
 async def _record_link(tx: Tx, from_id: UUID, link_type: store.LinkType, to_id: UUID, *, ctx: WriteContext) -> bool:

@@ -17,14 +17,6 @@ with recursive before as (
 select other_id
 from before;
 
--- name: list_versions(agent_id, refs)
--- The decisions with one of these refs, or with one that continues it after "#"; the latest recorded last.
-select w.ref, m.memory_id
-from unnest($2::text[]) as w (ref)
-join memory.memories as m
-    on m.agent_id = $1 and m.kind = 'decision' and (m.ref = w.ref or starts_with(m.ref, w.ref || '#'))
-order by w.ref, m.memory_id;
-
 -- name: delete_from_outbox(agent_id, memory_id)
 -- Called before the vectors are deleted: a concurrent embedding delivery holds this row until its vector is stored.
 delete from memory.outbox

@@ -6,6 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from newton.brain import queries, repeated_mistakes
+from newton.brain.decision_versions import RECORD_REFS
 from newton.brain.draft import ReviewedDecision
 from newton.brain.queries import DecisionFilter, DecisionSummary
 from newton.brain.repeated_mistakes import AssessedPair, DecisionVector, FailurePair, RepeatReport, Vector
@@ -66,7 +67,8 @@ async def _list_decision_vectors(tx: Tx, periods: ReportPeriods, *, agent_id: UU
 
     A separate query reads the vectors, because a join without table statistics takes many times as long.
     """
-    rows = await SQL["list_decided"].fetch_all(tx, agent_id=agent_id, since=periods.before, now=periods.now)
+    arguments = {"agent_id": agent_id, "since": periods.before, "now": periods.now, "records": RECORD_REFS}
+    rows = await SQL["list_decided"].fetch_all(tx, **arguments)
     vectors = await _read_vectors(tx, [row["decision_id"] for row in rows], agent_id=agent_id)
     kinds = [frozenset(queries.parse_kinds(row["reason_kinds"])) for row in rows]
     columns = [{name: value for name, value in row.items() if name != "reason_kinds"} for row in rows]

@@ -1,8 +1,14 @@
--- name: list_decided(agent_id, since, now)
--- Decisions since a moment, and all that have failed or succeeded.
+-- name: list_decided(agent_id, since, now, records)
+-- Decisions since a moment, and all that have failed or succeeded; without decision records, which others wrote.
 select decision_id, decided_at, reviewed_at, outcome, category, reason_kinds
 from brain.decisions
-where agent_id = $1 and decided_at <= $3 and (decided_at >= $2 or outcome in ('failure', 'success'))
+where
+    agent_id = $1
+    and decided_at <= $3
+    and (decided_at >= $2 or outcome in ('failure', 'success'))
+    and decision_id not in (
+        select memory_id from memory.memories where agent_id = $1 and kind = 'decision' and ref ~ $4
+    )
 order by decided_at, decision_id;
 
 -- name: find_main_model(agent_id)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 from newton.brain.codec import TEXT_FIELDS, DecisionReview, encode_texts
+from newton.brain.decision_versions import RECORD_REFS
 from newton.brain.decisions import load_decision
 from newton.brain.draft import DecisionDraft, ReasonKind, ReviewedDecision, Stakes, TrackRecord
 from newton.brain.hash_chain import ChainRecord, RecordKind
@@ -195,14 +196,18 @@ async def get_decision(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> Decision
 
 
 async def list_reviewed_decisions(tx: Tx, *, agent_id: UUID) -> list[ReviewedDecision]:
-    """Return every reviewed decision without its texts, sorted by decision time."""
-    rows = await SQL["list_reviewed"].fetch_all(tx, agent_id=agent_id)
+    """Return every reviewed decision without its texts, sorted by decision time.
+
+    Decision records are left out, because nobody stated how confident they are.
+    """
+    rows = await SQL["list_reviewed"].fetch_all(tx, agent_id=agent_id, records=RECORD_REFS)
     return [ReviewedDecision(*columns, reason_kinds=parse_kinds(kinds)) for *columns, kinds in rows]
 
 
 async def get_track_record(tx: Tx, *, agent_id: UUID, category: str, now: datetime) -> TrackRecord:
-    """Return the agent's current track record: that of all decisions, and that of one category."""
-    row = await SQL["get_track_record"].fetch_one(tx, agent_id=agent_id, category=category, now=now)
+    """Return the agent's current track record: that of all its own decisions, and that of one category."""
+    arguments = {"agent_id": agent_id, "category": category, "now": now, "records": RECORD_REFS}
+    row = await SQL["get_track_record"].fetch_one(tx, **arguments)
     assert row is not None, "an aggregate returns one row"
     return TrackRecord(**row)
 

@@ -64,13 +64,20 @@ where agent_id = $1
 group by category
 order by decisions desc, category;
 
--- name: list_reviewed(agent_id)
+-- name: list_reviewed(agent_id, records)
+-- Without decision records, whose confidence nobody stated.
 select decision_id, decided_at, reviewed_at, confidence, outcome, category, stakes, frame, reason_kinds
 from brain.decisions
-where agent_id = $1 and outcome is not null
+where
+    agent_id = $1
+    and outcome is not null
+    and decision_id not in (
+        select memory_id from memory.memories where agent_id = $1 and kind = 'decision' and ref ~ $2
+    )
 order by decided_at, decision_id;
 
--- name: get_track_record(agent_id, category, now)
+-- name: get_track_record(agent_id, category, now, records)
+-- Without decision records, whose confidence nobody stated.
 select
     count(*) as decisions,
     count(s.worth) as judged,
@@ -86,7 +93,11 @@ from (
         case outcome when 'success' then 1.0 when 'partial' then 0.5 when 'failure' then 0.0 end::double precision
             as worth
     from brain.decisions
-    where agent_id = $1
+    where
+        agent_id = $1
+        and decision_id not in (
+            select memory_id from memory.memories where agent_id = $1 and kind = 'decision' and ref ~ $4
+        )
 ) as s;
 
 -- name: list_links(agent_id, memory_id, max_rows)

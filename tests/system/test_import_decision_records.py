@@ -1,19 +1,26 @@
 """Import of architecture decision records, in the forms of Nygard and of MADR, as decisions with status and links."""
 
 import json
+import os
 from collections import Counter
 from collections.abc import Mapping
+from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
 
-from newton.brain import queries
+import pytest
+
+from newton.brain import decisions, growth_queries, queries
+from newton.brain.codec import DecisionReview
+from newton.brain.draft import TrackRecord
 from newton.brain.queries import DecisionFilter
 from newton.db.pool import Database
+from newton.memory.times.time_expressions import ReportPeriods
 from newton.runtime.transfer.exports.decision_records import read_record_lines, read_records
-from newton.runtime.transfer.exports.export_lines import convert_lines
+from newton.runtime.transfer.exports.export_lines import JsonObject, convert_lines
 from newton.runtime.transfer.import_source import ImportSource
 from newton.runtime.transfer.importer import ImportReport
-from tests.support import NOON
+from tests.support import NOON, teller
 from tests.system.lines import importer
 from tests.system.typed import ok, typed
 
@@ -124,7 +131,7 @@ async def test_records_become_decisions_with_their_status(db: Database, agent: U
     report = await take(db, agent, tmp_path / "docs" / "adr")
     assert (report.new, report.rejections) == (5, [])  # four decisions and a link
     assert await read_decisions(db, agent) == {
-        "Superseded: Fire with wood: We fire with wood.": ("2020-01-05", ("superseded",), "partial"),
+        "Superseded: Fire with wood: We fire with wood.": ("2020-01-05", ("superseded",), None),
         "Keep a log: Each firing is logged.": ("2020-02-01", ("accepted",), None),
         'Fire with gas: Chosen option: "Gas", because it is paid for.': (
             "2021-03-04",
@@ -151,10 +158,99 @@ async def test_a_changed_record_supersedes_its_earlier_version(db: Database, age
     write(tmp_path / "adr", {"0004-sell-online.md": changed})
     report = await take(db, agent, tmp_path / "adr")
     assert (report.new, report.rejections) == (2, [])  # the decision, and the link to its earlier version
-    decisions = await read_decisions(db, agent)
-    assert decisions["Rejected: Sell online: No shop."][2] == "partial"
-    assert decisions["Sell online: There is a shop."][1:] == (("accepted",), None)
+    known = await read_decisions(db, agent)
+    assert known["Rejected: Sell online: No shop."][2] is None, "nobody judged it"
+    assert known["Sell online: There is a shop."][1:] == (("accepted",), None)
     assert (await take(db, agent, tmp_path / "adr")).new == 0
+
+
+UNDATED = "# Paint\n\n## Status\n\nAccepted\n\n## Decision\n\nThe door is {color}.\n"
+
+
+async def test_the_time_of_a_file_changes_no_record(db: Database, agent: UUID, tmp_path: Path) -> None:
+    files = write(tmp_path / "adr", {"0001-door.md": UNDATED.format(color="red"), "0002-c#-gate.md": UNDATED})
+    for day in (20_000, 19_000):
+        for file in files:
+            os.utime(file, (day * 86_400, day * 86_400))
+        report = await take(db, agent, tmp_path / "adr")
+        assert (report.new, report.rejections) == (2 if day == 20_000 else 0, [])
+
+
+async def test_a_record_may_return_to_an_earlier_text(db: Database, agent: UUID, tmp_path: Path) -> None:
+    for color, new in (("red", 1), ("blue", 2), ("red", 3), ("red", 0), ("blue", 4), ("red", 5), ("red", 0)):
+        write(tmp_path / "adr", {"0001-door.md": UNDATED.format(color=color)})
+        report = await take(db, agent, tmp_path / "adr")
+        assert (report.new, report.rejections) == (new, []), "a version, and its links to all earlier ones"
+
+
+async def test_a_record_may_get_an_earlier_date(db: Database, agent: UUID, tmp_path: Path) -> None:
+    for date, new in (("", 1), ("Date: 2019-01-02\n", 2), ("Date: 2018-01-02\n", 3), ("Date: 2018-01-02\n", 0)):
+        write(tmp_path / "adr", {"0001-door.md": UNDATED.replace("\n\n## Status", f"\n\n{date}\n## Status")})
+        report = await take(db, agent, tmp_path / "adr")
+        assert (report.new, report.rejections) == (new, [])
+
+
+async def test_a_reviewed_record_is_not_part_of_the_calibration(db: Database, agent: UUID, tmp_path: Path) -> None:
+    write(tmp_path / "adr")
+    await take(db, agent, tmp_path / "adr")
+    async with db.transaction(agent) as tx:
+        one, *_ = await queries.list_decisions(tx, DecisionFilter(), agent_id=agent, now=NOON)
+        await decisions.review(
+            tx, one.decision_id, DecisionReview(verdict="success", at=NOON, how="hand"), ctx=teller(agent_id=agent)
+        )
+        assert await queries.list_reviewed_decisions(tx, agent_id=agent) == []
+        category = "architecture"
+        assert await queries.get_track_record(tx, agent_id=agent, category=category, now=NOON) == TrackRecord()
+        periods = ReportPeriods(NOON - timedelta(days=8_000), NOON - timedelta(days=4_000), NOON)
+        growth = await growth_queries.read_growth(tx, periods, agent_id=agent)
+        assert (growth.reviewed, growth.now.made, growth.before.made) == ((), 0, 0)
+
+
+async def test_a_link_names_the_decision_with_exactly_its_ref(db: Database, agent: UUID) -> None:
+    """A program may use "#" in its own refs."""
+    line = {"type": "decision", "confidence": 0.5, "at": "2020-01-01T00:00:00Z"}
+    lines: list[tuple[str, JsonObject]] = [
+        ("1", {**line, "ref": ref, "description": ref}) for ref in ("PR", "PR#12", "new")
+    ]
+    lines.append(("2", {"type": "decision_link", "source": "new", "link": "supersedes", "target": "PR"}))
+    report = await importer(db, agent).run(ImportSource(format="x", read=lambda: convert_lines(lines)))
+    assert (report.new, report.rejections) == (4, [])
+    async with db.transaction(agent) as tx:
+        query = "select m.ref from memory.links as l join memory.memories as m on m.memory_id = l.other_id"
+        assert await tx.fetchval(f"{query} where l.link = 'supersedes'") == "PR"
+
+
+# A status of record 1, and its links to other records: "<" is from the other one.
+STATUSES = {
+    "Accepted by the board, supersedes ADR-2": ("accepted", {"supersedes 2"}),
+    "Superseded by ADR-2": ("superseded", {"<supersedes 2"}),
+    "Superseded (by the board) by ADR-2": ("superseded", {"<supersedes 2"}),
+    "Superseded by [2. Replaces wood](0002-x.md)": ("superseded", {"<supersedes 2"}),
+    "Accepted, supersedes ADR-2, amended by ADR-3": ("accepted", {"supersedes 2", "<relates 3"}),
+    "Accepted\n\nRequired by ADR-2": ("accepted", {"<depends_on 2"}),
+    "Accepted\n\nDepends on ADR-2, approved by Ana": ("accepted", {"depends_on 2"}),
+    "Proposed 2020-01-01\n\nAccepted 2020-02-01": ("accepted", set()),
+    "* 2020-01-01: proposed\n* 2020-02-01: rejected\n* 2020-03-01: accepted": ("accepted", set()),
+    "Proposed 2020-01-01 / Accepted 2020-02-01": ("accepted", set()),
+    "Accepted 2020-01-01\n\nDeprecated 2021-01-01": ("deprecated", set()),
+    "Superseded by ADR-2\n\nAccepted 2020-02-01": ("superseded", {"<supersedes 2"}),
+    "Accepted\n\nThe migration is pending.": ("accepted", set()),
+}
+
+
+@pytest.mark.parametrize(("status", "expected"), STATUSES.items())
+def test_a_status_tells_state_and_links(tmp_path: Path, status: str, expected: tuple[str, set[str]]) -> None:
+    text = "# Title\n\nDate: 2020-01-01\n\n## Status\n\n{}\n\n## Decision\n\nYes."
+    texts = {f"000{number}-x.md": text.format(status if number == 1 else "Accepted") for number in (1, 2, 3)}
+    records = read_records(write(tmp_path / "adr", texts))
+    numbers = {record.series: record.number for record in records}
+    lines = [line for _, line in read_record_lines(records, Counter()) if not isinstance(line, Exception)]
+    found = set[str]()
+    for line in lines:
+        if line["type"] == "decision_link" and line["source"] != line["target"]:
+            source, target = numbers[str(line["source"])], numbers[str(line["target"])]
+            found.add(f"{line['link']} {target}" if source == 1 else f"<{line['link']} {source}")
+    assert (records[0].status, found) == expected
 
 
 NOTES = {

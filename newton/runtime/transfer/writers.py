@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
-from newton.brain import decisions
+from newton.brain import decision_versions, decisions
 from newton.brain.codec import NewDecision
 from newton.brain.decisions import DecisionLinkDraft
 from newton.content.skills import SkillFile
@@ -57,7 +57,8 @@ async def _write_facts(tx: Tx, facts: Sequence[NewFact], ctx: LifecycleContext, 
 
 
 async def _write_decisions(tx: Tx, items: Sequence[NewDecision], ctx: LifecycleContext, sizes: SummarySizes) -> int:
-    return sum(result.is_new for result in await decisions.record(tx, items, ctx=ctx))
+    numbered = await decision_versions.number_versions(tx, items, ctx=ctx)
+    return sum(result.is_new for result in await decisions.record(tx, numbered, ctx=ctx))
 
 
 async def _write_procedures(tx: Tx, skills: Sequence[SkillFile], ctx: LifecycleContext, sizes: SummarySizes) -> int:

@@ -14,7 +14,7 @@ from newton.memory.hygiene import MAX_NAME_CHARACTERS
 from newton.memory.memory import digest
 from newton.runtime.transfer.exports.export_lines import ExportLine, find_time, read_change_time
 
-# A record is confident enough to be written down, and nothing says how confident; a proposal is open.
+# Records state no confidence. An accepted decision gets a higher one than a proposal or a rejected one.
 ACCEPTED_CONFIDENCE, OTHER_CONFIDENCE = 0.7, 0.5
 MAX_STATUS_CHARS = 40
 MAX_SUMMARY_CHARS = 600  # of the decision that follows the title; the whole text of the section is kept as a reason
@@ -31,13 +31,13 @@ _STATUSES: Sequence[tuple[str, re.Pattern[str]]] = (
     ("superseded", re.compile(r"\bsupers?[ec]e?ded\b|\breplaced by\b|\bobsolete", re.IGNORECASE)),
     ("deprecated", re.compile(r"\bdeprecated\b", re.IGNORECASE)),
     ("rejected", re.compile(r"\b(?:rejected|declined|withdrawn|abandoned)\b", re.IGNORECASE)),
-    ("proposed", re.compile(r"\b(?:proposed|proposal|draft|pending|in review|under review)\b", re.IGNORECASE)),
     ("accepted", re.compile(r"\b(?:accepted|approved|decided|implemented|adopted|active|final)\b", re.IGNORECASE)),
+    ("proposed", re.compile(r"\b(?:proposed|proposal|draft|pending|in review|under review)\b", re.IGNORECASE)),
 )
-# How a record names another one, by the link from the first to the second; with "by", from the second to the first.
+# How a record names another one, by the link from the first to the second; "...ed by" is from the second to the first.
 _LINKS: Sequence[tuple[str, re.Pattern[str]]] = (
     ("supersedes", re.compile(r"\bsupers?[ec]e?d(?:es?|ed)\b|\breplace[sd]\b", re.IGNORECASE)),
-    ("depends_on", re.compile(r"\b(?:depends on|builds (?:up)?on|requires|required by)\b", re.IGNORECASE)),
+    ("depends_on", re.compile(r"\b(?:depends on|builds (?:up)?on|requires|required(?= by))\b", re.IGNORECASE)),
     (
         "relates",
         re.compile(r"\b(?:amend(?:s|ed)|clarif(?:ies|ied)|relate[sd]|extend(?:s|ed)|refine[sd])\b", re.IGNORECASE),
@@ -47,6 +47,7 @@ _TARGET = re.compile(
     r"\]\(<?[^()<>\s]*?([^()<>\s/]+\.(?:md|markdown|rst|adoc|txt))[^()]*\)|(?:ADR|#)?[-_ #]*\b0*(\d{1,5})\b",
     re.IGNORECASE,
 )
+_RECORD_TITLE = re.compile(r"\[[^\[\]]*(?=\]\([^()]*\.(?:md|markdown|rst|adoc|txt)\b)", re.IGNORECASE)
 _ITEM = re.compile(r"^(?:[-*+•]|\d+[.)])\s+")
 _MARKDOWN_LINK = re.compile(r"\[([^\[\]]+)\]\([^()]*\)")
 
@@ -75,9 +76,7 @@ class DecisionRecordFile:
     def status(self) -> str:
         """Return the status in one word, or as the record states it; "" if it states none."""
         stated = self.status_text.strip().partition("\n")[0].strip("*_ .").lower()
-        return next(
-            (name for name, pattern in _STATUSES if pattern.search(self.status_text)), stated[:MAX_STATUS_CHARS]
-        )
+        return _find_status(self.status_text) or stated[:MAX_STATUS_CHARS]
 
     @property
     def series(self) -> str:
@@ -133,7 +132,7 @@ def _read_record(path: Path) -> DecisionRecordFile | None:
     texts = _split_parts(loaded)
     fields = {name.lower(): value.strip("\"'") for name, value in reversed(_FIELD.findall("\n".join(texts["head"])))}
     status = "\n".join(texts["status"]) or fields.get("status", "")
-    has_status = any(pattern.search(status) for _, pattern in _STATUSES)
+    has_status = _find_status(status) is not None
     if _is_named_record(path):
         is_record = has_status or bool(texts["decision"] and (status or texts["context"]))
     else:  # any note may have a number and a status
@@ -151,6 +150,19 @@ def _read_record(path: Path) -> DecisionRecordFile | None:
         tags=[one for one in tags if one],
         texts=texts,
     )
+
+
+def _find_status(text: str) -> str | None:
+    """Return the status that a text states. Of several, "superseded" counts, or else that of the last line.
+
+    >>> _find_status("Proposed 2020-01-01\\nAccepted 2020-02-01"), _find_status("Accepted\\n\\nThe cost is pending.")
+    ('accepted', 'accepted')
+    """
+    lines = [line.lstrip(" \t*_>|:/.-0123456789") for line in reversed(text.splitlines())]
+    begins = [line for line in lines if any(pattern.match(line) for _, pattern in _STATUSES)]
+    is_superseded = _STATUSES[0][1].search(text) is not None
+    texts = [text] if is_superseded else [*begins[:1], text]
+    return next((name for one in texts for name, pattern in _STATUSES if pattern.search(one)), None)
 
 
 def _find_date(text: str) -> str | None:
@@ -215,7 +227,8 @@ def _build_decision(record: DecisionRecordFile, at: str) -> dict[str, JsonValue]
         **({"context": context} if context else {}),
         **({"expected": consequences} if consequences else {}),
     }
-    return {**line, "ref": f"{record.series}#{digest(repr(line)).hex()[:12]}"}
+    stated = {**line, "at": find_time(record.date)}  # without a date of another file, or of the last change
+    return {**line, "ref": f"{record.series}#{digest(repr(stated)).hex()[:12]}"}
 
 
 def _build_link(source: str, link: str, target: str) -> dict[str, JsonValue]:
@@ -231,14 +244,27 @@ def _find_links(
     """Return the links that the status of the records names, as positions of records, each with its place."""
     found = dict[tuple[int, str, int], str]()
     for index, record in enumerate(records):
-        for line in record.status_text.splitlines():
-            link = next((name for name, pattern in _LINKS if pattern.search(line)), None)
-            for name, number in _TARGET.findall(_DATE.sub("", line)) if link else ():
-                folder = record.path.parent
-                other = by_name.get((folder, name)) if name else by_number.get((folder, int(number)))
-                if link is None or other is None or other == index:
-                    passed_over["links to records that are not there"] += other is None
-                    continue
-                ends = (other, link, index) if re.search(r"\bby\b", line, re.IGNORECASE) else (index, link, other)
+        folder = record.path.parent
+        for link, is_passive, name, number in _find_named(record.status_text):
+            other = by_name.get((folder, name)) if name else by_number.get((folder, int(number)))
+            if other is None:
+                passed_over["links to records that are not there"] += 1
+            elif other != index:
+                ends = (other, link, index) if is_passive else (index, link, other)
                 found.setdefault(ends, str(record.path))
     return found
+
+
+def _find_named(status: str) -> Iterator[tuple[str, bool, str, str]]:
+    """Yield the link to each record that a status names, whether it is one "by" the other, and its file or number."""
+    for line in status.splitlines():
+        text = _RECORD_TITLE.sub("", _DATE.sub("", line))
+        verbs = sorted((match.span(), name) for name, pattern in _LINKS for match in pattern.finditer(text))
+        ends = [*(start for (start, _), _ in verbs[1:]), len(text)]
+        for ((start, end), link), stop in zip(verbs, ends, strict=False):
+            part = text[end:stop]
+            is_passive = (
+                text[start:end].lower().endswith("ed") and re.search(r"\bby\b", part, re.IGNORECASE) is not None
+            )
+            for name, number in _TARGET.findall(part):
+                yield link, is_passive, name, number
