@@ -104,9 +104,9 @@ class ContextBuilder:
             return repeat
         bundle = (await self._build_in_span(request, self.create_sources(request))).bundle
         async with self.db.transaction(request.agent_id) as tx:
-            transaction_id = await bundle_store.insert_bundle(tx, bundle, records_access=records_access)
+            await bundle_store.insert_bundle(tx, bundle, records_access=records_access)
         if not bundle.missing:  # an unavailable source may be back for the next request
-            self.cache.store_repeat(request, bundle, snapshot=snapshot, transaction_id=transaction_id)
+            self.cache.store_repeat(request, bundle, snapshot=snapshot)
         return bundle
 
     async def build_for_session(

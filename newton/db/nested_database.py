@@ -5,22 +5,16 @@ from contextlib import asynccontextmanager
 from uuid import UUID
 
 from newton.db.pool import Database, Tx
-from newton.db.transaction_log import DatabaseSnapshot, TransactionLog
-from newton.ids import new_id
 
 
 class NestedDatabase(Database):
     """A Database whose transactions all use one open transaction. Do not pass it to code that calls a model."""
 
     def __init__(self, tx: Tx, agent: UUID) -> None:
-        self._tx, self._agent, self.transaction_log = tx, agent, TransactionLog()
+        self._tx, self._agent = tx, agent
 
     @asynccontextmanager
     async def transaction(self, agent: UUID, *, snapshot: bool = False) -> AsyncGenerator[Tx]:
         assert agent == self._agent, "the open transaction belongs to another agent"
         assert not snapshot, "the open transaction may have written already"
         yield self._tx
-
-    async def current_snapshot(self, agent: UUID) -> DatabaseSnapshot:
-        """Return a snapshot that is like no other, because the open transaction sees its own writes."""
-        return DatabaseSnapshot(str(new_id()), 0, frozenset())

@@ -56,7 +56,7 @@ AfterCommit = Callable[[], Awaitable[None]]
 class _TransactionHooks:
     """The functions to call before and after the commit of the open transaction, and whether it has written.
 
-    `written_as` is the server and the id of the transaction, if a statement has returned them.
+    What `has_written` notes may change a context. `written_as` is the server and the id of the transaction, once known.
     """
 
     before_commit: list[BeforeCommit]
@@ -79,10 +79,13 @@ def note_write() -> None:
         hooks.has_written = True
 
 
-def note_transaction(server: str, transaction_id: int | None) -> None:
-    """Note where the open transaction has written, and its id there, so that the commit need not ask for them."""
+def note_stored_context(server: str, transaction_id: int | None) -> None:
+    """Note that all that the open transaction has written is a context, with its server and its id there.
+
+    It invalidates no cached context, unless it writes something else afterwards.
+    """
     if transaction_id is not None and (hooks := _current.get()):
-        hooks.written_as = server, transaction_id
+        hooks.written_as, hooks.has_written = (server, transaction_id), False
 
 
 def before_commit(hook: BeforeCommit) -> None:
@@ -136,6 +139,14 @@ async def _transaction_block(tx: Tx, agent: UUID | None, *, snapshot: bool) -> A
         ended = await (tx.execute("commit") if is_complete else run_to_completion(tx.execute("rollback")))
     if ended == "ROLLBACK":  # the answer of the server to the commit of a transaction in which a statement failed
         raise DatabaseError("A statement of the transaction failed, and nothing was stored.", hint="Try again.")
+
+
+async def _find_transaction(tx: Tx, hooks: _TransactionHooks) -> None:
+    """Find out server and id of a transaction that has written, unless they are known."""
+    if hooks.has_written and hooks.written_as is None:
+        row = await tx.fetchrow(TRANSACTION_SQL)
+        if row is not None and row["transaction_id"] is not None:
+            hooks.written_as = row["server"], row["transaction_id"]
 
 
 @asynccontextmanager
@@ -237,14 +248,14 @@ class Database:
         try:
             async with _acquire(pool) as tx, _transaction_block(tx, agent, snapshot=snapshot):
                 yield tx
+                if log.is_kept:  # asked before the hooks, which take locks
+                    await _find_transaction(tx, hooks)
                 for hook in hooks.before_commit:
                     await hook(tx)
-                if hooks.has_written and hooks.written_as is None and log.is_kept:
-                    written = await tx.fetchrow(TRANSACTION_SQL)
-                    assert written is not None
-                    note_transaction(written[0], written[1])
+                if log.is_kept and hooks.before_commit:
+                    await _find_transaction(tx, hooks)
             if hooks.written_as and log.is_kept:
-                log.add(*hooks.written_as, agent)
+                log.add(*hooks.written_as, agent if hooks.has_written else None)
         except DiskFullError:
             self._disk_full_ms = monotonic_ms()
             raise

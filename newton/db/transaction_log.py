@@ -1,12 +1,11 @@
-"""Whose transactions have ended between two snapshots, so that a write of one agent stales nothing of another."""
+"""Log of transactions by agent: a write of one agent does not invalidate the cached contexts of another."""
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from typing import NamedTuple
 from uuid import UUID
 
 MAX_LOGGED = 20_000  # transactions; older ones count as unknown
 MAX_COMPARED = 5_000  # transactions between two snapshots; with more, all agents count as changed
-LOW_BITS = 0xFFFF_FFFF
 
 # A distributed database evaluates it on the node of the agent, where the agent's writes get their transaction ids.
 SNAPSHOT_SQL = """
@@ -16,8 +15,8 @@ from (select count(*) from runtime.agents where agent_id = $1) as node
 # Of a transaction that has written. It is null on a distributed database, whose nodes have ids of their own.
 TRANSACTION_SQL = """
 select
-    coalesce(host(inet_server_addr()) || ':' || inet_server_port(), ''),
-    pg_current_xact_id_if_assigned()::text::bigint
+    coalesce(host(inet_server_addr()) || ':' || inet_server_port(), '') as server,
+    pg_current_xact_id_if_assigned()::text::bigint as transaction_id
 """
 
 
@@ -39,7 +38,7 @@ class DatabaseSnapshot(NamedTuple):
         _, xmax, in_progress = snapshot.split(":")
         return cls(server, int(xmax), frozenset(map(int, filter(None, in_progress.split(",")))))
 
-    def list_ended_since(self, earlier: "DatabaseSnapshot") -> Iterator[int]:
+    def iterate_ended_since(self, earlier: "DatabaseSnapshot") -> Iterator[int]:
         """Yield the ids of the transactions that ended after an earlier snapshot of the same server."""
         for one in (*earlier.in_progress, *range(earlier.xmax, self.xmax)):
             if one not in self.in_progress:
@@ -47,9 +46,10 @@ class DatabaseSnapshot(NamedTuple):
 
 
 class TransactionLog:
-    """The transactions of this process that wrote, and their agents; None for one that only the job queue needs.
+    """The transactions of this process that wrote, and their agents; None for one that no context depends on.
 
-    It is kept from the first snapshot on. The transactions of other processes are unknown.
+    Such are those of the job queue, and those that only store a context. The transactions of other processes are
+    unknown. The log is kept from the first snapshot on, as who asked for a context outside of a session asks again.
     """
 
     def __init__(self) -> None:
@@ -62,14 +62,9 @@ class TransactionLog:
         if len(self._agents) > MAX_LOGGED:
             del self._agents[next(iter(self._agents))]
 
-    def has_changed(
-        self, agent: UUID, earlier: DatabaseSnapshot, now: DatabaseSnapshot, *, except_ids: Set[int] = frozenset()
-    ) -> bool:
-        """Return whether the agent may have written between two snapshots, as it has if a transaction is unknown.
-
-        Transactions do not count if the low 32 bits of their ids are in `except_ids`.
-        """
+    def has_changed(self, agent: UUID, earlier: DatabaseSnapshot, now: DatabaseSnapshot) -> bool:
+        """Return whether the agent may have written between two snapshots, as it has if a transaction is unknown."""
         if earlier.server != now.server or now.xmax - earlier.xmax > MAX_COMPARED:
             return True
-        ended = (one for one in now.list_ended_since(earlier) if one & LOW_BITS not in except_ids)
+        ended = now.iterate_ended_since(earlier)
         return any(self._agents.get((now.server, one), agent) == agent for one in ended)

@@ -59,6 +59,20 @@ async def test_the_same_request_is_given_the_same_context(mind: Mind) -> None:
     assert await undisturbed(is_same), "with its id, and nothing new is stored"
 
 
+async def test_another_context_does_not_end_it(mind: Mind) -> None:
+    # S001-32: not even one of a session, or of another cache, whose memories count as used
+    await mind.know("The ferry is called Artemis.")
+    contexts, session_id = mind.contexts, await mind.session()
+
+    async def is_same() -> bool:
+        first = await contexts.build(request(mind))
+        for session in (None, session_id):
+            await mind.contexts.build(request(mind, session_id=session), records_access=True)
+        return await contexts.build(request(mind)) is first
+
+    assert await undisturbed(is_same)
+
+
 async def test_several_requests_are_each_given_their_context_again(mind: Mind) -> None:
     # S001-32: to keep a context is no write that another one depends on
     await mind.know("The ferry is called Artemis.")
@@ -148,12 +162,11 @@ DOORS: dict[str, Door] = {
     "the ledger of tokens": write(
         lambda tx, mind: usage.record(tx, UsageRecord(REPLY, "turn"), agent_id=mind.agent_id, now=NOON)
     ),
-    "another context": lambda mind, _: mind.context("Something else?"),
 }
 
 
 # What clients do all day; the others may end it too, as their writes are not known to be another agent's.
-OTHERS_DOORS = ("remember", "relive", "recall", "read", "confirm", "retract", "a line of dialogue", "another context")
+OTHERS_DOORS = ("remember", "relive", "recall", "read", "confirm", "retract", "a line of dialogue")
 
 
 async def test_whatever_is_written_through_whatever_door_ends_it(mind: Mind) -> None:
@@ -173,7 +186,6 @@ async def test_whatever_is_written_through_whatever_door_ends_it(mind: Mind) -> 
 
 
 async def test_what_another_agent_writes_does_not_end_it(mind: Mind) -> None:
-    # a write of one agent stales nothing of another
     await mind.know("The ferry is called Artemis.")
     contexts = mind.contexts
     other = replace(mind, agent_id=await get_or_create_agent(mind.db, "another", now=NOON))
@@ -183,6 +195,7 @@ async def test_what_another_agent_writes_does_not_end_it(mind: Mind) -> None:
         for door in OTHERS_DOORS:
             fact = (await other.verbs.remember(FactDraft(content=f"A ferry of {new_id()}."))).memory_id
             await DOORS[door](other, fact)
+        await other.context("Something else?")
         return await contexts.build(request(mind)) is first
 
     assert await undisturbed(is_same)

@@ -30,7 +30,7 @@ from newton.cognition.bundles.replay import MemoryHistory
 from newton.cognition.bundles.trace import StoredBundle, decode_candidates, decode_trace, encode_bundle
 from newton.cognition.scoring import score
 from newton.content import profiles
-from newton.db.pool import Tx, note_transaction
+from newton.db.pool import Tx, note_stored_context
 from newton.db.queries import load
 from newton.dialogue.log import MessageRange
 from newton.errors import ConflictError, InputError, NotFoundError
@@ -110,10 +110,8 @@ async def read_latest_usage(tx: Tx, *, agent_id: UUID, session_id: UUID) -> Cont
     return ContextUsage(row["bundle_id"], row["created_at"], row["tokens"], row["budget"], used)
 
 
-async def insert_bundle(tx: Tx, bundle: Bundle, *, records_access: bool = False) -> int:
-    """Store the bundle and, with `records_access`, the use of its memories. Return the low 32 bits of
-    the transaction id.
-    """
+async def insert_bundle(tx: Tx, bundle: Bundle, *, records_access: bool = False) -> None:
+    """Store the bundle and, with `records_access`, the use of its memories, as the first write of the transaction."""
     if records_access:
         used = [item.memory_id for item in bundle.items]
         await record_access(tx, used, agent_id=bundle.agent_id, now=bundle.created_at)
@@ -136,8 +134,7 @@ async def insert_bundle(tx: Tx, bundle: Bundle, *, records_access: bool = False)
         trace=encoded.trace.decode(),
     )
     assert row is not None
-    note_transaction(row["server"], row["transaction_id"])
-    return row["writer"]
+    note_stored_context(row["server"], row["transaction_id"])
 
 
 @functools.cache

@@ -1,6 +1,6 @@
 """In-process cache of contexts: the current one of each session, and recent ones for repeated requests."""
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -35,7 +35,6 @@ class CoverageThresholds(NamedTuple):
 DEFAULT_COVERAGE_THRESHOLDS = CoverageThresholds()
 MAX_ENTRIES = 32  # per cache; each takes about half a megabyte
 REPEAT_LIFETIME = timedelta(seconds=30)  # a repeated request gets the same context for this long
-MAX_STORED = 1_000  # transactions that stored cached contexts
 MAX_TOPIC_INPUTS = 4  # of a session that are compared with the next input
 
 K = TypeVar("K")
@@ -93,14 +92,12 @@ class CachedContext:
 class ContextCache:
     """LRU caches of contexts. Whether a cached context is still valid is checked in the database.
 
-    `_repeats` has the snapshot before each context was built, and `_stored_by` the low 32 bits of the ids of the
-    transactions that stored these contexts, which make none of them stale.
+    `_repeats` has the snapshot before each context was built.
     """
 
     def __init__(self) -> None:
         self._current: OrderedDict[tuple[UUID, UUID], CachedContext] = OrderedDict()
         self._repeats: OrderedDict[ContextBuildRequest, tuple[Bundle, DatabaseSnapshot]] = OrderedDict()
-        self._stored_by = deque[int](maxlen=MAX_STORED)
 
     def get_current(self, request: ContextBuildRequest) -> CachedContext | None:
         """Return the cached context of the request's session; None if there is none."""
@@ -116,19 +113,15 @@ class ContextCache:
     ) -> Bundle | None:
         """Return the context of an identical request if it is not older than `REPEAT_LIFETIME`.
 
-        Return None if its agent may have written anything else since the context was begun.
+        Return None if its agent may have written anything but contexts since the context was begun.
         """
         bundle, earlier = self._repeats.get(request, (None, snapshot))
         if bundle is None or now > bundle.created_at + REPEAT_LIFETIME:
             return None
-        is_stale = log.has_changed(request.agent_id, earlier, snapshot, except_ids=frozenset(self._stored_by))
-        return None if is_stale else bundle
+        return None if log.has_changed(request.agent_id, earlier, snapshot) else bundle
 
-    def store_repeat(
-        self, request: ContextBuildRequest, bundle: Bundle, *, snapshot: DatabaseSnapshot, transaction_id: int
-    ) -> None:
-        """Cache a context built after `snapshot` and stored by the transaction with these low 32 bits of its id."""
-        self._stored_by.append(transaction_id)
+    def store_repeat(self, request: ContextBuildRequest, bundle: Bundle, *, snapshot: DatabaseSnapshot) -> None:
+        """Cache a context that was built after `snapshot`."""
         _put_latest(self._repeats, request, (bundle, snapshot))
 
 
