@@ -49,7 +49,8 @@ def test_fields_of_other_programs_are_exported_again(home: Path) -> None:
     file = home / "glass" / "cut-glass" / "SKILL.md"
     file.parent.mkdir(parents=True)
     file.write_text(
-        "---\nname: cut-glass\ndescription: Cut glass.\nmetadata: {author: Ada, tags: [a]}\n---\nScore it.\n"
+        "---\nname: cut-glass\ndescription: Cut glass.\nmetadata: {author: Ada, tags: [a]}\n"
+        "'a: b': 1\n'# c': {'d: e': [2]}\n'\"f\"': 3\n'true': 4\n---\nScore it.\n"
     )
     ok(typed(home, "skills", "add", str(home / "glass")))
     ok(typed(home, "export", str(home / "mirror"), "--markdown"))
