@@ -144,7 +144,7 @@ async def test_a_preview_over_http_names_what_cannot_be_read_and_stores_nothing(
     ).encode()
     async with api.http(await api.token("ana")) as http:
         preview = (await http.post("/v1/import?preview=true", content=body)).json()
-        assert (preview["facts"], preview["rejections"][0]["place"]) == (2, "upload, entry 2")
+        assert (preview["facts"], preview["rejected"][0]["place"]) == (2, "upload, entry 2")
         assert await api.rows("ana", "heart.facts") == 0
         report = (await http.post("/v1/import", content=body)).json()
         assert (report["new"], report["rejected"][0]["place"], report["passed_over"]) == (2, "upload, entry 2", {})

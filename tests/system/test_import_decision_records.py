@@ -290,4 +290,16 @@ def test_a_folder_with_records_and_other_documents_is_previewed_and_imported(hom
     report = json.loads(ok(typed(home, "import", "project", "--json")))
     assert (report["documents"], report["decisions"], report["imported"]) == (3, 4, 5)
     again = json.loads(ok(typed(home, "import", "project", "--json")))
-    assert (again["new"], again["imported"], again["rejections"]) == (0, 0, [])
+    assert (again["new"], again["imported"], again["rejected"]) == (0, 0, [])
+
+
+def test_a_record_that_cannot_be_stored_is_named_in_the_preview_and_in_the_report(home: Path) -> None:
+    records = home / "records" / "adr"
+    long = UNDATED.format(color="red") + "\n## Consequences\n\n" + "Paint, and paint again.\n" * 60_000
+    write(records, {"0001-door.md": UNDATED.format(color="red"), "0002-long.md": long})
+    outputs = [typed(home, "import", "records", *more, "--json") for more in (["--preview"], [])]
+    assert [one.returncode for one in outputs] == [2, 2]
+    preview, report = (json.loads(one.stdout) for one in outputs)
+    assert [one["place"] for one in preview["rejected"]] == [str(Path("records", "adr", "0002-long.md"))]
+    assert preview["rejected"] == report["rejected"][:1] and "1,000,000" in preview["rejected"][0]["reason"]
+    assert (preview["decisions"], report["decisions"], report["documents"]) == (1, 1, 0)

@@ -69,7 +69,7 @@ class ImportResponse(ResponseModel):
 class ImportPreview(ResponseModel):
     """The contents of a file to import: its format, the counts, and the first and last time.
 
-    `passed_over` counts by reason what an import leaves out on purpose, and `rejections` names what cannot be read.
+    `passed_over` counts by reason what an import leaves out on purpose, and `rejected` names what cannot be read.
     """
 
     format: str
@@ -79,8 +79,7 @@ class ImportPreview(ResponseModel):
     documents: int
     decisions: int
     others: int
-    rejected: int
-    rejections: list[RejectedImport]
+    rejected: list[RejectedImport]
     first: datetime | None
     last: datetime | None
     passed_over: dict[str, int]
@@ -114,11 +113,9 @@ async def import_memories(
             if preview and not is_whole_agent:
                 source = await asyncio.to_thread(find_source, path)
                 summary = await asyncio.to_thread(summarize_source, source)
-                rejections = [RejectedImport.from_source(one) for one in summary.rejections]
+                rejected = [RejectedImport.from_source(one) for one in summary.rejections]
                 left_out = dict(source.passed_over)
-                return ImportPreview.from_source(
-                    summary, format=source.format, passed_over=left_out, rejections=rejections
-                )
+                return ImportPreview.from_source(summary, format=source.format, passed_over=left_out, rejected=rejected)
             if not is_whole_agent:
                 source = await asyncio.to_thread(find_source, path)
                 report = await caller.newton.importer().run(source, progress=on_progress)

@@ -14,6 +14,7 @@ from newton.runtime.cli.transfer.ingest import (
     IngestOptions,
     describe_rejected,
     describe_skipped,
+    list_rejected,
     run_ingest,
     skipped_to_json,
 )
@@ -21,7 +22,7 @@ from newton.runtime.error_status import EXIT_OK, EXIT_REFUSED
 from newton.runtime.transfer.exports.decision_records import read_record_lines, read_records
 from newton.runtime.transfer.exports.export_lines import ExportLine, convert_lines
 from newton.runtime.transfer.exports.note_links import read_links
-from newton.runtime.transfer.import_source import ImportSource
+from newton.runtime.transfer.import_source import ImportSource, RejectedEntry, SourceSummary, summarize_source
 from newton.runtime.transfer.importer import ImportReport
 
 
@@ -36,17 +37,19 @@ class DocumentImport:
         self.documents = [one for one in self.found.documents if one not in self.record_paths]
         self.passed_over = Counter[str]()
         self.lines = list(self._read_lines())
+        self.source = ImportSource(format="documents", read=lambda: convert_lines(self.lines))
+        self.summary = summarize_source(self.source) if self.lines else SourceSummary()
 
     def count(self, line_type: str) -> int:
         return sum(not isinstance(line, Exception) and line["type"] == line_type for _, line in self.lines)
 
     def to_json(self) -> dict[str, object]:
-        return {"decisions": len(self.records), "links": self.count("relation"), "passed_over": dict(self.passed_over)}
+        return {"decisions": self.summary.decisions, "links": self.count("relation"), "passed_over": dict(self.passed_over)}
 
     def describe(self) -> Iterator[str]:
         """Yield a line for each kind of what is stored besides the documents."""
-        if self.records:
-            yield f"{pluralize(len(self.records), 'decision record')} as decisions"
+        if self.summary.decisions:
+            yield f"{pluralize(self.summary.decisions, 'decision record')} as decisions"
         if links := self.count("relation"):
             yield f"{pluralize(links, 'link')} between notes as relations"
 
@@ -61,19 +64,21 @@ async def import_documents(path: Path, *, agent: str | None, json: bool) -> int:
     content = await asyncio.to_thread(DocumentImport, path)
     report = ImportReport()
     if content.lines:
-        source = ImportSource(format="documents", read=lambda: convert_lines(content.lines))
-        report = await run_import(source, len(content.lines), agent=agent)
+        report = await run_import(content.source, len(content.lines), agent=agent)
         if not json:
             for one in content.describe():
                 say(f"{one}{'' if report.new else ', all of them known'}.")
-            _print_left_out(content, report)
-    imported = {**content.to_json(), "imported": report.new, "rejections": rejections_to_json(report.rejections)}
+            _print_left_out(content, report.rejections)
     status = EXIT_REFUSED if report.rejections else EXIT_OK
-    if content.records and not content.documents:
-        if json:
-            print_json(imported)
+    if content.records and not content.documents and not json:
         return status
-    options = IngestOptions(path=str(path), json=json, without=content.record_paths, imported=imported)
+    options = IngestOptions(
+        path=str(path),
+        json=json,
+        without=content.record_paths,
+        report_fields={**content.to_json(), "imported": report.new},
+        rejected=report.rejections,
+    )
     return await run_ingest(options, agent=agent) or status
 
 
@@ -81,16 +86,17 @@ async def preview_documents(path: Path, *, json: bool) -> int:
     """Read the documents of a path, and show what an import would store. Return the exit status."""
     content = DocumentImport(path)
     errors = [error for one in content.documents if (error := _find_error(one))]
-    documents = len(content.documents) - len(errors)
+    documents, rejections = len(content.documents) - len(errors), content.summary.rejections
     if json:
-        fields = {"format": "documents", "documents": documents, "rejected": [error.what for error in errors]}
+        rejected = rejections_to_json([*list_rejected(errors), *rejections])
+        fields = {"format": "documents", "documents": documents, "rejected": rejected}
         print_json({**fields, **content.to_json(), "skipped": skipped_to_json(content.found.skipped)})
     else:
         say(f"{path}: {', '.join([pluralize(documents, 'document'), *content.describe()])}.")
         for notice in (*describe_skipped(content.found.skipped, str(path)), *describe_rejected(errors)):
             print_notice(notice)
-        _print_left_out(content, ImportReport())
-    return EXIT_REFUSED if errors else EXIT_OK
+        _print_left_out(content, rejections)
+    return EXIT_REFUSED if errors or rejections else EXIT_OK
 
 
 def _find_error(path: Path) -> DocumentError | None:
@@ -101,8 +107,8 @@ def _find_error(path: Path) -> DocumentError | None:
     return None
 
 
-def _print_left_out(content: DocumentImport, report: ImportReport) -> None:
+def _print_left_out(content: DocumentImport, rejections: Sequence[RejectedEntry]) -> None:
     if content.passed_over:
         left_out: Sequence[str] = [f"{many} {reason}" for reason, many in content.passed_over.most_common()]
         say(f"Left out: {', '.join(left_out)}.")
-    print_rejections(report.rejections)
+    print_rejections(rejections)

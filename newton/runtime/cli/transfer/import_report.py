@@ -16,7 +16,7 @@ from newton.runtime.transfer.import_source import ImportSource, RejectedEntry, S
 from newton.runtime.transfer.importer import ImportReport
 
 MAX_SHOWN_REJECTIONS = 20
-SUMMARY_COUNTS = ("sessions", "messages", "facts", "documents", "decisions", "others", "rejected")
+SUMMARY_COUNTS = ("sessions", "messages", "facts", "documents", "decisions", "others")
 
 
 async def run_import(source: ImportSource, total: int | None, *, agent: str | None) -> ImportReport:
@@ -52,7 +52,7 @@ def print_summary(summary: SourceSummary, source: ImportSource, path: Path, *, p
                 **{name: getattr(summary, name) for name in SUMMARY_COUNTS},
                 **{name: time and time.isoformat() for name, time in times.items()},
                 "passed_over": dict(source.passed_over),
-                "rejections": rejections_to_json(summary.rejections),
+                "rejected": rejections_to_json(summary.rejections),
             }
         )
     elif not json:

@@ -20,8 +20,10 @@ from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli.formatting import format_redactions, pluralize, print_json, print_new_agent, print_notice
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
+from newton.runtime.cli.transfer.import_report import rejections_to_json
 from newton.runtime.cli.transfer.ingest_progress import ProgressReporter, open_progress, stop_on_signals
 from newton.runtime.error_status import EXIT_INTERRUPTED, EXIT_OK, EXIT_REFUSED
+from newton.runtime.transfer.import_source import RejectedEntry
 from newton.runtime.wiring import AgentServices
 
 MAX_EXAMPLES = 3  # of the rejected files of one reason
@@ -96,7 +98,8 @@ async def _watch(
 class IngestOptions:
     """The documents to ingest, and how. `path` is as the user wrote it.
 
-    The documents of `without` are left out, and `imported` is added to the JSON of the report.
+    The documents of `without` are left out. `report_fields` and the entries that are `rejected` already are added to the
+    JSON of the report.
     """
 
     path: str
@@ -105,7 +108,8 @@ class IngestOptions:
     follow_links: bool = False
     json: bool = False
     without: frozenset[Path] = frozenset()
-    imported: Mapping[str, object] = field(default_factory=dict[str, object])
+    report_fields: Mapping[str, object] = field(default_factory=dict[str, object])
+    rejected: Sequence[RejectedEntry] = ()
 
 
 async def _run_once(
@@ -130,7 +134,9 @@ async def _run_once(
         print_notice(notice)
     is_stopped = report.stopped_at is not None or stop.is_set()
     if options.json:
-        print_json({**_to_json(report, found.skipped, missing, processed, waiting), **options.imported})
+        rejected = rejections_to_json([*list_rejected(report.refused), *options.rejected])
+        fields = _to_json(report, found.skipped, missing, processed, waiting)
+        print_json({**fields, "rejected": rejected, **options.report_fields})
     else:
         _print_report(report)
         if is_stopped:
@@ -185,6 +191,10 @@ def describe_rejected(errors: Sequence[DocumentError]) -> Iterator[str]:
             yield f"newton: {len(paths)} files rejected, {reason} {names}\n  {hint}"
 
 
+def list_rejected(errors: Sequence[DocumentError]) -> list[RejectedEntry]:
+    return [RejectedEntry(error.path, f"{error.reason} {error.hint}") for error in errors]
+
+
 def _describe_encodings(report: IngestReport) -> Iterator[str]:
     for encoding, count in report.encodings.items():
         yield f"{pluralize(count, 'document')} read as {encoding}; --encoding sets another encoding."
@@ -216,7 +226,6 @@ def _to_json(
         "replaced": report.replaced,
         "redacted": report.redacted,
         "missing": missing,
-        "rejected": [error.what for error in report.refused],
         "skipped": skipped_to_json(skipped),
         "encodings": dict(report.encodings),
         "stopped_at": str(report.stopped_at) if report.stopped_at else None,

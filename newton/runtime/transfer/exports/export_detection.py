@@ -78,7 +78,7 @@ def find_source(path: Path) -> ImportSource:
     if path.is_dir() or zipfile.is_zipfile(path):
         if slack.is_slack_export(path):
             # its messages are of many people, so they have not the trust of the user's word
-            return _build_source(path, "an export of Slack", slack.read_lines, "agent", max_trust="agent")
+            return _build_source(path, "an export of Slack", slack.read_lines, "agent", min_trust="agent")
         if not _has_conversations(path):
             raise _build_format_error(path)
         return _find_json_source(path)
@@ -125,13 +125,13 @@ def _find_database_source(path: Path) -> ImportSource:
 
 
 def _build_source(
-    path: Path, name: str, read: LineReader, trust: Trust, *, max_trust: Trust | None = None
+    path: Path, name: str, read: LineReader, trust: Trust, *, min_trust: Trust | None = None
 ) -> ImportSource:
     passed_over = Counter[str]()
 
     def read_source() -> Iterator[SourceEntry]:
         passed_over.clear()
-        return convert_lines(read(path, passed_over), max_trust=max_trust)
+        return convert_lines(read(path, passed_over), min_trust=min_trust)
 
     return ImportSource(format=name, trust=trust, passed_over=passed_over, read=read_source)
 

@@ -26,10 +26,10 @@ _NUMBER = re.compile(r"\d{9,}(?:\.\d+)?")
 ExportLine = tuple[str, JsonObject | NewtonError]  # the place of an entry, and its import line or why it has none
 
 
-def convert_lines(lines: Iterable[ExportLine], *, max_trust: Trust | None = None) -> Iterator[SourceEntry]:
+def convert_lines(lines: Iterable[ExportLine], *, min_trust: Trust | None = None) -> Iterator[SourceEntry]:
     """Yield each import line as its item, or the reason why it is rejected, with its place and about its size.
 
-    Messages have the trust of their role, and at most `max_trust`.
+    Messages have the trust of their role, or `min_trust` if that is lower.
     """
     occurrences: Counter[str] = Counter()
     for found, line in lines:
@@ -41,7 +41,7 @@ def convert_lines(lines: Iterable[ExportLine], *, max_trust: Trust | None = None
         try:
             item = convert_line(line, key=key, occurrence=occurrences[key])
             if isinstance(item, MessageItem):
-                item = item._replace(message=replace(item.message, min_trust=max_trust))
+                item = item._replace(message=replace(item.message, min_trust=min_trust))
             yield SourceEntry(place, len(key), item)
         except NewtonError as error:
             yield SourceEntry(place, 0, error)
