@@ -99,3 +99,6 @@ async def test_what_each_context_has_is_explained_although_nothing_selects_it(mi
     bundle = await mind.context("How do I boil dry pasta?")
     assert "a line of the identity, which each context has" in await why(mind, bundle, "Tea before")
     assert "a censor in force" in await why(mind, bundle, "boil dry")
+    assert mind.embedder
+    view = explain_item(await newton(mind, mind.embedder).bundles().explain(str(bundle.bundle_id)), "Tea before")
+    assert (view.score, view.detail, view.state, view.trust, view.reason) == (None,) * 5, "nothing selected it"

@@ -148,30 +148,31 @@ class NearMiss(ViewModel):
 class ExplanationView(ViewModel):
     """Why a memory is or is not in a context: its features, their weights, and their contributions to its score.
 
-    `found_by` says what brought it there. A line of the identity, the brief or the like has no features and no score.
+    `found_by` says what brought it there. A line of the identity, the brief or the like was not selected, so it has no
+    score, and nothing that depends on one.
     """
 
     memory_id: UUID | None
     text: str
     kind: str
-    state: str
-    trust: str
-    quarantined: bool
-    ref: str | None
     origin: str
     found_by: str
-    note: str | None
-    contradiction_note: str | None
-    sources: list[UUID]
     layer: str
-    detail: DetailLevel | None
-    reason: str
     tokens: int
-    score: float
-    features: dict[str, float]
-    contributions: dict[str, float]
-    weights: dict[str, float]
-    near_miss: NearMiss | None
+    state: str | None = None
+    trust: str | None = None
+    quarantined: bool = False
+    ref: str | None = None
+    note: str | None = None
+    contradiction_note: str | None = None
+    sources: list[UUID] = []
+    detail: DetailLevel | None = None
+    reason: str | None = None
+    score: float | None = None
+    features: dict[str, float] = {}
+    contributions: dict[str, float] = {}
+    weights: dict[str, float] = {}
+    near_miss: NearMiss | None = None
 
 
 def to_turn_view(result: TurnResult, *, include_context: bool = False) -> TurnView:
@@ -250,22 +251,8 @@ def _to_line_explanation(line: FixedLine) -> ExplanationView:
         text=line.text,
         origin=line.kind,
         found_by=line.found_by,
-        tokens=line.tokens,
-        ref=None,
-        note=None,
-        contradiction_note=None,
-        near_miss=None,
-        state="",
-        trust="",
-        quarantined=False,
-        sources=[],
         layer=line.kind,
-        detail="full",
-        reason=line.found_by,
-        score=0.0,
-        features={},
-        contributions={},
-        weights={},
+        tokens=line.tokens,
     )
 
 

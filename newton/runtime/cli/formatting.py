@@ -340,7 +340,7 @@ def _format_layer(explanation: BundleExplanation, name: str) -> list[str]:
 
 def format_candidate_explanation(item: ExplanationView) -> str:
     """Format why a memory is in a context or not: its state, its score by feature, and the best memory left out."""
-    if not item.features:
+    if item.score is None or item.reason is None:
         return f"{item.text.strip()}\n{item.kind} {item.memory_id or ''}\nwhy: {item.found_by} · {item.tokens} tokens"
     parts = sorted(item.contributions.items(), key=lambda part: -abs(part[1]))
     assigned = {"similarity": "as the best match"} if item.origin == "standing" else {}
