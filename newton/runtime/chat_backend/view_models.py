@@ -165,13 +165,13 @@ class ExplanationView(ViewModel):
     ref: str | None = None
     note: str | None = None
     contradiction_note: str | None = None
-    sources: list[UUID] = []
+    sources: list[UUID] = Field([])
     detail: DetailLevel | None = None
     reason: str | None = None
     score: float | None = None
-    features: dict[str, float] = {}
-    contributions: dict[str, float] = {}
-    weights: dict[str, float] = {}
+    features: dict[str, float] = Field({})
+    contributions: dict[str, float] = Field({})
+    weights: dict[str, float] = Field({})
     near_miss: NearMiss | None = None
 
 

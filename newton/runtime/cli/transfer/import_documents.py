@@ -44,7 +44,11 @@ class DocumentImport:
         return sum(not isinstance(line, Exception) and line["type"] == line_type for _, line in self.lines)
 
     def to_json(self) -> dict[str, object]:
-        return {"decisions": self.summary.decisions, "links": self.count("relation"), "passed_over": dict(self.passed_over)}
+        return {
+            "decisions": self.summary.decisions,
+            "links": self.count("relation"),
+            "passed_over": dict(self.passed_over),
+        }
 
     def describe(self) -> Iterator[str]:
         """Yield a line for each kind of what is stored besides the documents."""

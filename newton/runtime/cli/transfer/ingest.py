@@ -98,8 +98,8 @@ async def _watch(
 class IngestOptions:
     """The documents to ingest, and how. `path` is as the user wrote it.
 
-    The documents of `without` are left out. `report_fields` and the entries that are `rejected` already are added to the
-    JSON of the report.
+    The documents of `without` are left out. `report_fields` and the entries that are already `rejected` are added to
+    the JSON of the report.
     """
 
     path: str

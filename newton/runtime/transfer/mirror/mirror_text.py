@@ -80,7 +80,9 @@ def render_procedure(procedure: ProcedureVersion) -> str:
     front.append(f"domain: {_quote(procedure.domain)}")
     if procedure.triggers:
         front.append(f"triggers: [{', '.join(map(_quote, procedure.triggers))}]")
-    front += [f"{_quote(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in procedure.front_matter.items()]
+    front += [
+        f"{_quote(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in procedure.front_matter.items()
+    ]
     goals = "\n".join(f"- {goal}" for goal in procedure.goals)
     steps = "\n".join(f"{number}. {step}" for number, step in enumerate(procedure.core, start=1))
     parts = ["---\n" + "\n".join(front) + "\n---"]
