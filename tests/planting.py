@@ -17,10 +17,11 @@ PLANTED = set[str]()  # the parts that the running test lets fail
 
 @dataclass(slots=True)
 class PlantedParts:
-    """Replaces the functions that run parts: the parts of `names` raise KeyError. `seen` are all that were run."""
+    """Replaces the `functions` that run parts: the parts of `names` raise KeyError. `seen` are all that were run."""
 
     patch: pytest.MonkeyPatch
     names: frozenset[str] = frozenset()
+    functions: frozenset[str] = frozenset(("run_part", "compute_part"))
     seen: set[str] = field(default_factory=set[str])
 
     def install(self) -> None:
@@ -41,7 +42,8 @@ class PlantedParts:
 
         for module in [one for name, one in sys.modules.items() if name.startswith("newton.")]:
             for name, original, planted in (("run_part", run, run_part), ("compute_part", compute, compute_part)):
-                if module is not fault_isolation and getattr(module, name, None) is original:
+                is_used = name in self.functions and getattr(module, name, None) is original
+                if module is not fault_isolation and is_used:
                     self.patch.setattr(module, name, planted)
 
 

@@ -1,15 +1,17 @@
 """Creation of the input of an assembly from what was gathered, in parts of which each may fail by itself."""
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 from uuid import UUID
 
 from newton.cognition.assembly.artifact_selection import ArtifactSelector
 from newton.cognition.assembly.assembly_input import AssemblyInput
+from newton.cognition.assembly.budget import reserve_note
 from newton.cognition.assembly.context_notes import (
     render_empty_range_note,
+    render_incomplete_note,
     render_nothing_known_note,
     render_uncertain_note,
 )
@@ -95,7 +97,7 @@ class AssemblyInputBuilder:
             empty_range_note=_render_range_note(found, count_tokens),
             nothing_known_note=render_nothing_known_note(count_tokens),
             uncertain_note=render_uncertain_note(count_tokens),
-            unsearched_note=plan.unsearched_note,
+            incomplete_note=plan.incomplete_note,
             item_id_tokens=count_item_id_tokens(count_tokens) if request.item_ids else 0,
             cut_id_tokens=count_item_id_tokens(count_tokens),
             brief=parts.brief,
@@ -106,6 +108,14 @@ class AssemblyInputBuilder:
             observations=found.observations,
             gathering=found.gathering,
         )
+
+    def update_incomplete_note(self, inputs: AssemblyInput, missing: Mapping[str, str]) -> AssemblyInput:
+        """Return the input with a note of all that is missing, also of what failed after the plan was made."""
+        before, note = inputs.incomplete_note, render_incomplete_note(missing, self.count_tokens)
+        if note is None or note == before:
+            return inputs
+        added = note.tokens - (before.tokens if before else -self.header_tokens["note"])
+        return replace(inputs, incomplete_note=note, budget=reserve_note(inputs.budget, added))
 
     def _compute_parts(
         self,

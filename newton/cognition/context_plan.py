@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
+from uuid import UUID
 
 from newton.clock import monotonic_ms
 from newton.cognition.assembly.always_on import AlwaysOnSections
@@ -33,7 +34,7 @@ class ContextPlan:
     """The frame, profile and budget selected for an input, and the time for which the context is built.
 
     `extra` are the lines of the caller that fit, `always_on` the identity lines and the censors.
-    `unsearched_note` names what could not be searched, None if all was.
+    `incomplete_note` names what could not be searched, None if all was.
     """
 
     now: datetime
@@ -43,7 +44,7 @@ class ContextPlan:
     budget: ContextBudget
     extra: ExtraSection
     always_on: AlwaysOnSections
-    unsearched_note: TextBlock | None = None
+    incomplete_note: TextBlock | None = None
 
 
 class AssembledContext(NamedTuple):
@@ -53,3 +54,4 @@ class AssembledContext(NamedTuple):
     assembly_input: AssemblyInput
     assembly: AssemblyResult
     missing: Mapping[str, str]
+    recent_ids: frozenset[UUID]

@@ -20,7 +20,7 @@ from newton.cognition.assembly.budget import (
 )
 from newton.cognition.assembly.context_notes import (
     describe_omissions,
-    render_unsearched_note,
+    render_incomplete_note,
 )
 from newton.cognition.assembly.sections import (
     count_reserved_tokens,
@@ -38,7 +38,7 @@ from newton.cognition.frames import selection
 from newton.cognition.frames.classifier import FrameClassifier
 from newton.cognition.frames.selection import FrameChoice
 from newton.cognition.request import ContextBuildRequest, validate_request
-from newton.cognition.scoring.candidates import CandidateSet, collect_candidates, score_candidates
+from newton.cognition.scoring.candidates import collect_candidates, score_candidates
 from newton.cognition.sources.gather import ContextSources
 from newton.cognition.sources.gathered_data import GatheredSources, gather_nothing
 from newton.cognition.sources.search_limits import find_widest_reach
@@ -148,10 +148,7 @@ class ContextBuilder:
         earlier_failed: Mapping[str, str] = NOTHING_FAILED,
     ) -> CachedContext:
         with span("context") as recorder:
-            failed = dict(earlier_failed)
-            running = self._run_stages(request, sources, frame_choice, failed)
-            built = await run_part("context", running, default=None, missing=failed)
-            built = built or await self._run_stages(request, None, frame_choice, failed)
+            built = await self._run_stages(request, sources, frame_choice, dict(earlier_failed))
             bundle, frame = built.bundle, built.bundle.frame_choice.frame
             recorder.set_attributes(bundle_id=str(bundle.bundle_id), frame=frame, tokens=bundle.tokens)
             recorder.set_attributes(**{f"{stage}_ms": ms for stage, ms in bundle.timings_ms.items()})
@@ -160,38 +157,25 @@ class ContextBuilder:
     async def _run_stages(
         self,
         request: ContextBuildRequest,
-        sources: ContextSources | None,
+        sources: ContextSources,
         frame_choice: FrameChoice | None,
         failed: dict[str, str],
     ) -> CachedContext:
-        """Build a context; without sources, only from the request. Parts that fail are entered in `failed`."""
+        """Build a context. Parts that fail are entered in `failed`; if no source can be read, only from the request."""
         timer, now = StageTimer(), request.as_of or self.clock.now()
         hooks_before = await run_before_assembly(self.hooks, request)
         request = apply_hook_effects(request, hooks_before, self.frames)
         reach = find_widest_reach(request, self.frames, self.profiles)
-        gathered = await sources.gather(request, reach=reach, now=now) if sources else gather_nothing(request)
+        gathering = sources.gather(request, reach=reach, now=now)
+        gathered = await run_part("context", gathering, default=None, missing=failed) or gather_nothing(request)
         timer.end_stage("recall")
         vector = gathered.recall_result.query.vector if gathered.core_vector is None else gathered.core_vector
         if frame_choice is None:
             choosing = self._choose_frame(request, vector, gathered.session_state.frame)
             frame_choice = await run_part("frame", choosing, default=selection.UNSELECTED_FRAME, missing=failed)
-        plan = self._create_plan(request, frame_choice, now, gathered, failed)
-        candidate_set = collect_candidates(
-            gathered,
-            request,
-            reach=plan.profile.reach,
-            frame=plan.frame.name,
-            relevance_model=self.relevance_model,
-            missing=failed,
-        )
-        inputs = self._input_builder.build(request, gathered, plan, candidate_set, missing=failed)
-        scored = score_candidates(candidate_set, plan.frame, plan.profile, now=plan.now, missing=failed)
-        selecting = partial(assemble, scored, inputs)
-        assembly = compute_part("selection", selecting, default=None, missing=failed) or assemble((), inputs)
+        assembled = self._assemble_possible(request, frame_choice, now, gathered, failed)
         timer.end_stage("think")
-        missing = {**gathered.missing, **failed, **describe_omissions(plan.extra, inputs.tasks, inputs.brief)}
-        assembled = AssembledContext(plan, inputs, assembly, missing)
-        bundle = self._create_bundle(request, assembled, candidate_set, timings_ms=timer.stages)
+        bundle = self._create_bundle(request, assembled, timings_ms=timer.stages)
         bundle = replace(bundle, hooks=(*hooks_before, *await run_after_assembly(self.hooks, bundle)))
         return CachedContext(
             bundle=bundle,
@@ -201,6 +185,49 @@ class ContextBuilder:
             sent_messages=request.sent_messages,
             session_data=gathered.session_data,
         )
+
+    def _assemble_possible(
+        self,
+        request: ContextBuildRequest,
+        frame_choice: FrameChoice,
+        now: datetime,
+        gathered: GatheredSources,
+        failed: dict[str, str],
+    ) -> AssembledContext:
+        """Assemble a context from what was gathered, or, if that fails, from the most with which it succeeds."""
+        for available in (gathered, gathered.without_found()):
+            work = partial(self._assemble, request, frame_choice, now, available, failed)
+            if assembled := compute_part("context", work, default=None, missing=failed):
+                return assembled
+        return self._assemble(request, frame_choice, now, gathered.only_always_on(), failed)
+
+    def _assemble(
+        self,
+        request: ContextBuildRequest,
+        frame_choice: FrameChoice,
+        now: datetime,
+        gathered: GatheredSources,
+        failed: dict[str, str],
+    ) -> AssembledContext:
+        plan = self._create_plan(request, frame_choice, now, gathered, failed)
+        candidate_set = collect_candidates(
+            gathered,
+            request,
+            reach=plan.profile.reach,
+            frame=plan.frame.name,
+            relevance_model=self.relevance_model,
+            missing=failed,
+        )
+        builder = self._input_builder
+        inputs = builder.build(request, gathered, plan, candidate_set, missing=failed)
+        scored = score_candidates(candidate_set, plan.frame, plan.profile, now=plan.now, missing=failed)
+        inputs = builder.update_incomplete_note(inputs, {**gathered.missing, **failed})
+        assembly = compute_part("selection", partial(assemble, scored, inputs), default=None, missing=failed)
+        if assembly is None:
+            inputs = builder.update_incomplete_note(inputs, {**gathered.missing, **failed})
+            assembly = assemble((), inputs)
+        missing = {**gathered.missing, **failed, **describe_omissions(plan.extra, inputs.tasks, inputs.brief)}
+        return AssembledContext(plan, inputs, assembly, missing, candidate_set.recent_ids)
 
     def _create_plan(
         self,
@@ -224,8 +251,8 @@ class ContextBuilder:
             reserved=count_reserved_tokens(extra_lines, state.brief, headers),
         )
         always_on = self._select_always_on(request, gathered, frame, failed)
-        unsearched_note = render_unsearched_note(gathered.missing, self.count_tokens)
-        budget = reserve_note(budget, unsearched_note.tokens + headers["note"] if unsearched_note else 0)
+        incomplete_note = render_incomplete_note({**gathered.missing, **failed}, self.count_tokens)
+        budget = reserve_note(budget, incomplete_note.tokens + headers["note"] if incomplete_note else 0)
         budget = reserve_always_on(budget, always_on.tokens, max_tokens=request.tokens)
         return ContextPlan(
             now=now,
@@ -237,7 +264,7 @@ class ContextBuilder:
             ),
             extra=fit_extra_lines(extra_lines, max_tokens=budget.layers.get("additional", 0) - headers["additional"]),
             always_on=always_on,
-            unsearched_note=unsearched_note,
+            incomplete_note=incomplete_note,
         )
 
     def _select_always_on(
@@ -310,7 +337,6 @@ class ContextBuilder:
         self,
         request: ContextBuildRequest,
         assembled: AssembledContext,
-        candidate_set: CandidateSet,
         *,
         timings_ms: Mapping[str, float],
     ) -> Bundle:
@@ -333,7 +359,7 @@ class ContextBuilder:
             layers=assembly.layers,
             candidates=assembly.candidates,
             focus=assembly.focus,
-            recent_ids=candidate_set.recent_ids,
+            recent_ids=assembled.recent_ids,
             filters=request.filters,
             overrides=request.overrides,
             missing=assembled.missing,

@@ -11,6 +11,8 @@ import newton
 from newton.agent.loop.turn import TurnRunner
 from newton.agent.loop.turn_types import TurnInput, TurnResult
 from newton.agent.session_data.tasks import TaskService
+from newton.cognition.assembly.context_notes import NOTHING_KNOWN
+from newton.heart.censors import CensorRule
 from newton.providers.fakes import ScriptedChat
 from tests.planting import PlantedParts
 from tests.scenarios.conftest import Mind
@@ -64,6 +66,7 @@ async def test_a_part_that_fails_costs_one_line_of_missing(mind: Mind, monkeypat
             result = await take(mind.turns(ScriptedChat("Ana Berg.")), mind, TEXT)
         assert part in planted.seen, part
         assert (result.text, result.degraded, result.missing) == ("Ana Berg.", None, {part: REASON})
+        assert not (result.context and result.context.bundle.has_nothing_relevant), part
 
 
 async def test_a_context_of_which_two_parts_fail_has_the_rest(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,3 +87,34 @@ async def test_a_context_that_cannot_be_updated_is_built_anew(mind: Mind, monkey
         {UPDATE: REASON},
         "built",
     )
+
+
+async def test_a_failed_selection_is_not_told_as_an_empty_memory(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
+    await prepare(mind)
+    turns = mind.turns(ScriptedChat("I do not know.", "Ana Berg."))
+    with monkeypatch.context() as patch:
+        PlantedParts(patch, frozenset({"selection"})).install()
+        failed = (await take(turns, mind, TEXT)).context
+    assert failed and not failed.bundle.items and not failed.bundle.has_nothing_relevant
+    assert "failed: stored memories." in failed.bundle.text and NOTHING_KNOWN not in failed.bundle.text
+    rebuilt = (await take(turns, mind, TEXT)).context
+    assert rebuilt and rebuilt.method == "built" and "Ana Berg works" in rebuilt.bundle.text
+
+
+@pytest.mark.parametrize(
+    ("function", "has_censors", "named"),
+    [
+        ("compute_part", True, "the state of the session, the tasks of the session, stored memories."),
+        ("run_part", False, "stored memories, identity and constraints, the state of the session, the tasks"),
+    ],
+    ids=["assembly", "sources"],
+)
+async def test_a_context_that_cannot_be_built_keeps_what_was_read(
+    mind: Mind, monkeypatch: pytest.MonkeyPatch, function: str, has_censors: bool, named: str
+) -> None:
+    await prepare(mind)
+    await mind.censors.add(CensorRule(trigger="ferry", reason="Never name Artemis to strangers.", action="warn"))
+    PlantedParts(monkeypatch, frozenset({"context"}), functions=frozenset({function})).install()
+    bundle = await mind.context("What is the ferry called?")
+    assert (bundle.missing["context"], bundle.has_nothing_relevant) == (REASON, False)
+    assert ("Never name Artemis" in bundle.text) == has_censors and named in bundle.text

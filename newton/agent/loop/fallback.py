@@ -63,14 +63,14 @@ def render_reply(quotes: Sequence[str], bundle: Bundle, *, is_stored: bool) -> s
 
 def _render_quotes(quotes: Sequence[str], bundle: Bundle) -> str:
     empty = ", ".join(bundle.empty_time_ranges)
-    unsearched = bundle.unsearched_text
-    if not quotes and unsearched:
-        return unsearched
+    incomplete = bundle.incomplete_text
+    if not quotes and incomplete:
+        return incomplete
     if not quotes:
         return f"Memory has nothing from that time ({empty})." if empty else NOTHING_FOUND
     start = "From memory, which may not answer this:" if bundle.may_not_answer else "From memory:"
     head = [f"Memory has nothing from that time ({empty}).", "From other times:"] if empty else [start]
-    return "\n".join([*head, *quotes, *filter(None, [unsearched])])
+    return "\n".join([*head, *quotes, *filter(None, [incomplete])])
 
 
 def _render_quote(item: ScoredCandidate, bundle: Bundle) -> str:

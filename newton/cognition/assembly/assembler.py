@@ -196,7 +196,7 @@ def _reserve_note(assembly_input: AssemblyInput) -> int:
 def _takes_note(assembly_input: AssemblyInput) -> bool:
     """Return True if the input asks for what memory has, and no other note says what it lacks."""
     is_asked = assembly_input.gathering.is_chronological or contains_question(assembly_input.input)
-    return is_asked and not (assembly_input.empty_range_note or assembly_input.unsearched_note)
+    return is_asked and not (assembly_input.empty_range_note or assembly_input.incomplete_note)
 
 
 def _add_note(
@@ -325,7 +325,7 @@ def _add_choice_reason(placed: FillPlacement, assembly_input: AssemblyInput) -> 
 def _build_notes(assembly_input: AssemblyInput) -> list[TextBlock]:
     free_tokens = assembly_input.budget.layers["note"] - assembly_input.header_tokens["note"]
     blocks: list[TextBlock] = []
-    notes = (assembly_input.unsearched_note, assembly_input.empty_range_note, assembly_input.calibration_note)
+    notes = (assembly_input.incomplete_note, assembly_input.empty_range_note, assembly_input.calibration_note)
     for block in filter(None, notes):
         if block.tokens <= free_tokens:
             free_tokens -= block.tokens

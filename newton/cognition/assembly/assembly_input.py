@@ -29,7 +29,7 @@ class AssemblyInput:
     that are not sent, best first; `open_decisions` are pending decisions that are not candidates; `extra` are lines of
     the caller. `time_ranges` are the times that the input asks for. `empty_range_note` says that memory has nothing
     from them, `nothing_known_note` that it has nothing on a question, `uncertain_note` that it may not answer it;
-    `unsearched_note` names what was not searched, so that neither of them is shown. `item_id_tokens` are the tokens of
+    `incomplete_note` names what was not searched, so that neither of them is shown. `item_id_tokens` are the tokens of
     an id in a line, 0 without ids, and `cut_id_tokens` those in the line of a long text that is cut, which always has
     its id. `relation_evidence` maps relations to candidate facts that state them. `injected` memories were put into the
     session and are placed first. `observations` says of events whether they are chosen, and why; other events are
@@ -65,7 +65,7 @@ class AssemblyInput:
     empty_range_note: TextBlock | None = None
     nothing_known_note: TextBlock | None = None
     uncertain_note: TextBlock | None = None
-    unsearched_note: TextBlock | None = None
+    incomplete_note: TextBlock | None = None
     item_id_tokens: int = 0
     cut_id_tokens: int = 0
     fact_labels: Mapping[UUID, FactLabel] = field(default_factory=dict[UUID, FactLabel])

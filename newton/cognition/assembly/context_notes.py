@@ -1,6 +1,7 @@
 """Notes of a context about what memory does not have, and entries about what did not fit. Pure."""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from newton.cognition.assembly.render import TextBlock, to_bullet
 from newton.cognition.assembly.sections import BriefSection, ExtraSection, TaskSection
@@ -10,24 +11,53 @@ from newton.memory.times.time_expressions import TimeRange
 
 NOTHING_KNOWN = "Earlier conversations and notes say nothing about this."
 UNCERTAIN = "Earlier conversations and notes may not answer this."
-UNSEARCHED = "Not searched for this input, because it took too long or failed: {}. Memory may have more about it."
+INCOMPLETE = "Not searched for this input, because it took too long or failed: {}. Memory may have more about it."
 
-# What a context does not know of, by the source that could not be read. Sources that only help to rank have no entry.
-UNSEARCHED_CONTENTS = {
-    "memories": "stored memories",
-    "embeddings": "memories by meaning",
-    "words": "memories by words",
-    "times": "memories of the requested time",
-    "standing statements": "standing wishes",
-    "identity and constraints": "identity and constraints",
-    "session": "the state of the session",
-    "tasks": "the tasks of the session",
-    "entities and procedures": "entities and procedures",
-    "events": "recent events",
-    "session artifacts": "artifacts of the session",
-    "tool results": "results of tools",
-    "triggered or injected memories": "memories put into the session",
-    "web search": "the web",
+
+class MissingSource(NamedTuple):
+    """The effect of a source or part of a context that is missing, as a clause, and what the context then lacks.
+
+    `content` is None if the context lacks no content, because the source only helps to rank or to select a frame.
+    """
+
+    effect: str
+    content: str | None = None
+
+
+# By the name of the source, or of the part that reads its result.
+MISSING_SOURCES = {
+    "memories": MissingSource("no memory was searched", "stored memories"),
+    "embeddings": MissingSource("memories were searched by words only", "memories by meaning"),
+    "question encoder": MissingSource(
+        "memories that resemble the question were searched, so answers in other words may be missing"
+    ),
+    "words": MissingSource("memories were searched by meaning only", "memories by words"),
+    "times": MissingSource("memories of the requested time were not searched", "memories of the requested time"),
+    "standing statements": MissingSource("standing wishes were not searched", "standing wishes"),
+    "identity and constraints": MissingSource(
+        "the context has no identity lines and no censors", "identity and constraints"
+    ),
+    "session": MissingSource("the context has no session state", "the state of the session"),
+    "tasks": MissingSource("`newton tasks` shows all of them", "the tasks of the session"),
+    "brief": MissingSource("`newton sessions brief` shows all of it", "the brief of the session"),
+    "entities and procedures": MissingSource(
+        "the context has no entities and no triggered procedures", "entities and procedures"
+    ),
+    "entities": MissingSource("the context has no memories of related entities", "memories of entities"),
+    "procedure triggers": MissingSource("a triggered procedure may be missing", "triggered procedures"),
+    "events": MissingSource("the context has no recent events", "recent events"),
+    "input embedding": MissingSource("the frame was selected by the whole input"),
+    "session artifacts": MissingSource("the context has no artifacts of the session", "artifacts of the session"),
+    "tool results": MissingSource("the context has no results of tools", "results of tools"),
+    "choice of tool results": MissingSource("the context has no results of tools", "results of tools"),
+    "triggered or injected memories": MissingSource(
+        "a triggered procedure or a memory put into the session may be missing", "memories put into the session"
+    ),
+    "web search": MissingSource("the web was not searched", "the web"),
+    "censors by meaning": MissingSource("censors were matched by words only"),
+    "current focus": MissingSource("the context has no messages of the session", "earlier messages of the session"),
+    "selection": MissingSource("the context has no memories", "stored memories"),
+    "context": MissingSource("the context has no memories", "stored memories"),
 }
 
 
@@ -41,14 +71,14 @@ def render_uncertain_note(count_tokens: TokenCounter) -> TextBlock:
     return _render_note(UNCERTAIN, count_tokens)
 
 
-def render_unsearched_note(missing: Mapping[str, str], count_tokens: TokenCounter) -> TextBlock | None:
+def render_incomplete_note(missing: Mapping[str, str], count_tokens: TokenCounter) -> TextBlock | None:
     """Return the note that names what could not be searched; None if `missing` has nothing of the kind.
 
     To have no embedding model is a setting, and no failure.
     """
-    names = [name for name in UNSEARCHED_CONTENTS if missing.get(name) not in (None, NO_EMBEDDER)]
-    contents = ", ".join(UNSEARCHED_CONTENTS[name] for name in names)
-    return _render_note(UNSEARCHED.format(contents), count_tokens) if names else None
+    contents = [one.content for name, one in MISSING_SOURCES.items() if missing.get(name) not in (None, NO_EMBEDDER)]
+    named = ", ".join(dict.fromkeys(filter(None, contents)))
+    return _render_note(INCOMPLETE.format(named), count_tokens) if named else None
 
 
 def render_empty_range_note(time_ranges: Sequence[TimeRange], count_tokens: TokenCounter) -> TextBlock:

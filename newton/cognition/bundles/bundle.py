@@ -129,12 +129,12 @@ class Bundle:
     @property
     def is_incomplete(self) -> bool:
         """Return True if a source of the context was late or failed, so that something was not searched."""
-        return self.assembly_input.unsearched_note is not None
+        return self.assembly_input.incomplete_note is not None
 
     @property
-    def unsearched_text(self) -> str | None:
+    def incomplete_text(self) -> str | None:
         """Return the sentence that names what was not searched; None if all was."""
-        note = self.assembly_input.unsearched_note
+        note = self.assembly_input.incomplete_note
         return note.text.removeprefix("- ").rstrip() if note else None
 
     @property

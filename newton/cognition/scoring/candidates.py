@@ -77,9 +77,9 @@ def collect_candidates(
     searched = {f.memory_id: f for f in result.memories}
     limit = partial(_limit_related, gathered, reach)
     related = compute_part("entities", limit, default=(), missing=missing)
-    unsearched = {f.memory_id: f for f in (*recent, *related, *gathered.procedures, *gathered.injected)}
+    others = {f.memory_id: f for f in (*recent, *related, *gathered.procedures, *gathered.injected)}
     contradictions = {f.memory_id: f for f in result.contradictions}
-    memories = contradictions | unsearched | searched | observed | {f.memory_id: f for f in gathered.artifacts.found}
+    memories = contradictions | others | searched | observed | {f.memory_id: f for f in gathered.artifacts.found}
     signals, answers = _compute_signals(gathered, memories, text, relevance_model, missing)
     match = partial(_find_triggered, gathered, text, frame)
     triggered = compute_part("procedure triggers", match, default=frozenset[UUID](), missing=missing)
@@ -89,9 +89,7 @@ def collect_candidates(
         memories=[f for f in memories.values() if gathered.filters.allows_kind(f.kind)],
         recent_ids=frozenset(f.memory_id for f in recent if f.memory_id not in searched) | own_observations,
         triggered=triggered,
-        unranked=frozenset(
-            (*unsearched, *gathered.injected_ids, *triggered, *asked_by_time, *gathered.gathering.standing)
-        ),
+        unranked=frozenset((*others, *gathered.injected_ids, *triggered, *asked_by_time, *gathered.gathering.standing)),
         injected=gathered.injected_ids,
         relation_evidence=_find_relation_evidence(gathered.input_matches.entity_matches.evidence, memories),
         observations=verdicts or {},
@@ -161,7 +159,7 @@ def _find_origins(
     """Return what brought each memory here, without those that only the search found; the strongest reason counts."""
     entities, own = gathered.input_matches.entity_matches, gathered.recent_events.current_session
     own_ids, related = {f.memory_id for f in own}, [f.memory_id for f in entities.memories]
-    unsearched: Sequence[tuple[MemoryOrigin, Iterable[UUID]]] = (
+    other_origins: Sequence[tuple[MemoryOrigin, Iterable[UUID]]] = (
         ("contradicts", (f.memory_id for f in gathered.recall_result.contradictions)),
         ("salient", related),
         ("related", (memory_id for memory_id in related if memory_id in entities.distances)),
@@ -175,7 +173,7 @@ def _find_origins(
         ("standing", gathered.gathering.standing),
         ("injected", gathered.injected_ids),
     )
-    origins = {memory_id: origin for origin, ids in unsearched for memory_id in ids if memory_id not in searched}
+    origins = {memory_id: origin for origin, ids in other_origins for memory_id in ids if memory_id not in searched}
     return origins | {memory_id: origin for origin, ids in always for memory_id in ids}
 
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
@@ -43,7 +44,7 @@ from newton.db.pool import Database, Tx
 from newton.deadline import RequestDeadline
 from newton.dialogue import tasks
 from newton.errors import ProviderError
-from newton.fault_isolation import run_part
+from newton.fault_isolation import compute_part, run_part
 from newton.heart import censors, procedures
 from newton.heart.entities import entity_lookup
 from newton.heart.entities.entity_lookup import EntityQuery
@@ -152,7 +153,7 @@ class ContextSources:
             time_ranges=source_request.time_ranges,
             missing=missing,
         )
-        return await self._add_unsearched(gathered, source_request, reader)
+        return await self._add_triggered_and_injected(gathered, source_request, reader)
 
     async def _search_the_web(self, source_request: SourceRequest, reader: SourceReader) -> None:
         request, now = source_request.request, source_request.now
@@ -294,7 +295,7 @@ class ContextSources:
         async with self.db.transaction(source_request.request.agent_id) as tx:
             return await source(tx, source_request)
 
-    async def _add_unsearched(
+    async def _add_triggered_and_injected(
         self, gathered: GatheredSources, source_request: SourceRequest, reader: SourceReader
     ) -> GatheredSources:
         """Add the procedures that the input triggers and the memories injected into the session, unless the search
@@ -302,11 +303,13 @@ class ContextSources:
         """
         request, matches = source_request.request, gathered.input_matches
         known_ids = {found.memory_id for found in gathered.recall_result.memories} | set(source_request.hidden_ids)
-        triggered = match_triggers(matches.procedure_triggers, request.input, types=matches.entity_matches.entity_types)
+        entity_types = matches.entity_matches.entity_types
+        match = partial(match_triggers, matches.procedure_triggers, request.input, types=entity_types)
+        triggered = compute_part("procedure triggers", match, default=[], missing=reader.missing)
         new_ids = [p.memory_id for p in triggered[:MAX_TRIGGERED_PROCEDURES] if p.memory_id not in known_ids]
         injected_ids = {one.memory_id for one in gathered.session_state.injections if one.memory_id} - known_ids
         if not new_ids and not injected_ids:
-            return gathered
+            return replace(gathered, missing={**gathered.missing, **reader.missing})
 
         async def read(tx: Tx, _: SourceRequest) -> Sequence[RetrievedMemory]:
             ids = [*sorted(injected_ids), *(one for one in new_ids if one not in injected_ids)]

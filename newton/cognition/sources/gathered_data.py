@@ -134,15 +134,32 @@ class GatheredSources:
         """Return the ids of the memories that a caller has put into the context of the session."""
         return frozenset(one.memory_id for one in self.session_state.injections if one.memory_id)
 
+    def without_found(self) -> "GatheredSources":
+        """Return the identity, the censors and the data of the session, without what was found for the input."""
+        return GatheredSources(
+            recall_result=RecallResult(query=self.recall_result.query, memories=(), missing={}),
+            session_data=self.session_data,
+            core_vector=self.core_vector,
+            missing=self.missing,
+            filters=self.filters,
+        )
+
+    def only_always_on(self) -> "GatheredSources":
+        """Return only the identity and the censors."""
+        session_data = SessionContextData(always_on=self.always_on)
+        missing = {**self.missing, **dict.fromkeys(("session", "tasks"), "the context could not be built with it")}
+        return replace(self.without_found(), session_data=session_data, missing=missing)
+
 
 def gather_nothing(request: ContextBuildRequest) -> GatheredSources:
-    """Return the sources of a context that is built without memory, after a failure."""
+    """Return the sources of a context that is built without memory, because nothing could be read."""
+    names = ("memories", "identity and constraints", "session", "tasks")
+    recall_result = RecallResult(query=RecallQuery(text=request.input), memories=(), missing={})
+    missing = dict.fromkeys(names, "the sources could not be read")
     return GatheredSources(
-        recall_result=RecallResult(
-            query=RecallQuery(text=request.input), memories=(), missing={"memories": "the search failed"}
-        ),
+        recall_result=recall_result,
         session_data=SessionContextData(),
         core_vector=None,
-        missing={"memories": "the search failed"},
+        missing=missing,
         filters=request.filters,
     )

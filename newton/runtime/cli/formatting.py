@@ -7,6 +7,7 @@ from datetime import datetime
 
 from newton.agent.services.fact_intake import RememberReport
 from newton.client.context import LayerTokens, QuestionReport
+from newton.cognition.assembly.context_notes import MISSING_SOURCES
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.explanation import BundleExplanation
 from newton.cognition.bundles.replay import format_verdict
@@ -128,30 +129,9 @@ def print_new_agent(name: str) -> None:
         print_notice(f"  If the name is a typing error, `newton agents delete {shlex.quote(name)}` deletes it.")
 
 
-# The effect of a missing source on the result.
-MISSING_SOURCE_EFFECTS = {
-    "embeddings": "memories were searched by words only",
-    "question encoder": "memories that resemble the question were searched, so answers in other words may be missing",
-    "words": "memories were searched by meaning only",
-    "times": "memories of the requested time were not searched",
-    "memories": "no memory was searched",
-    "identity and constraints": "the context has no identity lines and no censors",
-    "session": "the context has no session state",
-    "entities and procedures": "the context has no entities and no triggered procedures",
-    "events": "the context has no recent events",
-    "input embedding": "the frame was selected by the whole input",
-    "session artifacts": "the context has no artifacts of the session",
-    "tool results": "the context has no results of tools",
-    "web search": "the web was not searched",
-    "censors by meaning": "censors were matched by words only",
-    "triggered or injected memories": "a triggered procedure or a memory put into the session may be missing",
-    "tasks": "`newton tasks` shows all of them",
-}
-
-
 def print_missing_sources(sources: Mapping[str, str]) -> None:
     for source, reason in sources.items():
-        effect = f"; {MISSING_SOURCE_EFFECTS[source]}" if source in MISSING_SOURCE_EFFECTS else ""
+        effect = f"; {MISSING_SOURCES[source].effect}" if source in MISSING_SOURCES else ""
         print_notice(f"({source} not available: {reason}{effect})")
 
 
