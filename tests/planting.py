@@ -4,6 +4,7 @@ import inspect
 import sys
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 import pytest
@@ -17,11 +18,12 @@ PLANTED = set[str]()  # the parts that the running test lets fail
 
 @dataclass(slots=True)
 class PlantedParts:
-    """Replaces the `functions` that run parts: the parts of `names` raise KeyError. `seen` are all that were run."""
+    """Replaces the `functions` that run parts: the parts of `names` raise the error. `seen` are all that were run."""
 
     patch: pytest.MonkeyPatch
     names: frozenset[str] = frozenset()
     functions: frozenset[str] = frozenset(("run_part", "compute_part"))
+    error: Exception = field(default_factory=lambda: KeyError("planted"))
     seen: set[str] = field(default_factory=set[str])
 
     def install(self) -> None:
@@ -34,11 +36,13 @@ class PlantedParts:
                 return await run(name, work, **options)
             if inspect.iscoroutine(work):
                 work.close()
-            return await run(name, _fail_later(), **options)
+            return await run(name, _fail_later(self.error), **options)
 
         def compute_part(name: str, work: Callable[[], T], *, default: T, missing: MutableMapping[str, str]) -> T:
             self.seen.add(name)
-            return compute(name, _fail if name in self.names else work, default=default, missing=missing)
+            return compute(
+                name, partial(_fail, self.error) if name in self.names else work, default=default, missing=missing
+            )
 
         for module in [one for name, one in sys.modules.items() if name.startswith("newton.")]:
             for name, original, planted in (("run_part", run, run_part), ("compute_part", compute, compute_part)):
@@ -47,9 +51,9 @@ class PlantedParts:
                     self.patch.setattr(module, name, planted)
 
 
-def _fail() -> None:
-    raise KeyError("planted")
+def _fail(error: Exception) -> None:
+    raise error
 
 
-async def _fail_later() -> None:
-    raise KeyError("planted")
+async def _fail_later(error: Exception) -> None:
+    raise error

@@ -37,8 +37,7 @@ from newton.db.pool import Tx
 from newton.db.server_paths import find_server_logs
 from newton.dialogue.compaction.progress_events import ignore_progress
 from newton.environment import CHAT_HISTORY
-from newton.errors import NewtonError
-from newton.fault_isolation import run_part
+from newton.fault_isolation import isolate_failure, run_part
 from newton.heart.statements.standing_model import find_standing_by_vector
 from newton.ids import derive_model_id
 from newton.memory.memory import Trust
@@ -191,7 +190,8 @@ class AgentServices(ScopeServices):
         than `PROCESS_SECONDS`, and the passages of artifacts.
         """
         maintenance, failed = self.maintenance(origin), dict[str, str]()
-        with suppress(NewtonError, TimeoutError):
+        passed = (TimeoutError,)
+        with suppress(*passed), isolate_failure("processing of new memories", failed, passed=passed):
             async with asyncio.timeout(PROCESS_SECONDS):
                 learning = partial(maintenance.learn_statements, only_recent=True)
                 if self.settings.embedding_provider not in LOCAL_PROVIDERS:

@@ -10,11 +10,12 @@ from pydantic import BaseModel
 from newton.agent.loop.turn import TurnRunner
 from newton.agent.loop.turn_types import CallerOptions, TurnInput, TurnResult
 from newton.errors import DatabaseError, NewtonError, ProviderError
+from newton.fault_isolation import count_failures
 from newton.heart.censors import CensorRule
 from newton.providers.chat import ChatMessage, ChatReply
-from newton.providers.fakes import ScriptedChat
+from newton.providers.fakes import HashEmbedder, ScriptedChat
 from tests.planting import PlantedParts
-from tests.scenarios.conftest import Mind
+from tests.scenarios.conftest import Mind, newton
 
 
 class BrokenChat(ScriptedChat):
@@ -117,6 +118,8 @@ async def test_an_api_caller_gets_quotes_or_a_sentence_unless_it_needs_another_f
         with pytest.raises(NewtonError, match="could not be prepared"):
             await take(turns, turn_input)
     assert [role for role, _, _ in await messages(mind, session_id)] == ["user", "assistant"]
+    async with mind.db.transaction(mind.agent_id) as tx:
+        assert await tx.fetchval("select count(*) from cognition.turns") == 0, "a failure quotes no memory"
 
 
 async def test_a_failure_of_the_model_is_stored_once_and_a_retry_answers_in_the_same_session(mind: Mind) -> None:
@@ -130,6 +133,28 @@ async def test_a_failure_of_the_model_is_stored_once_and_a_retry_answers_in_the_
     assert stored == [("user", "Which ferry?", False), *[("assistant", "The server is down.", True)] * 2]
     answered = await take(mind.turns(ScriptedChat("Artemis.")), replace(asked, already_stored=True))
     assert answered.text == "Artemis." and (await messages(mind, session_id))[-1][1] == "Artemis."
+
+
+@pytest.mark.failing_parts("turn")
+async def test_a_defect_after_the_reply_does_not_contradict_it(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: str) -> None:
+        raise ValueError("a defect")
+
+    session_id = await mind.session()
+    monkeypatch.setattr("newton.agent.loop.turn.count_redactions", fail)
+    result = await take(mind.turns(ScriptedChat("Artemis.")), TurnInput(session_id=session_id, text="Which ferry?"))
+    assert (result.text, result.failed, result.missing) == ("Artemis.", False, {"turn": "internal error (ValueError)"})
+    assert [text for _, text, _ in await messages(mind, session_id)] == ["Which ferry?", "Artemis."]
+
+
+async def test_a_database_that_fails_after_the_reply_costs_only_the_working_memory(
+    mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = DatabaseError("Gone.", hint="Wait.")
+    PlantedParts(monkeypatch, frozenset({"working memory"}), error=gone).install()
+    turn_input = TurnInput(session_id=await mind.session(), text="Which ferry?", caller_options=CallerOptions())
+    result = await take(mind.turns(ScriptedChat("Artemis.")), turn_input)
+    assert (result.text, result.missing) == ("Artemis.", {"working memory": "Gone."})
 
 
 @pytest.mark.failing_parts("turn")
@@ -152,3 +177,12 @@ async def test_an_error_outside_of_all_parts_leaves_its_reason(
         assert isinstance(pieces[-1], TurnResult) and "was not answered" in pieces[-1].text
     user, notice = await messages(mind, session_id)
     assert user[:2] == ("user", "Which ferry?") and notice[2] and notice[1] != ""
+
+
+async def test_a_database_that_fails_in_the_work_after_a_turn_is_counted(
+    mind: Mind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone, before = DatabaseError("Gone.", hint="Wait."), count_failures()
+    PlantedParts(monkeypatch, frozenset({"embeddings"}), error=gone).install()
+    assert not await newton(mind, HashEmbedder()).process_written("test")
+    assert count_failures() - before == {("processing of new memories", gone.code): 1}

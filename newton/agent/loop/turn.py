@@ -1,7 +1,7 @@
 """One turn of a session: store the input, build the context, call the model, and store the reply."""
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -33,6 +33,7 @@ from newton.errors import (
     ContextWindowError,
     ModelNotFoundError,
     NewtonError,
+    OverloadedError,
     ProviderError,
     RefusedRequestError,
     TokenQuotaError,
@@ -118,16 +119,21 @@ class TurnRunner:
 
     async def _run_to_reply(self, turn: RunningTurn) -> AsyncGenerator[ReplyPiece | TurnResult]:
         """Run a turn whose input is stored. If it ends without a reply, store why, so that this is known later."""
-        failures = dict[str, str]()
+        failures, texts = dict[str, str](), list[str]()
         try:
             with isolate_failure("turn", failures, passed=(NewtonError,)):
                 async with aclosing(self._run(turn)) as pieces:
                     async for piece in pieces:
+                        texts += [piece] if isinstance(piece, str) else []
                         yield piece
         except NewtonError as error:
             await self._record_failure(turn, error.what)
             raise
         if not failures:
+            return
+        if turn.is_answered:  # the client has the whole reply, which a later failure does not change
+            missing = {**turn.missing, **failures}
+            yield TurnResult(text="".join(texts), context=None, answered_by="model", missing=missing)
             return
         failure = create_failure(f"The message was not answered: {failures['turn']}.")
         await self._record_failure(turn, failure.what)
@@ -141,7 +147,7 @@ class TurnRunner:
         if turn.is_answered:
             return
         # what prevents this, such as a lost connection, has most often caused the failure too
-        with suppress(NewtonError), isolate_failure("failure notice", turn.missing):
+        with isolate_failure("failure notice", turn.missing, passed=()):
             await turn.recorder.record_failure(turn.recorded, reason)
 
     async def _run(self, turn: RunningTurn) -> AsyncGenerator[ReplyPiece | TurnResult]:
@@ -170,7 +176,7 @@ class TurnRunner:
             failure = reason or self._to_failure(degraded)
             prepared, text, author = await self._reply_without_model(turn, prepared, check, failure)
             yield text
-            await self._store_reply(turn, _to_reply_record(turn, prepared, text, author or "memory"))
+            await self._store_replacement(turn, prepared, text, author)
         await self._end_turn(turn, prepared)
         yield TurnResult(
             text=text,
@@ -229,9 +235,19 @@ class TurnRunner:
         turn.is_answered = turn.is_answered or has_reply
         return has_reply
 
+    async def _store_replacement(
+        self, turn: RunningTurn, prepared: PreparedTurn, text: str, author: AnsweredBy | None
+    ) -> None:
+        """Store a reply that no model wrote; as a failure, if it has no author and only says what failed."""
+        if author is None:
+            await self._record_failure(turn, text)
+        else:
+            await self._store_reply(turn, _to_reply_record(turn, prepared, text, author))
+
     async def _end_turn(self, turn: RunningTurn, prepared: PreparedTurn) -> None:
         ending = turn.recorder.end_turn(prepared.context)
-        await run_part("working memory", ending, default=None, missing=turn.missing)
+        # an error of the database too costs only this: the reply is stored
+        await run_part("working memory", ending, default=None, missing=turn.missing, passed=(OverloadedError,))
         compact = partial(self._compact_ahead, turn, prepared)
         compute_part("compaction ahead", compact, default=None, missing=turn.missing)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import Generic, TypeVar
 
 from fastapi import Request
@@ -83,7 +83,7 @@ class TurnStream(Generic[T]):
         try:
             failure = await self._forward(pieces)
             if not is_private:  # the message of the user is stored even if the turn has failed
-                with suppress(NewtonError), isolate_failure("processing of the turn", {}):  # the reply is complete
+                with isolate_failure("processing of the turn", {}, passed=()):  # the reply is complete
                     await _process_written(newton)
             if failure:
                 raise failure
