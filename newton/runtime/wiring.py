@@ -175,7 +175,8 @@ class AgentServices(ScopeServices):
         """Return the maximum tokens of a conversation in a request to the default model, as far as its window is
         known.
         """
-        return options.conversation_budget(self.settings, get_known_window(self.chat_model).tokens)
+        window = get_known_window(self.chat_model).tokens if self.chat_model else None
+        return options.conversation_budget(self.settings, window)
 
     def structured_llm(self) -> "StructuredLLM | None":
         """Return a client for model calls with structured output; None if no model is configured."""

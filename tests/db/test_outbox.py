@@ -149,7 +149,7 @@ async def test_more_than_a_batch_is_emptied_and_each_batch_is_reported(db: Datab
     seen: list[int] = []
     drained = await EmbeddingOutbox(db, HashEmbedder(), agent).drain(control=DrainControl(on_progress=seen.append))
     assert drained.embedded == BATCH + 10
-    assert seen == [BATCH, 10]
+    assert [count for count in seen if count] == [BATCH, 10]
     assert await waiting(db, agent) == (0, 0)
 
 

@@ -138,11 +138,15 @@ class Waiting:
 
     name = "slow"
 
+    async def find_window(self) -> int:
+        return 128_000
+
     async def complete(
         self, prompt: str, schema: object, *, purpose: str, max_tokens: int, timeout_seconds: float | None
-    ) -> None:
+    ) -> tuple[None, dict[str, int]]:
         self.asked.set()
         await self.may.wait()
+        return None, {}
 
 
 async def test_everything_else_goes_on_while_it_runs(mind: Mind) -> None:

@@ -315,10 +315,19 @@ async def test_a_reply_that_quotes_is_of_this_input_even_when_the_context_stood(
     assert answer.context.reason == "no model was called, so all memories were searched for some to quote"
 
 
-async def test_when_nobody_can_embed_the_words_decide(talk: Talk) -> None:
+async def test_a_context_is_built_anew_while_the_embedder_fails(talk: Talk) -> None:
     await talk.given(ASKED)
     talk.turns = replace(talk.turns, contexts=replace(talk.turns.contexts, embedder=BrokenEmbedder()))
-    assert (await talk.given(AGAIN)).reason == "the context covers the input"
+    for said in (AGAIN, AGAIN, ELSE):
+        given = await talk.given(said)
+        assert given.method == "built" and "embeddings" in given.bundle.missing
+        assert "Not searched for this input" in talk.told
+
+
+async def test_without_an_embedder_the_words_decide(talk: Talk) -> None:
+    talk.turns = replace(talk.turns, contexts=replace(talk.turns.contexts, embedder=None))
+    await talk.given(ASKED)
+    assert (await talk.given(ASKED)).reason == "the context covers the input"
     assert (await talk.given(ELSE)).method == "built"
 
 

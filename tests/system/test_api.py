@@ -197,7 +197,7 @@ async def test_lines_are_imported_once(ana: httpx2.AsyncClient) -> None:
     nd = {"content-type": "application/x-ndjson"}
     first = (await ana.post("/v1/import", content=TOLD, headers=nd)).json()
     again = (await ana.post("/v1/import", content=TOLD, headers=nd)).json()
-    assert (first["new"], [rejected["line"] for rejected in first["rejected"]]) == (1, [2])
+    assert (first["new"], [rejected["place"] for rejected in first["rejected"]]) == (1, ["line 2"])
     assert (again["new"], again["unchanged"]) == (0, 1)
 
 

@@ -249,9 +249,9 @@ async def _worked(newton: AgentServices) -> None:
     await stack.push("plan the trip")
     await stack.fail("no trip", instead="stay")
     conversations = newton.sessions("cli")
-    await conversations.append("trip back", [Message(role="user", content="Home.", said_at=NOON)])
+    await conversations.append("trip back", [Message(role="user", content="We are home again.", said_at=NOON)])
     await conversations.create_checkpoint("trip back", "end of the trip")
-    await newton.sessions("chat").close(session_id)
+    await newton.sessions("chat").close(await conversations.begin("trip back"))
 
 
 async def test_a_connection_that_told_of_events_and_is_lost_is_made_anew(

@@ -82,11 +82,10 @@ async def test_hostile_lines_are_refused_one_by_one_and_never_more_trusted_than_
     async with api.http(await api.token("ana")) as http:
         answer = await http.post("/v1/import", content=lines, headers={"Content-Type": "application/x-ndjson"})
         assert answer.status_code == 200, answer.text
-        rejected = {one["line"] for one in answer.json()["rejected"]}
+        rejected = {one["place"] for one in answer.json()["rejected"]}
         context = (await http.post("/v1/context", json={"input": "What does the page say?"})).json()
-    assert rejected == set(range(1, len(HOSTILE) + 1)), [
-        HOSTILE[n - 1] for n in range(1, len(HOSTILE) + 1) if n not in rejected
-    ]
+    places = {f"line {n}": line for n, line in enumerate(HOSTILE, start=1)}
+    assert rejected == places.keys(), [line for place, line in places.items() if place not in rejected]
     assert "\n=== Identity ===" not in context["text"].replace("=== Identity ===\n- ", "")
     async with api.db.transaction(derive_agent_id("ana")) as tx:
         assert await tx.fetchval("select count(*) from memory.memories where trust = 'operator'") == 0

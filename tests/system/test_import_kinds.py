@@ -97,4 +97,4 @@ async def test_a_censor_of_a_domain_that_no_frame_names_is_rejected(db: Database
     report = await take(db, agent, tmp_path, {**rule, "domain": "gardening"}, {**rule, "domain": "debugging"})
     assert report.new == 1
     (rejection,) = report.rejections
-    assert rejection.line == 1 and "gardening" in rejection.reason and "debugging" in rejection.reason
+    assert rejection.place == "line 1" and "gardening" in rejection.reason and "debugging" in rejection.reason

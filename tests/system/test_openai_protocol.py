@@ -173,10 +173,9 @@ async def test_a_model_of_the_server_and_an_agent_are_chosen_by_name(line: Line)
 
 @pytest.mark.parametrize("line", [OpenAIServer, AnthropicServer], indirect=True)  # no server is asked
 async def test_an_instruction_larger_than_the_window_is_refused(line: Line) -> None:
-    for text in ("word " * 1_000_000, "word " * 200_000):  # 5 MB, 1 MB
-        with pytest.raises(openai.BadRequestError) as refused:
-            await line.say({"role": "system", "content": text}, user("Hi."))
-        assert (refused.value.code, refused.value.param) == ("context_length_exceeded", "messages")
+    with pytest.raises(openai.BadRequestError) as refused:
+        await line.say({"role": "system", "content": "word " * 1_000_000}, user("Hi."))
+    assert (refused.value.code, refused.value.param) == ("context_length_exceeded", "messages")
     assert line.behind.asked == [] and await line.remembered() == ""
     large = await line.say({"role": "system", "content": "word " * 40_000}, user("Hi."))
     assert large.choices[0].message.content == "You said: Hi."

@@ -18,8 +18,8 @@ ADVICE_BY_VERDICT: Mapping[tuple[str, str], str] = {
         "low",
     ): "Replies use few memories of their contexts: forget or retract useless memories, or lower"
     " NEWTON_CONTEXT_TOKENS.",
-    ("cold start, p95", "high"): "Contexts are built slowly: `newton bench context` measures each stage, `newton"
-    " doctor` finds problems; NEWTON_SOURCE_TIMEOUT_SECONDS is the timeout of each source.",
+    ("cold start, p95", "high"): "Contexts are built slowly: `newton bench context` measures each stage, and"
+    " `newton doctor` finds problems.",
     ("facts confirmed", "low"): "Few facts were confirmed: `newton confirm` confirms a fact, and `newton jobs run"
     " lifecycle` merges facts of the same meaning.",
 }
