@@ -17,6 +17,7 @@ from newton.dialogue.log import MAX_POSITION, MessageRange, load_messages
 from newton.dialogue.messages import Message, Role, StoredMessage
 from newton.errors import ConflictError
 from newton.memory import agents
+from newton.providers.chat import ToolCall
 from tests.emptied import FREE
 from tests.support import ANA, DEFAULT_THRESHOLDS, NOON, agent_scope, count, teller
 
@@ -46,18 +47,23 @@ async def test_lines_stand_in_the_order_in_which_they_came(tx: Tx) -> None:
     assert await log(tx) == [(0, "one"), (1, "two"), (2, "three")]
 
 
-@pytest.fixture
-async def failing_once(dsn: str) -> AsyncIterator[None]:
-    """The first item of a brief that is stored conflicts with another transaction."""
+# where what is derived from messages is stored: outputs, briefs, observations, artifacts, digests
+DERIVED = ["dialogue.artifacts", "dialogue.brief_items", "heart.events"]
+DERIVED += ["dialogue.artifact_versions", "dialogue.compaction_entries"]
+
+
+@pytest.fixture(params=DERIVED)
+async def failing_once(dsn: str, request: pytest.FixtureRequest) -> AsyncIterator[None]:
+    """The first write to a table conflicts with another transaction."""
     owner = await asyncpg.connect(dsn, server_settings=FREE)
-    await owner.execute("""
+    await owner.execute(f"""
         create sequence public.attempts;
         grant usage on sequence public.attempts to public;
         create function public.fail_once() returns trigger language plpgsql as $$ begin
             if nextval('public.attempts') = 1 then raise serialization_failure; end if;
             return null;
         end $$;
-        create trigger fail_once after insert on dialogue.brief_items execute function public.fail_once()
+        create trigger fail_once after insert on {request.param} execute function public.fail_once()
     """)
     yield
     await owner.execute("drop function public.fail_once() cascade; drop sequence public.attempts")
@@ -70,14 +76,17 @@ async def test_a_conflict_in_a_derived_record_repeats_the_whole_transaction(db: 
 
     async def work(tx: Tx) -> None:
         session_id = await session(tx)
-        told = [line("From now on answer briefly.")]
+        asked = replace(line("", role="assistant"), calls=(ToolCall("1", "shell", "{}"),))
+        shown = replace(line("It works.\n" * 3_000, role="tool"), tool_call_id="1")
+        told = [line("From now on answer briefly."), asked, shown]
         await sessions.append(tx, told, session_id=session_id, ctx=teller(), missing=missing)
 
     await db.run_with_retry(agent, work)
     async with db.transaction(agent) as tx:
-        tables = ("dialogue.messages", "dialogue.brief_items")
-        counts = [await tx.fetchval(f"select count(*) from {table}") for table in tables]
-    assert (counts, missing) == ([1, 1], {})
+        counts = {
+            table: await tx.fetchval(f"select count(*) from {table}") for table in ("dialogue.messages", *DERIVED)
+        }
+    assert counts["dialogue.messages"] == 3 and all(counts.values()) and not missing
 
 
 async def test_a_session_is_begun_once(tx: Tx) -> None:
