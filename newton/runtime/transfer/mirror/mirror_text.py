@@ -12,7 +12,7 @@ from newton.heart.procedures import ProcedureVersion
 
 _ITEM = re.compile(r"[-*+]\s+(?P<text>.*?)(?:\s+\^(?P<ref>[0-9a-f]{8,32}))?\s*$")
 _HEADING = re.compile(r"(?P<level>#{1,2})\s+(?P<title>.+?)\s*#*\s*$")
-_BAND_HEADING = re.compile(r"^#+\s*(?:Goals|Steps)\s*$", re.IGNORECASE | re.MULTILINE)  # the text below them is moved
+_BODY_HEADING = re.compile(r"^#+\s*(?:Goals|Steps)\s*$", re.IGNORECASE | re.MULTILINE)  # the text below them is moved
 
 README = """\
 # What {agent} remembers
@@ -88,7 +88,7 @@ def render_procedure(procedure: ProcedureVersion) -> str:
     parts = ["---\n" + "\n".join(front) + "\n---"]
     parts += [f"## Goals\n\n{goals}"] if goals else []
     parts += [f"## Steps\n\n{steps}"] if steps else []
-    details = _BAND_HEADING.sub("", procedure.details).strip()
+    details = _BODY_HEADING.sub("", procedure.details).strip()
     parts += [details] if details else []
     return "\n\n".join(parts) + "\n"
 
