@@ -46,8 +46,12 @@ class UpstreamChat(ABC):
     @property
     def name(self) -> str:
         """Return the name of the model; a description while the name is not known."""
-        known = self._model or model_catalog.known_only_model(self._upstream)
+        known = self._known_name
         return self._upstream.label(known) if known else f"the model of {self._upstream.address}"
+
+    @property
+    def _known_name(self) -> str | None:
+        return self._model or model_catalog.known_only_model(self._upstream)
 
     def with_model(self, name: str | None) -> Self:
         """Return a chat model for the model `name` of the same server; for None, the one of the settings."""
@@ -63,8 +67,7 @@ class UpstreamChat(ABC):
     @property
     def known_window(self) -> ContextWindow:
         """Return the context window, as far as it is known without a request."""
-        name = self._model or model_catalog.known_only_model(self._upstream)
-        if name is None:
+        if (name := self._known_name) is None:
             return ASSUMED_WINDOW
         key = self._key(name)
         return self._windows.apply(key, self._find_stated_window(name, window_probe.find_reported_window(key)))
@@ -78,12 +81,13 @@ class UpstreamChat(ABC):
                 await window_probe.ask_window(self._upstream, self._client, key)
         return self.known_window
 
-    async def learn_window(self, tokens: int) -> None:
-        """Keep the context window that the refusal of a prompt has shown."""
-        name = await self.resolve_name()
+    async def learn_window(self, tokens: int, *, is_guess: bool) -> None:
+        """Keep the context window that the refusal of a prompt has shown; nothing while the model's name is unknown."""
+        if (name := self._known_name) is None:
+            return
         key = self._key(name)
         stated = self._find_stated_window(name, window_probe.find_reported_window(key))
-        await asyncio.to_thread(self._windows.learn, key, tokens, stated)
+        await asyncio.to_thread(self._windows.learn, key, tokens, stated, is_guess=is_guess)
 
     def _key(self, model: str) -> EndpointKey:
         return EndpointKey(self._upstream.name, self._upstream.address, model)

@@ -26,7 +26,7 @@ from newton.errors import (
 from newton.providers.circuit_breaker import CircuitBreaker, get_breaker
 from newton.providers.structured_output import EndpointKey
 from newton.providers.upstreams import ModelUpstream, build_provider_upstream
-from newton.providers.windows.refused_size import parse_refused_size
+from newton.providers.windows.refused_size import parse_refused_size, read_refusal
 from newton.settings import Settings
 
 T = TypeVar("T")
@@ -52,6 +52,7 @@ _OVERFLOW_PATTERN = re.compile(
     r"model token limit|tokens per minute \(TPM\)",
     re.IGNORECASE,
 )
+_PROMPT_FIELDS = ("messages", "prompt", "input")
 # These mean the prompt only if the server names no other field.
 _WEAK_OVERFLOW_PATTERN = re.compile(r"too (?:long|many tokens)|exceeds? the", re.IGNORECASE)
 _OVERFLOW_STATUSES = frozenset({400, 413, 422, 500})  # 500 of older servers of llama.cpp
@@ -137,7 +138,7 @@ class ModelEndpoint:
         """
         if isinstance(error, openai.APIError) and is_window_overflow(error):
             hint = "Shorten the input, or use a model with a larger context window."
-            size = parse_refused_size(_read_refusal(error))
+            size = parse_refused_size(read_refusal(_error_body(error) or error.message))
             return ContextWindowError(f"The prompt exceeds the context window of {self.model}.", hint=hint, size=size)
         status = str(error.status_code) if isinstance(error, openai.APIStatusError) else ""
         upstream = self.upstream
@@ -234,22 +235,13 @@ def is_window_overflow(error: Exception) -> bool:
         return False
     if isinstance(error, openai.APIStatusError) and error.status_code not in _OVERFLOW_STATUSES:
         return False
-    if error.code == "context_length_exceeded" or _OVERFLOW_PATTERN.search(_read_refusal(error)):
+    text, param = read_refusal(_error_body(error) or error.message), str(error.param or "messages")
+    if error.code == "context_length_exceeded":
         return True
-    is_about_prompt = error.param is None or str(error.param).startswith(("messages", "prompt", "input"))
-    is_refusal = isinstance(error, openai.BadRequestError) and is_about_prompt
-    return is_refusal and _WEAK_OVERFLOW_PATTERN.search(error.message) is not None
-
-
-def _read_refusal(error: openai.APIError) -> str:
-    """Return the beginning of a server's message and the other fields of the error, which may have numbers of tokens.
-
-    Some servers quote the request at the end of the message. Ollama sends JSON within a string.
-    """
-    body = _error_body(error) or error.message
-    fields = cast("dict[str, object]", body) if isinstance(body, dict) else {"message": body}
-    texts = (f"{name}: {str(value)[:MAX_REFUSAL_CHARS]}" for name, value in fields.items() if value is not None)
-    return " ".join(texts).replace("\\", "")
+    if _OVERFLOW_PATTERN.search(text):
+        return param.startswith((*_PROMPT_FIELDS, "max_"))
+    is_refusal = isinstance(error, openai.BadRequestError) and param.startswith(_PROMPT_FIELDS)
+    return is_refusal and _WEAK_OVERFLOW_PATTERN.search(text) is not None
 
 
 def _server_message(error: Exception, *, key: str) -> str:

@@ -79,7 +79,7 @@ class Narrow(Slow):
     async def find_window(self) -> ContextWindow:
         return self.known_window
 
-    async def learn_window(self, tokens: int) -> None:
+    async def learn_window(self, tokens: int, *, is_guess: bool) -> None:
         raise NotImplementedError
 
 

@@ -250,5 +250,8 @@ async def test_sixty_turns_are_answered_within_each_window(
             assert (await speaker.speak()).startswith("Reply")
     assert server.refused == 1, way
     assert server.longest > 0.6 * window
+    if "no number" in dialect:  # a guess is not written
+        assert not (tmp_path / "model_windows.json").exists()
+        return
     (tokens,) = learnt(tmp_path)
     assert tokens == window or (dialect not in NUMBERED and 0.6 * window < tokens < 1.1 * window)

@@ -19,6 +19,8 @@ from tests.endpoint import Respond, Wire, endpoint
 from tests.narrow_servers import Dialect, NarrowServer
 
 PREFIX = "This model's maximum context length is"
+TOO_LONG = "prompt is too long: 212000 tokens > 200000 maximum"
+QUOTED = "My context window of 4096 tokens is too long."  # a person's words, in a request that a server quotes
 
 
 async def error_of(*responses: Respond) -> ProviderError:
@@ -206,13 +208,44 @@ async def test_a_refusal_is_known_by_its_words_and_numbers(status: int, told: ob
         {"message": "stop: each sequence is too long", "param": "stop"},
         {"message": "Invalid value: expected a string.", "param": "messages"},
         {"message": "Unknown field. " + "word " * 200 + "the context window of 4096 tokens"},
+        {"message": "Invalid value: 'context window'.", "param": "reasoning_effort"},
+        {"message": "Field required", "input": {"text": QUOTED}},
+        {"message": f"[{{'type': 'missing', 'loc': ('body', 'stop'), 'input': {{'text': '{QUOTED}'}}}}]"},
+        {"message": f"1 error\nstop\n  Input should be a list [type=list_type, input_value='{QUOTED}']"},
+        {"message": f'Unknown field "a" in {json.dumps({"messages": [{"content": QUOTED}]})}'},
+        {"message": {"detail": [{"msg": "Field required", "input": QUOTED}]}},
+        {"detail": [{"type": "missing", "loc": ["body", "stop"], "msg": "Field required", "input": QUOTED}]},
     ],
 )
 async def test_another_refusal_is_not_taken_for_one(body: object) -> None:
     async def refuses(wire: Wire) -> None:
         await wire.send(400, {"error": body})
 
-    assert isinstance(await error_of(refuses), RefusedRequestError)
+    async def refuses_plainly(wire: Wire) -> None:
+        await wire.send(422, body)
+
+    for respond in (refuses, refuses_plainly):
+        assert isinstance(await error_of(respond), RefusedRequestError), respond.__name__
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": {"message": f"litellm.BadRequestError: {json.dumps({'error': {'message': TOO_LONG}})} Retried: 0"}},
+        {"error": {"message": TOO_LONG, "param": "max_tokens"}},
+        {"error": TOO_LONG},
+        {"message": TOO_LONG},
+        {"detail": TOO_LONG},
+        [{"error": {"message": TOO_LONG}}],
+    ],
+)
+async def test_a_refusal_is_found_where_servers_put_it(body: object) -> None:
+    async def refuses(wire: Wire) -> None:
+        await wire.send(400, body)
+
+    error = await error_of(refuses)
+    assert isinstance(error, ContextWindowError)
+    assert error.size == RefusedSize(200_000, 212_000)
 
 
 @pytest.mark.parametrize("dialect", ["vllm", "llama.cpp", "lm studio", "ollama", "anthropic"])
@@ -243,6 +276,20 @@ async def test_a_server_that_does_not_answer_is_no_obstacle() -> None:
     assert (await named("http://127.0.0.1:9/v1").find_window()).source == "default"
 
 
+async def test_a_window_is_learnt_without_a_request() -> None:
+    server = NarrowServer("vllm", 8_192)
+    settings = load({"models": {"s": {"base_url": "http://127.0.0.1:9/v1"}}}, env={})
+    await OpenAIChat(list_upstreams(settings)["s"]).learn_window(4_096, is_guess=False)
+    async with endpoint(server.respond, lists=True) as made:
+        settings = load({"models": {"s": {"base_url": made.url}}}, env={})
+        model = OpenAIChat(list_upstreams(settings)["s"])
+        _ = [piece async for piece in model.stream([ChatMessage("user", "Hi.")], max_tokens=None)]
+        asked = len(made.asked)
+        await model.learn_window(4_096, is_guess=False)
+        assert model.known_window == (4_096, "refusal")
+        assert len(made.asked) == asked
+
+
 @pytest.mark.parametrize(
     ("provider", "name", "tokens"),
     [
@@ -265,13 +312,23 @@ def test_a_window_is_published_for_the_beginning_of_a_name(provider: str, name: 
 def test_what_is_learnt_is_kept_while_the_stated_window_stays(tmp_path: Path) -> None:
     key, file = EndpointKey("s", "http://127.0.0.1:1/v1", "m"), tmp_path / "home" / "windows.json"
     stated, other = ContextWindow(128_000, "default"), EndpointKey("s", "http://127.0.0.1:1/v1", "n")
-    LearntWindows(file).learn(key, 4_096, stated)
+    LearntWindows(file).learn(key, 4_096, stated, is_guess=False)
     learnt = LearntWindows(file)
     assert learnt.apply(key, stated) == (4_096, "refusal")
     assert learnt.apply(other, stated) == stated
     for changed in (ContextWindow(8_192, "server"), ContextWindow(2_048, "setting")):
         assert learnt.apply(key, changed) == changed
-    LearntWindows(file).learn(other, 9_000, stated)
+    LearntWindows(file).learn(other, 9_000, stated, is_guess=False)
     assert [learnt.apply(one, stated).tokens for one in (key, other)] == [4_096, 9_000]
     file.write_text("{no json", encoding="utf-8")
     assert LearntWindows(file).apply(key, stated) == stated
+
+
+def test_a_guess_is_kept_only_in_the_process(tmp_path: Path) -> None:
+    key, file, stated = EndpointKey("s", "a", "m"), tmp_path / "windows.json", ContextWindow(128_000, "default")
+    learnt = LearntWindows(file)
+    learnt.learn(key, 9_000, stated, is_guess=True)
+    assert learnt.apply(key, stated) == (9_000, "refusal") and not file.exists()
+    learnt.learn(key, 8_192, stated, is_guess=False)
+    learnt.learn(key, 4_000, stated, is_guess=True)
+    assert learnt.apply(key, stated).tokens == 4_000 and LearntWindows(file).apply(key, stated).tokens == 8_192

@@ -20,10 +20,14 @@ EXCESS_MARGIN = 0.95  # of a window that is computed from an estimated prompt
 
 @dataclass(slots=True)
 class WindowSearch:
-    """The refusals of one turn. `learnt` is the window to keep once a prompt is accepted; None if there is none."""
+    """The refusals of one turn. `learnt` is the window to keep once a prompt is accepted; None if there is none.
+
+    It is a guess if the server did not name it.
+    """
 
     refusals: int = 0
     learnt: int | None = None
+    is_guess: bool = False
 
     def shrink(
         self, size: RefusedSize, request: ModelRequest, chat: ChatService, usage: ModelUsage
@@ -33,7 +37,6 @@ class WindowSearch:
         The window is the one that the server names. If it names none, it is less than the refused prompt.
         """
         found = self._find_window(size, request, chat)
-        self.learnt = found or self.learnt
         window, estimated = found or chat.limits.window, chat.estimate_tokens(request)
         if size.prompt:
             window = window if found else max(int(window * SAME_WINDOW_SHRINK), MIN_WINDOW)
@@ -46,19 +49,22 @@ class WindowSearch:
         return replace(chat, limits=replace(chat.limits, window=window)), usage
 
     def _find_window(self, size: RefusedSize, request: ModelRequest, chat: ChatService) -> int | None:
-        """Return the window that a refusal shows; None if it is not smaller than the known one."""
-        known = chat.limits.window
+        """Return the window that a refusal shows, and note it; None if it is not smaller than the known one."""
+        known, is_guess = chat.limits.window, False
         counted = size.prompt or chat.estimate_tokens(request)
         if size.window and size.window >= MIN_WINDOW:
-            return size.window if size.window < known else None
-        if size.excess and size.excess < counted:
+            found = size.window
+        elif size.excess and size.excess < counted:
             found = int((counted - size.excess) * EXCESS_MARGIN)
         else:
-            found = int(min(counted, known) * (NEXT_SHRINK if self.refusals else FIRST_SHRINK))
-        return max(found, MIN_WINDOW) if found < known else None
+            found, is_guess = int(min(counted, known) * (NEXT_SHRINK if self.refusals else FIRST_SHRINK)), True
+        if found >= known:
+            return None
+        self.learnt, self.is_guess = max(found, MIN_WINDOW), is_guess
+        return self.learnt
 
     async def keep(self, model: ChatModel | None) -> None:
         """Let the model keep the window that was learnt, now that a prompt was accepted."""
         if self.learnt and isinstance(model, WindowedModel):
-            await model.learn_window(self.learnt)
+            await model.learn_window(self.learnt, is_guess=self.is_guess)
         self.learnt = None

@@ -1,8 +1,8 @@
 """Context windows of models, and where each is known from.
 
 A window that the settings, the server or its provider state is used until the server refuses a smaller prompt. What is
-learnt from such a refusal is kept in a file for the model at this server. It is dropped as soon as the stated window
-is another one, for then the settings or the server have changed.
+learnt from such a refusal is kept for the model at this server: in a file if the server named the window, else in the
+process. It is dropped as soon as the stated window is another one, for then the settings or the server have changed.
 """
 
 import json
@@ -59,8 +59,8 @@ class WindowedModel(Protocol):
         """Return the context window, after asking the server if that may know it. A server that fails is ignored."""
         ...
 
-    async def learn_window(self, tokens: int) -> None:
-        """Keep the context window that the refusal of a prompt has shown."""
+    async def learn_window(self, tokens: int, *, is_guess: bool) -> None:
+        """Keep the context window that the refusal of a prompt has shown; a guess only in this process."""
         ...
 
 
@@ -91,20 +91,27 @@ def _load_published_windows() -> Mapping[str, Mapping[str, int]]:
 class LearntWindows:
     """The windows that refusals have shown, in the JSON file `path`; None keeps them only in this process.
 
-    Processes share the file without a lock: an entry that is lost costs one more refusal.
+    Processes share the file without a lock: an entry that is lost costs one more refusal. Guesses are not written.
     """
 
     path: Path | None = None
     _kept: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
+    _guesses: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
 
     def apply(self, key: EndpointKey, stated: ContextWindow) -> ContextWindow:
         """Return the learnt window of a model if it is smaller than the stated one and was learnt beside it."""
-        tokens, beside = self._read().get(_to_name(key), (0, 0))
+        name = _to_name(key)
+        tokens, beside = self._guesses.get(name) or self._read().get(name, (0, 0))
         return ContextWindow(tokens, "refusal") if beside == stated.tokens and 0 < tokens < beside else stated
 
-    def learn(self, key: EndpointKey, tokens: int, stated: ContextWindow) -> None:
+    def learn(self, key: EndpointKey, tokens: int, stated: ContextWindow, *, is_guess: bool) -> None:
         """Keep the window of a model. A file that cannot be written is ignored."""
-        self._kept = {**self._read(), _to_name(key): [tokens, stated.tokens]}
+        name, entry = _to_name(key), [tokens, stated.tokens]
+        if is_guess:
+            self._guesses[name] = entry
+            return
+        self._guesses.pop(name, None)
+        self._kept = {**self._read(), name: entry}
         if self.path is None:
             return
         draft = self.path.with_name(f"{self.path.name}.{uuid4().hex}")

@@ -4,8 +4,11 @@ The patterns match the messages of OpenAI, Anthropic, Gemini, Mistral, Groq, xAI
 Ollama and LM Studio.
 """
 
+import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import cast
 
 from newton.errors import RefusedSize
 
@@ -33,7 +36,34 @@ _PROMPT_PATTERNS = (
     rf"\bn_keep\W{{1,4}}{_NUMBER}",
     rf"\brequested: {_NUMBER}",
 )
+# The fields of an error that are the server's own words. Others may quote the request.
+_REFUSAL_FIELDS = ("message", "detail", "code", "type", "n_prompt_tokens", "n_ctx")
+_QUOTE = re.compile(r"\{|\binput_value=")  # begins a quoted request in a message, or the error of another server
+_MAX_CHARS = 600  # of a message; what follows may quote the request
 _EXCESS_PATTERNS = (rf"exceeded (?:max )?context length by {_NUMBER}",)
+
+
+def read_refusal(body: object) -> str:
+    """Return what the error of a server says in its own words, without the request that it may quote.
+
+    Ollama and proxies send the error of another server as JSON within the message.
+
+    >>> read_refusal({"message": "Field required", "code": 400, "input": "Explain the context window."})
+    'message: Field required code: 400'
+    """
+    if isinstance(body, dict):
+        fields = cast("dict[str, object]", body)
+        if "error" in fields:
+            return read_refusal(fields["error"])
+        found = ((name, fields.get(name)) for name in _REFUSAL_FIELDS)
+        return " ".join(f"{name}: {read_refusal(value)}" for name, value in found if isinstance(value, str | int))
+    text = str(body)
+    if (quote := _QUOTE.search(text)) is None:
+        return text[:_MAX_CHARS]
+    own = text[: quote.start()][:_MAX_CHARS]
+    with suppress(ValueError, RecursionError):
+        own += read_refusal(json.JSONDecoder().raw_decode(text, quote.start())[0])
+    return own
 
 
 def parse_refused_size(text: str) -> RefusedSize:
