@@ -14,6 +14,7 @@ from newton.runtime.api.chat_completions.content_parts import (
     has_attachments,
     hash_attachments,
 )
+from newton.runtime.api.chat_completions.request_models import ChatCompletionRequest
 
 JPEG = (
     b"\xff\xd8\xff\xe0\x00\x10JFIF\0\x01\x01\0\0\x01\0\x01\0\0"
@@ -88,3 +89,13 @@ def test_whatever_a_client_sends_can_be_described(parts: list[dict[str, Any]]) -
     assert isinstance(describe_parts(parts), str)
     assert len(hash_attachments(parts)) == len(hash_attachments([]))
     assert len(clean_parts(parts)) == len(parts) and has_attachments(parts) in (True, False)
+
+
+def test_the_messages_of_a_request_are_converted_once_and_are_no_field() -> None:
+    body = ChatCompletionRequest.model_validate({
+        "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}],
+        "seed": 7,
+    })  # fmt: skip
+    assert [one.text for one in body.incoming_messages] == ["Hello"]
+    assert body.incoming_messages is body.incoming_messages
+    assert body.request_options.extra_body == {"seed": 7}

@@ -1,6 +1,7 @@
 """The request of a chat completion: fields that Newton reads, and fields that the model gets unchanged."""
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import takewhile
 from typing import Annotated, Any, Literal, cast
 
@@ -18,6 +19,7 @@ from newton.runtime.api.chat_completions import content_parts
 OWN_MODEL = "newton"
 # Fields that Newton owns: it sends its own values, or none. Every other field goes to the model unchanged.
 OWNED_FIELDS = frozenset({"messages", "model", "stream", "tools", "store", "user"})
+INSTRUCTION_ROLES = ("system", "developer")
 # Fields with which a model cannot also call Newton's tools.
 FIELDS_WITHOUT_OWN_TOOLS = frozenset({"functions", "function_call", "prediction"})
 
@@ -177,11 +179,11 @@ class ChatCompletionRequest(BaseModel):
 
     @property
     def instructions(self) -> str:
-        return "\n\n".join(one.text for one in self.messages if one.role in ("system", "developer"))
+        return "\n\n".join(one.text for one in self.messages if one.role in INSTRUCTION_ROLES)
 
-    @property
-    def incoming_messages(self) -> list[IncomingMessage]:
-        return to_incoming_messages([one for one in self.messages if one.role not in ("system", "developer")])
+    @cached_property
+    def incoming_messages(self) -> Sequence[IncomingMessage]:
+        return tuple(to_incoming_messages([one for one in self.messages if one.role not in INSTRUCTION_ROLES]))
 
 
 def to_incoming_messages(messages: Sequence[ChatMessageParam]) -> list[IncomingMessage]:

@@ -27,7 +27,11 @@ from newton.providers.chat import ChatModel, ToolCall
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.auth import AuthenticatedCaller
 from newton.runtime.api.chat_completions.model_choice import choose_model
-from newton.runtime.api.chat_completions.request_models import ChatCompletionRequest, to_message_parts
+from newton.runtime.api.chat_completions.request_models import (
+    INSTRUCTION_ROLES,
+    ChatCompletionRequest,
+    to_message_parts,
+)
 from newton.runtime.api.responses.request_models import ResponseRequest
 from newton.runtime.wiring import AgentServices
 
@@ -107,12 +111,12 @@ def find_task(body: ChatCompletionRequest, request: Request, remember: Literal["
 
     Count the request in the metrics. Raises InputError if there is nothing to reply to.
     """
-    if not body.incoming_messages and not body.instructions.strip():
+    texts = [message.text for message in body.messages if message.role not in INSTRUCTION_ROLES]
+    if not texts and not body.instructions.strip():
         hint = "Send at least one message of the role user, or instructions."
         raise InputError("There is no message to reply to.", hint=hint, param="messages")
     if remember == "yes" or body.messages[-1].role != "user":
         return None
-    texts = [message.text for message in body.messages if message.role not in ("system", "developer")]
     tasks: Sequence[UiTask] = request.app.state.agents.ui_tasks
     found = find_ui_task(tasks, texts[-1], system=body.instructions, earlier=texts[:-1])
     if found:
