@@ -26,7 +26,7 @@ ROLE_NAMES = frozenset({"User", "Assistant", "Program", "Tool"})  # speakers wit
 
 _WORD = re.compile(r"\w+")
 
-_ThreadPosition = tuple[UUID | None, int | None]
+ThreadPosition = tuple[UUID | None, int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +134,7 @@ def score_relevance(
     by_position = {(hit.thread_id, hit.position): score for hit, score in zip(hits, own, strict=True)}
     return [
         score
-        + _neighbour_score(hit, by_position, weights)
+        + neighbour_score((hit.thread_id, hit.position), by_position, weights)
         + (weights.speaker if hit.speaker in speakers else 0.0)
         + (weights.thread if hit.thread_id in preferred.threads else 0.0)
         + (weights.task if preferred.is_of_task(hit) else 0.0)
@@ -197,9 +197,11 @@ def find_neighbours(hits: Sequence[SearchHit], weights: RankingWeights = DEFAULT
     return [pair for pair in adjacent if pair not in known]
 
 
-def _neighbour_score(hit: SearchHit, scores: Mapping[_ThreadPosition, float], weights: RankingWeights) -> float:
+def neighbour_score(
+    place: ThreadPosition, scores: Mapping[ThreadPosition, float], weights: RankingWeights = DEFAULT_WEIGHTS
+) -> float:
     """Return the evidence that the hits near a message in its thread add to the message."""
-    thread_id, position = hit.thread_id, hit.position
+    thread_id, position = place
     total = 0.0
     if thread_id is None or position is None:
         return total

@@ -1,4 +1,4 @@
-"""What brought a memory into a context, as a text for people. Pure."""
+"""Texts for people that say what brought a memory into a context. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -7,7 +7,7 @@ from uuid import UUID
 
 from newton.cognition.assembly.assembly_input import AssemblyInput
 from newton.cognition.questions.question_rules import MemoryOrigin
-from newton.memory.ranking import DEFAULT_WEIGHTS, evidence_score, find_named_speakers
+from newton.memory.ranking import ThreadPosition, evidence_score, find_named_speakers, neighbour_score
 from newton.memory.search_types import RetrievedMemory
 
 TEXTS: Mapping[MemoryOrigin, str] = {
@@ -23,8 +23,6 @@ TEXTS: Mapping[MemoryOrigin, str] = {
     "artifact": "it belongs to this session and matches the input",
 }
 _SPEAKER = re.compile(r"\[[0-9-]+\] ([^:]+): ")
-
-ThreadPosition = tuple[UUID | None, int | None]
 
 
 class FixedLine(NamedTuple):
@@ -90,14 +88,8 @@ class MessageEvidence(NamedTuple):
         })  # fmt: skip
 
     def from_neighbours(self, found: RetrievedMemory) -> float:
-        """Return the highest evidence that a message has from those beside it in its session."""
-        if found.kind != "exchange" or found.position is None:
-            return 0.0
-        return max(
-            factor * self.by_position.get((found.thread_id, found.position + step), 0.0)
-            for distance, factor in enumerate(DEFAULT_WEIGHTS.neighbours, 1)
-            for step in (-distance, distance)
-        )
+        """Return the evidence that a message has from those beside it in its session, as the ranking adds it."""
+        return neighbour_score((found.thread_id, found.position), self.by_position) if found.kind == "exchange" else 0.0
 
 
 def describe_origin(
