@@ -74,8 +74,11 @@ class RequestDeadline:
         """Return a context manager that raises TimeoutError if its block has not ended at the deadline."""
         return asyncio.timeout(None if math.isinf(self.at_ms) else self.remaining)
 
-    def report_late(self, name: str) -> str:
-        """Return why the part `name` of the request is missing. Raises TimeoutExceededError if it must not be."""
+    def accept_late(self, name: str) -> str:
+        """Accept that the part `name` is missing, and return the reason.
+
+        Raises TimeoutExceededError if the request accepts no partial result.
+        """
         if not self.accepts_partial:
             raise self.to_error(name)
         return f"no answer within {self.seconds:g} seconds"

@@ -1,4 +1,4 @@
-"""What Newton needs of a PostgreSQL server and cannot create itself, with the SQL that an administrator runs for it.
+"""Requirements of a PostgreSQL server that Newton cannot create itself, with the SQL of an administrator for them.
 
 The owner of the database needs no right but `create` on the database, if an administrator has created the extension
 and the two roles. With the right to create roles the owner creates these itself.
@@ -78,6 +78,7 @@ async def require(conn: Tx, roles: DatabaseRoles) -> None:
     """Raise SchemaVersionError with all remedies if the server lacks something."""
     missing = await find_missing(conn, roles=roles)
     if missing:
+        # the printed SQL is the remedy of several; a single one is short enough to be named
         remedies = [one.remedy for one in missing if len(missing) == 1 or not one.sql]
         if any(one.sql for one in missing):
             remedies.append("`newton db requirements` prints the SQL for an administrator.")
@@ -99,6 +100,7 @@ async def _read_role(conn: Tx, role: str) -> RoleState:
 
 
 def list_missing(state: OwnerState) -> Generator[MissingRequirement]:
+    """Yield what a server lacks."""
     database, owner = quote_identifier(state.database), quote_identifier(state.owner)
     yield from _check_server(state)
     yield from _check_vector(state)

@@ -108,7 +108,7 @@ async def recall(
                     if all(task.done() for task in (embedding_text, *others)):
                         branches = [near, *(one.result() for one in others)]
                         return await _build_result(tx, query, embedding_text.result(), branches, search)
-    near = near or _SearchBranch({}, {**missing, "embeddings": search.deadline.report_late("embeddings")})
+    near = near or _SearchBranch({}, {**missing, "embeddings": search.deadline.accept_late("embeddings")})
     branches = [near, *(one.result() for one in others)]
     async with search.db.transaction(search.agent_id) as tx:
         return await _build_result(tx, query, embedding_text.result(), branches, search)
@@ -124,7 +124,7 @@ async def _encode_in_time(text: str, embedder: "Embedder | None", search: Memory
         async with deadline.timeout():
             return await encode_question(text, embedder) or (RecallQuery(text=text), {})
     except TimeoutError:
-        return RecallQuery(text=text), {"question encoder": deadline.report_late("question encoder")}
+        return RecallQuery(text=text), {"question encoder": deadline.accept_late("question encoder")}
 
 
 async def _embed_in_time(
@@ -136,7 +136,7 @@ async def _embed_in_time(
             await asyncio.wait([encoding])
             return await embed_text(text, embedder)
     except TimeoutError:
-        return RecallQuery(text=text), {"embeddings": search.deadline.report_late("embeddings")}
+        return RecallQuery(text=text), {"embeddings": search.deadline.accept_late("embeddings")}
 
 
 async def _build_result(
@@ -282,7 +282,7 @@ async def _search_words(text: str, search: MemorySearch) -> _SearchBranch:
         async with search.deadline.share(SEARCH_SHARE).timeout(), search.db.transaction(search.agent_id) as tx:
             return await _fetch_by_words(tx, text, search)
     except TimeoutError:
-        return _SearchBranch({}, {"words": search.deadline.report_late("words")})
+        return _SearchBranch({}, {"words": search.deadline.accept_late("words")})
 
 
 async def _search_times(search: MemorySearch) -> _SearchBranch:
@@ -292,7 +292,7 @@ async def _search_times(search: MemorySearch) -> _SearchBranch:
         async with search.deadline.share(SEARCH_SHARE).timeout(), search.db.transaction(search.agent_id) as tx:
             return _SearchBranch(await time_search.find_in_range(tx, search.time_ranges, search.query_arguments), {})
     except TimeoutError:
-        return _SearchBranch({}, {"times": search.deadline.report_late("times")})
+        return _SearchBranch({}, {"times": search.deadline.accept_late("times")})
 
 
 async def _search_meaning(

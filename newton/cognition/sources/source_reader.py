@@ -26,5 +26,5 @@ class SourceReader:
             async with self.deadline.timeout():
                 return await run_part(name, source, default=default, missing=self.missing)
         except TimeoutError:
-            self.missing[name] = self.deadline.report_late(name)
+            self.missing[name] = self.deadline.accept_late(name)
             return default

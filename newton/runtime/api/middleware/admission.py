@@ -155,7 +155,7 @@ class FairLimiter:
 class AdmissionMiddleware:
     """A middleware that limits concurrent requests and their duration, and sets the deadline of each.
 
-    A request waits for its turn until its deadline. Long-running requests, such as turns and event streams, have
+    A request waits in the queue until its deadline. Long-running requests, such as turns and event streams, have
     separate limits and no timeout; of these, only turns wait.
     """
 
