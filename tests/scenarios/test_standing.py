@@ -42,8 +42,7 @@ class Talk:
 
     async def say(self, text: str, *, frame: str | None = "question") -> TurnResult:
         self.mind.clock.advance(timedelta(minutes=1))
-        said = TurnInput(session_id=self.session_id, text=text, frame=frame)
-        pieces = [piece async for piece in self.turns.run(said)]
+        pieces = [one async for one in self.turns.run(TurnInput(session_id=self.session_id, text=text, frame=frame))]
         await self.mind.settle()
         assert isinstance(pieces[-1], TurnResult)
         return pieces[-1]
@@ -300,9 +299,8 @@ async def test_a_context_that_cannot_be_made_small_enough_is_made_anew(talk: Tal
     await talk.given(ASKED)
     talk.turns = replace(talk.turns, limits=replace(talk.turns.limits, context=12))
     given = await talk.given(AGAIN)
-    assert given.method == "built"
+    assert given.method == "built" and given.bundle.tokens <= 12
     assert given.reason == "the sections that are always included exceed the budget of 12 tokens"
-    assert given.bundle.tokens <= 12
 
 
 async def test_a_reply_that_quotes_is_of_this_input_even_when_the_context_stood(talk: Talk) -> None:
@@ -310,8 +308,7 @@ async def test_a_reply_that_quotes_is_of_this_input_even_when_the_context_stood(
     await talk.mind.know("Why the bell rings: the fog comes.")
     silent = replace(talk, turns=replace(talk.turns, model=ScriptedChat()))
     answer = await silent.say("Why?")
-    assert answer.quoted and answer.context
-    assert answer.context.method == "built"
+    assert answer.quoted and answer.context and answer.context.method == "built"
     assert answer.context.reason == "no model was called, so all memories were searched for some to quote"
 
 
