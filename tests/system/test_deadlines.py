@@ -49,7 +49,9 @@ async def test_a_context_and_a_search_are_refused_at_the_deadline(api: Api, dsn:
                 await http.post("/v1/context", json={"input": "the ferry"}),
                 await http.post("/v1/recall", json={"query": "the ferry"}),
             ]
-            partial = await http.post("/v1/context", json={"input": "the ferry", "allow_partial": True})
+            partial = await http.post(
+                "/v1/context", json={"input": "the ferry", "allow_partial": True}, headers={"X-Newton-Timeout": "3"}
+            )
             tool = await http.post("/mcp", json=call, headers=rpc)
             client.max_attempts = 1
             with pytest.raises(ApiError, check=has_code("timeout")):
@@ -124,8 +126,10 @@ async def test_a_request_waits_for_its_turn_until_its_deadline(api: Api, dsn: st
         await http.post("/v1/recall", json={"query": "x"})  # the token is known now
         async with locked(dsn, "memory.postings"):
             running = [asyncio.create_task(http.post("/v1/recall", json={"query": "x"})) for _ in range(10)]
-            await asyncio.sleep(0.5)  # each has a slot
-            waited = await http.post("/v1/recall", json={"query": "x"}, headers=SOON)
+            for _ in range(50):  # until each has a slot
+                waited = await http.post("/v1/recall", json={"query": "x"}, headers=SOON)
+                if waited.status_code == 429:
+                    break
             patient = asyncio.create_task(http.post("/v1/recall", json={"query": "x"}))
             await asyncio.sleep(0.1)
         assert (waited.status_code, waited.headers["retry-after"].isdigit()) == (429, True)
