@@ -9,13 +9,13 @@ from uuid import uuid4
 
 import httpx2
 
-from .connection import timeout_header
 from .context import ContextResponse
 from .http_messages import (
     connection_lost_error,
     error_from_problem,
     expect_newton_response,
     retry_delay,
+    timeout_header,
     unreachable_error,
 )
 from .json_types import IdLike

@@ -21,6 +21,7 @@ from .http_messages import (
     is_retryable,
     read_redactions,
     retry_delay,
+    timeout_header,
     to_error,
     unreachable_error,
 )
@@ -170,11 +171,6 @@ class DaemonConnection:
         if response.is_error:
             raise to_error(response)
         return decode_tool_result(response)
-
-
-def timeout_header(seconds: float | None) -> dict[str, str]:
-    """Return the header that says how long a request waits for memory; none for the default time."""
-    return {} if seconds is None else {"X-Newton-Timeout": f"{seconds:g}"}
 
 
 async def _parse_events(response: httpx2.Response) -> AsyncGenerator[ServerSentEvent]:

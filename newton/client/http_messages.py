@@ -47,6 +47,11 @@ class EventParser:
             return ServerSentEvent(fields.get("id", ""), fields["event"], json.loads(fields["data"]))
 
 
+def timeout_header(seconds: float | None) -> dict[str, str]:
+    """Return the header that says how long a request waits for memory; none for the default time."""
+    return {} if seconds is None else {"X-Newton-Timeout": f"{seconds:g}"}
+
+
 def encode_body(body: Mapping[str, object] | None) -> bytes | None:
     """Encode a request body as ASCII JSON, or return None for None. The daemon rejects lone surrogates."""
     return None if body is None else json.dumps(body).encode()

@@ -3,7 +3,6 @@
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -194,13 +193,11 @@ class AgentServices(ScopeServices):
         passed = (TimeoutError,)
         with suppress(*passed), isolate_failure("processing of new memories", failed, passed=passed):
             async with asyncio.timeout(PROCESS_SECONDS):
-                learning = partial(maintenance.learn_statements, only_recent=True)
                 if self.settings.embedding_provider not in LOCAL_PROVIDERS:
-                    await run_part("statements", learning(), default=0, missing=failed)
+                    learning = maintenance.learn_statements(only_recent=True)
+                    await run_part("statements", learning, default=0, missing=failed)
                     return False
-                drained = await run_part("embeddings", maintenance.process_pending(), default=None, missing=failed)
-                if await run_part("statements", learning(), default=0, missing=failed):
-                    drained = await run_part("embeddings", maintenance.process_pending(), default=None, missing=failed)
+                drained = await maintenance.process_recent(failed=failed)
                 is_complete = drained and not (drained.failed or drained.stopped_by) and drained.embedded < BATCH_SIZE
                 return bool(is_complete) and not failed and not await has_artifacts_to_embed(self.scope)
         return False

@@ -24,6 +24,7 @@ from newton.dialogue import artifacts, session_close
 from newton.dialogue.artifacts import ArtifactWriter
 from newton.dialogue.session_summary import DEFAULT_SIZES, SummarySizes
 from newton.errors import ProviderError
+from newton.fault_isolation import run_part
 from newton.heart.entities import entity_store
 from newton.heart.facts.fact_comparison import ComparisonReport, SimilarityThresholds, compare_facts
 from newton.heart.facts.generalization import generalize_facts
@@ -99,6 +100,17 @@ class MaintenanceService:
         )
         drained = await outbox.drain(limit=limit, excluded=() if passages else BULK_KINDS, control=control)
         await self.compare_facts(limit)
+        return drained
+
+    async def process_recent(self, limit: int | None = BATCH_SIZE, *, failed: dict[str, str]) -> DrainResult | None:
+        """Embed new memories, store the facts that the latest messages state, and embed these as well.
+
+        Each step processes up to `limit` items; None processes all. A step that fails is named in `failed` with its
+        error, and the others are done. Returns the result of the last embedding, None if it failed.
+        """
+        drained = await run_part("embeddings", self.process_pending(limit), default=None, missing=failed)
+        if await run_part("statements", self.learn_statements(only_recent=True), default=0, missing=failed):
+            drained = await run_part("embeddings", self.process_pending(limit), default=None, missing=failed)
         return drained
 
     async def compare_facts(self, limit: int | None = None) -> ComparisonReport | None:

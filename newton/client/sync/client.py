@@ -16,6 +16,7 @@ from ..http_messages import (
     error_from_problem,
     expect_newton_response,
     retry_delay,
+    timeout_header,
     unreachable_error,
 )
 from ..json_types import IdLike
@@ -33,7 +34,6 @@ from ..response_types import (
     TokenInfoDict,
     TurnEvent,
 )
-from .connection import timeout_header
 from .operations import SyncAgentOperations
 
 

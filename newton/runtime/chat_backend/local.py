@@ -117,10 +117,7 @@ class LocalAgent:
 
     async def process_pending(self, limit: int | None = BATCH_SIZE) -> None:
         maintenance, failed = self.newton.maintenance(self.origin), dict[str, str]()
-        await run_part("embeddings", maintenance.process_pending(limit), default=None, missing=failed)
-        learning = maintenance.learn_statements(only_recent=True)
-        if await run_part("statements", learning, default=0, missing=failed):
-            await run_part("embeddings", maintenance.process_pending(limit), default=None, missing=failed)
+        await maintenance.process_recent(limit, failed=failed)
         if limit is None:
             await run_part("conflicts", maintenance.judge_conflicts(), default=None, missing=failed)
 

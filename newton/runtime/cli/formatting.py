@@ -27,9 +27,8 @@ from newton.runtime.chat_backend.view_models import (
     ProposalView,
     TurnView,
 )
-from newton.runtime.cli.command_context import current_terminal
 from newton.runtime.cli.frame_text import format_frame, format_frame_features
-from newton.runtime.cli.printing import fit_lines, say, to_json
+from newton.runtime.cli.printing import pluralize, print_notice, say, to_json
 from newton.settings import DEFAULT_AGENT
 
 REMEMBER_MESSAGES = {
@@ -41,15 +40,6 @@ REMEMBER_MESSAGES = {
 
 def print_json(value: object) -> None:
     say(to_json(value))
-
-
-def pluralize(number: int, singular: str, plural: str | None = None) -> str:
-    """Format a number with a noun.
-
-    >>> pluralize(1, "file"), pluralize(1_200, "file"), pluralize(2, "entry", "entries")
-    ('1 file', '1,200 files', '2 entries')
-    """
-    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
 def format_remember_report(report: RememberReport, *, settle_command: str = "newton conflicts settle") -> str:
@@ -107,13 +97,6 @@ def transition_to_json(step: PlannedTransition) -> dict[str, object]:
         "to_state": step.to_state,
         "reason": step.reason,
     }
-
-
-def print_notice(text: str) -> None:
-    """Print a notice on standard error, in a terminal with its lines broken between words."""
-    terminal = current_terminal()
-    terminal.flush()  # keeps the order if both streams go to one file
-    say(fit_lines(text, terminal.columns()), to_stderr=True)
 
 
 def print_debug_lines(lines: Sequence[str]) -> None:

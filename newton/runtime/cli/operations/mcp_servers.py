@@ -9,10 +9,9 @@ from urllib.parse import quote
 from cyclopts import Parameter
 
 from newton.errors import ConfigError, InputError
-from newton.runtime.cli.command_context import current_terminal
 from newton.runtime.cli.daemon_requests import connect_daemon
 from newton.runtime.cli.options import JsonOption, load_settings
-from newton.runtime.cli.printing import fit_lines, say, to_json
+from newton.runtime.cli.printing import pluralize, print_notice, say, to_json
 from newton.runtime.error_status import EXIT_FAILED, EXIT_OK
 from newton.runtime.mcp_servers import server_list
 from newton.runtime.mcp_servers.server_list import load_servers
@@ -61,7 +60,7 @@ async def add_server(
     except ConfigError as error:
         raise InputError(error.what, hint=error.hint) from None
     say(f"Added {name}. `newton mcp test {name}` connects to it and lists its tools.")
-    _print_notice("A daemon that runs has it after its next start.")
+    print_notice("A daemon that runs has it after its next start.")
 
 
 async def list_servers(*, json: JsonOption = False) -> None:
@@ -117,12 +116,8 @@ def _print_tools(name: str, tools: Sequence[Mapping[str, Any]], problems: Sequen
         kind = "reads" if tool["runs_freely"] else "reads, asks" if tool["reads"] else "acts, asks"
         say(f"{tool['name']:<28} {kind:<12} {' '.join(tool['description'].split())[:MAX_DESCRIPTION]}")
     for problem in problems:
-        _print_notice(f"{name}: {problem}.")
-    say(f"{name} works: {len(tools):,} {'tool' if len(tools) == 1 else 'tools'}.")
-
-
-def _print_notice(text: str) -> None:
-    say(fit_lines(text, current_terminal().columns()), to_stderr=True)
+        print_notice(f"{name}: {problem}.")
+    say(f"{name} works: {pluralize(len(tools), 'tool')}.")
 
 
 def _parse_pairs(pairs: list[str], option: str) -> dict[str, str]:

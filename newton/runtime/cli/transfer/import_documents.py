@@ -2,14 +2,14 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from newton.content.document_folders import find_documents
 from newton.content.documents import DocumentError, load_bytes, parse_document
 from newton.runtime.cli.formatting import pluralize, print_json, print_notice
 from newton.runtime.cli.printing import say
-from newton.runtime.cli.transfer.import_report import print_rejections, rejections_to_json, run_import
+from newton.runtime.cli.transfer.import_report import print_left_out, rejections_to_json, run_import
 from newton.runtime.cli.transfer.ingest import (
     IngestOptions,
     describe_rejected,
@@ -22,7 +22,7 @@ from newton.runtime.error_status import EXIT_OK, EXIT_REFUSED
 from newton.runtime.transfer.exports.decision_records import read_record_lines, read_records
 from newton.runtime.transfer.exports.export_lines import ExportLine, convert_lines
 from newton.runtime.transfer.exports.note_links import read_links
-from newton.runtime.transfer.import_source import ImportSource, RejectedEntry, SourceSummary, summarize_source
+from newton.runtime.transfer.import_source import ImportSource, SourceSummary, summarize_source
 from newton.runtime.transfer.importer import ImportReport
 
 
@@ -72,7 +72,7 @@ async def import_documents(path: Path, *, agent: str | None, json: bool) -> int:
         if not json:
             for one in content.describe():
                 say(f"{one}{'' if report.new else ', all of them known'}.")
-            _print_left_out(content, report.rejections)
+            print_left_out(content.passed_over, report.rejections)
     status = EXIT_REFUSED if report.rejections else EXIT_OK
     if content.records and not content.documents and not json:
         return status
@@ -99,7 +99,7 @@ async def preview_documents(path: Path, *, json: bool) -> int:
         say(f"{path}: {', '.join([pluralize(documents, 'document'), *content.describe()])}.")
         for notice in (*describe_skipped(content.found.skipped, str(path)), *describe_rejected(errors)):
             print_notice(notice)
-        _print_left_out(content, rejections)
+        print_left_out(content.passed_over, rejections)
     return EXIT_REFUSED if errors or rejections else EXIT_OK
 
 
@@ -109,10 +109,3 @@ def _find_error(path: Path) -> DocumentError | None:
     except DocumentError as error:
         return error
     return None
-
-
-def _print_left_out(content: DocumentImport, rejections: Sequence[RejectedEntry]) -> None:
-    if content.passed_over:
-        left_out: Sequence[str] = [f"{many} {reason}" for reason, many in content.passed_over.most_common()]
-        say(f"Left out: {', '.join(left_out)}.")
-    print_rejections(rejections)

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -57,10 +58,7 @@ def print_summary(summary: SourceSummary, source: ImportSource, path: Path, *, p
         )
     elif not json:
         say(f"{path} is {source.format}: {_format_counts(summary)}.")
-        if source.passed_over:
-            left_out = ", ".join(f"{many} {reason}" for reason, many in source.passed_over.most_common())
-            say(f"Left out: {left_out}.")
-        print_rejections(summary.rejections)
+        print_left_out(source.passed_over, summary.rejections)
 
 
 def _format_counts(summary: SourceSummary) -> str:
@@ -112,8 +110,15 @@ def rejections_to_json(rejections: Sequence[RejectedEntry]) -> list[dict[str, st
     return [one._asdict() for one in rejections]
 
 
+def print_left_out(passed_over: Counter[str], rejections: Sequence[RejectedEntry]) -> None:
+    """Show what was left out: the counts of what was passed over on purpose, and the rejected entries."""
+    if passed_over:
+        say(f"Left out: {', '.join(f'{many} {reason}' for reason, many in passed_over.most_common())}.")
+    print_rejections(rejections)
+
+
 def print_rejections(rejections: Sequence[RejectedEntry]) -> None:
-    """Name the entries that were left out, each with the reason, up to `MAX_SHOWN_REJECTIONS`."""
+    """Name rejected entries, each with the reason, up to `MAX_SHOWN_REJECTIONS`."""
     for place, reason in rejections[:MAX_SHOWN_REJECTIONS]:
         formatting.print_notice(f"{place}: {reason}")
     if len(rejections) > MAX_SHOWN_REJECTIONS:
