@@ -97,7 +97,7 @@ async def test_server(name: ServerName, *, json: JsonOption = False) -> int:
     settings = load_settings()
     async with connect_daemon(settings, for_agent=False) as daemon:
         if daemon is None:
-            report = await import_module("newton.runtime.mcp_servers.server_test").test_server(settings, name)
+            report = await import_module("newton.runtime.mcp_servers.server_check").check_server(settings, name)
             tested = report.model_dump(mode="json")
         else:
             tested = await daemon.post(f"/v1/mcp-servers/{quote(name, safe='')}/test", {})

@@ -3,13 +3,13 @@
 from fastapi import APIRouter
 
 from newton.runtime.api.auth import AdminAccess
-from newton.runtime.mcp_servers.server_test import TestedServer, test_server
+from newton.runtime.mcp_servers.server_check import ServerCheckResult, check_server
 
 router = APIRouter(prefix="/v1/mcp-servers", tags=["daemon"])
 
 
 @router.post("/{name}/test")
-async def test_mcp_server(caller: AdminAccess, name: str) -> TestedServer:
+async def test_mcp_server(caller: AdminAccess, name: str) -> ServerCheckResult:
     """Connect to an MCP server as it is listed now, and return its tools. No tool is called."""
     caller.require_operator("Only the operator's token can test a server, because this may start its command.")
-    return await test_server(caller.newton.settings, name)
+    return await check_server(caller.newton.settings, name)

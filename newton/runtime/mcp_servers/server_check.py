@@ -8,7 +8,7 @@ from newton.runtime.mcp_servers.server_pool import McpServerPool
 from newton.settings import Settings
 
 
-class TestedTool(BaseModel):
+class CheckedTool(BaseModel):
     """A tool of a server: whether it only reads, and whether it may be called without asking (`runs_freely`)."""
 
     model_config = ConfigDict(frozen=True)
@@ -21,23 +21,23 @@ class TestedTool(BaseModel):
     parameters: object
 
 
-class TestedServer(BaseModel):
+class ServerCheckResult(BaseModel):
     """The result: why the server cannot be used (`failure`), else its tools, and what is wrong with some of them."""
 
     model_config = ConfigDict(frozen=True)
 
     name: str
     failure: str | None
-    tools: list[TestedTool]
+    tools: list[CheckedTool]
     problems: list[str]
 
 
-async def test_server(settings: Settings, name: str) -> TestedServer:
+async def check_server(settings: Settings, name: str) -> ServerCheckResult:
     """Connect to a server as it is listed now, and return what it offers. Raises NotFoundError for an unknown name."""
     pool = McpServerPool(servers=load_servers(settings))
     try:
         connection = await pool.test(name)
-        return TestedServer(
+        return ServerCheckResult(
             name=name,
             failure=connection.failure,
             tools=list(map(_to_tool, connection.tools.values())),
@@ -47,8 +47,8 @@ async def test_server(settings: Settings, name: str) -> TestedServer:
         await pool.close()
 
 
-def _to_tool(tool: ExternalTool) -> TestedTool:
-    return TestedTool(
+def _to_tool(tool: ExternalTool) -> CheckedTool:
+    return CheckedTool(
         name=tool.name,
         full_name=tool.full_name,
         description=tool.description,
