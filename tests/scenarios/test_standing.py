@@ -320,13 +320,6 @@ async def test_a_context_is_built_anew_while_the_embedder_fails(talk: Talk) -> N
         assert given.method == "built" and "embeddings" in given.bundle.missing and "Not searched" in talk.told
 
 
-async def test_without_an_embedder_the_words_decide(talk: Talk) -> None:
-    talk.turns = replace(talk.turns, contexts=replace(talk.turns.contexts, embedder=None))
-    await talk.given(ASKED)
-    assert (await talk.given(ASKED)).reason == "the context covers the input"
-    assert (await talk.given(ELSE)).method == "built"
-
-
 async def test_a_session_that_went_on_elsewhere_is_made_anew_here(talk: Talk) -> None:
     await talk.given(ASKED)
     other = replace(talk, turns=talk.mind.turns(talk.model))
