@@ -23,13 +23,12 @@ services:
   newton:
     environment:
       NEWTON_QUOTE_WITHOUT_MODEL: "true"
-      NEWTON_SOURCE_TIMEOUT_SECONDS: "30"
 """
 
 
 @pytest.fixture(scope="session")
 def quoting(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A compose file with which Newton answers by quotes, as no model is at hand, and waits on a busy machine."""
+    """A compose file with which Newton answers by quotes, as no model is at hand."""
     file = tmp_path_factory.mktemp("compose") / "quoting.yml"
     file.write_text(SETTINGS)
     return file

@@ -127,7 +127,7 @@ def test_a_backup_is_restored(running: ComposeProject) -> None:
 
 def test_a_second_daemon_works_beside_the_first(running: ComposeProject, image: str) -> None:
     name, network = f"{running.name}-second", running.inspect("newton", "{{.HostConfig.NetworkMode}}")
-    env = "-e", "DATABASE_URL=postgresql://newton:newton@db:5432/newton", "-e", "NEWTON_SOURCE_TIMEOUT_SECONDS=30"
+    env = "-e", "DATABASE_URL=postgresql://newton:newton@db:5432/newton"
     docker("run", "-d", "--rm", "--name", name, "--network", network, *env, "-p", "127.0.0.1:0:8700", image)
     try:
         second = DaemonContainer(name)
