@@ -73,9 +73,12 @@ class UpstreamChat(ABC):
         return self._windows.apply(key, self._find_stated_window(name, window_probe.find_reported_window(key)))
 
     async def find_window(self) -> ContextWindow:
-        """Return the context window, after asking the server if that may know it. A server that fails is ignored."""
+        """Return the context window, after asking the server if that may know it. A server that fails is ignored.
+
+        A window that the server has reported before is returned at once, and asked for again in the background.
+        """
         with suppress(ProviderError):
-            key = self._key(await self.resolve_name())
+            key = self._key(self._known_name or await self.resolve_name())
             is_published = self._upstream.provider == "openai" and self._upstream.is_provider_itself
             if not (is_published or self._upstream.window_tokens):
                 await window_probe.ask_window(self._upstream, self._client, key)

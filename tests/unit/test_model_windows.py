@@ -1,5 +1,6 @@
 """The context window of a model: what settings, servers, tables and refusals say of it."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,12 @@ from newton.providers.chat_model_base import UpstreamChat
 from newton.providers.openai.chat import OpenAIChat
 from newton.providers.structured_output import EndpointKey
 from newton.providers.upstreams import list_upstreams
+from newton.providers.windows import window_probe
 from newton.providers.windows.context_windows import ContextWindow, LearntWindows, find_published_window
 from newton.settings import load
 from tests.endpoint import Respond, Wire, endpoint
 from tests.narrow_servers import Dialect, NarrowServer
+from tests.support import until
 
 PREFIX = "This model's maximum context length is"
 TOO_LONG = "prompt is too long: 212000 tokens > 200000 maximum"
@@ -276,6 +279,42 @@ async def test_a_server_that_does_not_answer_is_no_obstacle() -> None:
     assert (await named("http://127.0.0.1:9/v1").find_window()).source == "default"
 
 
+async def test_a_known_window_is_used_at_once_while_one_request_asks_for_it_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(window_probe, "RETRY_SECONDS", 0.0)
+    server, gate, asked = NarrowServer("ollama", 8_192, reports=8_192), asyncio.Event(), list[str]()
+
+    async def respond(wire: Wire) -> None:
+        asked.append(wire.path.partition("?")[0])
+        await gate.wait()
+        await server.describe(wire)
+
+    async with endpoint(respond, lists=True) as made:
+        model = named(made.url)
+        gate.set()
+        assert {await one for one in asyncio.as_completed([model.find_window() for _ in range(20)])} == {
+            (8_192, "server")
+        }
+        assert sorted(asked) == ["/api/ps", "/api/show", "/v1/models"]
+        gate.clear()
+        server.reports = 6_000
+        assert {await one for one in asyncio.as_completed([model.find_window() for _ in range(20)])} == {
+            (8_192, "server")
+        }
+
+        async def is_asked() -> bool:
+            return len(asked) > 3
+
+        async def is_refreshed() -> bool:
+            return (await model.find_window()).tokens == 6_000
+
+        await until(is_asked)
+        assert len(asked) == 4
+        gate.set()
+        await until(is_refreshed)
+
+
 async def test_a_window_is_learnt_without_a_request() -> None:
     server = NarrowServer("vllm", 8_192)
     settings = load({"models": {"s": {"base_url": "http://127.0.0.1:9/v1"}}}, env={})
@@ -318,8 +357,11 @@ def test_what_is_learnt_is_kept_while_the_stated_window_stays(tmp_path: Path) ->
     assert learnt.apply(other, stated) == stated
     for changed in (ContextWindow(8_192, "server"), ContextWindow(2_048, "setting")):
         assert learnt.apply(key, changed) == changed
-    LearntWindows(file).learn(other, 9_000, stated, is_guess=False)
-    assert [learnt.apply(one, stated).tokens for one in (key, other)] == [4_096, 9_000]
+    LearntWindows(file).learn(key, 4_000, stated, is_guess=False)
+    assert learnt.apply(key, stated).tokens == 4_096, "the file is read once"
+    learnt.learn(other, 9_000, stated, is_guess=False)
+    for known in (learnt, LearntWindows(file)):
+        assert [known.apply(one, stated).tokens for one in (key, other)] == [4_000, 9_000]
     file.write_text("{no json", encoding="utf-8")
     assert LearntWindows(file).apply(key, stated) == stated
 

@@ -91,17 +91,21 @@ def _load_published_windows() -> Mapping[str, Mapping[str, int]]:
 class LearntWindows:
     """The windows that refusals have shown, in the JSON file `path`; None keeps them only in this process.
 
-    Processes share the file without a lock: an entry that is lost costs one more refusal. Guesses are not written.
+    Processes share the file without a lock: an entry that is lost costs one more refusal. The file is read at the start
+    and before it is written. Guesses are not written.
     """
 
     path: Path | None = None
     _kept: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
     _guesses: dict[str, list[int]] = field(default_factory=dict[str, list[int]])
 
+    def __post_init__(self) -> None:
+        self._read()
+
     def apply(self, key: EndpointKey, stated: ContextWindow) -> ContextWindow:
         """Return the learnt window of a model if it is smaller than the stated one and was learnt beside it."""
         name = _to_name(key)
-        tokens, beside = self._guesses.get(name) or self._read().get(name, (0, 0))
+        tokens, beside = self._guesses.get(name) or self._kept.get(name, (0, 0))
         return ContextWindow(tokens, "refusal") if beside == stated.tokens and 0 < tokens < beside else stated
 
     def learn(self, key: EndpointKey, tokens: int, stated: ContextWindow, *, is_guess: bool) -> None:

@@ -36,6 +36,7 @@ class _Answer(NamedTuple):
 
 
 _answers: dict[EndpointKey, _Answer] = {}
+_questions: dict[EndpointKey, asyncio.Task[None]] = {}
 
 
 def find_reported_window(key: EndpointKey) -> int | None:
@@ -47,19 +48,26 @@ def find_reported_window(key: EndpointKey) -> int | None:
 async def ask_window(upstream: ModelUpstream, client: openai.AsyncOpenAI, key: EndpointKey) -> int | None:
     """Return the context window of a model in tokens, as its server reports it; None if it does not.
 
-    The answer is cached for ten minutes.
+    The answer is cached for ten minutes. All callers share one question; none waits for it if the window was known.
     """
-    now, answer = asyncio.get_running_loop().time(), _answers.get(key)
-    if answer and now < answer.expires_at:
+    answer = _answers.get(key)
+    if answer and asyncio.get_running_loop().time() < answer.expires_at:
         return answer.tokens
-    tokens, lasts = None, CACHE_SECONDS
+    if (question := _questions.get(key)) is None:
+        question = _questions[key] = asyncio.create_task(_refresh_answer(upstream, client, key))
+        question.add_done_callback(lambda _: _questions.pop(key))
+    if answer is None or answer.tokens is None:
+        await asyncio.shield(question)
+    return find_reported_window(key)
+
+
+async def _refresh_answer(upstream: ModelUpstream, client: openai.AsyncOpenAI, key: EndpointKey) -> None:
     try:
         async with asyncio.timeout(PROBE_SECONDS):
             tokens, lasts = await _ask(upstream, client, key.model)
     except (*FAILURES, ProviderError, TypeError, AttributeError, KeyError):
         tokens, lasts = find_reported_window(key), RETRY_SECONDS
-    _answers[key] = _Answer(tokens, now + lasts)
-    return tokens
+    _answers[key] = _Answer(tokens, asyncio.get_running_loop().time() + lasts)
 
 
 async def _ask(upstream: ModelUpstream, client: openai.AsyncOpenAI, model: str) -> tuple[int | None, float]:
