@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ from newton.agent.loop.turn import TurnInput
 from newton.brain import guardrail_store
 from newton.brain.guardrail_engine import GuardrailRule
 from newton.brain.guardrail_store import EditContext
+from newton.errors import ContextWindowError, RefusedSize
 from newton.heart.censors import CensorRule
+from newton.providers.chat import ChatMessage, ChatReply, RequestOptions
 from tests.scenarios.conftest import Mind
 from tests.scenarios.handy import Handy, call
 from tests.scenarios.serving_tools import acting, small_server
@@ -227,6 +230,32 @@ async def test_a_frame_has_only_the_tools_that_its_list_allows(mind: Mind, tmp_p
             await take(post.turns(model), turn)
             assert [name for name in model.offered[0] if name.startswith("post__")] == names
         assert (len(post.asked), post.sent) == (1, [])
+
+
+class Narrow(Handy):
+    """A model that refuses its first prompt as longer than its window."""
+
+    async def answer(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int | None, options: RequestOptions
+    ) -> AsyncIterator[str | ChatReply]:
+        if not self.received:
+            self.received.append(messages)
+            self.offered.append([tool.name for tool in options.all_tools])
+            raise ContextWindowError("Too long.", hint="Shorten it.", size=RefusedSize(window=512))
+        async for piece in super().answer(messages, max_tokens=max_tokens, options=options):
+            yield piece
+
+
+async def test_a_tool_that_a_smaller_window_leaves_out_is_not_called(mind: Mind, tmp_path: Path) -> None:
+    async with acting(mind, tmp_path, trust=True) as post:
+        post.answers = ["once"]
+        model = Narrow([call("post__send", text="x")], "Done.")
+        turn = TurnInput(session_id=await mind.session("s1"), text="Send it.", approve=post.approve)
+        await take(post.turns(model), turn)
+        assert "post__send" in model.offered[0]
+        assert not any("post__send" in names for names in model.offered[1:])
+        assert "no tool 'post__send'" in str(model.told["error"])
+        assert (post.asked, post.sent) == ([], [])
 
 
 async def test_an_output_that_is_too_long_for_the_model_is_kept_whole_as_an_artifact(

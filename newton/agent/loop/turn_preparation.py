@@ -115,6 +115,9 @@ class TurnPreparer:
         )
         ready = await self._assemble(turn, loop.chat, usage, work=loop.work)
         loop.adopt(ready.prompt, max_tokens=ready.budget.usable)
+        if loop.actions and ready.actions:
+            ready.actions.last_failed = loop.actions.last_failed
+        loop.actions = ready.actions
         loop.chat = replace(loop.chat, calibration=ready.budget.calibration)
         loop.min_trust = lowest_known_trust((loop.min_trust, ready.min_trust))
         prepared.context, prepared.view, prepared.budget = ready.context, ready.view, ready.budget
