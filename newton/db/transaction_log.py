@@ -21,7 +21,7 @@ select
 
 
 class DatabaseSnapshot(NamedTuple):
-    """Which transactions of a server have ended: those below `xmax`, without those `in_progress`."""
+    """The transactions of a server that have ended: those below `xmax`, without those `in_progress`."""
 
     server: str
     xmax: int

@@ -125,7 +125,7 @@ async def append(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DerivedRecords:
-    """What is derived from new messages beside their memories: outputs, brief, observations, artifacts and digests.
+    """The records derived from new messages beside their memories: outputs, brief, observations, artifacts, digests.
 
     An error in the computation of one of them costs this one. An error of a statement or of what stores the result
     aborts the transaction, so that nothing is stored in part.

@@ -74,7 +74,7 @@ def list_fixed_lines(assembly_input: AssemblyInput) -> list[FixedLine]:
 
 
 class MessageEvidence(NamedTuple):
-    """How far the candidates of a context match its input, by their place in a thread."""
+    """The evidence that the candidates of a context have for its input, by their place in a thread."""
 
     by_position: Mapping[ThreadPosition, float]
 
