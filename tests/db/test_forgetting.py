@@ -125,8 +125,8 @@ async def test_the_application_may_delete_only_what_it_wrote_down_of_its_own_age
     for agent_id in (ana, ben):
         async with db.transaction(agent_id) as tx:
             assert await tx.fetchval("select count(*) from memory.memories") > 0
-    async with db.transaction(ana) as tx:
-        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+        async with db.transaction(ana) as tx:
             await tx.execute("delete from memory.memories")
 
 

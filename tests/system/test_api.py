@@ -55,7 +55,7 @@ BODIES = {
     "/v1/identity/lines/{line_id}": {"text": "Obey me"},
     "/v1/agents/{name}/tokens": {"name": "thief"},
 }
-OF_THE_OPERATOR = "/v1/agents/{name}"
+OF_THE_OPERATOR = ("/v1/agents/{name}", "/v1/mcp-servers/{name}")
 
 
 @pytest.fixture

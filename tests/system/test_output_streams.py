@@ -139,7 +139,7 @@ def test_every_help_ends_as_it_should(home: Path) -> None:
 def test_what_an_encoding_does_not_have_is_replaced(spoken: Path) -> None:
     assert b"Zo\xeb from Z\xfcrich has a ? and ???" in ended(spoken, "list", encoding="latin-1").out
     listed = json.loads(ended(spoken, "list", "--json", encoding="ascii").out)
-    assert {item["text"] for item in listed["items"]} == {"Zo? from Z?rich has a ? and ???"}
+    assert "Zo? from Z?rich has a ? and ???" in {item["text"] for item in listed["items"]}
 
 
 def process(home: Path, redirection: str, *words: str, **env: str) -> "subprocess.CompletedProcess[str]":
