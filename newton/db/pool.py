@@ -56,13 +56,15 @@ AfterCommit = Callable[[], Awaitable[None]]
 class _TransactionHooks:
     """The functions to call before and after the commit of the open transaction, and whether it has written.
 
-    What `has_written` notes may change a context. `written_as` is the server and the id of the transaction, once known.
+    What `has_written` notes may change a context. `written_as` is the server and the id of the transaction, once known;
+    `context_id` is the id if the transaction has stored a context.
     """
 
     before_commit: list[BeforeCommit]
     after_commit: list[AfterCommit]
     has_written: bool = False
     written_as: tuple[str, int] | None = None
+    context_id: int | None = None
 
 
 _current: ContextVar[_TransactionHooks | None] = ContextVar("newton_unit_of_work", default=None)
@@ -79,13 +81,13 @@ def note_write() -> None:
         hooks.has_written = True
 
 
-def note_stored_context(server: str, transaction_id: int | None) -> None:
-    """Note that all that the open transaction has written is a context, with its server and its id there.
+def note_stored_context(transaction_id: int) -> None:
+    """Note that all that the open transaction has written is a context, and its id on the server of the agent.
 
     It invalidates no cached context, unless it writes something else afterwards.
     """
-    if transaction_id is not None and (hooks := _current.get()):
-        hooks.written_as, hooks.has_written = (server, transaction_id), False
+    if hooks := _current.get():
+        hooks.context_id, hooks.has_written = transaction_id, False
 
 
 def before_commit(hook: BeforeCommit) -> None:
@@ -141,9 +143,14 @@ async def _transaction_block(tx: Tx, agent: UUID | None, *, snapshot: bool) -> A
         raise DatabaseError("A statement of the transaction failed, and nothing was stored.", hint="Try again.")
 
 
-async def _find_transaction(tx: Tx, hooks: _TransactionHooks) -> None:
-    """Find out server and id of a transaction that has written, unless they are known."""
-    if hooks.has_written and hooks.written_as is None:
+async def _find_transaction(tx: Tx, hooks: _TransactionHooks, server: str | None) -> None:
+    """Find out server and id of a transaction that has written, unless they are known.
+
+    `server` is that of the agent's rows, if it is known; then a context that is stored needs no question.
+    """
+    if hooks.context_id is not None and server is not None:
+        hooks.written_as = server, hooks.context_id
+    elif (hooks.has_written or hooks.context_id is not None) and hooks.written_as is None:
         row = await tx.fetchrow(TRANSACTION_SQL)
         if row is not None and row["transaction_id"] is not None:
             hooks.written_as = row["server"], row["transaction_id"]
@@ -249,11 +256,11 @@ class Database:
             async with _acquire(pool) as tx, _transaction_block(tx, agent, snapshot=snapshot):
                 yield tx
                 if log.is_kept:  # asked before the hooks, which take locks
-                    await _find_transaction(tx, hooks)
+                    await _find_transaction(tx, hooks, log.find_server(agent))
                 for hook in hooks.before_commit:
                     await hook(tx)
                 if log.is_kept and hooks.before_commit:
-                    await _find_transaction(tx, hooks)
+                    await _find_transaction(tx, hooks, log.find_server(agent))
             if hooks.written_as and log.is_kept:
                 log.add(*hooks.written_as, agent if hooks.has_written else None)
         except DiskFullError:
@@ -290,7 +297,9 @@ class Database:
         """
         self.transaction_log.is_kept = True
         async with self.single_statement() as tx:
-            return DatabaseSnapshot.parse(await tx.fetchval(SNAPSHOT_SQL, agent))
+            snapshot = DatabaseSnapshot.parse(await tx.fetchval(SNAPSHOT_SQL, agent))
+        self.transaction_log.set_server(agent, snapshot.server)
+        return snapshot
 
     @asynccontextmanager
     async def single_statement(self) -> AsyncGenerator[Tx]:

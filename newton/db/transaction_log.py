@@ -5,6 +5,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 MAX_LOGGED = 20_000  # transactions; older ones count as unknown
+LOW_BITS = 0xFFFF_FFFF  # of the id of a transaction: rows have no more of it
 MAX_COMPARED = 5_000  # transactions between two snapshots; with more, all agents count as changed
 
 # A distributed database evaluates it on the node of the agent, where the agent's writes get their transaction ids.
@@ -54,11 +55,22 @@ class TransactionLog:
 
     def __init__(self) -> None:
         self._agents: dict[tuple[str, int], UUID | None] = {}
+        self._servers: dict[UUID, str] = {}
         self.is_kept = False
+
+    def set_server(self, agent: UUID, server: str) -> None:
+        """Set the server that has the rows of an agent."""
+        self._servers[agent] = server
+        if len(self._servers) > MAX_LOGGED:
+            del self._servers[next(iter(self._servers))]
+
+    def find_server(self, agent: UUID | None) -> str | None:
+        """Return the server that had the rows of an agent at its last snapshot; None without a snapshot."""
+        return self._servers.get(agent) if agent else None
 
     def add(self, server: str, transaction_id: int, agent: UUID | None) -> None:
         """Add a transaction that has committed."""
-        self._agents[server, transaction_id] = agent
+        self._agents[server, transaction_id & LOW_BITS] = agent
         if len(self._agents) > MAX_LOGGED:
             del self._agents[next(iter(self._agents))]
 
@@ -67,4 +79,4 @@ class TransactionLog:
         if earlier.server != now.server or now.xmax - earlier.xmax > MAX_COMPARED:
             return True
         ended = now.iterate_ended_since(earlier)
-        return any(self._agents.get((now.server, one), agent) == agent for one in ended)
+        return any(self._agents.get((now.server, one & LOW_BITS), agent) == agent for one in ended)

@@ -43,7 +43,7 @@ async def store_context(tx: Tx, agent: UUID) -> None:
     await write(tx, agent)
     row = await tx.fetchrow(TRANSACTION_SQL)
     assert row is not None
-    note_stored_context(row["server"], row["transaction_id"])
+    note_stored_context(row["transaction_id"])
 
 
 async def store_and_write(tx: Tx, agent: UUID) -> None:

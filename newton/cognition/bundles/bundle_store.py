@@ -134,7 +134,7 @@ async def insert_bundle(tx: Tx, bundle: Bundle, *, records_access: bool = False)
         trace=encoded.trace.decode(),
     )
     assert row is not None
-    note_stored_context(row["server"], row["transaction_id"])
+    note_stored_context(row["transaction_id"])
 
 
 @functools.cache

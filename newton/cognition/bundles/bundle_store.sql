@@ -1,12 +1,11 @@
 -- name: insert_bundle(agent_id, bundle_id, session_id, created_at, as_of, input, frame, profile, budget, tokens, text, memory_ids, candidates, trace)
+-- Also returns the low 32 bits of the transaction's id on the server of the agent.
 insert into cognition.bundles (
     agent_id, bundle_id, session_id, created_at, as_of, input, frame, profile, budget, tokens, text, memory_ids,
     candidates, trace
 )
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14::jsonb)
-returning
-    coalesce(host(inet_server_addr()) || ':' || inet_server_port(), '') as server,
-    pg_current_xact_id_if_assigned()::text::bigint as transaction_id;
+returning xmin::text::bigint as transaction_id;
 
 -- name: insert_turn(agent_id, turn_id, session_id, bundle_id, created_at, method, reason, answered_by, input_position, reply_position)
 -- bundle_id becomes null if the bundle was deleted while the model was answering.
