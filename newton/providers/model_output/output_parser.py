@@ -40,7 +40,7 @@ def parse_output(text: str, schema: type[F]) -> ParsedOutput[F]:
     so is a field that is not valid unless it is required, and what exceeds the maximum length of a list.
     """
     best, most_items = ParsedOutput[F](None, {UNUSABLE: 1}), -1
-    for fields, is_cut in _list_candidates(_THOUGHTS.sub("", text), schema):
+    for fields, is_cut in _list_candidates(strip_thoughts(text), schema):
         reader = _SchemaReader(_get_json_schema(schema))
         try:
             value = schema.model_validate(reader.read(fields))
@@ -50,6 +50,11 @@ def parse_output(text: str, schema: type[F]) -> ParsedOutput[F]:
         if (items := _count_items(value)) > most_items and (items or not left_out):
             best, most_items = ParsedOutput(value, left_out), items
     return best
+
+
+def strip_thoughts(text: str) -> str:
+    """Return an answer without the thoughts with which a reasoning model begins it."""
+    return _THOUGHTS.sub("", text)
 
 
 @functools.cache

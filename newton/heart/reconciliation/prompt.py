@@ -1,0 +1,146 @@
+"""The prompt of the reconciling call: a fixed system prompt, and the known items and new lines as the user message."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import cache
+from importlib import resources
+from itertools import groupby
+from typing import NamedTuple
+
+from newton.heart.reconciliation.reconciling_types import KnownItem, KnownKind, NewLine, ReconcilingInput
+from newton.memory.hygiene import remove_prompt_marks
+from newton.memory.representations import one_line
+
+MAX_FOREIGN_CHARACTERS = 300
+MAX_LINE_CHARACTERS = 2_000
+MAX_ITEM_CHARACTERS = 400
+MAX_NAME_CHARACTERS = 60
+QUESTION = "What do the lines change? Answer with JSON."
+
+LABEL_LETTERS: Mapping[KnownKind, str] = {
+    "fact": "F",
+    "procedure": "P",
+    "decision": "D",
+    "rule": "R",
+    "wish": "W",
+    "open": "O",
+}
+_HEADINGS: Mapping[KnownKind, str] = {
+    "fact": "Facts",
+    "procedure": "Procedures",
+    "decision": "Decisions",
+    "rule": "Rules of the user",
+    "wish": "Wishes of the user",
+    "open": "Open questions",
+}
+_SHOWN_STATES: Mapping[str, str] = {"CONFIRMED": "confirmed", "UNSETTLED": "unsettled"}
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+class ReconcilingPrompt(NamedTuple):
+    """The two messages of the call. `system` is the same in each call, so that a server can cache it."""
+
+    system: str
+    user: str
+
+
+def number_batch(batch: ReconcilingInput) -> ReconcilingInput:
+    """Return the input with the lines numbered from 1 and the known items sorted by day and labelled (F1, R1, ...)."""
+    lines = tuple(replace(line, number=number) for number, line in enumerate(batch.lines, 1))
+    labelled: list[KnownItem] = []
+    for kind, letter in LABEL_LETTERS.items():
+        items = sorted((item for item in batch.known if item.kind == kind), key=lambda item: item.day)
+        labelled += (replace(item, label=f"{letter}{number}") for number, item in enumerate(items, 1))
+    return replace(batch, lines=lines, known=tuple(labelled))
+
+
+def render_prompt(batch: ReconcilingInput) -> ReconcilingPrompt:
+    """Return the prompt for a batch whose lines and items are numbered by `number_batch`.
+
+    Line breaks, angle brackets and marks of prompts in texts are replaced, so that no text can close its tag or
+    imitate another line. Foreign text is shortened, and left out where no line of a person follows it.
+    """
+    aliases = f" ({'; '.join(map(_to_name, batch.aliases))})" if batch.aliases else ""
+    parts = [
+        f"Now: {format_day(batch.now)}",
+        f"User: {_to_name(batch.user_name) or 'not named'}{aliases}",
+        *([f"Attributes in use: {', '.join(map(_to_name, batch.attributes))}"] if batch.attributes else []),
+        "",
+        *_render_section("known", _render_known(batch.known)),
+        *_render_section("lines", _render_lines(batch)),
+        QUESTION,
+    ]
+    return ReconcilingPrompt(load_system_prompt(), "\n".join(parts))
+
+
+@cache
+def load_system_prompt() -> str:
+    """Return the system prompt of the reconciling call."""
+    return (resources.files("newton.heart") / "prompts" / "reconcile.md").read_text(encoding="utf-8").strip()
+
+
+def format_day(moment: datetime) -> str:
+    """Return the weekday and date, in English whatever the locale.
+
+    >>> format_day(datetime(2026, 11, 27))
+    'Friday 2026-11-27'
+    """
+    return f"{_WEEKDAYS[moment.weekday()]} {moment:%Y-%m-%d}"
+
+
+def render_known(item: KnownItem) -> str:
+    """Return the line of a known item: label, day, state if it matters, and text."""
+    state = f" {_SHOWN_STATES[item.state]}:" if item.state in _SHOWN_STATES else ""
+    return f"{item.label} {item.day:%Y-%m-%d}{state} {_to_text(item.text, MAX_ITEM_CHARACTERS)}"
+
+
+def render_line(line: NewLine) -> str:
+    """Return a line with its number and speaker, as the model sees it."""
+    limit = MAX_FOREIGN_CHARACTERS if line.source == "foreign" else MAX_LINE_CHARACTERS
+    read = " (read)" if line.is_read else ""
+    return f"{line.number}{read} {_render_speaker(line)}: {_to_text(line.text, limit)}"
+
+
+def list_shown_lines(lines: Sequence[NewLine]) -> list[NewLine]:
+    """Return the lines without the foreign text that no line of a person follows."""
+    last = max((number for number, line in enumerate(lines) if line.source == "person"), default=-1)
+    return [line for number, line in enumerate(lines) if line.source != "foreign" or number < last]
+
+
+def _render_speaker(line: NewLine) -> str:
+    if line.source == "assistant":
+        return "assistant"
+    if line.source == "foreign":
+        return f"foreign ({_to_name(line.foreign_kind)})" if line.foreign_kind else "foreign"
+    name = _to_name(line.speaker)
+    # a person cannot pass as one of the two words that code writes
+    return f"{name} (person)" if name.casefold().startswith(("assistant", "foreign")) or not name else name
+
+
+def _render_section(tag: str, content: Iterable[str]) -> Iterator[str]:
+    yield from (f"<{tag}>", *content, f"</{tag}>", "")
+
+
+def _render_known(known: Sequence[KnownItem]) -> Iterator[str]:
+    for kind, heading in _HEADINGS.items():
+        if items := [item for item in known if item.kind == kind]:
+            yield f"{heading}:"
+            yield from map(render_known, items)
+
+
+def _render_lines(batch: ReconcilingInput) -> Iterator[str]:
+    for _, lines in groupby(list_shown_lines(batch.lines), key=batch.day_of):
+        days = list(lines)
+        yield f"== {format_day(days[0].said_at.astimezone(batch.zone))}"
+        yield from map(render_line, days)
+
+
+def _to_text(text: str, limit: int) -> str:
+    """Return a text as one line that cannot close its tag or imitate a mark of the prompt."""
+    line = one_line(remove_prompt_marks(text)).replace("<", "‹").replace(">", "›")
+    return line if len(line) <= limit else f"{line[: limit - 2].rstrip()} …"
+
+
+def _to_name(name: str) -> str:
+    return _to_text(name, MAX_NAME_CHARACTERS).replace(":", "")

@@ -1,0 +1,193 @@
+"""Lines and known items that a model reconciles, the items that it proposes, and what code kept of them."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, tzinfo
+from typing import Literal, get_args
+from uuid import UUID
+
+from newton.memory.memory import Trust
+
+LineSource = Literal["person", "assistant", "foreign"]
+KnownKind = Literal["fact", "procedure", "decision", "rule", "wish", "open"]
+Operation = Literal[
+    "add",
+    "confirm",
+    "update",
+    "end",
+    "retract",
+    "same",
+    "unsure",
+    "rule",
+    "wish",
+    "decision",
+    "procedure",
+    "episode",
+]
+OPERATIONS: tuple[Operation, ...] = get_args(Operation)
+DropReason = Literal[
+    "unknown operation",
+    "unknown line",
+    "line already read",
+    "unknown known item",
+    "no known item",
+    "wrong kind of known item",
+    "no text",
+    "text too long",
+    "not a line of a person",
+    "off the record",
+    "older than the known item",
+    "not supported by the line",
+    "line not about the known item",
+    "not the same statement",
+    "repeated",
+    "too many",
+]
+Weakening = Literal[
+    "words of the line instead of the text",
+    "day left out",
+    "known item of higher trust",
+    "known item needs a person",
+    "too many ended at once",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewLine:
+    """A line of a conversation. `number_batch` sets its number.
+
+    `is_user` is True if the user, not another person, said it in the user's own session. `is_read` marks a line that
+    was read before and only gives context. `is_imported` marks a line of an import, whose rules and wishes a person
+    must approve. `foreign_kind` says what a foreign text is, such as "web page".
+    """
+
+    text: str
+    speaker: str
+    source: LineSource
+    is_user: bool
+    said_at: datetime
+    trust: Trust
+    origin: str
+    memory_id: UUID
+    is_read: bool = False
+    is_imported: bool = False
+    foreign_kind: str = ""
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownItem:
+    """A known item near the lines. `number_batch` sets its label, such as "F1".
+
+    `day` is the day on which it was last stated, in the user's time zone. `similarities` are the cosine similarities of
+    its vector to those of lines, by the `memory_id` of the line. `is_vouched` means that a person confirmed it.
+    """
+
+    kind: KnownKind
+    item_id: UUID
+    text: str
+    day: date
+    state: str
+    trust: Trust
+    subject: str = ""
+    attribute: str = ""
+    is_vouched: bool = False
+    similarities: Mapping[UUID, float] = field(default_factory=dict[UUID, float])
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReconcilingInput:
+    """New lines in the order of time, with the known items near them.
+
+    `attributes` are the names of attributes in use. `now` is the time of the call, in the user's time zone.
+    """
+
+    user_name: str
+    aliases: tuple[str, ...]
+    attributes: tuple[str, ...]
+    known: tuple[KnownItem, ...]
+    lines: tuple[NewLine, ...]
+    now: datetime
+
+    @property
+    def zone(self) -> tzinfo | None:
+        """Return the user's time zone."""
+        return self.now.tzinfo
+
+    @property
+    def user_names(self) -> tuple[str, ...]:
+        return tuple(name for name in (self.user_name, *self.aliases) if name)
+
+    def day_of(self, line: NewLine) -> date:
+        """Return the day on which a line was said, in the user's time zone."""
+        return line.said_at.astimezone(self.zone).date()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposedItem:
+    """An item of a model's answer, as the model wrote it."""
+
+    line: int
+    op: str
+    ids: tuple[str, ...] = ()
+    text: str = ""
+    subject: str = ""
+    attribute: str = ""
+    when: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedItem:
+    """An item that may be applied with the trust, speaker and time of its line; `same` has no line.
+
+    `text` is what to store: of a new rule or wish, the person's own words, and `title` is what the model made of them.
+    `when` is the day from which it holds, or on which it ends, which may be in the future; None if the line does not
+    say it. With `contests`, it may only make the known items unsettled. With `needs_approval`, a rule or wish waits for
+    a person. `weakened` says what the checks changed.
+    """
+
+    op: Operation
+    line: NewLine | None
+    known: tuple[KnownItem, ...] = ()
+    text: str = ""
+    title: str = ""
+    subject: str = ""
+    attribute: str = ""
+    when: date | None = None
+    contests: bool = False
+    needs_approval: bool = False
+    weakened: tuple[Weakening, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DroppedItem:
+    """An item that was dropped, and why."""
+
+    item: ProposedItem
+    reason: DropReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedAnswer:
+    """The items of an answer that were kept, in the order of their lines, and those that were dropped."""
+
+    kept: tuple[CheckedItem, ...]
+    dropped: tuple[DroppedItem, ...]
+
+    def count_drops(self) -> Counter[DropReason]:
+        """Return the number of dropped items by reason."""
+        return Counter[DropReason](dropped.reason for dropped in self.dropped)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadAnswer:
+    """The items of an answer. `is_readable` is False if it has none and does not say that nothing changes.
+
+    `malformed` counts the parts of its list that are not items.
+    """
+
+    items: Sequence[ProposedItem]
+    is_readable: bool
+    malformed: int = 0
