@@ -84,8 +84,8 @@ async def _require_installed(conn: Tx) -> None:
     if not await conn.fetchval(IS_INSTALLED_SQL):
         name = await conn.fetchval("select current_database()")
         raise InputError(
-            f"The database {name!r} is not one of Newton: it does not have its tables.",
-            hint="Check DATABASE_URL or, without it, NEWTON_DATA_DIR. Nothing was written.",
+            f"The database {name!r} has no tables of Newton, so there is nothing to back up.",
+            hint="Set DATABASE_URL to the database that Newton uses, or unset it if Newton uses its embedded server.",
         )
 
 
@@ -93,7 +93,9 @@ async def _require_installed(conn: Tx) -> None:
 def _atomic_folder(folder: Path) -> Generator[Path]:
     """Yield a temporary folder that is renamed to `folder` at the end of the block, and deleted after an error."""
     if folder.exists():
-        raise ConflictError(f"{folder} already exists.", hint="Choose a folder that does not exist.")
+        example = f", such as {folder / 'newton-backup'}" if folder.is_dir() else ""
+        hint = f"Choose a folder that does not exist{example}: the backup creates it."
+        raise ConflictError(f"{folder} already exists.", hint=hint)
     partial = folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}.part")
     try:
         partial.mkdir(mode=0o700, parents=True)
@@ -101,7 +103,8 @@ def _atomic_folder(folder: Path) -> Generator[Path]:
         os.sync()
         partial.rename(folder)
     except OSError as error:
-        raise InputError(f"{folder} cannot be written: {error.strerror}.", hint="Choose another folder.") from None
+        hint = "Choose a new folder inside of one that exists and that you may write."
+        raise InputError(f"{folder} cannot be created: {error.strerror}.", hint=hint) from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 

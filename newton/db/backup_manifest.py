@@ -63,6 +63,9 @@ def _read(folder: Path) -> BackupManifest:
     except FileNotFoundError:
         hint = "Give a folder that `newton backup` created."
         raise InputError(f"{folder} is not a backup: it has no file {FILE_NAME}.", hint=hint) from None
+    except NotADirectoryError:
+        hint = "Give the folder that `newton backup` created, not a file."
+        raise InputError(f"{folder} is not a folder.", hint=hint) from None
     except OSError as error:
         raise InputError(f"{folder} cannot be read: {error.strerror}.", hint="Give a folder you may read.") from None
     except ValidationError:

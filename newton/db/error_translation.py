@@ -16,6 +16,7 @@ CONNECT_SECONDS, STATEMENT_SECONDS = 10, 60  # after which a connection attempt 
 
 # A node of a distributed database failed during a transaction.
 NODE_FAILURE_PATTERN = re.compile(r"closed the connection|connection (marked as essential|to the remote node|not open)")
+ERROR_NUMBER_PATTERN = re.compile(r"\[Errno -?\d+\] ")  # in the text of an OSError
 SERVER_ERRORS = (
     asyncpg.PostgresConnectionError,
     asyncpg.OperatorInterventionError,  # the server was shut down, crashed, or cancelled the statement
@@ -43,8 +44,14 @@ def translate_connect_errors() -> Generator[None]:
         ) from None
     except TimeoutError as error:
         raise _unreachable_error(f"no answer within {CONNECT_SECONDS} seconds") from error
+    except asyncpg.InvalidCatalogNameError as error:
+        hint = "`newton db requirements --database NAME --owner USER` prints the SQL that creates it."
+        raise DatabaseError(f"The {error} on the server of DATABASE_URL.", hint=hint) from error
+    except asyncpg.InvalidAuthorizationSpecificationError as error:  # also of a wrong password
+        what = f"The server of DATABASE_URL refuses the connection: {error}."
+        raise DatabaseError(what, hint="Correct the user or the password in DATABASE_URL.") from error
     except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
-        raise _unreachable_error(str(error)) from error
+        raise _unreachable_error(ERROR_NUMBER_PATTERN.sub("", str(error))) from error
 
 
 @contextmanager

@@ -83,14 +83,32 @@ def find_database_folder(home: Path) -> Path:
     return Path(pointer.read_text(encoding="utf-8").strip()) if pointer.is_file() else home
 
 
-def find_orphans() -> list[Path]:
-    """Return the database folders of root whose data folder was deleted or names another one."""
-    folders = [file.parent for file in sorted(ROOT_HOME.glob(f"*/{HOME_FILE}"))] if ROOT_HOME.is_dir() else []
-    return [one for one in folders if find_database_folder(_read_home(one)) != one]
+@dataclass(frozen=True, slots=True)
+class OrphanedDatabase:
+    """A database folder of root which its data folder `home` does not name. `owner` is the system user of its files."""
+
+    folder: Path
+    home: Path
+    owner: str
+
+    @property
+    def may_run(self) -> bool:
+        """Return whether a server may still run in it."""
+        return (self.folder / "postgres" / "postmaster.pid").exists()
 
 
-def _read_home(folder: Path) -> Path:
-    return Path((folder / HOME_FILE).read_text(encoding="utf-8").strip())
+def find_orphans() -> list[OrphanedDatabase]:
+    """Return the database folders of root whose data folder was deleted or names another one.
+
+    Folders that this user may not read are left out.
+    """
+    orphans: list[OrphanedDatabase] = []
+    for file in sorted(ROOT_HOME.glob(f"*/{HOME_FILE}")) if ROOT_HOME.is_dir() else ():
+        with contextlib.suppress(OSError, KeyError):
+            home = Path(file.read_text(encoding="utf-8").strip())
+            if find_database_folder(home) != file.parent:
+                orphans.append(OrphanedDatabase(file.parent, home, file.parent.owner()))
+    return orphans
 
 
 def resolve_paths(home: Path) -> ServerPaths:

@@ -16,7 +16,8 @@ _ZERO_WIDTH_JOINERS = "\u200c\u200d"
 
 
 # Zero-width and bidirectional characters, and tag characters, which no font shows.
-_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]")
+_INVISIBLE_CHARACTERS = "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef"
+_INVISIBLE, _VISIBLE = re.compile(f"[{_INVISIBLE_CHARACTERS}]"), re.compile(f"[^\\s{_INVISIBLE_CHARACTERS}]")
 _TEMPLATE = re.compile(r"<\|([^|<>]{0,60})\|>|<<(/?SYS)>>|\[(/?INST)\]", re.IGNORECASE)
 _TAG = re.compile(
     r"<(/?(?:antml:)?(?:system|assistant|user|human|developer|instructions?|tool\w*|function\w*|invoke|parameter|result"
@@ -93,8 +94,17 @@ def clean_model_text(text: str) -> str:
     return redact_secrets(text.replace("\0", "").encode("utf-8", "replace").decode()).strip()
 
 
+def is_blank(text: str) -> bool:
+    """Return whether a text has only white space and characters that no font shows.
+
+    >>> is_blank(" \\u200b\\n"), is_blank("\\u200b.")
+    (True, False)
+    """
+    return _VISIBLE.search(text) is None
+
+
 def _ensure_length(text: str, *, what: str, max_chars: int, hint: str) -> None:
-    if not text.strip():
+    if is_blank(text):
         raise InputError(f"The {what} is empty.", hint="Give some text.")
     if len(text) > max_chars:
         raise InputError(f"The {what} has {len(text):,} characters; the maximum is {max_chars:,}.", hint=hint)

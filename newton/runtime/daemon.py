@@ -22,7 +22,6 @@ from newton.client.environment import LOOPBACK_HOSTS
 from newton.concurrency import task_group, with_timeout
 from newton.db.pool import Database
 from newton.errors import ConfigError, DatabaseError
-from newton.providers.chat import ChatModel
 from newton.runtime import daemon_address
 from newton.runtime.access import operator_token
 from newton.runtime.access.browser_sessions import SignInGrant
@@ -36,6 +35,7 @@ from newton.runtime.dashboard.routes import mount_dashboard
 from newton.runtime.jobs.schedule import build_runner, build_schedules
 from newton.runtime.jobs.worker import JobWorker
 from newton.runtime.mcp.streamable_http import mount_mcp
+from newton.runtime.model_directory import describe_replies_without_model
 from newton.runtime.tracing import export_traces
 from newton.runtime.wiring import AgentServices
 from newton.settings import Settings
@@ -188,7 +188,7 @@ async def serve(
                 JobWorker(newton.scope.db, build_runner(agents)).work(build_schedules(settings.jobs), stop)
             )
             on_message(f"Newton serves {url}. Operator token: {settings.home / operator_token.TOKEN_FILE}.")
-            on_message(_describe_chat_model(newton.chat_model))
+            on_message(f"Chat model: {_describe_chat_model(newton)}. `newton doctor` checks it.")
             on_message(_describe_dashboard(app, url, prints_link=prints_link))
             await stop.wait()
             _schedule_aborts(app, newton.scope.db)
@@ -208,10 +208,10 @@ def _describe_dashboard(app: FastAPI, url: str, *, prints_link: bool) -> str:
     return f"Dashboard: {url}{path} (opens once; `newton dashboard` prints another link)."
 
 
-def _describe_chat_model(model: ChatModel | None) -> str:
-    """Return a sentence about the chat model. The model server is not asked, because it may start later."""
-    name = model.name if model else "none, so answers quote memory"
-    return f"Chat model: {name}. `newton doctor` checks it."
+def _describe_chat_model(newton: AgentServices) -> str:
+    """Return the name of the chat model. The model server is not asked, because it may start later."""
+    model = newton.chat_model
+    return model.name if model else f"none; {describe_replies_without_model(newton.settings)}"
 
 
 async def _start_command_server(commands: LocalCommandServer, on_message: Callable[[str], None]) -> LocalCommandServer:

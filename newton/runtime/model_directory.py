@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from newton.agent.loop.completion import NO_MODEL_MESSAGE
+from newton.agent.loop.completion import NO_MODEL_MESSAGE, QUOTE_SETTING
 from newton.content.yaml_models import did_you_mean
 from newton.errors import ModelNotFoundError, ProviderError
 from newton.providers.chat import ChatMessage, ChatModel, ChatReply
@@ -158,6 +158,14 @@ class ModelDirectory:
             return ModelNotFoundError(f"There is no model {name!r}.", hint=hint)
         names = list(dict.fromkeys([*self._named, *offered])) or [default.name]
         return _not_offered(name, names)
+
+
+def describe_replies_without_model(settings: Settings) -> str:
+    """Return what callers get while no chat model is configured, as a clause."""
+    if settings.quote_without_model:
+        return "answers quote memory"
+    quoting = "`newton ask` and `newton chat` quote memory"
+    return f"{quoting}, and clients of OpenAI's API get an error unless you set {QUOTE_SETTING}"
 
 
 async def _list_offers(server: "UpstreamChat") -> list[str] | None:

@@ -1,11 +1,13 @@
 """The standard output and standard error of a process, on which a write never raises for an encoding or a closed pipe.
 
-What the encoding of a stream does not have is replaced. If standard output cannot be written, the process exits:
-silently with the status of a program that SIGPIPE ended if the reader has exited, and with one line on standard error
-otherwise, for example on a full disk. If standard error cannot be written, its text is lost and the process goes on,
-because a daemon must not end with the program that reads its log.
+What the encoding of a stream does not have is replaced: Newton's own symbols by ASCII of the same meaning, the rest by
+`?`. If standard output cannot be written, the process exits: silently with the status of a program that SIGPIPE ended
+if the reader has exited, and with one line on standard error otherwise, for example on a full disk. If standard error
+cannot be written, its text is lost and the process goes on, because a daemon must not end with the program that reads
+its log.
 """
 
+import codecs
 import io
 import os
 import select
@@ -17,6 +19,13 @@ from typing import TYPE_CHECKING, TextIO
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
+# The symbols that commands print, in ASCII. Those of states differ from one another.
+ASCII_SYMBOLS = {
+    **{"✓": "[ok]", "✗": "[failed]", "·": "-", "○": "o", "▸": ">", "‖": "||", "☐": "[ ]", "☑": "[x]"},
+    **{"→": "->", "←": "<-", "×": "x", "…": "...", "–": "-", "—": "-", "•": "*", "›": ">"},
+    **{"─": "-", "│": "|", "├": "|", "┤": "|", "└": "`", "▇": "=", "●": "#", "◉": "@"},  # of a plot: one character each
+}
+REPLACE_SYMBOLS = "newton.replace_symbols"  # a handler of encoding errors
 EXIT_PIPE_CLOSED = 128 + signal.SIGPIPE  # as a shell reports a program that SIGPIPE has ended
 
 
@@ -59,6 +68,7 @@ class _ErrorFile(_OutputFile):
 
 def replace_streams() -> None:
     """Replace the standard streams of this process."""
+    codecs.register_error(REPLACE_SYMBOLS, _replace_symbols)
     sys.stdout, sys.stderr = _replace(sys.stdout, _OutputFile), _replace(sys.stderr, _ErrorFile)
 
 
@@ -71,10 +81,17 @@ def _replace(stream: TextIO | None, kind: type[_OutputFile]) -> TextIO:
     return io.TextIOWrapper(
         file if stream.write_through else io.BufferedWriter(file),
         encoding=stream.encoding,
-        errors="replace",
+        errors=REPLACE_SYMBOLS,
         line_buffering=stream.line_buffering,
         write_through=stream.write_through,
     )
+
+
+def _replace_symbols(error: UnicodeError) -> tuple[str, int]:
+    """Return the replacement of the characters that an encoding does not have, and where it goes on."""
+    assert isinstance(error, UnicodeEncodeError)
+    refused = error.object[error.start : error.end]
+    return "".join(ASCII_SYMBOLS.get(character, "?") for character in refused), error.end
 
 
 def flush_streams() -> None:

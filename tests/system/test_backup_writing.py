@@ -43,7 +43,7 @@ async def test_a_database_of_something_else_is_refused(server: str, tmp_path: Pa
         conn = await asyncpg.connect(dsn)
         await conn.execute(made)
         await conn.close()
-        with pytest.raises(InputError, match=f"{urlsplit(dsn).path[1:]}' is not one of Newton") as refused:
+        with pytest.raises(InputError, match=f"{urlsplit(dsn).path[1:]}' has no tables of Newton") as refused:
             await back_up(dsn, tmp_path / "copy")
     assert "DATABASE_URL" in refused.value.hint
     assert files_in(tmp_path) == []
@@ -55,8 +55,10 @@ async def test_what_is_there_is_not_overwritten(dsn: str, tmp_path: Path) -> Non
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "dangling").symlink_to(tmp_path / "folder")
     for name in ("file", "folder", "pipe", "dangling"):
-        with pytest.raises(ConflictError, match="already exists"):
+        with pytest.raises(ConflictError, match="already exists") as refused:
             await back_up(dsn, tmp_path / name)
+        is_folder = (tmp_path / name).is_dir()
+        assert (str(tmp_path / name / "newton-backup") in refused.value.hint) == is_folder
     assert files_in(tmp_path) == ["dangling", "file", "folder", "pipe"]
     assert (tmp_path / "file").read_text() == "mine"
 

@@ -133,7 +133,8 @@ def test_import_reports_bad_lines_and_takes_the_rest(home: Path, tmp_path: Path)
     first = typed(home, "import", str(file), "--agent", "imports")
     assert first.returncode == 2
     assert first.stdout.startswith("2 new, 0 unchanged")
-    assert "line 2: the line is not JSON" in first.stderr
+    (broken,) = [line for line in first.stderr.splitlines() if "the line is not JSON" in line]
+    assert broken.startswith("line 2: ") and "at character 2." in broken and broken.count("line 1") == 0
     assert "line 3: 'at': the time has no time zone" in first.stderr
     again = typed(home, "import", str(file), "--agent", "imports", "--json")
     assert json.loads(again.stdout)["unchanged"] == 2
@@ -195,6 +196,7 @@ def test_bad_words_are_refused_with_a_remedy(
     [
         ({"NEWTON_DATABSE_URL": "x"}, 2, "Did you mean NEWTON_DATABASE_URL?"),
         ({"DATABASE_URL": "postgresql://nobody@127.0.0.1:9/none"}, 1, "cannot be reached"),
+        ({"DATABASE_URL": "postgresql://nobody@127.0.0.1:9/none"}, 1, "cannot be reached: Connect call failed"),
         ({"NEWTON_CONTEXT_TOKENS": "lots"}, 2, "NEWTON_CONTEXT_TOKENS"),
     ],
 )

@@ -3,6 +3,7 @@
 The commands are those of the registry that only show something, with and without --json, and the help of all.
 """
 
+import ast
 import contextlib
 import io
 import json
@@ -19,6 +20,10 @@ import pytest
 
 from newton.__main__ import run
 from newton.runtime.cli.command_registry import COMMAND_GROUPS, TOP_LEVEL_COMMANDS
+from newton.runtime.cli.operations.health import STATE_SYMBOLS
+from newton.runtime.output_streams import ASCII_SYMBOLS
+from newton.runtime.reports import calibration_text
+from newton.runtime.tools.task_lines import STATUS_SYMBOLS
 from tests.system.daemons import SERVES
 from tests.system.typed import ROOT, ok, typed
 
@@ -40,6 +45,38 @@ class Ended:
     status: int
     out: bytes
     err: bytes
+
+
+def test_symbols_of_newton_have_distinct_forms_in_ascii() -> None:
+    # S9
+    folders = [
+        ROOT / "newton/runtime" / name for name in ("cli", "health", "tools", "jobs", "transfer", "chat_backend")
+    ]
+    paths = [*(path for folder in folders for path in folder.rglob("*.py")), Path(calibration_text.__file__)]
+    read = ("inline_text.py", "export_detection.py", "export_files.py")  # characters that they look for in texts
+    printed = {
+        character
+        for path in paths
+        if path.name not in read
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        for character in node.value
+        if not character.isascii()
+    }
+    assert {"✓", "✗", "·", "…"} <= printed <= ASCII_SYMBOLS.keys() | {"é", "\x9b", "\u202e"}
+    assert all(form.isascii() for form in ASCII_SYMBOLS.values())
+    for states in (STATE_SYMBOLS, STATUS_SYMBOLS):
+        assert len({ASCII_SYMBOLS[symbol] for symbol in states.values()}) == len(states)
+
+
+def test_doctor_shows_in_ascii_what_is_wrong(spoken: Path) -> None:
+    # S9
+    done = ended(spoken, "doctor", encoding="ascii")
+    lines = done.out.decode("ascii").splitlines()
+    assert lines[0].startswith("[ok] Python") and any(line.startswith("- no daemon") for line in lines)
+    (spoken / "newton.toml").write_text('database_url = "postgresql://nobody@127.0.0.1:9/none"\n', encoding="utf-8")
+    wrong = ended(spoken, "doctor", encoding="latin-1")
+    assert wrong.status == 1 and b"\n[failed] The database cannot be reached: Connect call failed" in wrong.out
 
 
 @pytest.fixture

@@ -45,7 +45,9 @@ SMALL_WINDOW_HINT = (
     " one, set window_tokens."
 )
 MIN_CONVERSATION_DIVISOR = 8  # the conversation may have this part of the prompt, whatever else is in it
-NO_MODEL_MESSAGE = "No model is set (OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENAI_BASE_URL)."
+MODEL_SETTINGS = "OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENAI_BASE_URL"
+NO_MODEL_MESSAGE = f"No model is set ({MODEL_SETTINGS})."
+QUOTE_SETTING = "quote_without_model (NEWTON_QUOTE_WITHOUT_MODEL=true)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from newton.dialogue.leases import MessageFingerprint
 from newton.dialogue.messages import Message, Role, dump_calls
 from newton.dialogue.view import ViewMessage, to_view_message
 from newton.ids import new_id
-from newton.memory.hygiene import MAX_MESSAGE_CHARACTERS, clean_model_text, clean_text
+from newton.memory.hygiene import MAX_MESSAGE_CHARACTERS, clean_model_text, clean_text, is_blank
 from newton.memory.memory import WriteContext, digest
 from newton.providers.chat import ContentPart, ToolCall
 
@@ -149,8 +149,9 @@ def _canonical_json(arguments: str) -> str:
 def to_log_line(message: IncomingMessage, ref: str, said_at: datetime) -> Message:
     """Convert a sent message to the form in which it is stored, cleaned and with secrets removed. Raises InputError."""
     empty = "" if message.calls else EMPTY_MESSAGE_TEXT
-    is_empty = not message.text.strip()
-    text = empty if is_empty else clean_text(message.text, what="message", max_chars=MAX_MESSAGE_CHARACTERS)
+    text = (
+        empty if is_blank(message.text) else clean_text(message.text, what="message", max_chars=MAX_MESSAGE_CHARACTERS)
+    )
     calls = tuple(call._replace(arguments=clean_model_text(call.arguments)) for call in message.calls)
     return Message(
         role=message.role,

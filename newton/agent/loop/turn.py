@@ -9,7 +9,7 @@ from newton.agent.actions.action_service import ActionService
 from newton.agent.compaction.service import CompactionService
 from newton.agent.loop.action_gate import ActionGate, CensorCheck
 from newton.agent.loop.call_limits import load_call_limits, read_call_limits
-from newton.agent.loop.completion import TokenLimits
+from newton.agent.loop.completion import QUOTE_SETTING, TokenLimits
 from newton.agent.loop.memory_quoter import MemoryQuoter
 from newton.agent.loop.received_reply import ReceivedReply, create_failure
 from newton.agent.loop.session_lock import SessionLease
@@ -20,7 +20,7 @@ from newton.agent.loop.turn_preparation import TurnPreparer
 from newton.agent.loop.turn_recorder import PrivateRecorder, RecordedInput, ReplyRecord, TurnRecorder
 from newton.agent.loop.turn_state import PreparedTurn, RunningTurn
 from newton.agent.loop.turn_status import ProgressCallback
-from newton.agent.loop.turn_types import TurnInput, TurnResult
+from newton.agent.loop.turn_types import NO_USER_MESSAGE, TurnInput, TurnResult
 from newton.agent.scope import AgentScope
 from newton.cognition.bundles.bundle_store import AnsweredBy
 from newton.cognition.pipeline import ContextBuilder
@@ -137,18 +137,18 @@ class TurnRunner:
             return
         failure = create_failure(f"The message was not answered: {failures['turn']}.")
         await self._record_failure(turn, failure.what)
-        if not turn.options.accepts_quotes:
+        if turn.options.quote_obstacle:
             raise failure
         yield (text := str(failure))
         missing = {**turn.missing, **failures}
         yield TurnResult(text=text, context=None, degraded=failure.what, failed=True, answered_by=None, missing=missing)
 
     async def _record_failure(self, turn: RunningTurn, reason: str) -> None:
-        if turn.is_answered:
+        if turn.is_answered or not (turn.recorded.text or turn.input.earlier):  # nothing waits for an answer
             return
         # what prevents this, such as a lost connection, has most often caused the failure too
         with isolate_failure("failure notice", turn.missing, passed=()):
-            await turn.recorder.record_failure(turn.recorded, reason)
+            await turn.recorder.record_failure(turn.recorded, reason, input_ref=turn.input.ref)
 
     async def _run(self, turn: RunningTurn) -> AsyncGenerator[ReplyPiece | TurnResult]:
         check = await self._check_input(turn)
@@ -173,7 +173,7 @@ class TurnRunner:
         author: AnsweredBy | None = "censor" if isinstance(reason, str) else "model"
         if not has_reply:
             degraded = degraded or EMPTY_REPLY_MESSAGE
-            failure = reason or self._to_failure(degraded)
+            failure = reason or self._to_failure(turn, degraded)
             prepared, text, author = await self._reply_without_model(turn, prepared, check, failure)
             yield text
             await self._store_replacement(turn, prepared, text, author)
@@ -273,7 +273,7 @@ class TurnRunner:
             return prepared, reason, "censor"
         is_own_failure = not isinstance(reason, ProviderError)
         is_quotable = is_own_failure or (self.quotes_for_clients and not isinstance(reason, REQUEST_ERRORS))
-        if turn.is_api_call and not (is_quotable and turn.options.accepts_quotes):
+        if turn.is_api_call and (turn.options.quote_obstacle or not is_quotable):
             raise reason
         if prepared.tool_loop:
             # A context built for a model omits the conversation.
@@ -305,13 +305,22 @@ class TurnRunner:
             on_event=self.on_event,
         )
 
-    def _to_failure(self, reason: str) -> ProviderError:
+    def _to_failure(self, turn: RunningTurn, reason: str) -> ProviderError:
         """Return the error for a turn in which no model was called, or the model's reply was empty."""
         if self.model is None:
-            return ProviderError(reason, hint="Set OPENAI_API_KEY, ANTHROPIC_API_KEY or OPENAI_BASE_URL.")
+            return ProviderError(reason, hint=_hint_at_model(turn, quotes_for_clients=self.quotes_for_clients))
         if reason == EMPTY_REPLY_MESSAGE:
             return ProviderError(reason, hint="Ask again.")
         return TokenQuotaError(reason, hint=QUOTA_HINT)
+
+
+def _hint_at_model(turn: RunningTurn, *, quotes_for_clients: bool) -> str:
+    """Return what to set so that a request is answered for which no model is configured."""
+    if obstacle := turn.options.quote_obstacle or (None if turn.question else NO_USER_MESSAGE):
+        return f"Set one of them. Quotes of memory cannot replace this reply, because {obstacle.reason}."
+    if quotes_for_clients:
+        return "Set one of them. Memory has no quotes for this request."
+    return f"Set one of them, or set {QUOTE_SETTING} to answer with quotes of memory."
 
 
 def _is_complete_without_text(turn: RunningTurn, prepared: PreparedTurn, reason: NewtonError | str | None) -> bool:

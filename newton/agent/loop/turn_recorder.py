@@ -159,9 +159,12 @@ class TurnRecorder:
             self.scope.publish("turn.completed", payload)
         return True
 
-    async def record_failure(self, recorded: RecordedInput, reason: str) -> None:
-        """Store why a message has no reply, as a notice after it; once, if the same message fails again that way."""
-        ref = derive_failure_ref(str(recorded.position), recorded.text, reason)
+    async def record_failure(self, recorded: RecordedInput, reason: str, *, input_ref: str | None = None) -> None:
+        """Store why a message has no reply, as a notice after it; once, if the same message fails again that way.
+
+        `input_ref` identifies the message when it is sent again; without it, its position does.
+        """
+        ref = derive_failure_ref(input_ref or str(recorded.position), recorded.text, reason)
         notice = Message(role="assistant", content=reason, said_at=self.scope.now(), ref=ref, is_notice=True)
         async with self._write() as (tx, ctx):
             stored, _ = await self._append_lines(tx, ctx, [notice])
@@ -220,7 +223,7 @@ class PrivateRecorder:
     async def store_reply(self, reply: ReplyRecord) -> bool:
         return bool(clean_model_text(reply.text) or reply.calls)
 
-    async def record_failure(self, recorded: RecordedInput, reason: str) -> None: ...
+    async def record_failure(self, recorded: RecordedInput, reason: str, *, input_ref: str | None = None) -> None: ...
 
     async def end_turn(self, context: SessionContext | None) -> None: ...
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from uuid import UUID
 
 from newton.agent.actions.approvals import ApprovalCallback
@@ -19,14 +20,32 @@ from newton.providers.chat import ChatReply, FinishReason, RequestOptions, ToolC
 CENSOR_MESSAGE = "A censor forbids this input."
 
 
+class QuoteObstacle(NamedTuple):
+    """Why quotes of memory cannot replace the reply of a model, as a clause.
+
+    `param` is the field of the request that its caller can change, and `remedy` how; both are None if only a model can
+    answer the request.
+    """
+
+    reason: str
+    param: str | None = None
+    remedy: str | None = None
+
+
+NO_USER_MESSAGE = QuoteObstacle(
+    "there is no message of the role user to search memory for", "messages", "Send a message of the role user"
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallerOptions:
     """Options of an API caller for one turn.
 
     `instructions` are sent before the context. `fingerprint` computes the ref under which the reply is stored.
     `max_reply_tokens` is reserved in the context window. `offers_own_tools` says whether the model may call Newton's
-    tools, `accepts_quotes` whether the caller can use quotes of memory in place of a reply. `attachments` maps the ref
-    of a message to its content if that is more than text; `input_parts` is the same for the input.
+    tools. `quote_obstacle` is why the caller cannot use quotes of memory in place of a reply, None if it can.
+    `attachments` maps the ref of a message to its content if that is more than text; `input_parts` is the same for the
+    input.
     """
 
     request_options: RequestOptions = field(default_factory=RequestOptions)
@@ -34,7 +53,7 @@ class CallerOptions:
     max_reply_tokens: int | None = None
     fingerprint: Callable[[str, Sequence[ToolCall]], str] | None = None
     offers_own_tools: bool = True
-    accepts_quotes: bool = True
+    quote_obstacle: QuoteObstacle | None = None
     attachments: Mapping[str, MessageParts] = field(default_factory=dict[str, MessageParts])
     input_parts: MessageParts | None = None
 

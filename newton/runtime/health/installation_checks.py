@@ -20,7 +20,7 @@ from newton.runtime.health.check_result import HealthFinding
 from newton.runtime.health.language_checks import check_frame_languages, check_memory_languages
 from newton.runtime.health.window_checks import check_compaction_limit, check_window
 from newton.runtime.jobs.claims import list_agent_queues
-from newton.runtime.model_directory import ModelDirectory
+from newton.runtime.model_directory import ModelDirectory, describe_replies_without_model
 from newton.runtime.wiring import AgentServices
 from newton.settings import Settings
 
@@ -208,7 +208,8 @@ async def check_chat_model(settings: Settings) -> HealthFinding:
         model = ModelDirectory(settings).get()
         if model is None:
             hint = "Set OPENAI_API_KEY or ANTHROPIC_API_KEY, or OPENAI_BASE_URL for your own server."
-            return HealthFinding("note", "no chat model is configured: answers quote memory", hint)
+            detail = f"no chat model is configured: {describe_replies_without_model(settings)}"
+            return HealthFinding("note", detail, hint)
         started = monotonic_ms()
         async for _ in model.stream([ChatMessage("user", "Say ok.")], max_tokens=None):
             pass

@@ -45,12 +45,15 @@ def parse_line(raw: bytes, *, occurrence: int = 0) -> ImportItem:
     Raises InputError for an invalid line.
     """
     try:
-        return convert_line(json.loads(raw.decode("utf-8")), key=raw.strip().decode(), occurrence=occurrence)
+        return convert_line(json.loads(raw.decode("utf-8").rstrip()), key=raw.strip().decode(), occurrence=occurrence)
     except UnicodeDecodeError as error:
         raise InputError(
             f"the line is not UTF-8 at byte {error.start + 1}.", hint="Convert the file to UTF-8."
         ) from None
-    except (ValueError, RecursionError) as error:  # invalid JSON, or a number too long to parse
+    except json.JSONDecodeError as error:  # its text names a line too, which would be the first of this line alone
+        what = f"the line is not JSON: {error.msg} at character {error.pos + 1}."
+        raise InputError(what, hint="Write one JSON object on each line.") from None
+    except (ValueError, RecursionError) as error:  # a number too long to parse, or too many levels
         raise InputError(f"the line is not JSON: {error}.", hint="Write one JSON object on each line.") from None
 
 
@@ -68,6 +71,8 @@ def convert_line(line: object, *, key: str, occurrence: int = 0) -> ImportItem:
 
 def _to_input_error(error: ValidationError) -> InputError:
     first = error.errors(include_url=False)[0]
+    if not first["loc"] and first["type"] == "model_attributes_type":
+        return InputError("the line is JSON, but not an object.", hint="Write one JSON object on each line.")
     if first["type"] == "union_tag_invalid":
         tag = (first.get("ctx") or {}).get("tag")
         return InputError(f"lines of type {tag!r} cannot be imported.", hint=KNOWN_TYPES)

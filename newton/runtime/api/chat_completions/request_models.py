@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from newton.agent.loop.history_match import IncomingMessage
 from newton.agent.loop.prompt import MessageParts
+from newton.agent.loop.turn_types import QuoteObstacle
 from newton.errors import InputError
 from newton.memory.hygiene import MAX_MESSAGE_CHARACTERS, clean_model_text
 from newton.memory.redaction.redactor import redact_secrets
@@ -169,9 +170,29 @@ class ChatCompletionRequest(BaseModel):
 
         Only then does Newton offer its own tools to the model.
         """
-        format_type = (self.response_format or {}).get("type", "text")
+        return not self._structured_fields
+
+    @property
+    def _structured_fields(self) -> list[str]:
+        """Return the fields that ask for more than one reply, or for another one than plain text."""
+        is_structured = {
+            "n": self.n not in (None, 1),
+            "response_format": (self.response_format or {}).get("type", "text") != "text",
+            "tool_choice": self.tool_choice not in (None, "auto"),
+        }
         fields = FIELDS_WITHOUT_OWN_TOOLS & (self.model_extra or {}).keys()
-        return format_type == "text" and self.n in (None, 1) and self.tool_choice in (None, "auto") and not fields
+        return [*(name for name, is_set in is_structured.items() if is_set), *sorted(fields)]
+
+    @property
+    def quote_obstacle(self) -> QuoteObstacle | None:
+        """Return why quotes of memory cannot replace a reply to this request; None if they can."""
+        if fields := [*self._structured_fields, *(["tools"] if self.tools else ())]:
+            names = " and ".join(f"`{name}`" for name in fields)
+            reason = f"{names} {'asks' if len(fields) == 1 else 'ask'} for something other than one plain text"
+            return QuoteObstacle(reason, fields[0], f"Leave out {names}")
+        if self.messages[-1].role in ("tool", "function"):
+            return QuoteObstacle("the last message is the result of a tool, which only a model can use")
+        return None
 
     @property
     def includes_usage(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, NamedTuple
 from fastapi import Header, Request
 
 from newton.agent.field_types import Strategy
+from newton.agent.loop.completion import MODEL_SETTINGS
 from newton.agent.loop.history_match import (
     EMPTY_MESSAGE_TEXT,
     HistoryMatch,
@@ -18,11 +19,17 @@ from newton.agent.loop.history_match import (
     to_private_view,
 )
 from newton.agent.loop.prompt import MessageParts
-from newton.agent.loop.turn_types import CallerOptions, PrivateConversation, TurnInput
+from newton.agent.loop.turn_types import (
+    NO_USER_MESSAGE,
+    CallerOptions,
+    PrivateConversation,
+    QuoteObstacle,
+    TurnInput,
+)
 from newton.agent.services.responses import PreviousResponse
 from newton.content.ui_tasks import UiTask, find_ui_task
 from newton.errors import InputError
-from newton.memory.hygiene import clean_ref
+from newton.memory.hygiene import clean_ref, is_blank
 from newton.providers.chat import ChatModel, ToolCall
 from newton.runtime.agent_registry import AgentRegistry
 from newton.runtime.api.auth import AuthenticatedCaller
@@ -124,6 +131,35 @@ def find_task(body: ChatCompletionRequest, request: Request, remember: Literal["
     return found
 
 
+def check_request(
+    body: ChatCompletionRequest, target: TurnTarget, *, task: str | None, continues_response: bool = False
+) -> None:
+    """Raise InputError for a request that must be changed, before anything is stored.
+
+    Its last message is empty; or no model is configured, and quotes of memory cannot replace the reply. With
+    `continues_response`, memory may be searched for a message of an earlier request.
+    """
+    last = body.messages[-1]
+    if last.role == "user" and is_blank(last.text):
+        hint = "Send a text, an image or a file as `content`."
+        place = f"messages[{len(body.messages) - 1}].content"
+        raise InputError("The last message has no content.", hint=hint, param=place)
+    if target.model is not None or not target.newton.settings.quote_without_model:
+        return
+    obstacle = _find_quote_obstacle(body, task=task)
+    if obstacle is None and not continues_response and not any(one.role == "user" for one in body.messages):
+        obstacle = NO_USER_MESSAGE
+    if obstacle and obstacle.remedy:
+        what = f"No model is set, and quotes of memory cannot replace this reply, because {obstacle.reason}."
+        raise InputError(what, hint=f"{obstacle.remedy}, or set {MODEL_SETTINGS}.", param=obstacle.param)
+
+
+def _find_quote_obstacle(body: ChatCompletionRequest, *, task: str | None) -> QuoteObstacle | None:
+    if task:
+        return QuoteObstacle(f"a chat program sent the request by itself ({task})")
+    return body.quote_obstacle
+
+
 def to_private_input(
     body: ChatCompletionRequest, newton: AgentServices, *, task: str | None, previous: PreviousResponse | None = None
 ) -> TurnInput:
@@ -153,7 +189,7 @@ def to_private_input(
         private=private,
         caller_options=replace(
             _to_caller_options(body, parts_by_ref, last_user),
-            accepts_quotes=task is None and body.wants_plain_text and not body.tools,
+            quote_obstacle=_find_quote_obstacle(body, task=task),
         ),
     )
 
@@ -185,7 +221,7 @@ def to_turn_input(body: ChatCompletionRequest, history: HistoryMatch) -> TurnInp
         session_id=history.session_id,
         text=_text_of(last_user),
         speaker=last_user.name if last_user else None,
-        ref=history.fingerprint if ends_with_user else None,
+        ref=history.fingerprint if sent and sent[-1].role == "user" else None,
         earlier=new[:-1] if ends_with_user else new,
         already_stored=not ends_with_user,
         caller_options=replace(
@@ -201,7 +237,7 @@ def _find_last_user(sent: Sequence[IncomingMessage], *, default: str = "") -> In
 
 def _text_of(message: IncomingMessage | None) -> str:
     """Return the text of a user, as it is stored; an empty text if there is no message."""
-    return (message.text if message.text.strip() else EMPTY_MESSAGE_TEXT) if message else ""
+    return (EMPTY_MESSAGE_TEXT if is_blank(message.text) else message.text) if message else ""
 
 
 def _list_attachments(sent: Sequence[IncomingMessage], refs: Sequence[str]) -> dict[str, MessageParts]:
@@ -217,7 +253,7 @@ def _to_caller_options(
         instructions=body.instructions,
         max_reply_tokens=body.max_reply_tokens,
         offers_own_tools=body.wants_plain_text,
-        accepts_quotes=body.wants_plain_text and not body.tools,
+        quote_obstacle=body.quote_obstacle,
         attachments=attachments,
         input_parts=to_message_parts(last_user) if last_user else None,
     )

@@ -1,5 +1,6 @@
 """Commands `newton db`: what the server needs, and the distribution of agents over the nodes of a Citus cluster."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated
 
@@ -14,6 +15,13 @@ from newton.errors import InputError
 from newton.runtime.cli import formatting
 from newton.runtime.cli.options import JsonOption, load_settings
 from newton.runtime.cli.printing import say
+from newton.settings import Settings
+
+EXISTING_DATABASE_HELP = "-- Run this with psql as an administrator (superuser), in the database of DATABASE_URL."
+NEW_DATABASE_HELP = "-- Run this with psql as an administrator (superuser), with a password in place of CHANGE ME."
+EMBEDDED_HELP = """\
+-- DATABASE_URL is not set: Newton uses its embedded server, which has all that it needs.
+-- `newton db requirements --database NAME --owner USER` prints the SQL for a new database on another server."""
 
 
 async def print_requirements(
@@ -25,34 +33,47 @@ async def print_requirements(
     """Print what the server at DATABASE_URL lacks for Newton, as SQL for its administrator.
 
     With `--database`, print all that an administrator runs for a new database whose owner has no other rights. The
-    output is for psql: what SQL cannot provide is a comment. Nothing is changed.
+    output is for psql: what SQL cannot provide is a comment. Nothing is changed. The embedded server, which Newton
+    uses without DATABASE_URL, lacks nothing.
 
     Example: newton db requirements --database newton --owner ana
     """
+    if owner is not None and database is None:
+        raise InputError("--owner needs --database.", hint="Name the database that is to be created with --database.")
+    settings = load_settings()
     if database is not None:
         statements = list_statements(database, owner or database)
+        lines = [NEW_DATABASE_HELP, *map(_end_statement, statements)]
         problems: list[MissingRequirement] = []
     else:
-        problems = await _find_missing()
+        problems = await _find_missing(settings)
         statements = [sql for one in problems for sql in one.sql]
+        lines = _format_problems(problems, is_embedded=settings.database_url is None)
     if json:
         formatting.print_json({"missing": [asdict(one) for one in problems], "sql": statements})
-        return
+    else:
+        say("\n".join(lines))
+
+
+def _format_problems(problems: Sequence[MissingRequirement], *, is_embedded: bool) -> list[str]:
+    """Return a comment on each problem, followed by the statements that solve it."""
+    if is_embedded:
+        return [EMBEDDED_HELP]
+    if not problems:
+        return ["-- The database of DATABASE_URL has all that Newton needs."]
+    lines = [EXISTING_DATABASE_HELP] if any(one.sql for one in problems) else []
     for one in problems:
-        say(f"-- {one.problem}" + ("" if one.sql else f" {one.remedy}"))
-    for sql in statements:
-        say(sql if sql.startswith("\\") else f"{sql};")
-    if not problems and not statements:
-        say("-- The server has all that Newton needs.")
+        lines += [f"-- {one.problem}" + ("" if one.sql else f" {one.remedy}"), *map(_end_statement, one.sql)]
+    return lines
 
 
-async def _find_missing() -> list[MissingRequirement]:
-    settings = load_settings()
+def _end_statement(sql: str) -> str:
+    return sql if sql.startswith("\\") else f"{sql};"  # a command of psql has no semicolon
+
+
+async def _find_missing(settings: Settings) -> list[MissingRequirement]:
     if settings.database_url is None:
-        raise InputError(
-            "DATABASE_URL is not set, and the embedded server has all that Newton needs.",
-            hint="Set DATABASE_URL, or name a new database with --database and its owner with --owner.",
-        )
+        return []
     async with open_owner_connection(settings) as connection:
         return await find_missing(connection)
 

@@ -5,6 +5,7 @@ The running daemon makes the checks that need the database and the models. Witho
 
 import asyncio
 import json as json_format
+import os
 import platform
 import shlex
 from collections.abc import AsyncGenerator
@@ -19,7 +20,7 @@ import httpx2
 from cyclopts import Parameter
 
 from newton import __version__
-from newton.db.server_paths import find_orphans
+from newton.db.server_paths import SERVER_USER, OrphanedDatabase, find_orphans
 from newton.errors import NewtonError
 from newton.providers.upstreams import list_upstreams
 from newton.runtime import daemon_address
@@ -72,12 +73,8 @@ async def _run_checks(settings: Settings, *, verify: bool) -> AsyncGenerator[Hea
     yield await _check_daemon(settings.home)
     async for finding in _check_services(settings, verify=verify):
         yield finding
-    for folder in await asyncio.to_thread(find_orphans):
-        yield HealthFinding(
-            "note",
-            f"the database {folder} belongs to a data folder that does not exist any more",
-            f"Delete it if it is not needed: `rm -r {shlex.quote(str(folder))}`.",
-        )
+    for orphan in await asyncio.to_thread(find_orphans):
+        yield describe_orphan(orphan, is_root=os.geteuid() == 0)
 
 
 async def _check_services(settings: Settings, *, verify: bool) -> AsyncGenerator[HealthFinding]:
@@ -99,6 +96,22 @@ async def _check_services(settings: Settings, *, verify: bool) -> AsyncGenerator
     own_checks = import_module("newton.runtime.cli.operations.own_checks")
     async for finding in own_checks.run_own_checks(settings, verify=verify):
         yield finding
+
+
+def describe_orphan(orphan: OrphanedDatabase, *, is_root: bool) -> HealthFinding:
+    """Return the finding on a database folder that no data folder names. Only root may delete it."""
+    home = f"the data folder {orphan.home}"
+    reason = f"{home} uses another database" if orphan.home.exists() else f"{home} does not exist"
+    detail = f"{reason}, so nothing uses the database {orphan.folder} (files of the system user {orphan.owner})"
+    if not is_root:
+        return HealthFinding("note", detail, "Only root may delete it. You need not do anything.")
+    if orphan.owner != SERVER_USER:
+        hint = f"Other databases here belong to the user {SERVER_USER}: leave this one to the user {orphan.owner}."
+        return HealthFinding("note", detail, hint)
+    condition = "If the data folder is gone for good, not only on a disk that is not mounted now"
+    if orphan.may_run:
+        condition += f", and no server runs in it (see {orphan.folder}/postgres/postmaster.pid)"
+    return HealthFinding("note", detail, f"{condition}, delete it as root: `rm -r {shlex.quote(str(orphan.folder))}`.")
 
 
 def _describe_daemon(state: Any) -> HealthFinding:

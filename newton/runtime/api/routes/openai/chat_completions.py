@@ -11,6 +11,7 @@ from newton.runtime.api.chat_completions.request_models import ChatCompletionReq
 from newton.runtime.api.chat_completions.response_writer import JSON_OR_STREAM, ResponseWriter
 from newton.runtime.api.chat_completions.turn_request import (
     TurnOptions,
+    check_request,
     find_task,
     get_turn_options,
     is_remembered,
@@ -54,6 +55,7 @@ async def create_chat_completion(
     """Answer a conversation with the help of the memory, and store the new messages."""
     target = await select_target(body, caller, request, strategy=options.strategy)
     newton, task = target.newton, find_task(body, request, options.remember)
+    check_request(body, target, task=task)
     if task or not is_remembered(body, options.remember):
         turn_input = to_private_input(body, newton, task=task)
     else:

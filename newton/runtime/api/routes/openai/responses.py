@@ -22,6 +22,7 @@ from newton.runtime.api.chat_completions.turn_request import (
     ORIGIN,
     TurnOptions,
     TurnTarget,
+    check_request,
     find_task,
     get_turn_options,
     is_remembered,
@@ -47,6 +48,9 @@ router = APIRouter(
 )
 
 
+FIELD_NAMES = {"messages": "input", "response_format": "text.format"}  # of chat completions
+
+
 @router.post("", response_model=None, responses=JSON_OR_STREAM)
 async def create_response(
     body: ResponseRequest,
@@ -67,6 +71,7 @@ async def create_response(
         target = await select_target(body, caller, request, strategy=options.strategy)
         chat = to_chat_request(body, await resolve_references(body.items, target.newton.responses(ORIGIN)))
         task = find_task(chat, request, options.remember)
+        check_request(chat, target, task=task, continues_response=body.previous_response_id is not None)
         if task or not is_remembered(body, options.remember):
             return await _run_private_turn(body, chat, target, request, task=task)
         return await _run_turn(body, chat, target, request, session=session)
@@ -137,11 +142,15 @@ async def _store_response(
 
 @contextmanager
 def _name_input_field() -> Generator[None]:
-    """Rename the field of errors about `messages` to `input`, as the Responses API calls it."""
+    """Rename the fields of errors of chat completions as the Responses API calls them."""
     try:
         yield
     except NewtonError as error:
-        error.param = "input" if error.param == "messages" else error.param
+        for chat_name, name in FIELD_NAMES.items():
+            if error.param and error.param.partition("[")[0] == chat_name:
+                error.param = name
+            error.what = error.what.replace(f"`{chat_name}`", f"`{name}`")
+            error.hint = error.hint.replace(f"`{chat_name}`", f"`{name}`")
         raise
 
 
