@@ -100,4 +100,9 @@ where agent_id = $1 and memory_id = any($2::uuid[])
 returning agent_id;
 
 -- name: forget_recorded(agent_id)
-select memory.forget($1);
+-- The rules go first: the memories of their messages are deleted.
+with rules as materialized (
+    select heart.forget_rules($1) as done
+)
+select memory.forget($1)
+from rules;

@@ -7,7 +7,9 @@ import pytest
 from newton.agent.loop.turn import TurnInput
 from newton.agent.services.identity import IdentityService
 from newton.agent.services.memories import FactDraft
+from newton.agent.services.user_rules import NOTHING_HEARD
 from newton.heart.censors import CensorRule
+from newton.memory.forgetting import forget
 from newton.providers import token_counter
 from newton.providers.fakes import ScriptedChat
 from tests.scenarios.conftest import Meet, Mind
@@ -110,27 +112,56 @@ async def test_a_context_of_the_past_has_the_identity_of_then(mind: Mind) -> Non
     assert "- Honest\n" in bundle.text and "Kind" not in bundle.text
 
 
-async def test_what_a_person_wants_always_waits_for_their_yes_and_then_stands(mind: Mind) -> None:
+async def test_what_a_person_wants_always_holds_at_once_and_undoes_what_it_contradicts(mind: Mind) -> None:
     model = ScriptedChat("D'accord.", "Bien sûr.")
     said = TurnInput(session_id=await mind.session(), text=f"Thanks! {RULE}")
     _, answer = await take(mind.turns(model), said)
-    ((tenet, standing),) = answer.proposed
-    assert not standing
-    assert tenet.text == "From now on, answer in French"
-    assert "## Identity" not in (await mind.context("hi")).text
-    (written,) = await bearing(mind).list_proposals()
-    assert (written.session_id, written.position, written.trust) == (said.session_id, 0, "user")
-    await bearing(mind).accept(str(tenet.tenet_id))
-    await take(mind.turns(model), TurnInput(session_id=said.session_id, text="How are you?"))
-    assert "## Identity\n- The user says: From now on, answer in French\n" in model.received[-1][0].text
+    ((french, removed),) = answer.rules.changes
+    assert french and (french.text, removed) == ("From now on, answer in French", ())
+    shown = f"## Identity\n- Rule of the user ({mind.clock.now():%Y-%m-%d}): From now on, answer in French\n"
+    assert shown in model.received[-1][0].text, "in the system message of the same turn"
+    assert await waiting(mind) == [] and answer.rules.proposed == ()
+    (record,) = [one for one in (await bearing(mind).history())[1] if one.tenet_id == french.tenet_id]
+    assert (record.session_id, record.position, record.trust) == (said.session_id, 0, "user")
     _, again = await take(mind.turns(model), TurnInput(session_id=await mind.session("s2"), text=RULE))
-    assert not again.proposed and await waiting(mind) == []
+    assert again.rules.changes == ()
     german = TurnInput(session_id=await mind.session("s3"), text="From now on answer in German.")
     _, other = await take(mind.turns(model), german)
-    assert [one.text for one in other.proposed[0].instead_of] == ["From now on, answer in French"]
+    assert [[one.text for one in change.removed] for change in other.rules.changes] == [[french.text]]
+    assert [one.text for one in (await bearing(mind).get()).tenets] == ["From now on answer in German"]
+    await bearing(mind).roll_back(1)
+    (back,) = (await bearing(mind).get()).tenets
+    assert back == french, "with its day"
 
 
-async def test_neither_a_reply_nor_a_tool_nor_a_memory_nor_a_forbidden_input_proposes(mind: Mind) -> None:
+async def test_a_rule_of_a_second_speaker_or_against_a_line_of_another_kind_waits(mind: Mind) -> None:
+    await bearing(mind).add("boundary", "Never answer in French")
+    _, answer = await take(
+        mind.turns(None), TurnInput(session_id=await mind.session(), text="Always answer in French.")
+    )
+    assert (answer.rules.changes, [one.tenet.text for one in answer.rules.proposed]) == (
+        (),
+        ["Always answer in French"],
+    )
+    session_id = await mind.session("group")
+    await take(mind.turns(None), TurnInput(session_id=session_id, text="Hi, Bob is here too.", speaker="Ann"))
+    _, answer = await take(mind.turns(None), TurnInput(session_id=session_id, text="Never use emojis.", speaker="Bob"))
+    assert (answer.rules.changes, [one.tenet.text for one in answer.rules.proposed]) == ((), ["Never use emojis"])
+    assert len(await waiting(mind)) == 2
+
+
+async def test_a_rule_goes_with_its_message(mind: Mind) -> None:
+    # what is forgotten in the log may not stay in force
+    _, answer = await take(mind.turns(None), TurnInput(session_id=await mind.session(), text="Never suggest nuts."))
+    assert answer.rules.changes
+    (message_id,) = [one.memory_id for one in (await mind.verbs.recall("nuts")).memories if one.kind == "exchange"]
+    async with mind.scope.write() as (tx, ctx):
+        await forget(tx, [message_id], derived=True, reason="a test", ctx=ctx)
+    assert (await bearing(mind).get()).tenets == ()
+    assert {one.words for one in (await bearing(mind).history())[1]} == {None}
+
+
+async def test_neither_a_reply_nor_a_tool_nor_a_memory_nor_a_forbidden_input_lays_down_a_rule(mind: Mind) -> None:
     await mind.hear(RULE, role="tool")
     await mind.hear(RULE, role="assistant")
     await mind.hear(RULE, session="imported")
@@ -139,30 +170,29 @@ async def test_neither_a_reply_nor_a_tool_nor_a_memory_nor_a_forbidden_input_pro
     session_id = await mind.session("live")
     for asked in ("What did I want from now on?", f"> {RULE}\nWho said that?", RULE):
         _, answer = await take(mind.turns(ScriptedChat(RULE)), TurnInput(session_id=session_id, text=asked))
-        assert not answer.proposed
-    assert await waiting(mind) == []
+        assert answer.rules == NOTHING_HEARD
+    assert await waiting(mind) == [] and (await bearing(mind).get()).tenets == ()
 
 
 async def test_a_line_that_cannot_stand_is_no_reason_for_a_turn_to_fail(mind: Mind) -> None:
     text = "Always answer in " + "日" * 150
     _, answer = await take(mind.turns(None), TurnInput(session_id=await mind.session(), text=text))
-    assert not answer.proposed
+    assert answer.rules == NOTHING_HEARD
 
 
-async def test_a_person_answers_in_the_conversation(mind: Mind, meet: Meet, capsys: pytest.CaptureFixture[str]) -> None:
-    said = (RULE, "/yes", "Never use emojis. Always cite the page.", "/no 1", "/yes 2", "/yes", "/yes")
+async def test_a_person_undoes_a_rule_in_the_conversation(
+    mind: Mind, meet: Meet, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = (
+        RULE,
+        "/undo",
+        "Never use emojis. Always cite the page.",
+        "From now on answer without citing pages.",
+        "/undo",
+    )
     async with meet(None) as partner:
         await conversation(mind, partner, *said).run()
-    assert [tenet.text for tenet in (await bearing(mind).get()).tenets] == [
-        "From now on, answer in French",
-        "Always cite the page",
-    ]
+    assert [tenet.text for tenet in (await bearing(mind).get()).tenets] == ["Never use emojis", "Always cite the page"]
     shown = capsys.readouterr()
-    assert (
-        "(Should this always apply? From now on, answer in French. /yes adds it to the identity, /no rejects it.)"
-        in shown.err
-    )
-    assert "  1. Never use emojis\n  2. Always cite the page\n" in shown.err
-    assert "Rejected: Never use emojis" in shown.out
-    assert shown.err.count("There is no proposal in this conversation.") == 1
-    assert "No proposed identity lines are pending, in this conversation or another." in shown.err
+    assert "(In force: From now on, answer in French. /undo takes it back; `newton identity` lists" in shown.err
+    assert "Undone: In force: From now on, answer in French" in shown.out

@@ -50,7 +50,7 @@ async def messages(mind: Mind, session_id: UUID) -> list[tuple[str, str, bool]]:
 @pytest.mark.parametrize(
     "part",
     [
-        *("identity proposals", "compaction", "trust of messages", "context", "working memory", "compaction ahead"),
+        *("rules of the user", "compaction", "trust of messages", "context", "working memory", "compaction ahead"),
         *("record of the turn", "prompt"),
     ],
 )

@@ -52,15 +52,27 @@ def test_what_has_no_room_is_told_to_the_person_and_not_to_the_model(home: Path)
     assert "(does not fit)" not in ok(identity(home, *mine))
 
 
-def test_what_somebody_wants_always_waits_for_a_yes(home: Path) -> None:
+def test_what_somebody_wants_always_is_in_force_at_once_with_its_day(home: Path) -> None:
     mine = ("--agent", "asked")
     asked = typed(home, "ask", "From now on answer in French.", *mine)
-    (waits,) = re.findall(r"`newton identity accept ([0-9a-f]{8})` adds it", asked.stderr)
-    typed(home, "ask", "I like answers short.", *mine)
+    assert "(In force: From now on answer in French. `newton identity rollback` takes it back" in asked.stderr
+    listed = ok(identity(home, *mine))
+    assert re.search(r"From now on answer in French  \(said \d{4}-\d\d-\d\d\)\n", listed)
+    assert re.search(
+        r"- Rule of the user \(\d{4}-\d\d-\d\d\): From now on answer in French\n",
+        ok(typed(home, "context", "Bonjour", *mine)),
+    )
+
+
+def test_what_is_proposed_waits_for_a_yes(home: Path) -> None:
+    mine = ("--agent", "proposed")
+    for text in ("From now on answer in French", "I like answers short"):
+        ok(identity(home, "propose", "instruction", text, *mine))
     told = ok(identity(home, "proposals", *mine))
-    assert "instruction  From now on answer in French  (" in told and "chat, by user)" in told
+    waits, other = ids(told)
+    assert "instruction  From now on answer in French  (" in told and "cli, by user)" in told
     assert ok(identity(home, "accept", waits, *mine)) == "Added to the identity: From now on answer in French\n"
-    assert ok(identity(home, "reject", ids(told)[1], *mine)) == "Rejected: I like answers short\n"
+    assert ok(identity(home, "reject", other, *mine)) == "Rejected: I like answers short\n"
     assert ok(identity(home, "proposals", *mine)) == "No proposed identity lines.\n"
     assert "- The user says: From now on answer in French\n" in ok(typed(home, "context", "Bonjour", *mine))
     ok(identity(home, "erase", waits, "--reason", "a test", "--yes", *mine))

@@ -1,6 +1,6 @@
 """One turn of a session: store the input, build the context, call the model, and store the reply."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,6 +22,7 @@ from newton.agent.loop.turn_state import PreparedTurn, RunningTurn
 from newton.agent.loop.turn_status import ProgressCallback
 from newton.agent.loop.turn_types import NO_USER_MESSAGE, TurnInput, TurnResult
 from newton.agent.scope import AgentScope
+from newton.agent.services.user_rules import NOTHING_HEARD, HeardRules
 from newton.cognition.bundles.bundle_store import AnsweredBy
 from newton.cognition.pipeline import ContextBuilder
 from newton.cognition.session_context.service import SessionContext
@@ -39,7 +40,6 @@ from newton.errors import (
     TokenQuotaError,
 )
 from newton.fault_isolation import compute_part, isolate_failure, run_part
-from newton.heart.identity.identity_store import TenetProposal
 from newton.memory.hygiene import clean_text
 from newton.memory.redaction.tally import count_redactions
 from newton.providers.chat import (
@@ -152,7 +152,7 @@ class TurnRunner:
 
     async def _run(self, turn: RunningTurn) -> AsyncGenerator[ReplyPiece | TurnResult]:
         check = await self._check_input(turn)
-        proposed = () if check.blocks else await self._propose_identity_changes(turn)
+        heard = NOTHING_HEARD if check.blocks else await self._hear_rules(turn)
         prepared = await self._prepare(turn, check)
         reason = check.input_refusal or prepared.failure
         received = ReceivedReply(prepared.degraded, reason, turn.missing, can_omit_images=not turn.is_api_call)
@@ -189,7 +189,7 @@ class TurnRunner:
             calls=prepared.calls,
             finish=prepared.finish_reason(degraded),
             replies=prepared.replies,
-            proposed=proposed,
+            rules=heard,
             redacted={} if turn.private else count_redactions(turn.recorded.text),
             missing={**prepared.missing, **turn.missing},
         )
@@ -201,9 +201,9 @@ class TurnRunner:
         check = await run_part("censors", checking, default=None, missing=missing)
         return check or CensorCheck((), failure=missing["censors"] if rules else None)
 
-    async def _propose_identity_changes(self, turn: RunningTurn) -> Sequence[TenetProposal]:
-        proposing = turn.recorder.propose_identity_changes(turn.recorded)
-        return await run_part("identity proposals", proposing, default=(), missing=turn.missing)
+    async def _hear_rules(self, turn: RunningTurn) -> HeardRules:
+        hearing = turn.recorder.hear_rules(turn.recorded)
+        return await run_part("rules of the user", hearing, default=NOTHING_HEARD, missing=turn.missing)
 
     async def _prepare(self, turn: RunningTurn, check: CensorCheck) -> PreparedTurn:
         prepared = await run_part(

@@ -9,7 +9,7 @@ from uuid import UUID
 from newton.agent.loop.session_lock import SessionLease
 from newton.agent.loop.tool_loop import INTERRUPTED, to_tool_line
 from newton.agent.scope import AgentScope
-from newton.agent.services.identity import find_instructions, propose_instructions
+from newton.agent.services.user_rules import NOTHING_HEARD, HeardRules, RuleLine, hear_rules
 from newton.cognition.bundles import bundle_store
 from newton.cognition.bundles.bundle_store import AnsweredBy, TurnRecord
 from newton.cognition.session_context.service import SessionContext
@@ -24,7 +24,8 @@ from newton.dialogue.session_summary import SummarySizes
 from newton.heart.events import event_store
 from newton.heart.events.event_store import NewEvent
 from newton.heart.events.tool_results import ToolOutcome, to_event
-from newton.heart.identity.identity_store import IdentityEdit, MessageRef, TenetProposal
+from newton.heart.identity.identity_store import MessageRef
+from newton.heart.identity.user_rules import RuleSource
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.ids import new_id
 from newton.memory import store
@@ -105,17 +106,15 @@ class TurnRecorder:
         stored, memory_id = await self._append_lines(tx, ctx, [line]) if line else ((), None)
         return RecordedInput(text, _last_position(stored), memory_id, start.ancestors)
 
-    async def propose_identity_changes(self, recorded: RecordedInput) -> Sequence[TenetProposal]:
-        """Propose the identity changes that the user message asks for; return the proposals.
+    async def hear_rules(self, recorded: RecordedInput) -> HeardRules:
+        """Put the rules that the user message states in force, and lift those that it lifts.
 
         There are none if the turn did not store the message.
         """
-        instructions = find_instructions(recorded.text, self.scope.count_tokens)
-        if recorded.position is None or not instructions:
-            return ()
-        message_ref = MessageRef(self.session_id, recorded.position)
-        async with self._write() as (tx, ctx):
-            return await propose_instructions(tx, instructions, message_ref, edit=IdentityEdit(ctx=ctx))
+        if recorded.position is None:
+            return NOTHING_HEARD
+        source = RuleSource(message=MessageRef(self.session_id, recorded.position), said_at=self.scope.now())
+        return await hear_rules(self.scope, [RuleLine(recorded.text, source)], self._write)
 
     async def store_reply(self, reply: ReplyRecord) -> bool:
         """Store the reply as `record_reply` does, and complete this even if the turn is cancelled."""
@@ -217,8 +216,8 @@ class PrivateRecorder:
 
     async def record_result(self, outcome: ToolOutcome) -> None: ...
 
-    async def propose_identity_changes(self, recorded: RecordedInput) -> Sequence[TenetProposal]:
-        return ()
+    async def hear_rules(self, recorded: RecordedInput) -> HeardRules:
+        return NOTHING_HEARD
 
     async def store_reply(self, reply: ReplyRecord) -> bool:
         return bool(clean_model_text(reply.text) or reply.calls)

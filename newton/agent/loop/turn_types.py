@@ -7,13 +7,13 @@ from uuid import UUID
 
 from newton.agent.actions.approvals import ApprovalCallback
 from newton.agent.loop.prompt import MessageParts
+from newton.agent.services.user_rules import NOTHING_HEARD, HeardRules
 from newton.cognition.bundles.bundle import Bundle
 from newton.cognition.bundles.bundle_store import AnsweredBy
 from newton.cognition.session_context.service import SessionContext
 from newton.deadline import RequestDeadline
 from newton.dialogue.messages import Message
 from newton.dialogue.view import ViewMessage
-from newton.heart.identity.identity_store import TenetProposal
 from newton.memory.redaction.tally import Redactions
 from newton.providers.chat import ChatReply, FinishReason, RequestOptions, ToolCall
 
@@ -118,8 +118,8 @@ class TurnResult:
     of the input. `calls` are tool calls that the caller must run.
     `replies` are the model's replies, one for each round of tool calls. `context` is None if memory was not used. If
     `private` is set, nothing was stored, not even the context. `redacted` counts the secrets removed from the input,
-    by kind. `answered_by` is None if the text only says what failed. `missing` maps parts of the turn that failed, and
-    sources that its context lacks, to reasons.
+    by kind. `rules` is what the input changed in the user's rules. `answered_by` is None if the text only says what
+    failed. `missing` maps parts of the turn that failed, and sources that its context lacks, to reasons.
     """
 
     text: str
@@ -132,7 +132,7 @@ class TurnResult:
     calls: Sequence[ToolCall] = ()
     finish: FinishReason = "stop"
     replies: Sequence[ChatReply] = ()
-    proposed: Sequence[TenetProposal] = ()
+    rules: HeardRules = NOTHING_HEARD
     redacted: Redactions = field(default_factory=dict[str, int])
     missing: Mapping[str, str] = field(default_factory=dict[str, str])
 

@@ -1,20 +1,19 @@
 """The identity of an agent: its lines, their versions, and proposed lines that wait for a person's approval."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
-from newton.agent.events import publish
 from newton.agent.scope import AgentScope
 from newton.db.pool import Tx
 from newton.errors import InputError
 from newton.heart.identity import identity_store
-from newton.heart.identity.identity_store import IdentityEdit, IdentityVersion, MessageRef, TenetProposal, TenetRecord
-from newton.heart.identity.standing_instructions import StandingInstruction, detect_instructions
+from newton.heart.identity.identity_store import IdentityEdit, IdentityVersion, TenetProposal, TenetRecord
+from newton.heart.identity.standing_instructions import StandingInstruction
 from newton.heart.identity.tenets import Identity, IdentityPart, IdentityTenet
 from newton.memory.hygiene import clean_text
-from newton.memory.memory import TokenCounter, Trust
+from newton.memory.memory import Trust
 
 # Interfaces that only people use: an agent must not change its own identity.
 PERSONAL_ORIGINS = frozenset({"cli", "chat"})
@@ -116,22 +115,3 @@ class IdentityService:
         reason = None if reason is None else clean_text(reason, what="reason")
         async with self.scope.write("user") as (tx, ctx):
             yield tx, IdentityEdit(ctx=ctx, reason=reason)
-
-
-def find_instructions(text: str, count_tokens: TokenCounter) -> Sequence[StandingInstruction]:
-    """Return the standing instructions in a user message that can be lines of the identity. Pure."""
-    found = detect_instructions(text)
-    return [instruction for instruction in found if identity_store.is_valid_line(instruction, count_tokens)]
-
-
-async def propose_instructions(
-    tx: Tx, instructions: Sequence[StandingInstruction], source: MessageRef, *, edit: IdentityEdit
-) -> Sequence[TenetProposal]:
-    """Propose the instructions of a user message that are not yet in the identity; return the proposals.
-
-    Publishes an event if there are any.
-    """
-    proposed = await identity_store.propose(tx, instructions, message_ref=source, edit=edit)
-    if proposed:
-        publish("identity.proposed", {}, agent_id=edit.ctx.agent_id, now=edit.ctx.now)
-    return proposed

@@ -30,7 +30,7 @@ class IdentitySection(NamedTuple):
 
     @property
     def blocks(self) -> list[TextBlock]:
-        lines = [TextBlock(render_tenet(tenet.part, tenet.text), tenet.tokens) for tenet in self.shown]
+        lines = [TextBlock(render_tenet(tenet.part, tenet.text, tenet.said_on), tenet.tokens) for tenet in self.shown]
         return [*lines, self.note] if self.note else lines
 
     def as_json(self) -> dict[str, object]:

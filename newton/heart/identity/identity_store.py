@@ -20,14 +20,11 @@ from newton.heart.identity.tenets import (
     IdentityPart,
     IdentityTenet,
     fingerprint,
-    render_tenet,
+    make_tenet,
 )
-from newton.ids import new_id
-from newton.memory import hygiene
 from newton.memory.lookup import MIN_ID_DIGITS, short_id
-from newton.memory.memory import TokenCounter, Trust, WriteContext
+from newton.memory.memory import Trust, WriteContext
 from newton.memory.quarantine import UNTRUSTED_TIERS
-from newton.memory.representations import one_line
 
 SQL = load("newton.heart.identity", "identity_store.sql")
 
@@ -35,7 +32,6 @@ IdentityChange = Literal["added", "changed", "removed", "accepted", "rolled back
 ProposalState = Literal["PROPOSED", "ACCEPTED", "REJECTED"]
 
 MAX_TENETS = 200
-MAX_LINE_TOKENS = 100  # one fifth of the layer's budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +99,9 @@ async def read_identity(
     """Return the current identity, or that of a version or a moment. Erased tenets are left out."""
     rows = await SQL["get_version"].fetch_all(tx, agent_id=agent_id, version=version, moment=moment)
     tenets = tuple(
-        IdentityTenet(row["tenet_id"], row["part"], row["words"], row["tokens"]) for row in rows if row["tenet_id"]
+        IdentityTenet(row["tenet_id"], row["part"], row["words"], row["tokens"], row["said_on"])
+        for row in rows
+        if row["tenet_id"]
     )
     return Identity(rows[0]["version"], tenets, frozenset(rows[0]["gone"])) if rows else EMPTY_IDENTITY
 
@@ -135,19 +133,19 @@ async def add(tx: Tx, part: IdentityPart, text: str, *, edit: IdentityEdit, keep
     for an invalid line, and ConflictError if the identity is full or, without `keep_conflicting`, the line contradicts
     an active one.
     """
-    current = await _lock_and_read(tx, edit)
-    tenet = _make_tenet(part, text, edit.ctx.count_tokens)
-    await _resolve_proposals(tx, tenet, "ACCEPTED", edit=edit)
+    current = await lock_and_read(tx, edit)
+    tenet = make_tenet(part, text, edit.ctx.count_tokens)
+    await resolve_proposals(tx, tenet, "ACCEPTED", edit=edit)
     if any(one.part == part and fingerprint(one.text) == fingerprint(tenet.text) for one in current.tenets):
         return False
     if not keep_conflicting and (conflicting := find_conflicts(current, tenet.text)):
         command = f'newton identity change {short_id(conflicting[0].tenet_id)} "{tenet.text}"'
         hint = f"`{command}` replaces the active line; `newton identity add --allow-conflict` keeps both."
         raise ConflictError(f"The line contradicts an active one: {conflicting[0].text}.", hint=hint)
-    _ensure_below_limit(current)
-    await _reject_conflicting(tx, tenet, edit=edit)
-    await _insert_tenet(tx, tenet, ctx=edit.ctx)
-    await _insert_version(tx, "added", tenet.tenet_id, [*_tenet_ids(current), tenet.tenet_id], edit=edit)
+    ensure_below_limit(current)
+    await reject_conflicting(tx, tenet, edit=edit)
+    await insert_tenet(tx, tenet, ctx=edit.ctx)
+    await insert_version(tx, "added", tenet.tenet_id, [*tenet_ids(current), tenet.tenet_id], edit=edit)
     return True
 
 
@@ -156,14 +154,14 @@ async def change(tx: Tx, tenet_ref: str, text: str, *, part: IdentityPart | None
 
     `tenet_ref` is the id or its end. Raises InputError, NotFoundError or ConflictError if it does not name one line.
     """
-    current = await _lock_and_read(tx, edit)
+    current = await lock_and_read(tx, edit)
     before = _resolve_tenet(tenet_ref, current.tenets)
-    tenet = _make_tenet(part or before.part, text, edit.ctx.count_tokens)
+    tenet = make_tenet(part or before.part, text, edit.ctx.count_tokens)
     if (tenet.part, tenet.text) == (before.part, before.text):
         return False
-    await _insert_tenet(tx, tenet, ctx=edit.ctx)
-    after = [tenet.tenet_id if one == before.tenet_id else one for one in _tenet_ids(current)]
-    await _insert_version(tx, "changed", tenet.tenet_id, after, edit=edit)
+    await insert_tenet(tx, tenet, ctx=edit.ctx)
+    after = [tenet.tenet_id if one == before.tenet_id else one for one in tenet_ids(current)]
+    await insert_version(tx, "changed", tenet.tenet_id, after, edit=edit)
     return True
 
 
@@ -172,10 +170,10 @@ async def remove(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> IdentityTenet
 
     Raises InputError, NotFoundError or ConflictError if `tenet_ref` does not name one line.
     """
-    current = await _lock_and_read(tx, edit)
+    current = await lock_and_read(tx, edit)
     tenet = _resolve_tenet(tenet_ref, current.tenets)
-    after = [one for one in _tenet_ids(current) if one != tenet.tenet_id]
-    await _insert_version(tx, "removed", tenet.tenet_id, after, edit=edit)
+    after = [one for one in tenet_ids(current) if one != tenet.tenet_id]
+    await insert_version(tx, "removed", tenet.tenet_id, after, edit=edit)
     return tenet
 
 
@@ -184,14 +182,14 @@ async def roll_back(tx: Tx, version: int, *, edit: IdentityEdit) -> bool:
 
     Raises NotFoundError if there is no such version.
     """
-    current = await _lock_and_read(tx, edit)
+    current = await lock_and_read(tx, edit)
     if not 1 <= version <= current.version:
         hint = f"The latest version is {current.version}." if current.version else "The identity has no versions yet."
         raise NotFoundError(f"The identity has no version {version}.", hint=hint)
     earlier = await read_identity(tx, agent_id=edit.agent_id, version=version)
-    if _tenet_ids(earlier) == _tenet_ids(current):
+    if tenet_ids(earlier) == tenet_ids(current):
         return False
-    await _insert_version(tx, "rolled back", None, _tenet_ids(earlier), edit=edit, restored=version)
+    await insert_version(tx, "rolled back", None, tenet_ids(earlier), edit=edit, restored=version)
     return True
 
 
@@ -208,17 +206,17 @@ async def propose(
             f"Text with trust {edit.ctx.trust!r} cannot propose an identity change.",
             hint="Let a person or the agent propose the change.",
         )
-    current = await _lock_and_read(tx, edit)
+    current = await lock_and_read(tx, edit)
     pending = await _list_pending(tx, edit)
     proposals: dict[UUID, IdentityTenet] = {}
     for part, text in instructions:
-        if _find_same(current.tenets, text):
+        if find_same(current.tenets, text):
             continue
-        tenet = _find_same(pending, text)
+        tenet = find_same(pending, text)
         if tenet is None:
-            tenet = _make_tenet(part, text, edit.ctx.count_tokens)
+            tenet = make_tenet(part, text, edit.ctx.count_tokens)
             pending.append(tenet)
-            await _insert_tenet(tx, tenet, ctx=edit.ctx, message_ref=message_ref)
+            await insert_tenet(tx, tenet, ctx=edit.ctx, message_ref=message_ref)
             await SQL["insert_proposal"].execute(
                 tx, agent_id=edit.agent_id, tenet_id=tenet.tenet_id, normalized_hash=fingerprint(tenet.text)
             )
@@ -226,28 +224,19 @@ async def propose(
     return [TenetProposal(tenet, find_conflicts(current, tenet.text)) for tenet in proposals.values()]
 
 
-def is_valid_line(instruction: StandingInstruction, count_tokens: TokenCounter) -> bool:
-    """Return whether the instruction can be a line of the identity: one line that is not too long."""
-    try:
-        _make_tenet(instruction.part, instruction.text, count_tokens)
-    except InputError:
-        return False
-    return True
-
-
 async def accept(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> TenetProposal:
     """Accept a proposal in place of the identity lines that contradict it; return it with those lines.
 
     Other proposals that contradict it are rejected. Raises NotFoundError if no proposal with this id waits.
     """
-    current = await _lock_and_read(tx, edit)
+    current = await lock_and_read(tx, edit)
     tenet = await _resolve_proposal(tx, tenet_ref, "ACCEPTED", edit=edit)
-    await _reject_conflicting(tx, tenet, edit=edit)
+    await reject_conflicting(tx, tenet, edit=edit)
     conflicting = find_conflicts(current, tenet.text)
-    if not _find_same(current.tenets, tenet.text):
+    if not find_same(current.tenets, tenet.text):
         remaining = current._replace(tenets=tuple(one for one in current.tenets if one not in conflicting))
-        _ensure_below_limit(remaining)
-        await _insert_version(tx, "accepted", tenet.tenet_id, [*_tenet_ids(remaining), tenet.tenet_id], edit=edit)
+        ensure_below_limit(remaining)
+        await insert_version(tx, "accepted", tenet.tenet_id, [*tenet_ids(remaining), tenet.tenet_id], edit=edit)
     return TenetProposal(tenet, conflicting)
 
 
@@ -273,13 +262,13 @@ async def erase(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> int:
     equal_ids = [tenet.tenet_id for tenet in tenets if fingerprint(tenet.text) == text_hash]
     for tenet_id in equal_ids:
         current = await read_identity(tx, agent_id=edit.agent_id)
-        after = [one for one in _tenet_ids(current) if one != tenet_id]
-        await _insert_version(tx, "erased", tenet_id, after, edit=edit)
+        after = [one for one in tenet_ids(current) if one != tenet_id]
+        await insert_version(tx, "erased", tenet_id, after, edit=edit)
     await SQL["erase_tenets"].execute(tx, agent_id=edit.agent_id)
     return len(equal_ids)
 
 
-async def _lock_and_read(tx: Tx, edit: IdentityEdit) -> Identity:
+async def lock_and_read(tx: Tx, edit: IdentityEdit) -> Identity:
     """Lock the identity until the transaction ends, and return it."""
     await SQL["lock_identity"].execute(tx, agent_id=edit.agent_id)
     return await read_identity(tx, agent_id=edit.agent_id)
@@ -291,24 +280,24 @@ async def _list_pending(tx: Tx, edit: IdentityEdit) -> list[IdentityTenet]:
 
 async def _resolve_proposal(tx: Tx, tenet_ref: str, state: ProposalState, *, edit: IdentityEdit) -> IdentityTenet:
     tenet = _resolve_tenet(tenet_ref, await _list_pending(tx, edit), what="proposal")
-    await _resolve_proposals(tx, tenet, state, edit=edit)
+    await resolve_proposals(tx, tenet, state, edit=edit)
     return tenet
 
 
-async def _resolve_proposals(tx: Tx, tenet: IdentityTenet, state: ProposalState, *, edit: IdentityEdit) -> None:
+async def resolve_proposals(tx: Tx, tenet: IdentityTenet, state: ProposalState, *, edit: IdentityEdit) -> None:
     """Set the state of all waiting proposals whose text is that of the tenet."""
     text_hash = fingerprint(tenet.text)
     await SQL["resolve_proposal"].execute(tx, agent_id=edit.agent_id, normalized_hash=text_hash, state=state)
 
 
-async def _reject_conflicting(tx: Tx, accepted: IdentityTenet, *, edit: IdentityEdit) -> None:
+async def reject_conflicting(tx: Tx, accepted: IdentityTenet, *, edit: IdentityEdit) -> None:
     """Reject the waiting proposals that contradict an accepted line."""
     for proposal in await _list_pending(tx, edit):
         if compare_lines(proposal.text, accepted.text) == "against":
-            await _resolve_proposals(tx, proposal, "REJECTED", edit=edit)
+            await resolve_proposals(tx, proposal, "REJECTED", edit=edit)
 
 
-async def _insert_tenet(
+async def insert_tenet(
     tx: Tx, tenet: IdentityTenet, *, ctx: WriteContext, message_ref: MessageRef | None = None
 ) -> None:
     await SQL["insert_tenet"].execute(
@@ -326,7 +315,7 @@ async def _insert_tenet(
     )
 
 
-async def _insert_version(
+async def insert_version(
     tx: Tx,
     change: IdentityChange,
     tenet_id: UUID | None,
@@ -347,15 +336,6 @@ async def _insert_version(
         reason=edit.reason,
         active_tenets=list(tenet_ids),
     )
-
-
-def _make_tenet(part: IdentityPart, text: str, count_tokens: TokenCounter) -> IdentityTenet:
-    line = one_line(hygiene.clean_name(text, what="line"))
-    tokens = count_tokens(render_tenet(part, line))
-    if tokens > MAX_LINE_TOKENS:
-        message = f"The line has {tokens} tokens; the maximum is {MAX_LINE_TOKENS}."
-        raise InputError(message, hint="Split the text into several lines.")
-    return IdentityTenet(new_id(), part, line, tokens)
 
 
 def _to_tenet(record: TenetRecord) -> IdentityTenet:
@@ -383,15 +363,15 @@ def _resolve_tenet(
     return found[0]
 
 
-def _find_same(tenets: Sequence[IdentityTenet], text: str) -> IdentityTenet | None:
+def find_same(tenets: Sequence[IdentityTenet], text: str) -> IdentityTenet | None:
     return next((tenet for tenet in tenets if compare_lines(tenet.text, text) == "same"), None)
 
 
-def _tenet_ids(identity: Identity) -> list[UUID]:
+def tenet_ids(identity: Identity) -> list[UUID]:
     return [tenet.tenet_id for tenet in identity.tenets]
 
 
-def _ensure_below_limit(identity: Identity) -> None:
+def ensure_below_limit(identity: Identity) -> None:
     if len(identity.tenets) >= MAX_TENETS:
         raise ConflictError(
             f"The identity already has the maximum of {MAX_TENETS} lines.",

@@ -4,7 +4,8 @@ from (select count(*) from runtime.agents where agent_id = $1) as node;
 
 -- name: get_version(agent_id, version, moment)
 -- The tenets of a version, of the last one, or of the last one by a moment, in order; one row with nulls if it has none.
--- Each row also lists the texts of removed tenets.
+-- Each row also lists the texts of removed tenets. `said_on` is the day of a tenet in force because the user said so: it
+-- came from a message and did not wait as a proposal.
 with i as materialized (
     select version, active_tenets
     from heart.identity_versions
@@ -26,11 +27,14 @@ g as materialized (
         ) as gone
     from i
 )
-select i.version, t.tenet_id, t.section as part, t.text as words, t.tokens, g.gone
+select
+    i.version, t.tenet_id, t.section as part, t.text as words, t.tokens, g.gone,
+    case when t.session_id is not null and p.tenet_id is null then (t.created_at at time zone 'utc')::date end as said_on
 from i
 cross join g
 left join lateral unnest(i.active_tenets) with ordinality as s (tenet_id, place) on true
 left join heart.tenets as t on t.agent_id = $1 and t.tenet_id = s.tenet_id and t.text is not null
+left join heart.proposals as p on p.agent_id = $1 and p.tenet_id = t.tenet_id
 order by s.place;
 
 -- name: list_versions(agent_id)

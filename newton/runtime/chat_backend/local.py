@@ -30,6 +30,7 @@ from newton.runtime.chat_backend.view_models import (
     ConflictView,
     ExplanationView,
     ProposalView,
+    RuleChangeView,
     TurnView,
     explain_item,
     to_line_view,
@@ -163,6 +164,13 @@ class LocalAgent:
 
     async def reject_proposal(self, line_id: UUID) -> None:
         await self.newton.identity(self.origin).reject(str(line_id))
+
+    async def undo_rule(self, change: RuleChangeView) -> None:
+        identity = self.newton.identity(self.origin)
+        for line in change.removed:
+            await identity.add(line.section, line.text, allow_conflict=True)
+        if change.added:
+            await identity.remove(str(change.added.line_id))
 
     async def list_frames(self) -> Sequence[str]:
         return sorted(self.newton.frames)

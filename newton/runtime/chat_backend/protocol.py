@@ -8,7 +8,7 @@ from newton.agent.services.fact_intake import RememberReport
 from newton.dialogue.branches import SessionCheckpoint
 from newton.dialogue.task_tree import TaskTree
 from newton.providers.windows.context_windows import ContextWindow
-from newton.runtime.chat_backend.view_models import ExplanationView, ProposalView, TurnView
+from newton.runtime.chat_backend.view_models import ExplanationView, ProposalView, RuleChangeView, TurnView
 from newton.runtime.tools.permission_views import PermissionInfo
 
 
@@ -153,6 +153,10 @@ class ChatBackend(Protocol):
         ...
 
     async def reject_proposal(self, line_id: UUID) -> None: ...
+
+    async def undo_rule(self, change: RuleChangeView) -> None:
+        """Undo a change of the user's rules: put those that it lifted in force again, and remove the new one."""
+        ...
 
     async def list_frames(self) -> Sequence[str]:
         """List the names of the frames."""

@@ -24,7 +24,7 @@ from newton.memory.hygiene import clean_ref, clean_text
 from newton.memory.lookup import MemoryMention
 from newton.providers.windows.context_windows import ContextWindow
 from newton.runtime.chat_backend.protocol import DebugLines, ImageInput, PrivateMessage, TaskCommands
-from newton.runtime.chat_backend.view_models import ExplanationView, ProposalView, TurnView
+from newton.runtime.chat_backend.view_models import ExplanationView, ProposalView, RuleChangeView, TurnView
 from newton.runtime.model_directory import ensure_offered
 from newton.runtime.tools.permission_views import PermissionInfo
 
@@ -179,6 +179,12 @@ class RemoteAgent:
 
     async def reject_proposal(self, line_id: UUID) -> None:
         await self.client.reject_proposal(line_id)
+
+    async def undo_rule(self, change: RuleChangeView) -> None:
+        for line in change.removed:
+            await self.client.add_line(line.section, line.text, allow_conflict=True)
+        if change.added:
+            await self.client.remove_line(change.added.line_id)
 
     async def list_frames(self) -> Sequence[str]:
         frames = await self.client.get("/v1/frames")

@@ -14,6 +14,7 @@ from newton.cognition.bundles.explanation import BundleExplanation, CandidateExp
 from newton.cognition.bundles.origin_texts import FixedLine
 from newton.heart.identity.identity_store import TenetProposal
 from newton.heart.identity.tenets import IdentityPart, IdentityTenet, format_tenet
+from newton.heart.identity.user_rules import RuleChange
 from newton.memory.memory import Trust
 from newton.runtime.tools.views import ViewModel
 
@@ -79,14 +80,21 @@ class IdentityLineView(ViewModel):
     """A line of the identity."""
 
     line_id: UUID
+    section: IdentityPart
     text: str
 
 
 class ProposalView(IdentityLineView):
     """A proposed identity line, and the current lines that it contradicts and would replace."""
 
-    section: IdentityPart
     conflicts_with: list[IdentityLineView]
+
+
+class RuleChangeView(ViewModel):
+    """A rule of the user that the input laid down, if any, and the rules that hold no longer."""
+
+    added: IdentityLineView | None
+    removed: list[IdentityLineView]
 
 
 class ConflictFactView(ViewModel):
@@ -113,7 +121,8 @@ class TurnView(ViewModel):
     `degraded` is the reason why no model completed the reply, else null. `failed` is true if a configured model failed,
     `forbidden` if a censor blocked the input or the reply; `warning` tells the user of either, or that the model
     refused the images of the input. `remembered` is false if nothing of the turn is stored. `redacted` counts the
-    secrets removed from the input by kind. `missing` maps failed parts of the turn, and sources that the context lacks,
+    secrets removed from the input by kind. `rules` are the user's rules that the input laid down or lifted, `proposals`
+    the lines that wait for approval. `missing` maps failed parts of the turn, and sources that the context lacks,
     to reasons. `context_source` and `context_reason` say how the context was built; `context_summary` is null if none
     could be built. `input_tokens` and `output_tokens` are those of all calls of the model in this turn. `context` is
     filled on request.
@@ -129,6 +138,7 @@ class TurnView(ViewModel):
     warning: str | None
     missing_model_note: str
     proposals: list[ProposalView]
+    rules: list[RuleChangeView]
     input_tokens: int
     output_tokens: int
     context_source: str
@@ -183,7 +193,8 @@ def to_turn_view(result: TurnResult, *, include_context: bool = False) -> TurnVi
         from_memory=result.quoted,
         warning=result.caveat,
         missing_model_note=result.shortcoming,
-        proposals=[to_proposal_view(one) for one in result.proposed],
+        proposals=[to_proposal_view(one) for one in result.rules.proposed],
+        rules=[to_rule_view(one) for one in result.rules.changes],
         remembered=result.is_stored,
         input_tokens=result.tokens[0],
         output_tokens=result.tokens[1],
@@ -210,7 +221,7 @@ def to_context_view(bundle: Bundle) -> ContextView:
         near_misses=[_to_item_view(bundle, c) for c in bundle.rejected_candidates[:MAX_NEAR_MISSES]],
         identity=IdentityView(
             version=bundle.identity.version,
-            lines=[format_tenet(tenet.part, tenet.text) for tenet in bundle.identity.shown],
+            lines=[format_tenet(tenet.part, tenet.text, tenet.said_on) for tenet in bundle.identity.shown],
             omitted=len(bundle.identity.omitted),
         ),
         missing=dict(bundle.missing),
@@ -231,7 +242,12 @@ def to_proposal_view(proposal: TenetProposal) -> ProposalView:
 
 
 def to_line_view(tenet: IdentityTenet) -> IdentityLineView:
-    return IdentityLineView(line_id=tenet.tenet_id, text=tenet.text)
+    return IdentityLineView(line_id=tenet.tenet_id, section=tenet.part, text=tenet.text)
+
+
+def to_rule_view(change: RuleChange) -> RuleChangeView:
+    added = to_line_view(change.added) if change.added else None
+    return RuleChangeView(added=added, removed=[to_line_view(one) for one in change.removed])
 
 
 def explain_item(explanation: BundleExplanation, item_ref: str) -> ExplanationView:

@@ -25,6 +25,7 @@ from newton.runtime.chat_backend.view_models import (
     IdentityLineView,
     ItemView,
     ProposalView,
+    RuleChangeView,
     TurnView,
 )
 from newton.runtime.cli.frame_text import format_frame, format_frame_features
@@ -133,6 +134,17 @@ def print_hidden_identity_lines(lines: int, *, budget: int | None = None) -> Non
 def format_conflicts(lines: Sequence[IdentityTenet | IdentityLineView]) -> str:
     """Format the identity lines that a new line replaces, to be appended to the text of the new line."""
     return f" (replaces: {'; '.join(line.text for line in lines)})" if lines else ""
+
+
+def print_rule_changes(changes: Sequence[RuleChangeView], *, undo: str) -> None:
+    """Print what an input changed in the user's rules, and how to take it back."""
+    for change in changes:
+        print_notice(f"({format_rule_change(change)}. {undo}; `newton identity` lists your rules.)")
+
+
+def format_rule_change(change: RuleChangeView) -> str:
+    parts = [f"In force: {change.added.text}"] if change.added else []
+    return ". ".join([*parts, *(f"No longer in force: {line.text}" for line in change.removed)])
 
 
 def print_proposals(proposals: Sequence[ProposalView]) -> None:

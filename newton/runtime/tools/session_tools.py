@@ -6,6 +6,7 @@ from datetime import datetime
 from newton.agent import context_inputs, session_inputs
 from newton.agent.exchange_inputs import NoteExchangeInput, ToolRunInput
 from newton.agent.loop.tools import ToolResult
+from newton.agent.services.user_rules import hear_messages
 from newton.agent.session_data.tasks import TaskService
 from newton.dialogue.messages import Message
 from newton.dialogue.task_tree import Task
@@ -146,12 +147,18 @@ async def note_exchange(caller: ToolCaller, args: NoteExchangeInput) -> ToolResu
     messages = [said, reply] if reply else [said]
     service, session = caller.newton.sessions(caller.origin), args.session or DEFAULT_SESSION
     stored = await service.append(session, messages)
+    heard = await hear_messages(caller.newton.scope.at(caller.origin), stored)
     events = [_to_event(one, at=now) for one in args.tools]
     recorded = await service.record_events(session, events) if events else 0
     await caller.newton.process_written(caller.origin)
     redacted = count_redactions(*(one.message.content for one in stored))
     counts = {"messages": len(stored), "tool_results": recorded, "redacted": redacted}
-    fields = {"session": session, **counts, "warning": warning}
+    rules = {
+        "rules": [change.added.text for change in heard.changes if change.added],
+        "lifted_rules": [tenet.text for change in heard.changes for tenet in change.removed],
+        "proposed_rules": [proposal.tenet.text for proposal in heard.proposed],
+    }
+    fields = {"session": session, **counts, **rules, "warning": warning}
     return ToolResult({name: value for name, value in fields.items() if value})
 
 

@@ -1,6 +1,6 @@
 """JSON models of lists and records, shared by HTTP responses and the results of tools."""
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Self
 from uuid import UUID
 
@@ -185,11 +185,12 @@ class ProcedureDetail(ProcedureInfo):
 
 
 class TenetInfo(ViewModel):
-    """A line of the identity."""
+    """A line of the identity. `said_on` is the day on which the user laid it down in a conversation, else null."""
 
     line_id: UUID
     section: IdentityPart
     text: str
+    said_on: date | None
 
 
 class IdentityResponse(ViewModel):
@@ -331,7 +332,10 @@ def to_procedure_detail(procedure: ProcedureVersion) -> ProcedureDetail:
 
 
 def to_identity_response(identity: Identity) -> IdentityResponse:
-    lines = [TenetInfo(line_id=one.tenet_id, section=one.part, text=one.text) for one in identity.by_priority]
+    lines = [
+        TenetInfo(line_id=one.tenet_id, section=one.part, text=one.text, said_on=one.said_on)
+        for one in identity.by_priority
+    ]
     return IdentityResponse(version=identity.version, lines=lines)
 
 

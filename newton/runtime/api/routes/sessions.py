@@ -11,6 +11,7 @@ from pydantic import Field
 from newton.agent.field_types import Ref, Strategy
 from newton.agent.loop.prompt import to_chat_messages
 from newton.agent.services.sessions import ClosedStatus, number_duplicates
+from newton.agent.services.user_rules import hear_messages
 from newton.cognition.request import MAX_CONTEXT_TOKENS
 from newton.dialogue import sessions
 from newton.memory import hygiene
@@ -173,6 +174,7 @@ async def append_messages(session: str, body: AppendMessagesRequest, act: WriteA
             skips_invalid=skips_invalid,
         )
         stored = [one for part in parts for one in part]
+        await hear_messages(newton.scope.at(ORIGIN), stored)
         refused = [body.refuse("messages", index, error) for index, error in errors.items()]
         refused += [body.refuse("events", index, error) for index, error in event_errors.items()]
         return AppendMessagesResponse(

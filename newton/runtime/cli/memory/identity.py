@@ -220,7 +220,9 @@ def _format_identity(section: IdentitySection, max_tokens: int, total: int) -> l
         lines += [f"\n{tenet.part}"] if tenet.part != part else []
         part = tenet.part
         lines.append(
-            f"  {short_id(tenet.tenet_id)}  {tenet.text}{'  (does not fit)' if tenet in section.omitted else ''}"
+            f"  {short_id(tenet.tenet_id)}  {tenet.text}"
+            f"{f'  (said {tenet.said_on})' if tenet.said_on else ''}"
+            f"{'  (does not fit)' if tenet in section.omitted else ''}"
         )
     if section.omitted:
         many = formatting.pluralize(len(section.omitted), "line does", "lines do")

@@ -229,6 +229,7 @@ async def _print_answer(stream: AsyncGenerator[str | TurnView], *, has_model: bo
         printer.finish()
     assert answer is not None
     _print_context_notices(answer)
+    formatting.print_rule_changes(answer.rules, undo="`newton identity rollback` takes it back")
     for proposal in answer.proposals:
         command = f"`newton identity accept {short_id(proposal.line_id)}`"
         formatting.print_notice(
@@ -268,6 +269,7 @@ def _answer_to_json(answer: TurnView) -> dict[str, object]:
         "context_source": answer.context_source,
         "context_reason": answer.context_reason,
         "missing": answer.missing,
+        "rules": [change.model_dump(mode="json") for change in answer.rules],
         "proposals": [proposal.model_dump(mode="json") for proposal in answer.proposals],
         "context": answer.context,
     }

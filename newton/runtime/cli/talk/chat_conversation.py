@@ -13,7 +13,7 @@ from newton.clock import SystemClock
 from newton.errors import InputError, NewtonError
 from newton.memory.redaction.tally import redaction_tally
 from newton.runtime.chat_backend.protocol import ChatBackend, DebugLines, ImageInput, PrivateMessage
-from newton.runtime.chat_backend.view_models import ContextView, ProposalView, TurnView
+from newton.runtime.chat_backend.view_models import ContextView, ProposalView, RuleChangeView, TurnView
 from newton.runtime.cli import formatting
 from newton.runtime.cli.printing import say
 from newton.runtime.cli.status_line import clear_status, print_status
@@ -51,6 +51,7 @@ class ChatConversation:
     last_turn: TurnView | None = None
     private_messages: list[PrivateMessage] | None = None
     proposals: Sequence[ProposalView] = ()
+    rules: Sequence[RuleChangeView] = ()
     answer_task: "asyncio.Task[None] | None" = None
     has_begun: bool = False
     is_leaving: bool = False
@@ -179,7 +180,7 @@ class ChatConversation:
     def _end_turn(self, text: str, turn: TurnView) -> None:
         """Keep the result of the turn with the input `text`, and print what the user should know of it."""
         self._print_changed_notices(turn)
-        self.last_turn, self.proposals = turn, turn.proposals or self.proposals
+        self.last_turn, self.proposals, self.rules = turn, turn.proposals or self.proposals, turn.rules
         self.tokens_used += turn.input_tokens + turn.output_tokens
         if self.private_messages is not None:
             self.private_messages += [PrivateMessage("user", text), PrivateMessage("assistant", turn.text)]
@@ -187,6 +188,7 @@ class ChatConversation:
             formatting.print_notice(f"({formatting.format_redactions(turn.redacted)})")
         if turn.warning and self.backend.model:
             formatting.print_notice(f"({turn.warning})")
+        formatting.print_rule_changes(turn.rules, undo="/undo takes it back")
         formatting.print_proposals(turn.proposals)
 
     def _print_changed_notices(self, turn: TurnView) -> None:

@@ -32,7 +32,7 @@ HELP_TEXT = """\
                   the next inputs, /strategy default the setting again
 /model            list the chat models; /model NAME uses this one for the next inputs
 /remember TEXT    store a fact
-/undo             take back what was learnt from the last input: retract its new facts
+/undo             take back what was learnt from the last input: retract its new facts, undo its rules
 /permissions      list which tools of servers may be called; /revoke SERVER TOOL revokes a permission
 /private          store nothing of the next inputs and answers; /private again ends it
 /checkpoint NAME  set a checkpoint here; /checkpoint alone lists the checkpoints
@@ -157,7 +157,7 @@ def toggle_privacy(conversation: ChatConversation, _: str) -> None:
 
 
 async def undo(conversation: ChatConversation, _: str) -> None:
-    """Retract the facts that were stored since the last input, and print them."""
+    """Retract the facts that were stored since the last input, undo what it changed in the rules, and print both."""
     if conversation.turn_began_at is None:
         raise InputError("Nothing was learnt in this conversation yet.", hint="Send a message first.")
     since = conversation.turn_began_at.isoformat()
@@ -167,7 +167,11 @@ async def undo(conversation: ChatConversation, _: str) -> None:
     for one in items:
         await conversation.backend.call_tool("retract", {"memory_id": str(one["memory_id"])})
         tell(f"Retracted: {one['text']}")
-    if not items:
+    rules, conversation.rules = conversation.rules, ()
+    for change in rules:
+        await conversation.backend.undo_rule(change)
+        tell(f"Undone: {formatting.format_rule_change(change)}")
+    if not items and not rules:
         tell("Nothing was learnt from the last input.")
 
 
