@@ -208,15 +208,20 @@ class AgentServices(ScopeServices):
         return options.build_chain_heads(self.settings)
 
     def importer(self) -> MemoryImporter:
-        scope, sizes = self.scope, options.build_summary_sizes(self.settings)
-        outbox = (
-            EmbeddingOutbox(scope.db, scope.embedder, scope.agent_id, find_standing=find_standing_by_vector)
-            if scope.embedder
-            else None
-        )
         return MemoryImporter(
-            scope=scope, outbox=outbox, chain_heads=self.chain_heads, domains=self.domains, sizes=sizes
+            scope=self.scope,
+            outbox=self.outbox(),
+            chain_heads=self.chain_heads,
+            domains=self.domains,
+            sizes=options.build_summary_sizes(self.settings),
         )
+
+    def outbox(self) -> EmbeddingOutbox | None:
+        """Return the outbox that embeds the stored texts of the agent; None without an embedding model."""
+        scope = self.scope
+        if scope.embedder is None:
+            return None
+        return EmbeddingOutbox(scope.db, scope.embedder, scope.agent_id, find_standing=find_standing_by_vector)
 
     def archive(self, max_trust: Trust = "operator") -> AgentArchive:
         """Return the export and restore of the agent. Restored rows have at most the trust `max_trust`."""

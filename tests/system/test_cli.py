@@ -351,24 +351,3 @@ def test_doctor_says_that_settings_contradict_each_other(home: Path) -> None:
     assert (
         "✗ A conversation of 3,000 tokens exceeds the context window of 2,000 tokens.\n    Set NEWTON_" in done.stdout
     )
-
-
-def load_modules(home: Path, statement: str) -> set[str]:
-    """Return the names of the modules that a statement loads."""
-    script = f"import sys\n{statement}\nprint(*sys.modules, sep='\\n')"
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, env=environment(home), check=True
-    )
-    return set(done.stdout.split("\n"))
-
-
-def test_a_command_of_the_memory_loads_no_client_of_a_model(home: Path) -> None:
-    # loading it takes longer than such a command
-    assert "openai" not in load_modules(home, "import newton.runtime.cli.memory.memories")
-
-
-def test_help_is_quick_and_loads_nothing_heavy(home: Path) -> None:
-    loaded = load_modules(home, "from newton.runtime.cli.app import run_command_line; run_command_line(['--help'])")
-    assert not loaded & {"openai", "onnxruntime", "asyncpg", "tiktoken", "numpy", "prompt_toolkit", "yaml"}
-    assert len(loaded) < 450, "some 320 are enough"
-    assert "remember" in ok(run(home, "--help"))

@@ -18,8 +18,7 @@ from newton.db.pool import Database
 from newton.memory.times.time_expressions import ReportPeriods
 from newton.runtime.transfer.exports.decision_records import read_record_lines, read_records
 from newton.runtime.transfer.exports.export_lines import JsonObject, convert_lines
-from newton.runtime.transfer.import_source import ImportSource
-from newton.runtime.transfer.importer import ImportReport
+from newton.runtime.transfer.import_source import ImportReport, ImportSource
 from tests.support import NOON, teller
 from tests.system.lines import importer
 from tests.system.typed import ok, typed

@@ -212,3 +212,12 @@ class _FillState:
         self._free_tokens -= cost
         self._started_headings |= {section, heading}
         return True
+
+
+def format_verdict(detail: DetailLevel | None, reason: str) -> str:
+    """Return whether and in which form a candidate is in the context, with the reason.
+
+    >>> format_verdict("micro", "no room left for more"), format_verdict(None, "no room left")
+    ('in, as micro (no room left for more)', 'out (no room left)')
+    """
+    return f"in, as {detail} ({reason})" if detail else f"out ({reason})"

@@ -5,8 +5,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from newton.cognition.assembly.fill import format_verdict
 from newton.cognition.bundles.explanation import BundleExplanation, CandidateExplanation
-from newton.cognition.bundles.replay import diff_profiles, format_verdict
+from newton.cognition.bundles.replay import diff_profiles
 from newton.cognition.bundles.trace import StoredBundle
 
 NOT_FOUND = "not a candidate"

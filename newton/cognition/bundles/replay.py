@@ -8,7 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from newton.cognition.assembly.assembler import AssemblyResult, assemble, compose
-from newton.cognition.assembly.fill import DetailLevel, FillPlacement
+from newton.cognition.assembly.fill import FillPlacement, format_verdict
 from newton.cognition.assembly.scored_candidate import ScoredCandidate
 from newton.cognition.bundles.trace import StoredBundle, StoredCandidate, compute_checksum
 from newton.cognition.scoring.score import FEATURE_NAMES, NEUTRAL_FEATURES, ScoredMemory, score_from_features
@@ -215,15 +215,6 @@ def _compare_verdicts(stored: StoredBundle, rebuilt: AssemblyResult) -> Iterator
 def _format_name(stored_candidate: StoredCandidate, rebuilt: AssemblyResult) -> str:
     micro = next((c.scored.found.micro for c in rebuilt.candidates if c.memory_id == stored_candidate.memory_id), "")
     return f"{short_id(stored_candidate.memory_id)} ({micro})"
-
-
-def format_verdict(detail: DetailLevel | None, reason: str) -> str:
-    """Return whether and in which form a candidate is in the context, with the reason.
-
-    >>> format_verdict("micro", "no room left for more"), format_verdict(None, "no room left")
-    ('in, as micro (no room left for more)', 'out (no room left)')
-    """
-    return f"in, as {detail} ({reason})" if detail else f"out ({reason})"
 
 
 def _compare_text(stored_text: str, rebuilt_text: str) -> Iterator[ReplayMismatch]:

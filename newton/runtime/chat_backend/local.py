@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from newton.agent.actions.approvals import ApprovalCallback
@@ -39,7 +40,9 @@ from newton.runtime.chat_backend.view_models import (
 )
 from newton.runtime.tools.permission_views import PermissionInfo, to_permission_info
 from newton.runtime.tools.tool_registry import run_tool
-from newton.runtime.wiring import AgentServices
+
+if TYPE_CHECKING:
+    from newton.runtime.wiring import AgentServices
 
 
 @dataclass(slots=True, kw_only=True)
@@ -50,7 +53,7 @@ class LocalAgent:
     request that it serves; None gives the memory of each turn the default time.
     """
 
-    newton: AgentServices
+    newton: "AgentServices"
     turn_runner: TurnRunner
     origin: str = "chat"
     approve: ApprovalCallback | None = None

@@ -4,33 +4,37 @@ import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from newton.agent.services.fact_intake import RememberReport
-from newton.client.context import LayerTokens, QuestionReport
 from newton.cognition.assembly.context_notes import MISSING_SOURCES
-from newton.cognition.bundles.bundle import Bundle
-from newton.cognition.bundles.explanation import BundleExplanation
-from newton.cognition.bundles.replay import format_verdict
-from newton.cognition.frames.selection import FrameEvidence
-from newton.content.profiles import Profile
-from newton.heart.facts.conflicts import Settlement
-from newton.heart.identity.tenets import IdentityTenet
-from newton.memory.lookup import MemoryMention, short_id
-from newton.memory.transitions import AppliedTransition, PlannedTransition
-from newton.runtime.chat_backend.view_models import (
-    ConflictFactView,
-    ConflictView,
-    ContextView,
-    ExplanationView,
-    IdentityLineView,
-    ItemView,
-    ProposalView,
-    RuleChangeView,
-    TurnView,
-)
+from newton.cognition.assembly.fill import format_verdict
+from newton.memory.lookup import short_id
 from newton.runtime.cli.frame_text import format_frame, format_frame_features
 from newton.runtime.cli.printing import pluralize, print_notice, say, to_json
 from newton.settings import DEFAULT_AGENT
+
+if TYPE_CHECKING:  # the modules of these types load slowly
+    from newton.agent.services.fact_intake import RememberReport
+    from newton.client.context import LayerTokens, QuestionReport
+    from newton.cognition.bundles.bundle import Bundle
+    from newton.cognition.bundles.explanation import BundleExplanation
+    from newton.cognition.frames.selection import FrameEvidence
+    from newton.content.profiles import Profile
+    from newton.heart.facts.conflicts import Settlement
+    from newton.heart.identity.tenets import IdentityTenet
+    from newton.memory.lookup import MemoryMention
+    from newton.memory.transitions import AppliedTransition, PlannedTransition
+    from newton.runtime.chat_backend.view_models import (
+        ConflictFactView,
+        ConflictView,
+        ContextView,
+        ExplanationView,
+        IdentityLineView,
+        ItemView,
+        ProposalView,
+        RuleChangeView,
+        TurnView,
+    )
 
 REMEMBER_MESSAGES = {
     "new": "Remembered. ({id})",
@@ -43,7 +47,7 @@ def print_json(value: object) -> None:
     say(to_json(value))
 
 
-def format_remember_report(report: RememberReport, *, settle_command: str = "newton conflicts settle") -> str:
+def format_remember_report(report: "RememberReport", *, settle_command: str = "newton conflicts settle") -> str:
     """Format the result of storing a fact: its id, the facts that it replaced, and known facts that it may contradict.
 
     `settle_command` is the command shown for deciding which of two contradicting facts is right.
@@ -71,11 +75,11 @@ def format_redactions(redacted: Mapping[str, int]) -> str:
     return f"Stored without {pluralize(sum(redacted.values()), 'secret')}: {kinds}."
 
 
-def format_mention(mention: MemoryMention) -> str:
+def format_mention(mention: "MemoryMention") -> str:
     return f"{short_id(mention.memory_id)} {mention.text}"
 
 
-def mention_to_json(mention: MemoryMention) -> dict[str, str]:
+def mention_to_json(mention: "MemoryMention") -> dict[str, str]:
     return {"memory_id": str(mention.memory_id), "text": mention.text}
 
 
@@ -85,12 +89,12 @@ def print_censor_warning(warning: str | None) -> None:
         print_notice(f"(A censor forbids the text, which is stored nevertheless. The censor: {warning})")
 
 
-def format_transitions(transitions: Sequence[AppliedTransition]) -> str:
+def format_transitions(transitions: "Sequence[AppliedTransition]") -> str:
     """Format state transitions of memories, each on a line of its own after a line break."""
     return "".join(f"\n  {step.event}: {short_id(step.memory_id)} {micro}" for step, micro in transitions)
 
 
-def transition_to_json(step: PlannedTransition) -> dict[str, object]:
+def transition_to_json(step: "PlannedTransition") -> dict[str, object]:
     return {
         "memory_id": str(step.memory_id),
         "event": step.event,
@@ -131,23 +135,23 @@ def print_hidden_identity_lines(lines: int, *, budget: int | None = None) -> Non
         )
 
 
-def format_conflicts(lines: Sequence[IdentityTenet | IdentityLineView]) -> str:
+def format_conflicts(lines: "Sequence[IdentityTenet | IdentityLineView]") -> str:
     """Format the identity lines that a new line replaces, to be appended to the text of the new line."""
     return f" (replaces: {'; '.join(line.text for line in lines)})" if lines else ""
 
 
-def print_rule_changes(changes: Sequence[RuleChangeView], *, undo: str) -> None:
+def print_rule_changes(changes: "Sequence[RuleChangeView]", *, undo: str) -> None:
     """Print what an input changed in the user's rules, and how to take it back."""
     for change in changes:
         print_notice(f"({format_rule_change(change)}. {undo}; `newton identity` lists your rules.)")
 
 
-def format_rule_change(change: RuleChangeView) -> str:
+def format_rule_change(change: "RuleChangeView") -> str:
     parts = [f"In force: {change.added.text}"] if change.added else []
     return ". ".join([*parts, *(f"No longer in force: {line.text}" for line in change.removed)])
 
 
-def print_proposals(proposals: Sequence[ProposalView]) -> None:
+def print_proposals(proposals: "Sequence[ProposalView]") -> None:
     """Print instructions of an input that may always apply, and the chat commands that accept or reject them."""
     texts = [format_proposal(proposal) for proposal in proposals]
     if len(texts) == 1:
@@ -159,11 +163,11 @@ def print_proposals(proposals: Sequence[ProposalView]) -> None:
         )
 
 
-def format_proposal(proposal: ProposalView) -> str:
+def format_proposal(proposal: "ProposalView") -> str:
     return f"{proposal.text}{format_conflicts(proposal.conflicts_with)}"
 
 
-def format_pending_proposals(proposals: Sequence[ProposalView]) -> str:
+def format_pending_proposals(proposals: "Sequence[ProposalView]") -> str:
     """Format the lines proposed for the identity in earlier conversations, with the commands that accept them."""
     if not proposals:
         return "No proposed identity lines are pending, in this conversation or another."
@@ -171,13 +175,13 @@ def format_pending_proposals(proposals: Sequence[ProposalView]) -> str:
     return "\n  ".join(["Identity lines proposed in earlier conversations, and the commands that accept them:", *lines])
 
 
-def format_question(report: QuestionReport) -> str:
+def format_question(report: "QuestionReport") -> str:
     """Format the kind of question that the input asks, the words that decided, and the rules for gathering."""
     phrase = f" ({report['phrase']})" if report["phrase"] else ""
     return "; ".join([f"question: {report['kind']}{phrase}", *report["rules"]])
 
 
-def format_bundle_line(context: ContextView) -> str:
+def format_bundle_line(context: "ContextView") -> str:
     """Format one line on a context: its frame (kind of input), scoring profile, tokens and best evidence."""
     best = "" if context.best_evidence is None else f" · best evidence {context.best_evidence:.2f}"
     best = " · no memories" if context.has_nothing_relevant else best
@@ -186,7 +190,7 @@ def format_bundle_line(context: ContextView) -> str:
     return f"{format_frame(context.frame)} · profile {context.profile} · {tokens}{best}"
 
 
-def print_empty_filters(bundle: Bundle) -> None:
+def print_empty_filters(bundle: "Bundle") -> None:
     """Print the filters of a context that no memory matches; print nothing if there are none."""
     if filters := [_format_filter(name, values) for name, values in bundle.unmatched_filters.items()]:
         print_notice(f"(No memory matches these filters: {'; '.join(filters)})")
@@ -204,7 +208,7 @@ def print_unknown_times(times: Sequence[str]) -> None:
         print_notice(f"(No memory of the requested time: {', '.join(times)})")
 
 
-def format_bundle(context: ContextView) -> str:
+def format_bundle(context: "ContextView") -> str:
     """Format a context by layer (section), with the score and evidence of each item and the best items left out."""
     lines = [
         format_bundle_line(context),
@@ -226,7 +230,7 @@ def format_bundle(context: ContextView) -> str:
     return "\n".join(lines)
 
 
-def _format_layer_tokens(name: str, layer: LayerTokens) -> str:
+def _format_layer_tokens(name: str, layer: "LayerTokens") -> str:
     """Format the tokens that a layer of a context uses, its maximum, and its share if that is not the maximum.
 
     >>> _format_layer_tokens("procedures", {"share": 253, "ceiling": 4_000, "used": 374})
@@ -236,11 +240,11 @@ def _format_layer_tokens(name: str, layer: LayerTokens) -> str:
     return f"{name}  {layer['used']:,} of at most {layer['ceiling']:,} tokens{share}"
 
 
-def _format_item(item: ItemView) -> str:
+def _format_item(item: "ItemView") -> str:
     return f"{item.score:.3f}  {'   -' if item.evidence is None else f'{item.evidence:.2f}'}  {item.text}"
 
 
-def format_refresh(turn: TurnView) -> str:
+def format_refresh(turn: "TurnView") -> str:
     """Format whether and why a turn reused or rebuilt its context, and how it differs from the context before."""
     lines = [f"{turn.context_source}: {turn.context_reason}"]
     if turn.context_summary and (before := turn.context_summary.continued_from):
@@ -260,7 +264,7 @@ def truncate(text: str, max_chars: int) -> str:
     return line if len(line) <= max_chars else f"{line[: max_chars - 1].rstrip()} …"
 
 
-def format_bundle_explanation(explanation: BundleExplanation) -> str:
+def format_bundle_explanation(explanation: "BundleExplanation") -> str:
     """Format the explanation of a context: frame, profile and, by layer (section), the items and the best left out."""
     stored, trace = explanation.stored, explanation.stored.trace
     choice = trace.frame_choice
@@ -292,15 +296,15 @@ def format_bundle_explanation(explanation: BundleExplanation) -> str:
     return "\n".join(lines)
 
 
-def _format_weights(profile: Profile) -> str:
+def _format_weights(profile: "Profile") -> str:
     return profile.expression or ", ".join(f"{name} {weight:g}" for name, weight in profile.weights.nonzero.items())
 
 
-def _format_evidence(evidence: FrameEvidence) -> str:
+def _format_evidence(evidence: "FrameEvidence") -> str:
     return f"patterns {evidence.pattern:.2f}, examples {evidence.example:.2f}, prior of the session {evidence.prior:g}"
 
 
-def _format_layer(explanation: BundleExplanation, name: str) -> list[str]:
+def _format_layer(explanation: "BundleExplanation", name: str) -> list[str]:
     lines: list[str] = []
     for item in explanation.items:
         if item.layer == name and item.rank:
@@ -313,7 +317,7 @@ def _format_layer(explanation: BundleExplanation, name: str) -> list[str]:
     return lines
 
 
-def format_candidate_explanation(item: ExplanationView) -> str:
+def format_candidate_explanation(item: "ExplanationView") -> str:
     """Format why a memory is in a context or not: its state, its score by feature, and the best memory left out."""
     if item.score is None or item.reason is None:
         return f"{item.text.strip()}\n{item.kind} {item.memory_id or ''}\nwhy: {item.found_by} · {item.tokens} tokens"
@@ -340,7 +344,7 @@ def format_candidate_explanation(item: ExplanationView) -> str:
     return "\n".join(lines)
 
 
-SETTLEMENT_TEXTS: dict[Settlement, str] = {
+SETTLEMENT_TEXTS: "dict[Settlement, str]" = {
     "newer": "The newer fact replaces the older one.",
     "older": "The older fact stays; the newer one is retracted.",
     "both": "Both facts stay.",
@@ -348,11 +352,11 @@ SETTLEMENT_TEXTS: dict[Settlement, str] = {
 }
 
 
-def format_settlement(count: int, keep: Settlement) -> str:
+def format_settlement(count: int, keep: "Settlement") -> str:
     return f"{pluralize(count, 'conflict')} settled. {SETTLEMENT_TEXTS[keep]}"
 
 
-def format_open_conflicts(pairs: Sequence[ConflictView], *, settle_command: str) -> str:
+def format_open_conflicts(pairs: "Sequence[ConflictView]", *, settle_command: str) -> str:
     """Format pairs of conflicting facts, the newer one first, and `settle_command`, which settles a conflict."""
     sides = [(_format_fact(pair.newer), _format_fact(pair.older)) for pair in pairs]
     return format_conflict_lines(sides, settle_command=settle_command)
@@ -366,7 +370,7 @@ def format_conflict_lines(pairs: Sequence[tuple[str, str]], *, settle_command: s
     return "\n".join([*lines, "", f"Say which fact is right: {settle_command} ID newer|older|both|same"])
 
 
-def _format_fact(fact: ConflictFactView) -> str:
+def _format_fact(fact: "ConflictFactView") -> str:
     return format_conflict_fact(short_id(fact.memory_id), fact.since, fact.text)
 
 

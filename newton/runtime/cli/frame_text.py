@@ -1,14 +1,18 @@
 """Formatting of the frame that was selected for an input, and of the features that decided."""
 
-from newton.client.context import FrameSelection
-from newton.cognition.frames.selection import SAME_TOPIC
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from newton.client.context import FrameSelection
 
 
-def format_frame(choice: FrameSelection) -> str:
+def format_frame(choice: "FrameSelection") -> str:
     """Format the frame (kind of input) selected for an input, the confidence of the selection, and the runner-up.
 
     A frame that is kept from the session has no confidence: that of this input alone may be 0.
     """
+    from newton.cognition.frames.selection import SAME_TOPIC  # noqa: PLC0415 (slow)
+
     if choice["forced"]:
         return f"frame {choice['name']} (requested)"
     if choice["reason"].startswith(SAME_TOPIC):
@@ -18,7 +22,7 @@ def format_frame(choice: FrameSelection) -> str:
     return f"frame {choice['name']} ({confidence}{runner_up})"
 
 
-def format_frame_features(choice: FrameSelection) -> list[str]:
+def format_frame_features(choice: "FrameSelection") -> list[str]:
     """Format the languages of the input and the features that decided on its frame, with their weights in log odds."""
     if choice["forced"]:
         return []

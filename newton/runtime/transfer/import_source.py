@@ -10,6 +10,7 @@ from newton.brain.codec import NewDecision
 from newton.errors import InputError, NewtonError
 from newton.heart.facts.fact_store import NewFact
 from newton.memory.memory import Trust
+from newton.memory.redaction.tally import Redactions
 from newton.runtime.transfer.import_lines import DocumentItem, ImportItem, MessageItem
 
 
@@ -46,6 +47,22 @@ class ImportSource:
     is_counted: bool = True
     trust: Trust = "user"
     passed_over: Counter[str] = field(default_factory=Counter[str])
+
+
+@dataclass(slots=True, kw_only=True)
+class ImportReport:
+    """The counts of an import. `redacted` counts the secrets that were removed from the entries, by kind.
+
+    `embedder_error` is the reason if the embedder failed, else None.
+    """
+
+    new: int = 0
+    unchanged: int = 0
+    episodes: int = 0
+    embedded: int = 0
+    redacted: Redactions = field(default_factory=dict[str, int])
+    rejections: list[RejectedEntry] = field(default_factory=list[RejectedEntry])
+    embedder_error: str | None = None
 
 
 @dataclass(slots=True)

@@ -20,9 +20,9 @@ from newton.heart import censors
 from newton.heart.censors import CensorRule
 from newton.memory.memory import Trust
 from newton.memory.outbox import DrainControl, EmbeddingOutbox
-from newton.memory.redaction.tally import Redactions, add_redactions, count_redactions
+from newton.memory.redaction.tally import add_redactions, count_redactions
 from newton.runtime.transfer.import_lines import ImportItem, MessageItem
-from newton.runtime.transfer.import_source import ImportSource, RejectedEntry, SourceEntry
+from newton.runtime.transfer.import_source import ImportReport, ImportSource, RejectedEntry, SourceEntry
 from newton.runtime.transfer.writers import write_items
 
 BATCH_LINES, BATCH_CHARACTERS = 100, 500_000  # limits of one transaction, after which progress is reported
@@ -30,22 +30,6 @@ ORIGIN = "import"
 
 PlacedItem = tuple[str, ImportItem]  # the place of an entry, and its item
 ProgressCallback = Callable[[int], None]
-
-
-@dataclass(slots=True, kw_only=True)
-class ImportReport:
-    """The counts of an import. `redacted` counts the secrets that were removed from the entries, by kind.
-
-    `embedder_error` is the reason if the embedder failed, else None.
-    """
-
-    new: int = 0
-    unchanged: int = 0
-    episodes: int = 0
-    embedded: int = 0
-    redacted: Redactions = field(default_factory=dict[str, int])
-    rejections: list[RejectedEntry] = field(default_factory=list[RejectedEntry])
-    embedder_error: str | None = None
 
 
 @dataclass(slots=True)

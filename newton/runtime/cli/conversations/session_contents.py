@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Iterator
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -22,7 +22,9 @@ from newton.runtime.tools.session_info import (
     to_injection_info,
     to_stats_response,
 )
-from newton.runtime.wiring import AgentServices
+
+if TYPE_CHECKING:
+    from newton.runtime.wiring import AgentServices
 
 MAX_TEXT_CHARS = 100
 
@@ -121,7 +123,7 @@ async def show_stats(
 
 
 async def _inject_messages(
-    newton: AgentServices, session: str, other: str, first: int | None, last: int | None
+    newton: "AgentServices", session: str, other: str, first: int | None, last: int | None
 ) -> SessionInjection:
     if first is None or last is None:
         what = "The positions of the messages are missing."

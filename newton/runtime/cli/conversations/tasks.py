@@ -1,6 +1,6 @@
 """Commands `newton tasks`: the tasks and subtasks of a session."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -15,7 +15,9 @@ from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, check_session_name, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.tools.task_lines import draw_changes, draw_tree
-from newton.runtime.wiring import AgentServices
+
+if TYPE_CHECKING:
+    from newton.runtime.wiring import AgentServices
 
 SessionOption = Annotated[
     str | None, Parameter("--session", help="Name of the session (default: the session of the last pushed task).")
@@ -150,7 +152,7 @@ async def fail_task(
     say("\n".join([f"Task {failed.number} failed: {failed.goal}", *format_path(path)]))
 
 
-async def _open_tasks(newton: AgentServices, session: str | None, *, create: bool = False) -> TaskService:
+async def _open_tasks(newton: "AgentServices", session: str | None, *, create: bool = False) -> TaskService:
     """Open the tasks of a session; None is the session of the last pushed task.
 
     Raises NotFoundError for an unknown session, whose name may be mistyped, unless `create`.

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from newton.db.connection import open_owner_connection
 from newton.db.requirements import MissingRequirement, find_missing
 from newton.errors import NewtonError
-from newton.runtime.bootstrap import open_newton
+from newton.runtime.cli.command_agent import open_own_agent
 from newton.runtime.health.check_result import HealthFinding
 from newton.runtime.health.installation_checks import check_chat_model, check_installation
 from newton.settings import Settings
@@ -18,7 +18,7 @@ async def run_own_checks(settings: Settings, *, verify: bool) -> AsyncGenerator[
         for one in missing:
             yield HealthFinding("wrong", one.problem, one.remedy)
         if not missing:
-            async with open_newton(settings) as newton:
+            async with open_own_agent(settings) as newton:
                 async for finding in check_installation(newton, verify=verify):
                     yield finding
     except NewtonError as error:

@@ -1,7 +1,7 @@
 """Commands `newton permissions`: which tools of servers the agent may call."""
 
 import json as json_module
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -13,7 +13,9 @@ from newton.runtime.cli.command_agent import open_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.tools.permission_views import PermissionInfo, to_action_info, to_permission_info
-from newton.runtime.wiring import AgentServices
+
+if TYPE_CHECKING:
+    from newton.runtime.wiring import AgentServices
 
 ServerName = Annotated[str, Parameter(help="Name of the server.")]
 ToolName = Annotated[str, Parameter(help="Name of the tool at the server.")]
@@ -109,7 +111,7 @@ def format_revocation(revoked: PermissionInfo) -> str:
     return f"Revoked: {revoked.server} {revoked.tool} is no longer {VERDICTS[revoked.verdict]}."
 
 
-async def _find_tool(newton: AgentServices, server: str, tool: str) -> ExternalTool:
+async def _find_tool(newton: "AgentServices", server: str, tool: str) -> ExternalTool:
     """Return a tool as its server lists it now. Raises NotFoundError, and ProviderError if the server fails."""
     connection = await newton.mcp_servers.test(server)
     if connection.failure:

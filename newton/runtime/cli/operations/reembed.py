@@ -1,13 +1,17 @@
 """Command `newton reembed`: switch to another embedding model."""
 
+from typing import TYPE_CHECKING
+
 from newton.errors import ConfigError
 from newton.memory.reembedding import ReembedResult, reembed
-from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
+from newton.runtime.cli.command_agent import open_own_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.cli.transfer.import_report import progress_bar
-from newton.runtime.wiring import AgentServices
+
+if TYPE_CHECKING:
+    from newton.runtime.wiring import AgentServices
 
 
 async def reembed_memories(*, agent: AgentOption = None, json: JsonOption = False) -> int:
@@ -18,7 +22,7 @@ async def reembed_memories(*, agent: AgentOption = None, json: JsonOption = Fals
 
     Example: NEWTON_EMBEDDING_PROVIDER=multilingual newton reembed
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_own_agent(load_settings(agent)) as newton:
         result = await _run_reembedding(newton)
     if json:
         formatting.print_json(
@@ -32,7 +36,7 @@ async def reembed_memories(*, agent: AgentOption = None, json: JsonOption = Fals
     return 0 if result.is_active else 1
 
 
-async def _run_reembedding(newton: AgentServices) -> ReembedResult:
+async def _run_reembedding(newton: "AgentServices") -> ReembedResult:
     if newton.configured_embedder is None:
         raise ConfigError(
             "No embedding model is configured.", hint="Set NEWTON_EMBEDDING_PROVIDER to local, multilingual or openai."

@@ -8,7 +8,6 @@ from newton.content.frames import Frame, get_frame
 from newton.content.packs import FramePack, PackSet, load_frame_set, load_packs
 from newton.content.profiles import load_profiles
 from newton.memory.hygiene import clean_text
-from newton.runtime.bootstrap import choose_frame_for
 from newton.runtime.cli import formatting
 from newton.runtime.cli.frame_text import format_frame, format_frame_features
 from newton.runtime.cli.options import JsonOption, load_settings
@@ -35,6 +34,8 @@ async def show_frames(
     if packs:
         _print_packs(load_packs(settings.frames_dir), json=json)
     elif choose is not None:
+        from newton.runtime.bootstrap import choose_frame_for  # noqa: PLC0415 (slow)
+
         choice = await choose_frame_for(settings, clean_text(choose, what="input"))
         if json:
             formatting.print_json(choice.as_json())

@@ -10,8 +10,8 @@ from newton.cognition.scoring.weight_fit import WeightFit
 from newton.content.profiles import Profile, get_profile, load_profiles
 from newton.content.recency_decay import RecencyDecay
 from newton.errors import ConfigError, ConflictError
-from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
+from newton.runtime.cli.command_agent import open_own_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.reports import relevance
@@ -64,7 +64,7 @@ async def fit_profile(
     folder = settings.profiles_dir
     if save is not None and folder is None:
         raise ConfigError("No folder of your own profiles is configured.", hint="Set NEWTON_PROFILES_DIR.")
-    async with open_newton(settings) as newton:
+    async with open_own_agent(settings) as newton:
         fitter = newton.profile_fitter()
         base = base or await fitter.find_profile_in_use()
         result, problem = await _fit_weights(fitter, base)
@@ -89,7 +89,7 @@ async def reset_relevance(*, agent: AgentOption = None, json: JsonOption = False
 
     Example: newton profiles reset
     """
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_own_agent(load_settings(agent)) as newton:
         is_removed = await newton.relevance_fitter().reset()
     if json:
         formatting.print_json({"removed": is_removed})

@@ -2,18 +2,20 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from newton.errors import ConflictError, InputError
-from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
+from newton.runtime.cli.command_agent import open_own_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
 from newton.runtime.cli.transfer.import_report import progress_bar
 from newton.runtime.transfer.export_file import ArchiveHeader
-from newton.runtime.wiring import AgentServices
+
+if TYPE_CHECKING:
+    from newton.runtime.wiring import AgentServices
 
 
 async def export_agent(
@@ -46,7 +48,7 @@ async def export_agent(
         return
     if file.exists() and not force and str(file) != "-":
         raise ConflictError(f"{file} exists.", hint="Give another file, or overwrite the existing one with --force.")
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_own_agent(load_settings(agent)) as newton:
         if str(file) == "-":
             await newton.archive().export(sys.stdout.buffer)
             return
@@ -58,7 +60,7 @@ async def export_agent(
 
 
 async def _export_markdown(folder: Path, *, agent: str | None, json: bool) -> None:
-    async with open_newton(load_settings(agent)) as newton:
+    async with open_own_agent(load_settings(agent)) as newton:
         manifest = await newton.mirror("cli").exporter.write(folder, now=newton.scope.now())
     if json:
         formatting.print_json({"agent": manifest.agent, "files": manifest.files, "lines": len(manifest.lines)})
@@ -67,7 +69,7 @@ async def _export_markdown(folder: Path, *, agent: str | None, json: bool) -> No
         say(f"Wrote {many} of the agent {manifest.agent} to {folder}. Edit them, then run `newton import {folder}`.")
 
 
-async def _write_export(newton: AgentServices, file: Path) -> ArchiveHeader:
+async def _write_export(newton: "AgentServices", file: Path) -> ArchiveHeader:
     """Write the export file atomically, readable only by its owner, and return its header.
 
     Raises InputError if the file cannot be written.

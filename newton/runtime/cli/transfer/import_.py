@@ -7,10 +7,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from newton.errors import InputError
-from newton.heart.statements.standing_model import find_standing_by_vector
-from newton.memory.outbox import EmbeddingOutbox
-from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
+from newton.runtime.cli.command_agent import open_own_agent
 from newton.runtime.cli.options import AgentOption, JsonOption, YesOption, load_settings, require_yes
 from newton.runtime.cli.printing import say
 from newton.runtime.cli.transfer.import_documents import import_documents, preview_documents
@@ -20,7 +18,7 @@ from newton.runtime.error_status import EXIT_OK, EXIT_REFUSED
 from newton.runtime.transfer.export_file import MAX_HEADER_BYTES, is_archive, verify_archive
 from newton.runtime.transfer.exports.export_detection import find_source, is_document_path
 from newton.runtime.transfer.import_source import summarize_source
-from newton.runtime.transfer.mirror.mirror_export import is_mirror
+from newton.runtime.transfer.mirror.mirror_manifest import is_mirror
 from newton.runtime.transfer.ndjson import read_file
 
 CHUNK_BYTES = 1024 * 1024
@@ -141,7 +139,7 @@ async def _import_agent(file: Path, lines: int, *, agent: str | None, json: bool
     """Restore the agent in an export file of `lines` lines, as `agent` if it is given, and return the exit status."""
     with file.open("rb") as archive:
         name = agent or verify_archive(archive).agent
-        async with open_newton(
+        async with open_own_agent(
             load_settings(name),
             skip_procedure_sync=True,
             on_new_agent=formatting.print_new_agent,
@@ -150,13 +148,8 @@ async def _import_agent(file: Path, lines: int, *, agent: str | None, json: bool
             with progress_bar() as progress:
                 task = progress.add_task("importing", total=lines)
                 header = await newton.archive().restore(archive, progress=lambda count: progress.advance(task, count))
-            embedded, scope = 0, newton.scope
-            if scope.embedder:
-                embedded = (
-                    await EmbeddingOutbox(
-                        scope.db, scope.embedder, scope.agent_id, find_standing=find_standing_by_vector
-                    ).drain()
-                ).embedded
+            outbox = newton.outbox()
+            embedded = (await outbox.drain()).embedded if outbox else 0
     memories = header.counts.get("memory.memories", 0)
     if json:
         formatting.print_json({"agent": name, "memories": memories, "embedded": embedded})

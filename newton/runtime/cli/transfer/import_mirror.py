@@ -2,14 +2,17 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
+from newton.runtime.cli.command_agent import open_own_agent
 from newton.runtime.cli.options import load_settings, require_yes
 from newton.runtime.cli.printing import say
 from newton.runtime.error_status import EXIT_OK, EXIT_REFUSED
-from newton.runtime.transfer.mirror.mirror_export import read_manifest
-from newton.runtime.transfer.mirror.mirror_import import MirrorEdit, MirrorPlan
+from newton.runtime.transfer.mirror.mirror_manifest import read_manifest
+
+if TYPE_CHECKING:
+    from newton.runtime.transfer.mirror.mirror_import import MirrorEdit, MirrorPlan
 
 MAX_SHOWN_EDITS = 20
 
@@ -18,7 +21,7 @@ async def import_mirror(folder: Path, *, preview: bool, yes: bool, retract: bool
     """Show the edits of a mirror, ask, take them over, and write the folder anew. Return the exit status."""
     manifest = read_manifest(folder)
     settings = load_settings(agent or (manifest.agent if manifest else None))
-    async with open_newton(settings, skip_procedure_sync=preview) as newton:
+    async with open_own_agent(settings, skip_procedure_sync=preview) as newton:
         mirror = newton.mirror("cli")
         plan = await mirror.plan(folder)
         if not json:
@@ -37,11 +40,11 @@ async def import_mirror(folder: Path, *, preview: bool, yes: bool, retract: bool
     return EXIT_REFUSED if errors else EXIT_OK
 
 
-def _has_work(plan: MirrorPlan, *, retract: bool) -> bool:
+def _has_work(plan: "MirrorPlan", *, retract: bool) -> bool:
     return bool(plan.added or plan.changed or (retract and plan.removed))
 
 
-def _print_result(plan: MirrorPlan, errors: Sequence[str], folder: Path, *, retract: bool) -> None:
+def _print_result(plan: "MirrorPlan", errors: Sequence[str], folder: Path, *, retract: bool) -> None:
     total = len(plan.added) + len(plan.changed) + (len(plan.removed) if retract else 0)
     say(f"{total - len(errors)} of {formatting.pluralize(total, 'edit')} taken over.")
     for error in errors:
@@ -50,7 +53,7 @@ def _print_result(plan: MirrorPlan, errors: Sequence[str], folder: Path, *, retr
         formatting.print_notice(f"{folder} is not written anew. Correct these lines, then import it again.")
 
 
-def _print_plan(plan: MirrorPlan, *, retract: bool) -> None:
+def _print_plan(plan: "MirrorPlan", *, retract: bool) -> None:
     if plan.is_empty:
         say("The files have no edits.")
     _print_edits("new", plan.added)
@@ -59,7 +62,7 @@ def _print_plan(plan: MirrorPlan, *, retract: bool) -> None:
     _print_edits("changed in Newton too since the export; the edit is not taken over", plan.conflicting)
 
 
-def _print_edits(title: str, edits: Sequence[MirrorEdit]) -> None:
+def _print_edits(title: str, edits: "Sequence[MirrorEdit]") -> None:
     if not edits:
         return
     say(f"{len(edits)} {title}:")

@@ -9,12 +9,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from newton.runtime.bootstrap import open_newton
 from newton.runtime.cli import formatting
+from newton.runtime.cli.command_agent import open_own_agent
 from newton.runtime.cli.options import load_settings
 from newton.runtime.cli.printing import say
-from newton.runtime.transfer.import_source import ImportSource, RejectedEntry, SourceSummary
-from newton.runtime.transfer.importer import ImportReport
+from newton.runtime.transfer.import_source import ImportReport, ImportSource, RejectedEntry, SourceSummary
 
 MAX_SHOWN_REJECTIONS = 20
 SUMMARY_COUNTS = ("sessions", "messages", "facts", "documents", "decisions", "others")
@@ -22,7 +21,7 @@ SUMMARY_COUNTS = ("sessions", "messages", "facts", "documents", "decisions", "ot
 
 async def run_import(source: ImportSource, total: int | None, *, agent: str | None) -> ImportReport:
     """Import a source of `total` items. An interrupted import says how to complete it."""
-    async with open_newton(
+    async with open_own_agent(
         load_settings(agent), on_new_agent=formatting.print_new_agent, on_notice=formatting.print_notice
     ) as newton:
         with progress_bar() as progress:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 from cyclopts import Parameter
 
@@ -16,7 +16,7 @@ from newton.content.documents import DocumentError
 from newton.errors import InputError
 from newton.memory.memory import Trust
 from newton.memory.outbox import DrainControl, DrainResult, read_backlog
-from newton.runtime.bootstrap import open_newton
+from newton.runtime.cli.command_agent import open_own_agent
 from newton.runtime.cli.formatting import format_redactions, pluralize, print_json, print_new_agent, print_notice
 from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
@@ -24,7 +24,9 @@ from newton.runtime.cli.transfer.import_report import rejections_to_json
 from newton.runtime.cli.transfer.ingest_progress import ProgressReporter, open_progress, stop_on_signals
 from newton.runtime.error_status import EXIT_INTERRUPTED, EXIT_OK, EXIT_REFUSED
 from newton.runtime.transfer.import_source import RejectedEntry
-from newton.runtime.wiring import AgentServices
+
+if TYPE_CHECKING:
+    from newton.runtime.wiring import AgentServices
 
 MAX_EXAMPLES = 3  # of the rejected files of one reason
 WATCH_PAUSE_MS = 1_600  # a burst of changes is ingested once
@@ -70,7 +72,7 @@ async def ingest_documents(
 
 async def run_ingest(options: "IngestOptions", *, agent: str | None, watch: bool = False) -> int:
     """Ingest the documents, and with `watch` again after each change. Return the exit status."""
-    async with open_newton(load_settings(agent), on_new_agent=print_new_agent, on_notice=print_notice) as newton:
+    async with open_own_agent(load_settings(agent), on_new_agent=print_new_agent, on_notice=print_notice) as newton:
         with stop_on_signals() as stop, open_progress(silent=options.json) as progress:
             if watch:
                 return await _watch(newton, options, progress, stop)
@@ -78,7 +80,7 @@ async def run_ingest(options: "IngestOptions", *, agent: str | None, watch: bool
 
 
 async def _watch(
-    newton: AgentServices, options: "IngestOptions", progress: ProgressReporter, stop: asyncio.Event
+    newton: "AgentServices", options: "IngestOptions", progress: ProgressReporter, stop: asyncio.Event
 ) -> int:
     """Ingest, and ingest again after each change until `stop` is set. Return the exit status."""
     import watchfiles  # noqa: PLC0415 (its import takes a tenth of a second)
@@ -113,7 +115,7 @@ class IngestOptions:
 
 
 async def _run_once(
-    newton: AgentServices, options: IngestOptions, progress: ProgressReporter, stop: asyncio.Event
+    newton: "AgentServices", options: IngestOptions, progress: ProgressReporter, stop: asyncio.Event
 ) -> int:
     """Ingest what is new or changed, print the report, and return the exit status."""
     service, path = newton.ingest("ingest"), Path(options.path)
@@ -145,7 +147,7 @@ async def _run_once(
 
 
 async def _ingest(
-    newton: AgentServices,
+    newton: "AgentServices",
     paths: Sequence[Path],
     trust: Trust,
     encoding: str | None,
@@ -158,7 +160,7 @@ async def _ingest(
     )
 
 
-async def _embed(newton: AgentServices, progress: ProgressReporter, stop: asyncio.Event) -> DrainResult | None:
+async def _embed(newton: "AgentServices", progress: ProgressReporter, stop: asyncio.Event) -> DrainResult | None:
     """Embed the stored passages; None if the command is stopped, because a job does it."""
     if stop.is_set():
         return None

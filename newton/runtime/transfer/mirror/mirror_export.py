@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from pydantic import BaseModel, ValidationError
-
 from newton.agent.inventory.memory_lists import MemoryListService
 from newton.agent.memory_inputs import MemoryFilterInput
 from newton.agent.services.curation import CurationService
@@ -24,21 +22,12 @@ from newton.memory.inventory.memory_list import ListedMemory, ListOrder
 from newton.memory.lookup import short_id
 from newton.memory.representations import ELLIPSIS
 from newton.runtime.transfer.mirror import mirror_text
+from newton.runtime.transfer.mirror.mirror_manifest import MANIFEST, MirrorManifest, read_manifest
 from newton.runtime.transfer.mirror.mirror_text import MirrorLine
 
-MANIFEST = ".newton-mirror.json"
 IDENTITY_FILE, FACTS_FOLDER = "identity.md", "facts"
 NO_SUBJECT = "Without a subject"
 PAGE = 500  # memories or decisions of one query
-
-
-class MirrorManifest(BaseModel):
-    """The contents of a mirror: its files, and a hash of the line of each memory, by its id."""
-
-    agent: str
-    exported_at: datetime
-    files: tuple[str, ...]
-    lines: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,19 +114,6 @@ class MirrorExporter:
                     text = mirror_text.render_decision(detail.draft, detail.review, ref)
                     yield f"decisions/{summary.decided_at:%Y-%m-%d}-{slug}-{ref}.md", text
             before = page[-1].decision_id
-
-
-def is_mirror(path: Path) -> bool:
-    """Return whether a path is a folder that a mirror was written to."""
-    return (path / MANIFEST).is_file()
-
-
-def read_manifest(folder: Path) -> MirrorManifest | None:
-    """Return the manifest of a mirror, or None if the folder is none."""
-    try:
-        return MirrorManifest.model_validate_json((folder / MANIFEST).read_bytes())
-    except (OSError, ValidationError):
-        return None
 
 
 def _name_files(

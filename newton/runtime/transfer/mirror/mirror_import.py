@@ -19,10 +19,9 @@ from newton.runtime.transfer.mirror.mirror_export import (
     IDENTITY_FILE,
     NO_SUBJECT,
     MirrorExporter,
-    MirrorManifest,
-    read_manifest,
     refuse_links,
 )
+from newton.runtime.transfer.mirror.mirror_manifest import MirrorManifest, read_manifest
 from newton.runtime.transfer.mirror.mirror_text import MirrorLine, digest_line, has_only_lines, parse_list, to_line
 
 Target = Literal["fact", "identity"]
