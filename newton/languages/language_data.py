@@ -22,8 +22,8 @@ class LanguageData:
     """The data of one language. `search` is the text search configuration of PostgreSQL for its words.
 
     `letters` are letters that few languages have. The patterns are regular expressions: those of `questions` by the
-    kind of question, `standing` by what a statement is, `facts` by attribute. `dates` names months, days and units.
-    English has only words here: its rules are in the modules that use them.
+    kind of question, `standing` by what a statement is, `facts` by attribute. `dates` names months, days and units,
+    and `numerals` has the words for numbers. English has only words here: its rules are in the modules that use them.
     """
 
     name: str
@@ -31,6 +31,7 @@ class LanguageData:
     letters: str = ""
     words: frozenset[str] = frozenset()
     dates: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    numerals: Mapping[str, str] = field(default_factory=dict[str, str])
     questions: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     standing: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     facts: Sequence[Mapping[str, str]] = ()

@@ -36,6 +36,7 @@ DropReason = Literal[
     "no text",
     "text too long",
     "not a line of a person",
+    "not a line of the user",
     "off the record",
     "older than the known item",
     "not supported by the line",
@@ -81,7 +82,8 @@ class KnownItem:
     """A known item near the lines. `number_batch` sets its label, such as "F1".
 
     `day` is the day on which it was last stated, in the user's time zone. `similarities` are the cosine similarities of
-    its vector to those of lines, by the `memory_id` of the line. `is_vouched` means that a person confirmed it.
+    its vector to those of the texts of lines, without their speakers, by the `memory_id` of the line. `is_vouched`
+    means that a person confirmed it.
     """
 
     kind: KnownKind

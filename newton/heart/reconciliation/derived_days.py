@@ -1,0 +1,175 @@
+"""Days that follow from what texts say on a known day, and whether a text names only such days. Pure."""
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import cache
+
+from newton.languages.dates import find_dates_in
+from newton.languages.detection import detect_language
+from newton.languages.language_data import ENGLISH, load_language
+from newton.languages.numerals import NumberMention, find_numbers
+from newton.memory.times.date_expressions import find_dates
+
+DAY = timedelta(days=1)
+WEEK = 7 * DAY
+MAX_DAYS = 8  # of a range whose days all count
+MAX_DISTANCES = 6  # in time, that count
+MAX_SPAN = 400  # units of a distance in time
+ENGLISH_MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october")
+ENGLISH_MONTHS += ("november", "december")
+_ENGLISH_UNITS = {"day": "days?|nights?", "week": "weeks?|fortnight", "month": "months?", "year": "years?"}
+_MONTH = re.compile(r"(\d{4})-(\d{1,2})(?:-(\d{1,2}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedDays:
+    """The days and months that follow from texts."""
+
+    days: frozenset[date]
+    months: frozenset[tuple[int, int]]  # year and month
+
+    def has_day(self, day: date) -> bool:
+        return day in self.days
+
+    def has_month(self, day: date) -> bool:
+        return (day.year, day.month) in self.months
+
+    def has_month_of_any_year(self, month: int) -> bool:
+        return any(one == month for _, one in self.months)
+
+
+def derive_days(texts: Iterable[tuple[str, date]]) -> DerivedDays:
+    """Return the days that follow from texts, each with the day on which it was said.
+
+    All readings of an expression count: of "Friday" the last and the next one, and a week more. So do a number as a day
+    of the months around, and each distance in time ("two weeks more") from each of these days.
+    """
+    days, months, distances = set[date](), set[tuple[int, int]](), set[tuple[str, int]]()
+    numbered = set[date]()
+    for text, said_on in texts:
+        days.add(said_on)
+        for first, end in _iter_ranges(text, said_on):
+            months |= {(day.year, day.month) for day in (first, end - DAY)}
+            inner = range((end - first).days) if (end - first).days <= MAX_DAYS else (0, (end - first).days - 1)
+            days |= {first + DAY * n for n in inner}
+            if end - first == DAY:
+                days |= {first + WEEK, first - WEEK}
+        distances |= set(_iter_distances(text))
+        for month in _find_months(text):
+            first = [date(said_on.year + years, month, 1) for years in (-1, 0, 1)]
+            nearest = sorted(first, key=lambda day: abs((day - said_on).days))[:2]
+            months |= {(day.year, day.month) for day in nearest}
+            days |= {day for one in nearest for day in (one, _move(one, "month", 1) or one)}
+        numbered |= set(_iter_days_of_month(text, said_on))
+    for unit, count in sorted(distances)[:MAX_DISTANCES]:
+        days |= {moved for day in tuple(days) for moved in (_move(day, unit, count), _move(day, unit, -count)) if moved}
+    days |= numbered
+    return DerivedDays(frozenset(days), frozenset(months | {(day.year, day.month) for day in days}))
+
+
+def parse_when(when: str) -> tuple[date, bool] | None:
+    """Return the day of "YYYY-MM-DD", or the first of "YYYY-MM", and whether it is a whole month; None for others.
+
+    >>> parse_when("2026-11"), parse_when("next week")
+    ((datetime.date(2026, 11, 1), True), None)
+    """
+    match = _MONTH.fullmatch(when.strip()[:10].rstrip("-"))
+    if match is None:
+        return None
+    with suppress(ValueError):
+        return date(int(match[1]), int(match[2]), int(match[3] or 1)), match[3] is None
+    return None
+
+
+def mask_derived_dates(text: str, said_on: date, derived: DerivedDays) -> str | None:
+    """Return the text without its date expressions; None if one of them is not among the derived days.
+
+    A month, a weekday or a year alone counts if one of the derived days has it.
+    """
+    masked = list(text)
+    for start, end, ranges in _iter_mentions(text, said_on):
+        if not any(_is_derived(first, last, derived) for first, last in ranges):
+            return None
+        masked[start:end] = " " * (end - start)
+    return "".join(masked)
+
+
+def _is_derived(first: date, end: date, derived: DerivedDays) -> bool:
+    length = (end - first).days
+    if length == 1:
+        return any((day.month, day.day) == (first.month, first.day) for day in derived.days)
+    if 28 <= length <= 31:
+        return derived.has_month_of_any_year(first.month)
+    return any(first <= day < end for day in derived.days)
+
+
+def _iter_ranges(text: str, said_on: date) -> Iterator[tuple[date, date]]:
+    for _, _, ranges in _iter_mentions(text, said_on):
+        yield from ranges
+
+
+def _iter_mentions(text: str, said_on: date) -> Iterator[tuple[int, int, tuple[tuple[date, date], ...]]]:
+    """Yield the place of each date expression of a text, with the ranges that it may mean."""
+    plain = text.lower()
+    if len(plain) != len(text):
+        return
+    code = detect_language(text)
+    foreign = find_dates_in(plain, said_on, code) if code != ENGLISH else ()
+    for match, ranges in (*foreign, *find_dates(plain, said_on)):
+        yield match.start(), match.end(), ranges
+
+
+def _find_months(text: str) -> set[int]:
+    """Return the months that a text names, whatever stands before them."""
+    plain = text.lower()
+    names = load_language(detect_language(text)).dates.get("months") or ENGLISH_MONTHS
+    return {number for number, name in enumerate(names, 1) if re.search(rf"(?<![^\W\d])(?:{name})(?![^\W\d])", plain)}
+
+
+def _iter_days_of_month(text: str, said_on: date) -> Iterator[date]:
+    for number in find_numbers(text, detect_language(text)):
+        for form in number.forms:
+            if form.isascii() and form.isdigit() and 1 <= int(form) <= 31:
+                for months in range(-1, 7):
+                    with suppress(ValueError):
+                        month = said_on.month - 1 + months
+                        yield date(said_on.year + month // 12, month % 12 + 1, int(form))
+
+
+def _iter_distances(text: str) -> Iterator[tuple[str, int]]:
+    """Yield the distances in time of a text, such as (week, 2) for "two weeks more". Without a number, it is one."""
+    code, plain = detect_language(text), text.lower()
+    numbers = find_numbers(text, code)
+    for unit, pattern in _unit_patterns(code).items():
+        for match in pattern.finditer(plain):
+            counts = {count for one in numbers for count in _read_count(one, plain[: match.start()])} or {1}
+            factor = 2 if match[0] == "fortnight" else 1
+            yield from ((unit, factor * count) for count in counts)
+
+
+def _read_count(number: NumberMention, before: str) -> Iterator[int]:
+    """Yield the value of a number that is the last word of the text before a unit."""
+    if not before[number.end :].strip(" -") and number.end <= len(before):
+        yield from (int(form) for form in number.forms if form.isdigit() and int(form) <= MAX_SPAN)
+
+
+@cache
+def _unit_patterns(code: str) -> dict[str, re.Pattern[str]]:
+    units = load_language(code).dates.get("units") or _ENGLISH_UNITS
+    edge = r"\b" if load_language(code).is_spaced else ""
+    return {unit: re.compile(rf"{edge}(?:{pattern}){edge}") for unit, pattern in units.items()}
+
+
+def _move(day: date, unit: str, count: int) -> date | None:
+    try:
+        if unit in ("day", "week"):
+            return day + (WEEK if unit == "week" else DAY) * count
+        month = day.month - 1 + count * (12 if unit == "year" else 1)
+        year, month = day.year + month // 12, month % 12 + 1
+        last = (date(year + month // 12, month % 12 + 1, 1) - DAY).day
+        return date(year, month, min(day.day, last))
+    except (ValueError, OverflowError):
+        return None

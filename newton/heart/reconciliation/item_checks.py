@@ -1,0 +1,316 @@
+"""The checks of the items that a model proposes: each is kept, weakened or dropped alone. Pure."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import cast
+
+from newton.heart.facts.conflicts import concerns_safety
+from newton.heart.lifecycle.facts import may_supersede
+from newton.heart.reconciliation.derived_days import parse_when
+from newton.heart.reconciliation.line_sources import MAX_NOVELTY, LineSources, mask_quotations
+from newton.heart.reconciliation.off_record import find_off_record
+from newton.heart.reconciliation.reconciling_types import (
+    OPERATIONS,
+    CheckedAnswer,
+    CheckedItem,
+    DroppedItem,
+    DropReason,
+    KnownItem,
+    KnownKind,
+    NewLine,
+    Operation,
+    ProposedItem,
+    ReconcilingInput,
+    Weakening,
+)
+from newton.heart.reconciliation.same_statements import say_same
+from newton.memory.memory import TRUST_TIERS
+
+MAX_TEXT = 300  # characters
+MAX_PROCEDURE = 800
+MIN_ENDS = 3  # known items that a batch may always end
+ENDS_SHARE = 3  # a batch ends at most one in so many of the known items that it was shown
+MIN_OWN_WORDS = 2  # of a new statement, for its line to stand in for a text with inventions
+
+_CHANGES = frozenset[Operation]({"confirm", "update", "end", "retract", "unsure"})
+_WITH_TEXT = frozenset[Operation]({"add", "update", "unsure", "rule", "wish", "decision", "procedure", "episode"})
+_USER_KINDS = frozenset[KnownKind]({"rule", "wish"})
+# The kinds of known items of which a new item is an update, if it names them.
+_REPLACED_KINDS: Mapping[Operation, frozenset[KnownKind]] = {
+    "rule": _USER_KINDS,
+    "wish": _USER_KINDS,
+    "decision": frozenset({"decision"}),
+    "procedure": frozenset({"procedure"}),
+}
+# Of several changes of one item on the same line, the first of these counts.
+_PRECEDENCE: Sequence[Operation] = ("update", "end", "retract", "unsure", "confirm")
+
+
+def check_items(proposed: Iterable[ProposedItem], batch: ReconcilingInput) -> CheckedAnswer:
+    """Return the items that the lines of the batch support, and the others with the reason why they are dropped.
+
+    No item can do more than its line could: it has the line's trust, speaker and time. Of texts with names or numbers
+    that no person said, only the person's own words are kept.
+    """
+    checker = _ItemChecker(batch, LineSources(batch, frozenset(find_off_record(batch.lines))))
+    kept: list[tuple[ProposedItem, CheckedItem]] = []
+    dropped: list[DroppedItem] = []
+    max_kept = 2 * len(batch.lines) + len(batch.known)
+    for item in proposed:
+        result = checker.check(item) if len(kept) < max_kept else "too many"
+        if isinstance(result, CheckedItem):
+            kept.append((item, result))
+        else:
+            dropped.append(DroppedItem(item=item, reason=result))
+    repeated = _find_repeated([checked for _, checked in kept])
+    dropped += (DroppedItem(item=item, reason="repeated") for n, (item, _) in enumerate(kept) if n in repeated)
+    remaining = [checked for n, (_, checked) in enumerate(kept) if n not in repeated]
+    ordered = sorted(remaining, key=lambda one: one.line.number if one.line else 0)
+    return CheckedAnswer(kept=tuple(_limit_ends(ordered, batch)), dropped=tuple(dropped))
+
+
+class _DroppedError(Exception):
+    """An item that is dropped."""
+
+    def __init__(self, reason: DropReason) -> None:
+        super().__init__(reason)
+        self.reason: DropReason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class _ItemChecker:
+    batch: ReconcilingInput
+    sources: LineSources
+
+    def check(self, item: ProposedItem) -> CheckedItem | DropReason:
+        try:
+            return self._check(item)
+        except _DroppedError as error:
+            return error.reason
+
+    def _check(self, item: ProposedItem) -> CheckedItem:
+        if item.op not in OPERATIONS:
+            raise _DroppedError("unknown operation")
+        op = cast("Operation", item.op)
+        known = self._find_known(item.ids)
+        if op == "same":
+            return self._check_same(known)
+        line = self._find_line(item.line, op)
+        op, known = _resolve_operation(op, known)
+        self._check_speaker(op, line, known)
+        if op in _CHANGES:
+            self._check_target(line, known, item.text)
+        return self._build(op, item, line, known)
+
+    def _find_known(self, ids: Sequence[str]) -> tuple[KnownItem, ...]:
+        labels = {item.label: item for item in self.batch.known}
+        if any(label not in labels for label in ids):
+            raise _DroppedError("unknown known item")
+        return tuple(labels[label] for label in ids)
+
+    def _find_line(self, number: int, op: Operation) -> NewLine:
+        """Return the line of an item; of an episode, the last line of a person up to there."""
+        lines = {line.number: line for line in self.batch.lines}
+        line = lines.get(number)
+        if line is None:
+            raise _DroppedError("unknown line")
+        if op == "episode":
+            persons = (one for one in reversed(self.batch.lines) if one.source == "person" and one.number <= number)
+            line = next(persons, line)
+        if line.is_read:
+            raise _DroppedError("line already read")
+        if line.source != "person":
+            raise _DroppedError("not a line of a person")
+        if line.number in self.sources.hidden:
+            raise _DroppedError("off the record")
+        return line
+
+    def _check_same(self, known: tuple[KnownItem, ...]) -> CheckedItem:
+        if len(known) < 2:
+            raise _DroppedError("no known item")
+        if len({item.kind for item in known}) > 1:
+            raise _DroppedError("wrong kind of known item")
+        names = self.batch.user_names
+        pairs = [(one, other) for n, one in enumerate(known) for other in known[n + 1 :]]
+        if not all(say_same(one.text, other.text, user_names=names) for one, other in pairs):
+            raise _DroppedError("not the same statement")
+        return CheckedItem(op="same", line=None, known=tuple(sorted(known, key=lambda item: item.day)))
+
+    def _check_speaker(self, op: Operation, line: NewLine, known: Sequence[KnownItem]) -> None:
+        """Drop changes of rules and wishes by others than the user. A new one by others waits for a person instead."""
+        if op in _CHANGES and not line.is_user and any(item.kind in _USER_KINDS for item in known):
+            raise _DroppedError("not a line of the user")
+
+    def _check_target(self, line: NewLine, known: Sequence[KnownItem], text: str) -> None:
+        if not known:
+            raise _DroppedError("no known item")
+        if any(self.batch.day_of(line) < item.day for item in known):
+            raise _DroppedError("older than the known item")
+        if not any(self.sources.is_about(line, item, text) for item in known):
+            raise _DroppedError("line not about the known item")
+
+    def _build(self, op: Operation, item: ProposedItem, line: NewLine, known: tuple[KnownItem, ...]) -> CheckedItem:
+        weakened: list[Weakening] = []
+        text, title = self._check_text(op, item, line, known, weakened)
+        is_wish = op in _USER_KINDS or any(one.kind in _USER_KINDS for one in known)
+        when = None if is_wish and op != "end" else self._check_when(item.when, line, known, weakened)
+        contests = op in ("update", "end", "retract") and self._must_contest(line, known, weakened)
+        subject = item.subject
+        if subject and self.sources.find_unsupported(subject, line, known):
+            subject = ""
+        attributes = {name.casefold(): name for name in self.batch.attributes}
+        return CheckedItem(
+            op=op,
+            line=line,
+            known=known,
+            text=text,
+            title=title,
+            subject=subject[:MAX_TEXT],
+            attribute=attributes.get(item.attribute.casefold(), ""),
+            when=when,
+            contests=contests or op == "unsure",
+            needs_approval=is_wish and op != "confirm" and not self._speaks_for_user(line, text),
+            weakened=tuple(weakened),
+        )
+
+    def _check_text(
+        self, op: Operation, item: ProposedItem, line: NewLine, known: Sequence[KnownItem], weakened: list[Weakening]
+    ) -> tuple[str, str]:
+        """Return the text and the title of an item. A text with inventions gives way to the person's own words."""
+        if op not in _WITH_TEXT:
+            return "", ""
+        if not item.text and op != "unsure":
+            raise _DroppedError("no text")
+        if len(item.text) > (MAX_PROCEDURE if op == "procedure" else MAX_TEXT):
+            raise _DroppedError("text too long")
+        if op in _USER_KINDS:
+            return self._check_wish(item.text, line)
+        if op not in _CHANGES and not self._widen(op).is_grounded(item.text, line):
+            raise _DroppedError("not supported by the line")
+        if self._is_supported(op, item.text, line, known):
+            return item.text, ""
+        if not self._can_stand_in(op, item.text, line, known):
+            raise _DroppedError("not supported by the line")
+        weakened.append("words of the line instead of the text")
+        return self.sources.pick_wording(line, item.text), ""
+
+    def _is_supported(self, op: Operation, text: str, line: NewLine, known: Sequence[KnownItem]) -> bool:
+        """Return whether a text has no inventions. Of an episode, all lines and known items are sources."""
+        if op == "episode":
+            return not self._widen(op).find_unsupported(text, line, self.batch.known)
+        if not text or self.sources.find_unsupported(text, line, known):
+            return False
+        return op == "unsure" or self.sources.measure_novelty(text, line, known) <= MAX_NOVELTY
+
+    def _widen(self, op: Operation) -> LineSources:
+        """Return the sources of an item; of an episode, with all lines before its line."""
+        return replace(self.sources, max_earlier=len(self.batch.lines)) if op == "episode" else self.sources
+
+    def _check_wish(self, text: str, line: NewLine) -> tuple[str, str]:
+        """Return the wording of a rule or wish, the person's own if the line has it, and the text as its title."""
+        if not self.sources.is_grounded(text, line):
+            raise _DroppedError("not supported by the line")
+        is_supported = not self.sources.find_unsupported(text, line, ())
+        if self.sources.count_own_words(text, line):
+            return self.sources.pick_wording(line, text), text if is_supported else ""
+        if not is_supported:
+            raise _DroppedError("not supported by the line")
+        return text, text
+
+    def _can_stand_in(self, op: Operation, text: str, line: NewLine, known: Sequence[KnownItem]) -> bool:
+        """Return whether the line itself can be stored in place of a text with inventions.
+
+        It must not be a question, and have words of the text, or of the known item that it changes.
+        """
+        if op == "episode" or line.text.rstrip(' "”»)').endswith(("?", "？")):
+            return False
+        return self.sources.count_own_words(text, line) >= MIN_OWN_WORDS or any(
+            self.sources.uses_words_of(item, [line]) for item in known
+        )
+
+    def _check_when(
+        self, when: str, line: NewLine, known: Sequence[KnownItem], weakened: list[Weakening]
+    ) -> date | None:
+        if not when:
+            return None
+        parsed, derived = parse_when(when), self.sources.derive_days(line, known)
+        if parsed and (derived.has_month(parsed[0]) if parsed[1] else derived.has_day(parsed[0])):
+            return parsed[0]
+        weakened.append("day left out")
+        return None
+
+    def _must_contest(self, line: NewLine, known: Sequence[KnownItem], weakened: list[Weakening]) -> bool:
+        """Return whether the line may only make the known items unsettled, not change them."""
+        if any(not _may_change(line, item) for item in known):
+            weakened.append("known item of higher trust")
+        persons = self.sources.list_persons(line)
+        needs_person = (
+            item.state == "CORE" or (concerns_safety(item.text) and not self.sources.uses_words_of(item, persons))
+            for item in known
+            if item.kind == "fact"
+        )
+        if any(needs_person):
+            weakened.append("known item needs a person")
+        return bool({"known item of higher trust", "known item needs a person"} & set(weakened))
+
+    def _speaks_for_user(self, line: NewLine, text: str) -> bool:
+        """Return whether a rule or wish is of the user, now, and in words of their own."""
+        own_words = " ".join(mask_quotations(line.text).split())
+        is_own = text in " ".join(line.text.split()) and text not in own_words
+        return line.is_user and not line.is_imported and not is_own
+
+
+def _resolve_operation(op: Operation, known: tuple[KnownItem, ...]) -> tuple[Operation, tuple[KnownItem, ...]]:
+    """Return an update in place of a new item that names known items of its kind. Other known items are left out."""
+    if op in _CHANGES:
+        return op, known
+    replaced = tuple(item for item in known if item.kind in _REPLACED_KINDS.get(op, frozenset()))
+    return ("update", replaced) if replaced else (op, ())
+
+
+def _may_change(line: NewLine, item: KnownItem) -> bool:
+    if item.kind in _USER_KINDS:
+        return TRUST_TIERS.index(line.trust) <= TRUST_TIERS.index(item.trust)
+    return may_supersede(line.trust, known=item.trust, is_confirmed=item.is_vouched)
+
+
+def _find_repeated(items: Sequence[CheckedItem]) -> set[int]:
+    """Return the positions of items that say again what another does, or of which a later line says something else."""
+    repeated = set[int]()
+    episodes = [n for n, item in enumerate(items) if item.op == "episode"]
+    repeated |= set(episodes[:-1])
+    seen = set[object]()
+    for n, item in enumerate(items):
+        key = (item.op, item.line and item.line.number, frozenset(one.item_id for one in item.known), item.text)
+        if key in seen:
+            repeated.add(n)
+        seen.add(key)
+    for n, item in enumerate(items):
+        if item.op in _CHANGES and item.line and any(_overrides(other, item) for other in items):
+            repeated.add(n)
+    return repeated
+
+
+def _overrides(other: CheckedItem, item: CheckedItem) -> bool:
+    """Return whether another change of the same known items makes an item void: a later one, or a stronger one."""
+    if other is item or other.op not in _CHANGES or other.line is None or item.line is None:
+        return False
+    if not {one.item_id for one in item.known} <= {one.item_id for one in other.known}:
+        return False
+    if other.line.number != item.line.number:
+        return other.line.number > item.line.number and other.op not in ("confirm", "unsure")
+    return _PRECEDENCE.index(other.op) < _PRECEDENCE.index(item.op)
+
+
+def _limit_ends(items: Sequence[CheckedItem], batch: ReconcilingInput) -> list[CheckedItem]:
+    """Let the ends of a batch only contest if there are too many of them, as a misled model would give."""
+    ended = {one.item_id for item in items if item.op in ("end", "retract") for one in item.known}
+    if len(ended) <= max(MIN_ENDS, math.ceil(len(batch.known) / ENDS_SHARE)):
+        return list(items)
+    return [_contest(item) if item.op in ("end", "retract") else item for item in items]
+
+
+def _contest(item: CheckedItem) -> CheckedItem:
+    return replace(item, contests=True, weakened=(*item.weakened, "too many ended at once"))

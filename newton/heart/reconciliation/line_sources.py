@@ -1,0 +1,197 @@
+"""The texts that may support an item on a line, and whether the line is about a known item. Pure."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from newton.heart.identity.standing_instructions import mask_foreign_text
+from newton.heart.reconciliation.derived_days import DerivedDays, derive_days, mask_derived_dates
+from newton.heart.reconciliation.reconciling_types import KnownItem, NewLine, ReconcilingInput
+from newton.heart.reconciliation.text_evidence import (
+    TextEvidence,
+    collect_evidence,
+    find_unsupported_names,
+    find_unsupported_numbers,
+    list_own_names,
+    list_stems,
+    share_stems,
+)
+from newton.languages.detection import detect_language
+from newton.languages.numerals import NumberMention, find_numbers
+from newton.memory.memory import PERSON_TIERS
+
+MAX_EARLIER = 3  # lines of persons before a line that support an item on it
+NEAR_SIMILARITY = 0.35  # from which a line is about an item whatever its words
+LINKING_SIMILARITY = 0.1  # from which one shared word of a new statement links a line to an item
+MAX_NOVELTY = 0.75  # share of the words of a text that its sources do not have
+MAX_WORDING = 300  # characters
+MIN_LINKING = 2  # words of a line, or a number, that a text has which links the line to a known item
+SCALE = 1_000  # "the price went down to 388", of 395,000
+
+_SENTENCE = re.compile(r"\S(?:[^\n.!?。！？]|[.!?](?!\s)|(?<=\b[DMS][rst])\.|(?<=\bMrs)\.)*[.!?。！？]*")
+
+
+@dataclass(frozen=True, slots=True)
+class LineSources:
+    """The lines of a batch as sources: those before each line, without those that must not be stored.
+
+    `hidden` are the numbers of the lines that must not be stored.
+    """
+
+    batch: ReconcilingInput
+    hidden: frozenset[int] = frozenset()
+    max_earlier: int = MAX_EARLIER
+
+    def list_persons(self, line: NewLine) -> list[NewLine]:
+        """Return the line with up to `max_earlier` lines of persons before it, which it may continue."""
+        earlier = [one for one in self._list_before(line) if one.source == "person" and one.number not in self.hidden]
+        return [*earlier[-self.max_earlier :], line]
+
+    def find_answered(self, line: NewLine) -> NewLine | None:
+        """Return the line of the assistant that a line answers; None if other lines stand between them."""
+        for one in reversed(self._list_before(line)[-2:]):
+            if one.source == "assistant":
+                return one
+            if one.speaker != line.speaker:
+                return None
+        return None
+
+    def find_unsupported(self, text: str, line: NewLine, known: Sequence[KnownItem]) -> bool:
+        """Return whether a text has a name, a number or a date that its sources do not have.
+
+        Sources are the lines of persons, the linked known items, the user's names, and the names in other known items
+        of persons. An answered line of the assistant counts for what no foreign text before it has.
+        """
+        said_on, code = self.batch.day_of(line), detect_language(f"{line.text} {text}")
+        masked = mask_derived_dates(text, said_on, self.derive_days(line, known))
+        if masked is None:
+            return True
+        sources = self._collect(line, known, code)
+        names = find_unsupported_names(text, sources.names)
+        numbers = [
+            number
+            for number in find_unsupported_numbers(masked, sources.own, code=code)
+            if not self._is_scaled(number, sources.own, known)
+        ]
+        answered = self.find_answered(line)
+        if answered is None or not (names or numbers):
+            return bool(names or numbers)
+        before = (one.text for one in self._list_before(answered) if one.source == "foreign")
+        said, foreign = collect_evidence([answered.text], code=code), collect_evidence(before, code=code)
+        return any(foreign.has_name(name) or not said.has_name(name) for name in names) or any(
+            foreign.has_number(number) or not said.has_number(number) for number in numbers
+        )
+
+    def derive_days(self, line: NewLine, known: Sequence[KnownItem]) -> DerivedDays:
+        """Return the days that follow from the line, the lines before it and the linked known items."""
+        lines = [*self.list_persons(line), *filter(None, [self.find_answered(line)])]
+        texts: list[tuple[str, date]] = [(one.text, self.batch.day_of(one)) for one in lines]
+        return derive_days([*texts, *((item.text, item.day) for item in known)])
+
+    def measure_novelty(self, text: str, line: NewLine, known: Sequence[KnownItem]) -> float:
+        """Return the share of the words of a text that neither the lines nor the linked items have, in [0, 1]."""
+        stems = self._without_user(list_stems(text))
+        texts = [*self.batch.user_names, *(item.text for item in known)]
+        sources = self._context_stems(line).union(*map(list_stems, texts))
+        return 1 - len(share_stems(stems, sources)) / len(stems) if stems else 0.0
+
+    def count_own_words(self, text: str, line: NewLine) -> int:
+        """Return how many words of a text are the person's own in this line, without quotations."""
+        return len(share_stems(self._without_user(list_stems(text)), self._own_stems(line)))
+
+    def is_grounded(self, text: str, line: NewLine) -> bool:
+        """Return whether a text shares a word or a number with the person's own words or what they answer."""
+        stems = self._without_user(list_stems(text))
+        return bool(share_stems(stems, self._context_stems(line))) or self._shares_numbers(text, line)
+
+    def is_about(self, line: NewLine, item: KnownItem, text: str = "") -> bool:
+        """Return whether a line, with what it continues or answers, shares a word, number or meaning with an item.
+
+        A new statement that shares words with both, as "the price of the house", links the line to the item: by two
+        words, or by one if line and item have a similar meaning.
+        """
+        similarity = item.similarities.get(line.memory_id, 0.0)
+        if similarity >= NEAR_SIMILARITY or self._shares_numbers(item.text, line):
+            return True
+        stems = self._item_stems(item)
+        weight = self.count_own_words(text, line) + self._weigh_numbers(text, line)
+        needed = 1 if similarity >= LINKING_SIMILARITY else MIN_LINKING
+        is_linked = weight >= needed and bool(share_stems(stems, list_stems(text)))
+        return is_linked or bool(share_stems(stems, self._context_stems(line)))
+
+    def uses_words_of(self, item: KnownItem, lines: Sequence[NewLine]) -> bool:
+        """Return whether one of the lines has a word of the item, in the speaker's own words."""
+        return any(share_stems(self._item_stems(item), self._own_stems(one)) for one in lines)
+
+    def pick_wording(self, line: NewLine, text: str) -> str:
+        """Return the sentences of a line that say the most of a text, in the person's words, shortened if long."""
+        sentences = _SENTENCE.findall(line.text) or [line.text]
+        stems = list_stems(text)
+        counts = [len(share_stems(stems, list_stems(sentence))) for sentence in sentences]
+        picked = [one for one, count in zip(sentences, counts, strict=True) if count == max(counts)]
+        wording = " ".join((" ".join(picked) if max(counts) else line.text).split())
+        return wording if len(wording) <= MAX_WORDING else f"{wording[: MAX_WORDING - 2].rstrip()} …"
+
+    def _list_before(self, line: NewLine) -> list[NewLine]:
+        return [one for one in self.batch.lines if one.number < line.number]
+
+    def _collect(self, line: NewLine, known: Sequence[KnownItem], code: str) -> "_Evidence":
+        texts = [text for one in self.list_persons(line) for text in (one.text, one.speaker)]
+        texts += [text for item in known for text in (item.text, item.subject, f"{item.day:%Y}")]
+        own = collect_evidence([*texts, *self.batch.user_names], code=code)
+        others = (item.text for item in self.batch.known if item.trust in PERSON_TIERS)
+        return _Evidence(own, collect_evidence([*texts, *self.batch.user_names, *others]))
+
+    def _context_stems(self, line: NewLine) -> frozenset[str]:
+        lines = [*self.list_persons(line), *filter(None, [self.find_answered(line)])]
+        return frozenset[str]().union(*map(self._own_stems, lines))
+
+    def _own_stems(self, line: NewLine) -> frozenset[str]:
+        """Return the stems of a line without quotations, with those of the names for which an alias in it stands."""
+        text = mask_quotations(line.text)
+        pairs = (alias.partition("=") for alias in self.batch.aliases if "=" in alias)
+        meant = [name for alias, _, name in pairs if list_stems(alias) & list_stems(text)]
+        return list_stems(" . ".join([text, *meant])) if meant else list_stems(text)
+
+    def _item_stems(self, item: KnownItem) -> frozenset[str]:
+        return self._without_user(list_stems(f"{item.text} {item.subject} {item.attribute}"))
+
+    def _shares_numbers(self, text: str, line: NewLine) -> bool:
+        return self._weigh_numbers(text, line) >= MIN_LINKING
+
+    def _weigh_numbers(self, text: str, line: NewLine) -> int:
+        """Return how much the numbers link a text to a line: as a word for each digit."""
+        mine = collect_evidence(one.text for one in self.list_persons(line)).numbers
+        numbers = find_numbers(text, detect_language(text))
+        forms = {form for number in numbers for form in number.forms} - {"0", "1"}
+        return sum(len(form) for form in forms if form in mine or form.removesuffix("000") in mine)
+
+    def _without_user(self, stems: frozenset[str]) -> frozenset[str]:
+        return stems - list_stems(" . ".join(list_own_names(self.batch.user_names)))
+
+    def _is_scaled(self, number: NumberMention, own: TextEvidence, known: Sequence[KnownItem]) -> bool:
+        """Return whether a number is one of the line in thousands, as the known item has it."""
+        large = {
+            form for item in known for one in find_numbers(item.text, "en") for form in one.forms if form.isdigit()
+        }
+        return any(
+            form.isdigit()
+            and int(form) % SCALE == 0
+            and str(int(form) // SCALE) in own.numbers
+            and any(int(form) / 10 < int(other) < int(form) * 10 for other in large)
+            for form in number.forms
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    own: TextEvidence  # for numbers
+    names: TextEvidence
+
+
+def mask_quotations(text: str) -> str:
+    """Return a text without its quotations, code and pasted parts, which are not the person's own words."""
+    # a single line is no transcript, though it begins with a word and a colon: "Gdansk: registered and paid."
+    mark = "" if "\n" in text.strip() else "· "
+    return mask_foreign_text(mark + text)[len(mark) :].replace("¤", " ")

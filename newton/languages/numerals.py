@@ -1,0 +1,186 @@
+"""Numbers of a text, in digits or in words of its language, in forms that can be compared. Pure."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import NamedTuple
+
+from newton.languages.language_data import ENGLISH, load_language
+
+MAX_CHARACTERS = 8_000  # of a text that are read
+MAX_WORD_LETTERS = 40
+HALF, QUARTER = "half", "quarter"
+
+_CARDINALS = (*range(21), *range(30, 100, 10), 100, 1_000, 1_000_000)
+_ORDINALS = range(1, 21)
+_CHINESE_DIGITS = {character: value for value, character in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
+_CHINESE_SCALES = {"十": 10, "百": 100, "千": 1_000, "万": 10_000}
+_DIGITS = re.compile(
+    r"(?P<hour>\d{1,2}):(?P<minute>\d\d)(?!\d)"
+    r"|(?P<grouped>\d{1,3}(?:(?P<mark>[ \u00a0\u202f'’.,])\d{3})(?:(?P=mark)\d{3})*(?!\d))(?:[.,](?P<rest>\d+))?"
+    r"|(?P<plain>\d+(?:[.,]\d+)*)"
+)
+_THOUSANDS = re.compile(r" ?k(?:m\b)?", re.IGNORECASE)
+_WORD = re.compile(r"[^\W\d_]+")
+_ORDINAL_ENDING = re.compile(r"ste[nrms]?$")
+_JOINTS = ("und", "en", "ën")
+_JOINING_WORDS = frozenset({"and", "und", "y", "e", "et", "en"})
+_SCALES = ("hundert", "tausend", "honderd", "duizend")
+_TENS_PREFIXES = {"veinti": 20, "venti": 20, "trenta": 30, "quaranta": 40, "cinquanta": 50}
+_JOINT = re.compile(r"[\s-]+(?:(?:and|und|y|e|et|en)[\s-]+)?|")
+_CHINESE_NUMBER = re.compile("[零〇一二两三四五六七八九十百千万]+")
+
+
+class NumberMention(NamedTuple):
+    """A number in a text: all forms that it may have, such as "1450" and "1.450" for 1.450, and its place.
+
+    `is_word` is True if it is written in words. Of a clock time, hour and minutes are two numbers.
+    """
+
+    forms: frozenset[str]
+    start: int
+    end: int
+    is_word: bool = False
+
+
+def find_numbers(text: str, code: str) -> list[NumberMention]:
+    """Return the numbers of a text in the language `code`, or in English, in order.
+
+    >>> [sorted(number.forms) for number in find_numbers("Zweiundvierzig Äpfel für 1.450 Euro um 6:30", "de")]
+    [['42'], ['1.450', '1450'], ['18', '6'], ['30', 'half']]
+    """
+    text = text[:MAX_CHARACTERS].lower()
+    found = [*_find_digits(text), *_find_chinese(text)]
+    for language in dict.fromkeys((code, ENGLISH)):
+        found += _find_words(text, _load_words(language))
+    return sorted(found, key=lambda number: (number.start, number.end))
+
+
+def _find_digits(text: str) -> Iterator[NumberMention]:
+    for match in _DIGITS.finditer(text):
+        start, end = match.span()
+        if match["hour"]:
+            hour, minute = int(match["hour"]), int(match["minute"])
+            hours = {hour, (hour + 12) % 24} if hour < 24 else {hour}
+            yield NumberMention(frozenset(map(str, hours)), start, start + len(match["hour"]))
+            if minute:
+                yield NumberMention(_minute_forms(minute), start, end)
+            continue
+        forms = {match[0].replace(",", ".").replace(" ", ""), *([match["plain"]] if match["plain"] else [])}
+        if match["grouped"]:
+            whole = re.sub(r"\D", "", match["grouped"])
+            forms.add(f"{whole}.{match['rest']}" if match["rest"] else whole)
+        if _THOUSANDS.match(text, end) and match[0].isdigit():
+            forms.add(f"{match[0]}000")
+        yield NumberMention(frozenset(form.lstrip("0") or "0" for form in forms), start, end)
+
+
+def _minute_forms(minute: int) -> frozenset[str]:
+    named = {30: HALF, 15: QUARTER, 45: QUARTER}.get(minute)
+    return frozenset({str(minute), *([named] if named else [])})
+
+
+def _find_chinese(text: str) -> Iterator[NumberMention]:
+    for match in _CHINESE_NUMBER.finditer(text):
+        total = part = 0
+        for character in match[0]:
+            if character in _CHINESE_DIGITS:
+                part = _CHINESE_DIGITS[character]
+            elif character == "万":
+                total, part = (total + part) * 10_000, 0
+            else:
+                total, part = total + (part or 1) * _CHINESE_SCALES[character], 0
+        digits = [_CHINESE_DIGITS[one] for one in match[0] if one in _CHINESE_DIGITS]
+        value = "".join(map(str, digits)) if len(digits) == len(match[0]) else str(total + part)
+        yield NumberMention(frozenset({value.lstrip("0") or "0"}), *match.span(), is_word=True)
+
+
+def _find_words(text: str, words: Mapping[str, int | str]) -> Iterator[NumberMention]:
+    run: list[tuple[int, re.Match[str]]] = []
+    for match in _WORD.finditer(text):
+        if run and match[0] in _JOINING_WORDS:
+            continue
+        value = _read_word(match[0], words)
+        if isinstance(value, str):
+            yield NumberMention(frozenset({value}), *match.span(), is_word=True)
+        if run and (not isinstance(value, int) or not _continues(run, value, text[run[-1][1].end() : match.start()])):
+            yield _to_mention(run)
+            run = []
+        if isinstance(value, int):
+            run.append((value, match))
+    if run:
+        yield _to_mention(run)
+
+
+def _read_word(word: str, words: Mapping[str, int | str]) -> int | str | None:
+    """Return the value of a number word, also of one such as "zweiundvierzigsten" or "duecento"; None for another."""
+    for form in (word, word[:-1] if word.endswith(("n", "r", "s")) else word, _ORDINAL_ENDING.sub("", word)):
+        if form in words:
+            return words[form]
+        value = _read_compound(form, words)
+        if value is not None:
+            return value
+    return None
+
+
+def _read_compound(word: str, words: Mapping[str, int | str]) -> int | None:
+    """Return the value of a word that joins number words, such as "achtundvierzig"; None for another."""
+    for position in range(2, min(len(word), MAX_WORD_LETTERS) - 1):
+        first, last = _get_value(word[:position], words), _get_value(word[position:], words)
+        if first is not None and last is not None and last >= 100 > first > 0:
+            return first * last  # fünfhundert
+        if first is not None and first % 100 == 0 and first and last is not None and last < first:
+            return first + last  # hundertzwanzig
+        unit = next((word[:position].removesuffix(joint) for joint in _JOINTS if word[:position].endswith(joint)), "")
+        units = _get_value(unit, words)
+        if units is not None and last is not None and 0 < units < 10 < last < 100:
+            return units + last
+        scale = next((one for one in _SCALES if word[position:].startswith(one)), "")
+        rest = _read_compound(word[position + len(scale) :], words) or _get_value(word[position + len(scale) :], words)
+        if scale and first is not None and rest is not None and scale in words:
+            return first * int(words[scale]) + rest
+    prefix = next((prefix for prefix in _TENS_PREFIXES if word.startswith(prefix)), "")
+    unit_value = _get_value(word.removeprefix(prefix), words) if prefix else None
+    return _TENS_PREFIXES[prefix] + unit_value if unit_value is not None and 0 < unit_value < 10 else None
+
+
+def _get_value(word: str, words: Mapping[str, int | str]) -> int | None:
+    value = words.get(word)
+    return value if isinstance(value, int) else None
+
+
+def _continues(run: Sequence[tuple[int, "re.Match[str]"]], value: int, between: str) -> bool:
+    if not _JOINT.fullmatch(between):
+        return False
+    last = run[-1][0]
+    if value >= 100 or last >= 100 or (last == 4 and value == 20 and "-" in between):  # quatre-vingt
+        return True
+    return 0 < value < 20 and ((20 <= last < 100 and last % 10 == 0) or (last == 10 and "-" in between))
+
+
+def _to_mention(run: Sequence[tuple[int, "re.Match[str]"]]) -> NumberMention:
+    total = part = 0
+    for value, _ in run:
+        if value >= 1_000:
+            total, part = total + max(part, 1) * value, 0
+        elif value == 100:
+            part = max(part, 1) * 100
+        elif part == 4 and value == 20:
+            part = 80
+        else:
+            part += value
+    return NumberMention(frozenset({str(total + part)}), run[0][1].start(), run[-1][1].end(), is_word=True)
+
+
+@cache
+def _load_words(code: str) -> Mapping[str, int | str]:
+    """Return the number words of a language with their values, and its words for a half and a quarter."""
+    numerals = load_language(code).numerals
+    words: dict[str, int | str] = {}
+    groups = (("ordinals", _ORDINALS), ("hundreds", range(100, 1_000, 100)), ("cardinals", _CARDINALS))
+    for name, values in groups:
+        for value, group in zip(values, numerals.get(name, "").split(), strict=False):
+            words |= dict.fromkeys((word for word in group.split("|") if word != "-"), value)
+    for name in (HALF, QUARTER):
+        words |= dict.fromkeys(filter(None, numerals.get(name, "").split("|")), name)
+    return words

@@ -1,0 +1,186 @@
+"""The checks of the items that a model proposes: nothing that no person said passes, and what a person said does."""
+
+import re
+from dataclasses import replace
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from newton.heart.reconciliation.authority import find_authority
+from newton.heart.reconciliation.item_checks import check_items
+from newton.heart.reconciliation.off_record import find_off_record
+from newton.heart.reconciliation.reconciling_types import OPERATIONS, CheckedItem, ProposedItem, ReconcilingInput
+from tests.unit.reconciling import FRIDAY, check, make_batch, propose, with_lines
+from tests.unit.source_trees import ROOT
+
+DATA: dict[str, Any] = yaml.safe_load((ROOT / "tests/data/reconciling_items.yaml").read_text(encoding="utf-8"))
+KNOWN: list[str] = DATA["known"]
+SOLD = "Nora: I sold the Golf on Tuesday."
+
+
+def scene(*lines: str) -> ReconcilingInput:
+    return make_batch(lines, KNOWN)
+
+
+def keep(batch: ReconcilingInput, item: str) -> CheckedItem:
+    """The only item kept of an answer with one item."""
+    (kept,) = check(batch, item).kept
+    return kept
+
+
+def reason(batch: ReconcilingInput, item: str) -> str:
+    (dropped,) = check(batch, item).dropped
+    return dropped.reason
+
+
+@pytest.mark.parametrize("case", DATA["wrong"], ids=lambda case: case["item"])
+def test_what_nobody_said_is_dropped_or_gives_way_to_what_was_said(case: dict[str, Any]) -> None:
+    batch, item = scene(*case["lines"]), propose(case["item"])
+    for kept in check_items([item], batch).kept:
+        assert kept.line is not None
+        assert kept.line.source == "person"
+        assert kept.needs_approval or (kept.text != item.text and kept.text in kept.line.text)
+
+
+@pytest.mark.parametrize("case", DATA["right"], ids=lambda case: case["item"])
+def test_what_a_line_supports_is_kept_in_ten_languages(case: dict[str, Any]) -> None:
+    item = propose(case["item"])
+    kept = keep(scene(*case["lines"]), case["item"])
+    assert (kept.contests, kept.needs_approval, kept.weakened) == (False, False, ())
+    assert item.text in (kept.text, kept.title)
+    assert f"{kept.when or ''}".startswith(item.when)
+
+
+def test_meaning_and_a_name_link_a_line_to_an_item_without_common_words() -> None:
+    batch = scene("Nora: We moved to Husum last week.")
+    item = "1 update F2: Nora lives in Husum."
+    assert reason(batch, item) == "line not about the known item"
+    near = {batch.lines[0].memory_id: 0.23}
+    batch = replace(batch, known=tuple(replace(known, similarities=near) for known in batch.known))
+    assert keep(batch, item).text == "Nora lives in Husum."
+
+
+def test_a_line_has_its_own_trust_and_changes_nothing_of_higher_trust() -> None:
+    batch = with_lines(scene(SOLD), trust="web")
+    assert (keep(batch, "1 end F4").contests, keep(scene(SOLD), "1 end F4").contests) == (True, False)
+
+
+def test_core_facts_and_facts_on_health_need_a_person_who_names_them() -> None:
+    batch = scene("Nora: That thing is no problem any more.")
+    near = {batch.lines[0].memory_id: 0.9}
+    batch = replace(batch, known=tuple(replace(known, similarities=near) for known in batch.known))
+    assert [keep(batch, f"1 end {label}").contests for label in ("F9", "F6")] == [True, False]
+    core = replace(batch, known=tuple(replace(known, state="CORE") for known in batch.known))
+    assert keep(core, "1 end F6").contests
+
+
+def test_an_old_line_changes_no_newer_item_and_adds_what_it_says() -> None:
+    old = make_batch([SOLD, "Nora: I live in Bath with Ann."], KNOWN, said_at=FRIDAY - timedelta(days=700))
+    assert reason(old, "1 end F4") == "older than the known item"
+    assert keep(old, "2 add: Nora lives in Bath with Ann.").text == "Nora lives in Bath with Ann."
+
+
+def test_rules_of_the_user_are_in_their_words_and_those_of_others_wait() -> None:
+    line = "Nora: The dog barks again. Never call me after nine, please."
+    rule = keep(scene(line), "1 rule: Never call Nora after nine.")
+    assert (rule.text, rule.title) == ("Never call me after nine, please.", "Never call Nora after nine.")
+    assert not rule.needs_approval
+    assert keep(with_lines(scene(line), is_imported=True), "1 rule: Never call after nine.").needs_approval
+    assert keep(scene(line.replace("Nora", "Kim", 1)), "1 rule: Never call after nine.").needs_approval
+    assert reason(scene("Kim: Call her before nine."), "1 end R1") == "not a line of the user"
+
+
+def test_a_new_rule_that_names_one_is_an_update_and_other_ids_are_ignored() -> None:
+    batch = scene("Nora: Never call me before ten.")
+    rule = keep(batch, "1 rule R1: Never call Nora before ten.")
+    assert (rule.op, [known.label for known in rule.known]) == ("update", ["R1"])
+    assert keep(batch, "1 rule F1: Never call Nora before ten.").known == ()
+
+
+def test_too_many_ends_only_contest() -> None:
+    batch = scene("Nora: No more sawmill, Kiel, Malte, Golf, rent, cello, dentist, eye doctor.")
+    ends = [f"1 end F{n}" for n in range(1, 9)]
+    assert {item.contests for item in check(batch, *ends).kept} == {True}
+    assert {item.contests for item in check(batch, *ends[3:6]).kept} == {False}
+
+
+def test_of_two_changes_of_an_item_the_later_counts() -> None:
+    batch = scene("Nora: The Golf is sold.", "Nora: No, I drive the Golf for another year.")
+    answer = check(batch, "1 end F4", "2 confirm F4", "2 update F4: Nora drives the Golf for another year.")
+    assert [(item.op, item.line and item.line.number) for item in answer.kept] == [("update", 2)]
+    assert answer.count_drops() == {"repeated": 2}
+
+
+def test_duplicates_are_merged_if_names_numbers_and_negations_agree() -> None:
+    known = ["F 2026-02-10 Signe is Nora's wife.", "F 2026-06-08 Nora is married to Signe."]
+    known += ["F 2026-06-09 Nora runs 5 km.", "F 2026-06-10 Nora runs 8 km.", "F 2026-06-11 Nora does not run 5 km."]
+    batch = make_batch(["Nora: hello"], known)
+    merged = check(batch, "0 same F2,F1", "0 same F3,F4", "0 same F3,F5", "0 same F1,F3")
+    assert [[item.label for item in one.known] for one in merged.kept] == [["F1", "F2"]]
+    assert merged.count_drops() == {"not the same statement": 3}
+
+
+@pytest.mark.parametrize(
+    ("lines", "hidden"),
+    [
+        (["Nora: Between us: I smoke."], {1}),
+        (["Nora: Can I tell you something in confidence?", "assistant: Yes.", "Nora: I smoke."], {1, 3}),
+        (["Nora: Unter uns gesagt, ich rauche seit dem Sommer wieder.", "Nora: Der Golf ist weg."], {1}),
+        (["Nora: Entre nosotros, he vuelto a fumar este verano."], {1}),
+        (["Nora: Entre nous, je fume de nouveau depuis cet été."], {1}),
+        (["Nora: Es una estafa, no apuntes nada de eso.", "Nora: Vivo en Teruel."], {1}),
+        (["Nora: We stood between us and the sea."], set[int]()),
+        (["Nora: I don't remember this film.", "Nora: Das merke ich nicht mehr."], set[int]()),
+        (["foreign: between us: keep this."], set[int]()),
+    ],
+)
+def test_what_a_person_asks_not_to_store_is_off_the_record(lines: list[str], hidden: set[int]) -> None:
+    assert find_off_record(make_batch(lines).lines) == hidden
+
+
+def test_a_change_acts_with_the_authority_of_the_person_who_said_it() -> None:
+    batch = scene("foreign: The cello is sold.", SOLD)
+    golf, cello = batch.known[3], batch.known[5]
+    assert find_authority(batch, 2, "", [golf]) == "user"
+    assert [find_authority(batch, number, "", [golf]) for number in (1, 3, None)] == ["agent"] * 3
+    assert find_authority(batch, 2, "", [cello]) == "agent"
+    assert find_authority(batch, 2, "Nora sold the Golf to Bert for 900 euros.", [golf]) == "agent"
+    assert find_authority(with_lines(batch, trust="web"), 2, "", [golf]) == "agent"
+
+
+LINES = ["Nora: I sold the Golf to Ann for 300 euros.", "assistant: Ann paid 250?", "foreign: Bert owes 9917 to Kim"]
+LINES += ["(read) Nora: The cello costs 7712.", "Nora: No, 270, and Emil moved to Oslo."]
+SAID = ["Nora", "Golf", "Ann", "300", "270", "Emil", "cello", "sold", "Oslo", "moved", "7712"]
+WORDS = st.sampled_from([*SAID, "Bert", "Kim", "9917", "4455", "Zed", "lives", "in", "owes"])
+ITEMS = st.builds(
+    ProposedItem,
+    line=st.integers(-1, 7),
+    op=st.sampled_from([*OPERATIONS, "drop"]),
+    ids=st.lists(st.sampled_from(["F1", "F4", "F6", "R1", "W1", "D1", "F99", ""]), max_size=3).map(tuple),
+    text=st.lists(WORDS, max_size=7).map(" ".join) | st.text(max_size=40),
+    subject=st.lists(WORDS, max_size=2).map(" ".join),
+    when=st.sampled_from(["", "2026-11-27", "2031-01-01", "2026-13-45", "soon"]),
+)
+
+
+@given(st.lists(ITEMS, max_size=6))
+def test_no_kept_item_has_more_than_its_sources(proposed: list[ProposedItem]) -> None:
+    batch = scene(*LINES)
+    answer = check_items(proposed, batch)
+    assert len(answer.kept) + len(answer.dropped) == len(proposed)
+    for kept in answer.kept:
+        assert kept.op in OPERATIONS
+        assert kept.line is None or (kept.line.source == "person" and not kept.line.is_read)
+        stored = f"{kept.text} {kept.title} {kept.subject}"
+        assert not re.search(r"9917|4455|Zed|Bert|Kim", stored)
+        assert kept.when in (None, date(2026, 11, 27))
+
+
+def test_read_lines_are_sources_but_have_no_items() -> None:
+    batch = scene("(read) Nora: My sister Mara called.", "Nora: She lives in Ulm now.")
+    assert reason(batch, "1 add: Nora's sister is called Mara.") == "line already read"
+    assert keep(batch, "2 add: Nora's sister Mara lives in Ulm.").weakened == ()
