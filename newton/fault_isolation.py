@@ -4,6 +4,7 @@ A part has a name, a default in place of its result, and an entry in `missing` o
 failure is also counted and logged.
 """
 
+import asyncio
 import logging
 import traceback
 from collections import Counter
@@ -65,8 +66,9 @@ async def run_part(
 ) -> T:
     """Return the result of `work`; `default`, with the reason as `missing[name]`, if it raises.
 
-    Raises CancelledError and the errors of `passed` unchanged. `work` must not write in a transaction that its caller
-    commits: what it wrote before it raised would be stored.
+    Raises CancelledError, also if work that is being cancelled raises something else, and the errors of `passed`
+    unchanged. `work` must not write in a transaction that its caller commits: what it wrote before it raised would be
+    stored.
     """
     with isolate_failure(name, missing, passed=passed):
         return await work
@@ -90,13 +92,16 @@ def isolate_failure(
 ) -> Generator[None]:
     """End the `with` block without an error if it raises, with the reason as `missing[name]`; count and log the error.
 
-    Raises CancelledError and the errors of `passed` unchanged.
+    Raises CancelledError, also if a block that is being cancelled raises something else, and the errors of `passed`
+    unchanged.
     """
     try:
         yield
     except passed:
         raise
-    except Exception as error:  # noqa: BLE001 (a defect of one part must not end the operation)
+    except Exception as error:
+        if _is_being_cancelled():  # a statement that is cut off at the deadline may raise an error of its connection
+            raise asyncio.CancelledError from error
         kind = error.code if isinstance(error, NewtonError) else type(error).__name__
         _failure_counts[name, kind] += 1
         # without the message of the error, which may contain text of a user
@@ -107,6 +112,15 @@ def isolate_failure(
 def count_failures() -> Counter[tuple[str, str]]:
     """Return how many parts of this process failed, by the name of the part and the type of the error."""
     return _failure_counts.copy()
+
+
+def _is_being_cancelled() -> bool:
+    """Return whether the current task was told to end. False outside of an event loop."""
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        return False
+    return task is not None and task.cancelling() > 0
 
 
 def _list_places(error: Exception) -> list[str]:

@@ -195,7 +195,7 @@ class ArtifactWriter:
             text="\n".join(selected),
             max_tokens=self.sizes.summary_tokens,
             occurred_at=last.message.said_at,
-            trust=lowest_trust([item.trust for item in (*messages, *earlier) if item.trust]),
+            trust=lowest_trust([item.trust for item in (*spoken, *earlier) if item.trust]),
             key=("summary", str(last.position), *selected),
             positions=(before.first if before else messages[0].stored.position, last.position),
             sources=tuple(item.memory_id for item in (*spoken, *earlier) if item.memory_id),

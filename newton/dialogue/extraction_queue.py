@@ -11,7 +11,7 @@ from asyncpg import Record
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue.messages import Role
-from newton.memory.memory import Trust, WriteContext, lowest_trust
+from newton.memory.memory import Trust, WriteContext
 from newton.memory.quarantine import UNTRUSTED_TIERS
 
 SQL = load("newton.dialogue", "extraction_queue.sql")
@@ -32,7 +32,7 @@ class SessionRange(NamedTuple):
 class EpisodeMessage:
     """A message that is not text of a tool or the web, with the memory created from it.
 
-    `is_parsed` is True if its statements were stored before its session was closed.
+    `is_parsed` is True if its statements were stored before.
     """
 
     role: Role
@@ -49,8 +49,8 @@ class EpisodeMessage:
 class EpisodeLines:
     """The messages of an episode, without text of tools and the web.
 
-    An episode without a session has one message, its text. `trust` is the lowest trust of all messages, those of tools
-    included. It limits the trust of what a model extracts. `covered` is the range of messages of the session.
+    An episode without a session has one message, its text. `covered` is the range of messages of the session, and
+    `foreign_text` what tools and the web said in it.
     """
 
     memory_id: UUID
@@ -58,7 +58,7 @@ class EpisodeLines:
     source: str
     ended_at: datetime
     messages: tuple[EpisodeMessage, ...]
-    trust: Trust
+    foreign_text: str
 
     @property
     def lines(self) -> list[tuple[str, str]]:
@@ -80,13 +80,16 @@ class OpenLines:
 
 
 async def find_unread(
-    tx: Tx, *, agent_id: UUID, limit: int, ended_before: datetime | None = None
+    tx: Tx, *, agent_id: UUID, limit: int, ended_before: datetime | None = None, only_unparsed: bool = False
 ) -> list[EpisodeLines]:
-    """Return the oldest conversations from which nothing was extracted yet; those for which the model failed are last.
+    """Return the oldest conversations from which nothing was extracted yet; those that the classifier read are last.
 
-    With `ended_before`, return only those that ended by then, and also episodes without a session.
+    With `ended_before`, return only those that ended by then, and also episodes without a session. With
+    `only_unparsed`, return only those that the classifier has not read.
     """
-    rows = await SQL["list_unextracted"].fetch_all(tx, agent_id=agent_id, max_rows=limit, ended_before=ended_before)
+    rows = await SQL["list_unextracted"].fetch_all(
+        tx, agent_id=agent_id, max_rows=limit, ended_before=ended_before, only_unparsed=only_unparsed
+    )
     return [await _load_lines(tx, agent_id, episode) for episode in rows]
 
 
@@ -97,7 +100,7 @@ async def mark_read(tx: Tx, memory_id: UUID, *, ctx: WriteContext) -> bool:
 
 
 async def mark_parsed(tx: Tx, memory_id: UUID, *, ctx: WriteContext) -> bool:
-    """Mark the extraction as done by the classifier only, because the model failed.
+    """Mark the statements of a conversation as stored by the classifier; the model may still read the conversation.
 
     Return False if it was marked before.
     """
@@ -150,7 +153,7 @@ async def _load_lines(tx: Tx, agent_id: UUID, episode: Record) -> EpisodeLines:
         source=_describe_source(episode["session"]),
         ended_at=episode["ended_at"],
         messages=_select_trusted(rows),
-        trust=lowest_trust(["agent", *(row["trust"] for row in rows if row["trust"])]),
+        foreign_text="\n".join(row["content"] for row in rows if row["trust"] in UNTRUSTED_TIERS),
     )
 
 

@@ -1,6 +1,6 @@
--- name: list_unextracted(agent_id, ended_before, max_rows)
--- Episodes that nothing was extracted from yet: those of sessions, or all that ended before the time. The oldest are
--- first; those for which the model failed are last, so they hold up no other.
+-- name: list_unextracted(agent_id, ended_before, max_rows, only_unparsed)
+-- Episodes that wait for the model or for the statement classifier, or only for the latter: those of sessions, or all
+-- that ended before the time. The oldest are first; those that the classifier has not read yet precede the others.
 select e.memory_id, e.session_id, e.first_position, e.last_position, e.ended_at, s.ref as session
 from heart.episodes as e
 left join dialogue.sessions as s on s.agent_id = $1 and s.session_id = e.session_id
@@ -8,11 +8,12 @@ where
     e.agent_id = $1
     and e.extracted_at is null
     and case when $2::timestamptz is null then e.session_id is not null else e.ended_at <= $2 end
+    and (e.parsed_at is null or not $4::boolean)
 order by e.parsed_at nulls first, e.ended_at, e.memory_id
 limit $3;
 
 -- name: list_messages(agent_id, session_id, first, last)
--- `is_parsed` marks messages whose statements were stored before the session was closed.
+-- `is_parsed` marks messages whose statements were stored before.
 select
     m.role, m.name, m.content, m.said_at, x.memory_id, x.trust, x.origin,
     m.position <= coalesce(w.parsed_position, -1) as is_parsed
@@ -28,8 +29,9 @@ order by m.position;
 select
     case when x.trust in ('operator', 'user') then 'user' else 'assistant' end as role,
     null::text as name, coalesce(x.full_text, x.summary) as content, x.occurred_at as said_at, x.memory_id, x.trust,
-    x.origin, false as is_parsed
+    x.origin, e.parsed_at is not null as is_parsed
 from memory.memories as x
+join heart.episodes as e on e.agent_id = $1 and e.memory_id = x.memory_id
 where x.agent_id = $1 and x.memory_id = $2;
 
 -- name: mark_extracted(agent_id, memory_id, now)
@@ -52,14 +54,27 @@ select memory_id
 from marked;
 
 -- name: mark_parsed(agent_id, memory_id, now)
-update heart.episodes
-set parsed_at = $3
-where agent_id = $1 and memory_id = $2 and extracted_at is null and parsed_at is null
-returning memory_id;
+-- Its messages are not parsed again, neither when the model has read the episode nor if the episode is forgotten.
+with marked as (
+    update heart.episodes
+    set parsed_at = $3
+    where agent_id = $1 and memory_id = $2 and extracted_at is null and parsed_at is null
+    returning memory_id, session_id, last_position
+),
+advanced as (
+    insert into dialogue.episode_watermarks (agent_id, session_id, parsed_position)
+    select $1, session_id, last_position
+    from marked
+    where session_id is not null
+    on conflict (agent_id, session_id) do update
+    set parsed_position = greatest(episode_watermarks.parsed_position, excluded.parsed_position)
+)
+select memory_id
+from marked;
 
 -- name: list_open_sessions(agent_id, recent, max_rows, max_messages)
 -- Sessions with messages that no facts were extracted from and that no episode includes: all sessions, or those of the
--- `recent` latest memories. Sessions with an episode that waits for extraction are left out: it is read first.
+-- `recent` latest memories. Sessions with an episode that was not parsed are left out: it is read first.
 with candidates as (
     select session_id
     from dialogue.sessions
@@ -83,7 +98,7 @@ cross join lateral (
     limit 1
 ) as newest
 cross join lateral (
-    select 1 + greatest(w.parsed_position, max(last_position), -1) as first, bool_or(extracted_at is null) as has_unread_episode
+    select 1 + greatest(w.parsed_position, max(last_position), -1) as first, bool_or(coalesce(extracted_at, parsed_at) is null) as has_unread_episode
     from heart.episodes
     where agent_id = $1 and session_id = c.session_id
 ) as unread

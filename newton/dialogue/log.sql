@@ -135,8 +135,9 @@ join dialogue.messages as m
     on m.agent_id = $1 and m.session_id = o.session_id and m.position between o.first_position and o.last_position;
 
 -- name: list_quarantined_trusts(agent_id, session_id, firsts, lasts, positions)
--- The trust levels of quarantined messages among ranges of a conversation and among injected ones. A tool message
--- without a memory counts as quarantined.
+-- The trust levels of quarantined messages among ranges of a conversation and among injected ones. The result of a tool
+-- that Newton ran has no memory, and so counts by the trust of what it shows; one that was stored without it counts as
+-- foreign if it comes from the tool of a server, `server__tool`. A forgotten result of another tool counts as well.
 with shown as (
     select $2::uuid as session_id, s.first, s.last
     from unnest($3::integer[], $4::integer[]) as s (first, last)
@@ -161,17 +162,22 @@ sources as (
     from shown as s
     join dialogue.lineage as l on l.agent_id = $1 and l.session_id = s.session_id
 )
-select distinct coalesce(x.trust, 'tool') as trust
+select distinct coalesce(x.trust, m.min_trust, 'tool') as trust
 from sources as t
 cross join lateral (
-    select session_id, position, role
+    select session_id, position, role, name, is_notice, min_trust
     from dialogue.messages
     where agent_id = $1 and session_id = t.session_id and position between t.first and t.last
     offset 0
 ) as m
 left join memory.memories as x
     on x.agent_id = $1 and x.kind = 'exchange' and x.thread_id = m.session_id and x.position = m.position
-where coalesce(x.quarantined, m.role = 'tool');
+where
+    coalesce(
+        x.quarantined,
+        m.min_trust in ('tool', 'web'),
+        m.role = 'tool' and (not m.is_notice or strpos(m.name, '__') > 0)
+    );
 
 -- name: lock_session(agent_id, session_id)
 -- Serializes writers of a session. An advisory lock ends with the transaction and needs no update right on the session.

@@ -40,7 +40,8 @@ class Message:
     `ref` is the caller's id of the message. `is_notice` marks text of Newton itself where no model answered: it is
     logged, but neither sent to a model nor stored as a memory. `calls` are the tool calls of an assistant; a tool
     result has the `tool_call_id` of its call. `occurrence` numbers equal messages without a ref. `min_trust` is the
-    lowest trust of the outside text that the speaker had read.
+    lowest trust of the text that the speaker had read, or that the result of a tool of Newton shows; None if it is not
+    known.
     """
 
     role: Role

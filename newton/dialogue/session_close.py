@@ -12,6 +12,7 @@ from newton.dialogue.sentence_centrality import central_sentences
 from newton.heart import episodes
 from newton.heart.episodes import EpisodeRange, NewEpisode
 from newton.memory.memory import Trust, WriteContext, lowest_trust
+from newton.memory.quarantine import UNTRUSTED_TIERS
 from newton.memory.question_detection import is_only_question, remove_questions
 from newton.memory.representations import one_line
 
@@ -66,10 +67,15 @@ def _spoken(uncovered: Sequence[UncoveredMessage]) -> Sequence[UncoveredMessage]
     return [item for item in uncovered if item.memory_id] or uncovered
 
 
+def _select_trusted(messages: Sequence[UncoveredMessage]) -> Sequence[UncoveredMessage]:
+    """Return the messages without text of tools and the web, which would put the whole episode in quarantine."""
+    return [item for item in messages if item.trust not in UNTRUSTED_TIERS] or messages
+
+
 async def _create_episode(
     tx: Tx, uncovered: Sequence[UncoveredMessage], *, session_id: UUID, ctx: WriteContext
 ) -> bool:
-    messages = _spoken(uncovered)
+    messages = _select_trusted(_spoken(uncovered))
     lowest = lowest_trust([item.trust for item in messages if item.trust] or ["agent"])
     episode = to_episode(messages, session_id=session_id, first=uncovered[0].position, last=uncovered[-1].position)
     return await episodes.add_episodes(tx, [episode], ctx=replace(ctx, trust=lowest)) == 1

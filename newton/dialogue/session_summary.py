@@ -9,6 +9,7 @@ from newton.content.sections import DocumentSection
 from newton.dialogue.sentence_centrality import central_sentences
 from newton.dialogue.sentence_cues import CueKind, classify_sentence, count_cues
 from newton.heart.chunking import split_passages
+from newton.heart.statements.pasted_text import MASK, mask_pasted_text
 from newton.memory.memory import TokenCounter
 from newton.memory.representations import ELLIPSIS, one_line
 
@@ -122,8 +123,9 @@ def split_sentences(content: str) -> list[str]:
 
 
 def lasting_sentences(content: str) -> list[str]:
-    """Return the first few sentences of a message that are worth remembering."""
-    return list(filter(classify_lasting, dict.fromkeys(split_sentences(content))))[:MAX_BULLETS]
+    """Return the first few sentences of a message that are worth remembering, without pasted text."""
+    own = split_sentences(mask_pasted_text(content))
+    return [one for one in dict.fromkeys(own) if MASK not in one and classify_lasting(one)][:MAX_BULLETS]
 
 
 def speaker_sentences(speaker: str, content: str) -> list[str]:

@@ -30,7 +30,8 @@ from newton.fault_isolation import OPERATION_ERRORS, run_part
 from newton.heart.events import event_store
 from newton.ids import new_id
 from newton.memory import store
-from newton.memory.memory import NewMemory, TokenCounter, WriteContext
+from newton.memory.memory import NewMemory, TokenCounter, WriteContext, lowest_known_trust
+from newton.memory.quarantine import UNTRUSTED_TIERS
 from newton.providers.chat import ToolCall
 
 SQL = load("newton.dialogue", "sessions.sql")
@@ -40,6 +41,7 @@ TRIM_TOOL_TOKENS = (5_000, 2_000)
 TRIM_TOKENS = (20_000, 8_000)
 MESSAGE_CHARS = 200  # the work for a message besides its text, as characters
 MAX_FOLDER_SESSIONS = 50
+STORED_FIELDS = ("role", "name", "content", "is_notice", "tool_call_id", "min_trust")
 SHORTENED_CALL_NOTE = "[What I gave to the tool is shown in short.]"
 
 
@@ -96,14 +98,16 @@ async def append(
 ) -> list[StoredMessage]:
     """Append the messages that are new to the session, in order, and return them with their positions.
 
-    A message with a known ref is skipped. What is derived from the messages, such as the brief, is recorded in parts;
-    one that fails is entered in `missing`. Raises ConflictError if the content of a message with a known ref differs,
+    A message with a known ref is skipped. A reply whose `min_trust` is not known gets that of the text of tools and the
+    web before it. What is derived from the messages, such as the brief, is recorded in parts; one that fails is entered
+    in `missing`. Raises ConflictError if the content of a message with a known ref differs,
     and InputError for a tool result whose call is unknown or has a result already.
     """
     await log.lock_session(tx, agent_id=ctx.agent_id, session_id=session_id)
     new_messages, last_position = await _filter_new(tx, messages, session_id=session_id, ctx=ctx)
     if not new_messages:
         return []
+    new_messages = await _mark_replies(tx, new_messages, session_id=session_id, ctx=ctx)
     calls = await _match_tool_results(tx, new_messages, session_id=session_id, ctx=ctx)
     count, chars = ctx.count_tokens, sum(MESSAGE_CHARS + len(message.content) for message in new_messages)
     tokens = await compute(lambda: [_count_tokens(message, count) for message in new_messages], chars=chars)
@@ -188,6 +192,23 @@ async def _filter_new(
             _check_unchanged(by_ref.pop(row["ref"]), log.to_stored_message(row, session_id).message.immutable_fields)
     last_position = rows[0]["last_position"]
     return list(by_ref.values()), -1 if last_position is None else last_position
+
+
+async def _mark_replies(tx: Tx, messages: Sequence[Message], *, session_id: UUID, ctx: WriteContext) -> list[Message]:
+    """Return the messages; a reply whose `min_trust` is not known has that of the foreign text before it, if any."""
+    if not any(map(_is_unmarked_reply, messages)):
+        return list(messages)
+    rows = await SQL["list_foreign_trusts"].fetch_all(tx, agent_id=ctx.agent_id, session_id=session_id)
+    lowest, marked = lowest_known_trust(row["trust"] for row in rows), list[Message]()
+    for line in messages:
+        marked.append(replace(line, min_trust=lowest) if _is_unmarked_reply(line) else line)
+        if line.trust in UNTRUSTED_TIERS and not line.is_notice:
+            lowest = lowest_known_trust([lowest, line.trust])
+    return marked
+
+
+def _is_unmarked_reply(line: Message) -> bool:
+    return line.role == "assistant" and line.min_trust is None and not line.is_notice
 
 
 async def _match_tool_results(
@@ -308,7 +329,7 @@ def _check_unchanged(message: Message, stored_fields: object) -> None:
 def _to_row(stored: StoredMessage, now: datetime) -> dict[str, object]:
     message = stored.message
     return {
-        **{name: getattr(message, name) for name in ("role", "name", "content", "is_notice", "tool_call_id")},
+        **{name: getattr(message, name) for name in STORED_FIELDS},
         "position": stored.position,
         "ref": message.stable_ref,
         "calls": [call._asdict() for call in message.calls] or None,

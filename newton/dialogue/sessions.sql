@@ -80,16 +80,42 @@ join dialogue.messages as m
 cross join lateral jsonb_array_elements(m.tool_calls) as c
 where c.value ->> 'id' = any($3::text[]);
 
+-- name: list_foreign_trusts(agent_id, session_id)
+-- The trust levels of text of tools and the web in a conversation, including its ancestors: of messages, and of events
+-- that a program sent.
+with owner as (
+    select ancestor_id as session_id, first_position, last_position
+    from dialogue.lineage
+    where agent_id = $1 and session_id = $2
+    union all
+    select $2::uuid, 0, 2147483647
+)
+select x.trust
+from owner as o
+join memory.memories as x
+    on
+        x.agent_id = $1
+        and x.kind = 'exchange'
+        and x.thread_id = o.session_id
+        and x.position between o.first_position and o.last_position
+where x.trust in ('tool', 'web')
+union
+select x.trust
+from owner as o
+join heart.events as e on e.agent_id = $1 and e.session_id = o.session_id
+join memory.memories as x on x.agent_id = $1 and x.memory_id = e.memory_id
+where x.trust in ('tool', 'web');
+
 -- name: insert_messages(agent_id, session_id, messages)
 insert into dialogue.messages (
-    agent_id, session_id, position, ref, role, name, content, is_notice, tool_calls, tool_call_id, tokens, said_at,
-    recorded_at
+    agent_id, session_id, position, ref, role, name, content, is_notice, tool_calls, tool_call_id, min_trust, tokens,
+    said_at, recorded_at
 )
 select
     $1, $2, d.position, d.ref, d.role, d.name, d.content, d.is_notice, nullif(d.calls, 'null'::jsonb),
-    d.tool_call_id, d.tokens, d.said_at, d.recorded_at
+    d.tool_call_id, d.min_trust, d.tokens, d.said_at, d.recorded_at
 from jsonb_to_recordset($3::jsonb) as d (
     position integer, ref text, role text, name text, content text, is_notice boolean, calls jsonb, tool_call_id text,
-    tokens integer, said_at timestamptz, recorded_at timestamptz
+    min_trust text, tokens integer, said_at timestamptz, recorded_at timestamptz
 )
 returning agent_id;

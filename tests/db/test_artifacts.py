@@ -107,8 +107,12 @@ async def test_a_long_tail_is_summarized_before_its_time_and_a_model_may_write_i
     assert summary["summary"].endswith("in short: They spoke of the ferry.")
 
 
-@pytest.mark.parametrize(("roles", "trust"), [(("user",), "user"), (("user", "tool"), "tool")])
-async def test_a_summary_is_trusted_as_the_least_of_what_it_covers(tx: Tx, roles: Sequence[Role], trust: Trust) -> None:
+@pytest.mark.parametrize(
+    ("roles", "trust"), [(("user",), "user"), (("user", "tool"), "user"), (("user", "tool", "assistant"), "tool")]
+)
+async def test_a_summary_is_trusted_as_the_least_of_what_it_repeats(
+    tx: Tx, roles: Sequence[Role], trust: Trust
+) -> None:
     session_id = await began(tx)
     for role in roles:
         await say(tx, session_id, *chat(0, 12), role=role)

@@ -15,7 +15,7 @@ from newton.content.skills import SkillFile, SkillSet
 from newton.dialogue import sessions
 from newton.dialogue.messages import Message
 from newton.dialogue.session_close import find_idle_sessions
-from newton.errors import InputError
+from newton.errors import InputError, ProviderError
 from newton.heart.episodes import EpisodeSummary, set_summary
 from newton.heart.lifecycle.procedures import INEFFECTIVE_MARK
 from newton.providers.fakes import BrokenEmbedder, ScriptedChat
@@ -92,12 +92,31 @@ async def test_an_embedder_that_fails_leaves_the_statements_for_the_next_run(min
     assert await maintenance(mind).learn_statements() == 0
 
 
-async def test_with_a_model_nothing_is_learnt_before_the_session_is_closed(mind: Mind) -> None:
+async def test_with_a_model_what_is_stated_is_learnt_at_once_and_parsed_once(mind: Mind) -> None:
     assert mind.embedder
     await mind.hear("I moved to Bergen in May.", session="s")
-    modelled = newton(mind, mind.embedder, ScriptedChat("{}")).maintenance("job extract")
-    assert await modelled.learn_statements() == 0
-    assert await stored(mind, "fact") == []
+    modelled = newton(mind, mind.embedder, ScriptedChat("{}", "{}")).maintenance("job extract")
+    assert await modelled.learn_statements() == 1
+    (fact,) = await stored(mind, "fact")
+    assert (fact["full_text"], fact["trust"]) == ("I moved to Bergen in May.", "user")
+    await CurationService(scope=mind.scope).forget([str(fact["memory_id"])], include_derived=False, reason="a test")
+    await mind.hear("My sister is called Ana.", session="s")
+    mind.clock.advance(IDLE)
+    report = await modelled.learn()
+    assert (report.episodes, report.extraction.conversations, report.extraction.facts) == (1, 1, 1)
+    assert [row["full_text"] for row in await stored(mind, "fact")] == ["My sister is called Ana."]
+
+
+async def test_a_model_that_fails_keeps_nothing_from_being_learnt_of_the_same_session(mind: Mind) -> None:
+    assert mind.embedder
+    modelled = newton(mind, mind.embedder, ScriptedChat()).maintenance("job extract")
+    await mind.hear("I moved to Bergen in May.", session="s")
+    mind.clock.advance(IDLE)
+    with pytest.raises(ProviderError):
+        await modelled.learn()
+    await mind.hear("My sister is called Ana.", session="s")
+    assert await modelled.learn_statements() == 1, "the part that the model has not read holds it up no longer"
+    assert len(await stored(mind, "fact")) == 2
 
 
 async def test_questions_alone_become_no_episode_and_are_looked_at_once(mind: Mind) -> None:

@@ -52,3 +52,18 @@ async def test_an_error_of_the_caller_or_of_the_whole_operation_is_not_hidden(er
 async def test_a_cancelled_part_stays_cancelled() -> None:
     with pytest.raises(asyncio.CancelledError):
         await run_part("part", fail_later(asyncio.CancelledError()), default=0, missing={})
+
+
+async def test_a_part_that_breaks_while_it_is_cancelled_is_late_and_has_not_failed() -> None:
+    async def read() -> int:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            raise RuntimeError("the connection was closed") from None
+        return 1
+
+    missing, before = dict[str, str](), count_failures()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await run_part("session", read(), default=0, missing=missing)
+    assert missing == {} and count_failures() == before

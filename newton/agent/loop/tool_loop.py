@@ -79,7 +79,7 @@ class ToolLoop:
     max_tokens: int
     call_limits: CallLimits
     append_lines: Callable[[Sequence[Message]], Awaitable[Sequence[StoredMessage]]]
-    record_result: Callable[[ToolOutcome], Awaitable[None]]
+    record_result: Callable[[ToolOutcome, Trust], Awaitable[None]]
     actions: ActionRunner | None = None
     min_trust: Trust | None = None
     exempt_censors: frozenset[UUID] = frozenset()
@@ -213,9 +213,13 @@ class ToolLoop:
                 raise
             self.min_trust = lowest_known_trust([self.min_trust, result.trust])
             output = json.dumps(result.fields, ensure_ascii=False, default=str)[:MAX_OUTPUT_CHARS]
-            place = await self._append(to_tool_line(call, clean_model_text(output), said_at=clock.now()))
-            if result.is_error or self._is_external(call):
-                await self.record_result(ToolOutcome(call.name, call.arguments, output, is_error=result.is_error))
+            place = await self._append(
+                to_tool_line(call, clean_model_text(output), said_at=clock.now(), trust=result.trust or "agent")
+            )
+            is_external = self._is_external(call)
+            if result.is_error or is_external:
+                outcome = ToolOutcome(call.name, call.arguments, output, is_error=result.is_error)
+                await self.record_result(outcome, "tool" if is_external else self.min_trust or "agent")
             message = ChatMessage("tool", output, tool_call_id=call.id)
             messages.append(PromptMessage(message, (TextSpan(len(output), "line", place, place),)))
         return messages
@@ -224,7 +228,7 @@ class ToolLoop:
         """Store a call of a server's tool that was cancelled as an event: later turns see that it may have acted."""
         if self.actions is not None and self.actions.is_interrupted:
             outcome = ToolOutcome(call.name, call.arguments, INTERRUPTED_OUTPUT)
-            await run_to_completion(self.record_result(outcome))
+            await run_to_completion(self.record_result(outcome, "tool"))
 
     async def _append(self, line: Message) -> int:
         """Store a message of this turn, and note it for the records of the next prompts; return its position.
@@ -282,6 +286,10 @@ def _truncate_result(one: PromptMessage, max_tokens: int, count_tokens: TokenCou
     return PromptMessage(replace(one.message, text=text), (one.spans[0]._replace(chars=len(text)),))
 
 
-def to_tool_line(call: ToolCall, text: str, *, said_at: datetime) -> Message:
-    """Convert the result of a call that Newton ran to a log message. It is a notice, since it may repeat memories."""
-    return Message(role="tool", name=call.name, content=text, said_at=said_at, tool_call_id=call.id, is_notice=True)
+def to_tool_line(call: ToolCall, text: str, *, said_at: datetime, trust: Trust | None = None) -> Message:
+    """Convert the result of a call that Newton ran to a log message. It is a notice, since it may repeat memories.
+
+    `trust` is the lowest trust tier of foreign text in the result.
+    """
+    own = {"tool_call_id": call.id, "is_notice": True, "min_trust": trust}
+    return Message(role="tool", name=call.name, content=text, said_at=said_at, **own)

@@ -82,11 +82,15 @@ class TurnRecorder:
         async with self._write() as (tx, ctx):
             return (await self._append_lines(tx, ctx, lines))[0]
 
-    async def record_result(self, outcome: ToolOutcome) -> None:
-        """Store a tool call with its result as an event of the session, so that later turns can take account of it."""
+    async def record_result(self, outcome: ToolOutcome, trust: Trust = "tool") -> None:
+        """Store a tool call with its result as an event of the session, so that later turns can take account of it.
+
+        `trust` is the trust tier of the result.
+        """
         async with self._write() as (tx, ctx):
             event = to_event(outcome, occurred_at=ctx.now)
-            new = NewEvent(ref=str(new_id()), event=event, session_id=self.session_id, is_tool_result=True)
+            own = {"is_tool_result": True, "output_trust": trust}
+            new = NewEvent(ref=str(new_id()), event=event, session_id=self.session_id, **own)
             await event_store.record_events(tx, [new], ctx=ctx)
 
     async def record_input(self, tx: Tx, text: str, line: Message | None, earlier: Sequence[Message]) -> RecordedInput:
@@ -135,7 +139,7 @@ class TurnRecorder:
             said_at=self.scope.now(),
             ref=reply.fingerprint,
             is_notice=reply.answered_by != "model",
-            min_trust=reply.min_trust,
+            min_trust=reply.min_trust or "agent",  # known: the prompt held nothing of a lower trust
             calls=reply.calls,
         )
         async with self._write() as (tx, ctx):
@@ -214,7 +218,7 @@ class PrivateRecorder:
     async def append(self, lines: Sequence[Message]) -> Sequence[StoredMessage]:
         return ()
 
-    async def record_result(self, outcome: ToolOutcome) -> None: ...
+    async def record_result(self, outcome: ToolOutcome, trust: Trust = "tool") -> None: ...
 
     async def hear_rules(self, recorded: RecordedInput) -> HeardRules:
         return NOTHING_HEARD

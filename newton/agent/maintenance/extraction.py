@@ -26,7 +26,7 @@ from newton.heart.identity import identity_store
 from newton.heart.lifecycle.engine import LifecycleContext
 from newton.memory import store
 from newton.memory.hygiene import clean_model_text
-from newton.memory.memory import digest
+from newton.memory.memory import TRUST_TIERS, Trust, digest
 
 MAX_ANSWER_TOKENS = 1_500
 MAX_PROMPT_CHARS = 400_000  # of a conversation that the model reads; the statement classifier reads a longer one
@@ -104,12 +104,19 @@ async def _store_output(
     tx: Tx, conversation: EpisodeLines, output: ExtractionOutput, *, ctx: LifecycleContext
 ) -> ExtractionResult:
     """Store the facts, procedures, censors and title in the model's answer; return how many of each were stored."""
-    own_ctx = replace(ctx, trust=conversation.trust)
+    own_ctx = replace(ctx, trust=_find_trust(conversation, output))
     facts = await _store_facts(tx, conversation, output, ctx=own_ctx)
     procedure_count = await _store_procedures(tx, conversation, output, ctx=own_ctx)
     censor_count = await _propose_censors(tx, output, ctx=own_ctx)
     await _store_title(tx, conversation, output, ctx=own_ctx)
     return ExtractionResult(1, facts, procedure_count, censor_count)
+
+
+def _find_trust(conversation: EpisodeLines, output: ExtractionOutput) -> Trust:
+    """Return the trust of an answer: lower if it has words that only text of tools and the web in the session has."""
+    told = extract_content_words(" ".join(message.content for message in conversation.messages))
+    foreign = extract_content_words(conversation.foreign_text) - told
+    return TRUST_TIERS[-1] if foreign & extract_content_words(output.model_dump_json()) else "agent"
 
 
 async def _parse_unanswered(

@@ -212,20 +212,20 @@ class MaintenanceService:
         The statements of up to `limit` sessions that go on are stored too. The extracted facts are compared with the
         known ones at once, before a context shows them.
         """
-        episodes, extraction = await self.close_idle_sessions(), await self.extract(limit)
-        extraction += ExtractionResult(facts=await self.learn_statements(limit))
-        if extraction.facts:
+        episodes = await self.close_idle_sessions()
+        parsed = await self._parse_closed(limit) + ExtractionResult(facts=await self.learn_statements(limit))
+        if parsed.facts:
             await self.process_pending()
-        return LearningReport(episodes, extraction)
+        extracted = await self._extract_with_model(limit)
+        if extracted.facts:
+            await self.process_pending()
+        return LearningReport(episodes, parsed + extracted)
 
     async def learn_statements(self, limit: int = BATCH_SIZE, *, only_recent: bool = False) -> int:
         """Store the facts that users state in up to `limit` sessions that go on; return how many were not known before.
 
-        With `only_recent`, only the sessions of the latest memories are read. With a model, nothing is stored: it reads
-        a conversation when its session is closed.
+        With `only_recent`, only the sessions of the latest memories are read.
         """
-        if self.llm is not None:
-            return 0
         ctx, embedder = self.scope.write_context(), self.scope.embedder
         return await learn_open_sessions(self.scope.db, ctx, limit=limit, embedder=embedder, only_recent=only_recent)
 
@@ -253,16 +253,31 @@ class MaintenanceService:
         return episodes
 
     async def extract(self, limit: int = BATCH_SIZE, *, ended_before: datetime | None = None) -> ExtractionResult:
-        """Extract memories from unread conversations: by the model or, if there is none, by the statement classifier.
+        """Extract memories from unread conversations: by the statement classifier and then, if there is one, the model.
 
-        With `ended_before`, only from those that ended before this time. Raises ProviderError if the model fails.
+        With `ended_before`, only from those that ended before this time. Raises ProviderError if the model fails; what
+        the classifier found is stored.
         """
-        ctx = self.scope.write_context()
+        parsed = await self._parse_closed(limit, ended_before=ended_before)
+        return parsed + await self._extract_with_model(limit, ended_before=ended_before)
+
+    async def _parse_closed(self, limit: int, *, ended_before: datetime | None = None) -> ExtractionResult:
+        """Store the statements of closed sessions. With a model, which reads them later, only the facts are counted."""
+        ctx, is_final = self.scope.write_context(), self.llm is None
+        found = await extract_statements(
+            self.scope.db,
+            ctx,
+            limit=limit,
+            embedder=self.scope.embedder,
+            ended_before=ended_before,
+            is_final=is_final,
+        )
+        return found if is_final else ExtractionResult(facts=found.facts)
+
+    async def _extract_with_model(self, limit: int, *, ended_before: datetime | None = None) -> ExtractionResult:
         if self.llm is None:
-            return await extract_statements(
-                self.scope.db, ctx, limit=limit, embedder=self.scope.embedder, ended_before=ended_before
-            )
-        return await extract(self.llm, ctx, limit=limit, ended_before=ended_before)
+            return ExtractionResult()
+        return await extract(self.llm, self.scope.write_context(), limit=limit, ended_before=ended_before)
 
     async def summarize_lines(self) -> int:
         """Write one-line summaries of long messages; return their number, which is 0 without a model."""

@@ -33,19 +33,22 @@ async def extract_statements(
     limit: int,
     embedder: Embedder | None = None,
     ended_before: datetime | None = None,
+    is_final: bool = True,
 ) -> ExtractionResult:
     """Extract facts from up to `limit` unread conversations, oldest first.
 
     With `ended_before`, only from those that ended before this time. A fact gets the origin and the trust tier of the
-    message that states it.
+    message that states it. Unless the extraction `is_final`, a model reads the conversations later.
     """
-    result = ExtractionResult()
+    result, mark = ExtractionResult(), conversations.mark_read if is_final else conversations.mark_parsed
     async with db.transaction(ctx.agent_id) as tx:
-        unread = await conversations.find_unread(tx, agent_id=ctx.agent_id, limit=limit, ended_before=ended_before)
+        unread = await conversations.find_unread(
+            tx, agent_id=ctx.agent_id, limit=limit, ended_before=ended_before, only_unparsed=not is_final
+        )
     for conversation in unread:
         evidence = await embed_statements(db, ctx, embedder, conversation)
         async with db.transaction(ctx.agent_id) as tx:
-            if await conversations.mark_read(tx, conversation.memory_id, ctx=ctx):
+            if await mark(tx, conversation.memory_id, ctx=ctx):
                 result += ExtractionResult(1, await store_statements(tx, conversation, evidence, ctx=ctx))
     return result
 

@@ -45,7 +45,8 @@ class NewEvent:
     """An event to store; `ref` is the idempotency key.
 
     An event that was made of a message of the session has its `position`, and its memory as `source_id`. An event that
-    `is_tool_result` is the output of a tool as a whole, whatever its fields are called.
+    `is_tool_result` is the output of a tool as a whole, whatever its fields are called. The output of a tool of Newton
+    has the `output_trust` of what it shows.
     """
 
     ref: str
@@ -54,11 +55,12 @@ class NewEvent:
     position: int | None = None
     source_id: UUID | None = None
     is_tool_result: bool = False
+    output_trust: Trust = "tool"
 
     def effective_trust(self, ctx: WriteContext) -> Trust:
-        """Return the trust of the event: that of its writer, but at most `tool` if it contains the output of a tool."""
+        """Return the trust of the event: that of its writer, but at most `output_trust` if it contains an output."""
         is_output = self.is_tool_result or has_output(self.event)
-        return lowest_trust([ctx.trust, "tool"]) if is_output else ctx.trust
+        return lowest_trust([ctx.trust, self.output_trust]) if is_output else ctx.trust
 
 
 async def record_events(tx: Tx, events: Sequence[NewEvent], *, ctx: WriteContext) -> int:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from newton.heart.identity.tenets import IdentityPart
 from newton.heart.identity.wish_patterns import concerns_one_case, load_patterns
+from newton.heart.statements.pasted_text import MASK, mask_match, mask_pasted_text
 from newton.languages.detection import detect_language
 from newton.languages.language_data import ENGLISH
 from newton.languages.patterns import list_instructions
@@ -134,9 +135,9 @@ _POLITE_REQUEST = re.compile(
 )
 
 _SENTENCE = re.compile(r"\S(?:[^\n.!?]|[.!?](?!\s)|(?<=\b[DMS][rst])\.|(?<=\bMrs)\.)*[.!?]*")
-# Not the person's own words: code, quotations, lists, transcripts.
+# Not the person's own words beside pasted text: code, quotations, lists, transcripts.
 _NOT_OWN_WORDS = re.compile(
-    r"```[\s\S]*?(?:```|\Z)|`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|‘[^’\n]*’|(?<!\w)'[^'\n]*'(?!\w)"
+    r"`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|‘[^’\n]*’|(?<!\w)'[^'\n]*'(?!\w)"
     r"|^[ \t]*(?:[>|*•\[#-]|\d+[.)])[^\n]*$"
     r"|^(?!(?:note|important|reminder|rule|ps|ok|okay|newton|thanks)\b)\w+(?: \w+)?: [^\n]*$",
     re.MULTILINE | re.IGNORECASE,
@@ -182,11 +183,16 @@ def strip_reasoned_order(sentence: str) -> str:
 
 
 def mask_foreign_text(text: str) -> str:
-    """Mask the characters of quotations, code and lists, and cut off pasted text. Offsets do not change."""
-    plain = text.replace("’", "'").replace("\t", " ")
-    masked = _NOT_OWN_WORDS.sub(lambda match: re.sub(r"[^\n]", "¤", match[0]), plain)
-    material = _MATERIAL.search(masked)
-    return masked[: material.end()] if material else masked
+    """Mask the characters of quotations, code and lists, and cut off pasted text. Offsets do not change.
+
+    A colon at the end of a line announces pasted text up to the end, unless the form of that text shows where it ends.
+    """
+    pasted = mask_pasted_text(text.replace("’", "'").replace("\t", " "))
+    masked = _NOT_OWN_WORDS.sub(mask_match, pasted)
+    for material in _MATERIAL.finditer(masked):
+        if not (material[0].startswith(":") and pasted[material.end() :].lstrip().startswith(MASK)):
+            return masked[: material.end()]
+    return masked
 
 
 def _match_sentence(sentence: "re.Match[str]", text: str) -> StandingInstruction | None:

@@ -13,13 +13,13 @@ from newton.heart.statements import vocabulary
 from newton.heart.statements.greetings import is_courtesy
 from newton.heart.statements.lemmas import VERB_LEMMAS, lemmatize
 from newton.heart.statements.numerals import WordToken
+from newton.heart.statements.pasted_text import MASK
 from newton.heart.statements.tokenizer import BREAK, START, STOP, is_latin_script, tokenize
 
 MAX_CLAUSE_CHARACTERS = 300
 MAX_MASKED_SHARE = 0.35  # of a clause; more of it is a quotation or code
 MIN_WORDS = 2
 MAX_SUBJECT_WORDS = 9  # between the beginning of a clause and its verb
-MASK = "¤"
 _PRONOUNS = frozenset({"i", "we", "they", "he", "she", "it", "you"})
 
 

@@ -13,6 +13,7 @@ from newton.dialogue.task_tree import Task
 from newton.heart.events.event_store import NewEvent
 from newton.heart.events.tool_results import ToolOutcome, to_event
 from newton.ids import new_id
+from newton.memory.memory import Trust
 from newton.memory.redaction.tally import count_redactions
 from newton.runtime.tools import session_info
 from newton.runtime.tools.prompt_views import to_turn_prompts_info
@@ -143,7 +144,8 @@ async def note_exchange(caller: ToolCaller, args: NoteExchangeInput) -> ToolResu
     warning = await _check_exchange(caller, args)
     now = caller.newton.scope.now()
     said = Message(role="user", content=args.user, said_at=now, min_trust=caller.trust)
-    reply = args.assistant and Message(role="assistant", content=args.assistant, said_at=now)
+    min_trust: Trust | None = "tool" if args.tools else None  # the reply follows what the tools returned
+    reply = args.assistant and Message(role="assistant", content=args.assistant, said_at=now, min_trust=min_trust)
     messages = [said, reply] if reply else [said]
     service, session = caller.newton.sessions(caller.origin), args.session or DEFAULT_SESSION
     stored = await service.append(session, messages)
