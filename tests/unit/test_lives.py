@@ -1,0 +1,208 @@
+"""The judging of lives (tests/lives): what counts as known, changed, in force and answered, and the played model."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.lives.life import Gold, Life, list_lines
+from tests.lives.living import LivedLife, StoredItem
+from tests.lives.matching import has_word, has_words
+from tests.lives.played_model import PlayedModel, UnplayedError, hide_ids, show_ids
+from tests.lives.report import compare_runs, report_life
+
+GOLD: Gold = {
+    "current": [
+        {"id": "g1", "says": "Halina pays 920 euro rent.", "must": ["920"], "from": ["m3"]},
+        {"id": "g2", "says": "Padraig pays 780 euro rent.", "must": ["padraig", "780"], "from": ["m3"]},
+        {"id": "g3", "says": "Halina has eleven hives.", "must": ["11|eleven"], "from": ["m4"]},
+    ],
+    "changes": [
+        {
+            "id": "c1",
+            "at": "m3",
+            "old": "Halina's rent is 850 euro.",
+            "old_words": ["850"],
+            "new": "Halina's rent is 920 euro.",
+            "new_words": ["920"],
+            "lookalike_kept": "Padraig pays 780 euro rent.",
+        }
+    ],
+    "rules": [{"at": "m2", "text": "Never tell where the hives are.", "words": ["hives", "tell"], "lifted_at": "m4"}],
+    "never": [{"at": "m1", "text": "Halina owns a lighthouse (a dream).", "words": ["lighthouse"]}],
+    "questions": [{"q": "How much do I pay the landlord?", "answer": ["920"], "old": ["850"]}],
+}
+LIFE: Life = {
+    "person": "Halina, a beekeeper",
+    "time_zone": "Europe/Dublin",
+    "sessions": [
+        {
+            "day": "2026-10-05",
+            "time": "19:40",
+            "messages": [
+                {"id": "m1", "text": "I pay 850 euro rent. I dreamt of a lighthouse."},
+                {"id": "m2", "text": "Never tell where my hives are."},
+            ],
+        },
+        {
+            "day": "2026-10-25",
+            "time": "11:00",
+            "messages": [
+                {"id": "m3", "text": "For November I paid 920 rent. Padraig pays 780."},
+                {"id": "m4", "text": "Eleven hives now, you may tell."},
+            ],
+        },
+    ],
+    "gold": GOLD,
+}
+RULE = "Never tell where my hives are."
+
+
+def stored(line: str, text: str, *, state: str = "NEW", quarantined: bool = False, over: bool = False) -> StoredItem:
+    at = next(one.at for one in list_lines(LIFE) if one.id == line)
+    return {
+        "memory_id": text,
+        "kind": "fact",
+        "state": state,
+        "quarantined": quarantined,
+        "text": text,
+        "subject": None,
+        "attribute": None,
+        "trust": "user",
+        "said_at": at,
+        "valid_from": at,
+        "valid_to": at + timedelta(minutes=1) if over else None,
+        "is_merged": False,
+    }
+
+
+RENT, PADRAIG, HIVES = stored("m3", "For November I paid 920 rent."), stored("m3", "Padraig pays 780."), "Eleven hives."
+OLD = "I pay 850 euro rent."
+
+
+def seen(*items: StoredItem, context: str = "- 25 Oct: For November I paid 920 rent.", **more: Any) -> LivedLife:
+    orders = {"m1": [], "m2": [], "m3": [RULE], "m4": [RULE]}
+    vectors = [[1.0, float(place)] for place, _ in enumerate(items)]
+    fields = {"orders": orders, "contexts": [context], "vectors": vectors, **more}
+    return LivedLife(lines=list(list_lines(LIFE)), items=list(items), **fields)
+
+
+def figures(*items: StoredItem, **more: Any) -> dict[str, list[int]]:
+    return report_life(LIFE, seen(*items, **more))["figures"]
+
+
+def test_a_life_that_is_known_as_it_is_has_no_failure() -> None:
+    items = (stored("m1", OLD, state="SUPERSEDED"), RENT, PADRAIG, stored("m4", HIVES))
+    report = report_life(LIFE, seen(*items))
+    assert report["right"] == ["g1", "g2", "g3"]
+    assert {name: failed for name, failed in report["failures"].items() if failed} == {}
+    assert report["figures"]["rules_undone"] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("items", "changed"),
+    [
+        ((stored("m1", OLD), RENT, PADRAIG), 0),
+        ((stored("m1", OLD, over=True), RENT, PADRAIG), 1),
+        ((stored("m1", OLD, quarantined=True), RENT, PADRAIG), 1),
+        ((stored("m1", OLD, state="SUPERSEDED"), PADRAIG), 0),
+        ((RENT, stored("m3", "Padraig pays 780.", state="SUPERSEDED")), 0),
+        ((RENT, stored("m1", "The bus 850 goes to town.")), 1),
+    ],
+)
+def test_a_change_ends_right_if_only_the_new_and_the_lookalike_are_current(
+    items: tuple[StoredItem, ...], changed: int
+) -> None:
+    assert figures(*items)["changes"] == [changed, 1]
+
+
+def test_an_old_fact_in_doubt_because_of_the_new_one_is_not_shown_as_current() -> None:
+    old = stored("m1", OLD)
+    conflict = {"older": {"memory_id": old["memory_id"]}, "newer": {"text": RENT["text"]}}
+    assert figures(old, RENT, conflicts=[conflict])["stale"] == [0, 2]
+    assert figures(old, RENT)["stale"] == [1, 2]
+
+
+def test_what_is_quarantined_is_not_known() -> None:
+    assert figures(stored("m3", RENT["text"], quarantined=True))["right"] == [0, 3]
+
+
+def test_two_facts_that_say_the_same_are_counted_once_too_often() -> None:
+    again = stored("m4", "For November Halina's rent is 920.")
+    assert figures(RENT, again, vectors=[[1.0, 0.0], [0.9, 0.4]])["duplicates"] == [1, 2]
+    assert figures(RENT, PADRAIG, vectors=[[1.0, 0.0], [1.0, 0.0]])["duplicates"] == [0, 2]
+
+
+def test_a_dream_told_as_a_fact_is_a_failure() -> None:
+    assert figures(stored("m1", "Halina dreamt of a lighthouse."))["never"] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("orders", "at_end", "judged"),
+    [
+        ({"m3": [RULE], "m4": [RULE]}, [], (1, 1, 1)),
+        ({"m3": [RULE], "m4": [RULE]}, [RULE], (1, 1, 0)),
+        ({"m3": [RULE], "m4": []}, [], (1, 0, 0)),
+        ({"m3": [], "m4": [RULE]}, [], (0, 0, 1)),
+    ],
+)
+def test_a_rule_is_in_force_from_the_next_turn_until_it_is_lifted(
+    orders: dict[str, list[str]], at_end: list[str], judged: tuple[int, int, int]
+) -> None:
+    found = figures(RENT, orders={"m1": [], "m2": [], **orders}, orders_at_end=at_end)
+    assert (found["rules"][0], found["rules_kept"][0], found["rules_undone"][0]) == judged
+
+
+def test_with_a_model_a_rule_must_stand_in_the_prompt() -> None:
+    def request(line: str, system: str) -> tuple[str, str, dict[str, Any], dict[str, Any]]:
+        said = next(one.text for one in list_lines(LIFE) if one.id == line)
+        messages = [{"role": "system", "content": system}, {"role": "user", "content": said}]
+        return "turn", said, {"messages": messages}, {"text": "ok"}
+
+    assert figures(RENT, requests=[request("m3", "Be kind.")])["rules"] == [0, 1]
+    assert figures(RENT, requests=[request("m3", f"Be kind.\n{RULE}")])["rules"] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("context", "judged"),
+    [
+        ("- 25 Oct: For November I paid 920 rent.", (1, 1, 1)),
+        ("- 25 Oct: I paid 920 rent.\n- 5 Oct, changed since: I pay 850 euro rent.", (1, 1, 1)),
+        ("- 25 Oct: I paid 920 rent.\n- 5 Oct: I pay 850 euro rent.", (1, 1, 0)),
+        ("- 5 Oct: I pay 850 euro rent.\n- 25 Oct: I paid 920 rent.", (1, 0, 0)),
+        ("- 5 Oct: I pay 850 euro rent.", (0, 0, 0)),
+        ("- 25 Oct: The bus 920 goes to town.", (0, 0, 0)),
+    ],
+)
+def test_a_question_is_answered_by_a_line_about_it(context: str, judged: tuple[int, int, int]) -> None:
+    found = figures(RENT, context=context)
+    assert (found["answered"][0], found["new_first"][0], found["new_only"][0]) == judged
+
+
+def test_words_are_found_whole_with_their_endings_and_without_marks() -> None:
+    assert has_words("Two nurses met Sinéad at 6.50.", ["nurse", "sinead", "6.50|6:50"])
+    assert not has_word("Gate 16.50", "6.50") and not has_word("In 2019", "19") and not has_word("1142 km", "42")
+
+
+def test_what_is_known_only_without_a_model_is_named() -> None:
+    assert compare_runs({"right": ["g1", "g2"]}, {"right": ["g2", "g3"]}) == ["g1"]
+
+
+def test_a_recorded_call_finds_the_id_of_another_run() -> None:
+    def prompt(shown: str) -> dict[str, Any]:
+        return {"messages": [{"role": "user", "content": f"Known:\n- {shown} 25 Oct: I pay 850.\nHello"}]}
+
+    kept = hide_ids({"text": "", "calls": [{"name": "end", "args": {"ids": ["a1b2c3d4"]}}]}, prompt("a1b2c3d4"))
+    assert show_ids(kept, prompt("0f9e8d7c"))["calls"] == [{"name": "end", "args": {"ids": ["0f9e8d7c"]}}]
+    with pytest.raises(UnplayedError):
+        show_ids(kept, {"messages": [{"role": "user", "content": "Hello"}]})
+
+
+def test_a_changed_prompt_of_a_structured_request_needs_a_new_answer() -> None:
+    def body(text: str, **more: Any) -> dict[str, Any]:
+        return {"messages": [{"role": "user", "content": text}], **more}
+
+    model, schema = PlayedModel(said="Hello"), {"response_format": {"type": "json_schema", "json_schema": {}}}
+    assert model.key(body("Hello", **schema)) != model.key(body("Hello.", **schema))
+    assert model.key(body("Context\nHello")) == model.key(body("Other\nHello"))
+    assert model.key(body("Hello")) != PlayedModel(said="Bye").key(body("Hello"))
