@@ -44,6 +44,9 @@ def _report_facts(score: LifeScore) -> tuple[Json, Json]:
         "facts": len(facts),
         "right": _of(len(right), len(wanted)),
         "changes": _of(sum(one == "right" for one in judged.values()), len(judged)),
+        "changes_replaced": _of(
+            sum(judged[one["id"]] == "right" and score.knew_old(one) for one in changes), len(judged)
+        ),
         "duplicates": _of(len({max(pair) for pair in doubles}), len(facts)),
         "stale": _of(len(stale), len(facts)),
         "never": _of(len(never), len(score.gold.get("never", []))),

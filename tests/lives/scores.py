@@ -105,6 +105,11 @@ class LifeScore:
         at = self.times[change["at"]]
         return [item for item in self.current if item.said_at < at and self._says_old(item, change)]
 
+    def knew_old(self, change: Change) -> bool:
+        """Whether the old was stored at all: a change of what was never known ends right by itself."""
+        at = self.times[change["at"]]
+        return any(item.said_at < at and has_words(item.words, change["old_words"]) for item in self.items)
+
     def _says_old(self, item: KnownItem, change: Change) -> bool:
         old, new = change["old_words"], change["new_words"]
         if not has_words(item.words, old) or has_words(item.words, new):
