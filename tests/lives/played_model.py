@@ -18,7 +18,9 @@ from tests.model_servers import ModelServer
 
 Body = dict[str, Any]
 POLL_SECONDS = 0.05
-_ID = re.compile(r"\b(?:[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=\w*[a-f])(?=\w*\d)[0-9a-f]{5,32})\b")
+_SHAPE = r"[0-9a-f]{5,32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"  # of ids that a prompt shows
+_ID = re.compile(rf"#?({_SHAPE})")
+_SHOWN_ID = re.compile(rf"(?<=#)\d+\b|\b(?=\w*[a-f])(?=\w*\d)(?:{_SHAPE})\b")
 _HIDDEN = "@line: "
 
 
@@ -183,8 +185,8 @@ def hide_ids(reply: Body, body: Body) -> Body:
     def hide(text: str) -> str:
         if (found := _ID.fullmatch(text)) is None:
             return text
-        line = next((one for one in lines if found.group() in one), None)
-        return text if line is None else _HIDDEN + line.replace(found.group(), "@id")
+        line = next((one for one in lines if found[1] in one), None)
+        return text if line is None else _HIDDEN + _SHOWN_ID.sub("@other", line.replace(found[1], "@id"))
 
     return {"text": reply.get("text"), "calls": _change_strings(reply.get("calls") or [], hide)}
 
@@ -196,7 +198,8 @@ def show_ids(reply: Body, body: Body) -> Body:
     def show(text: str) -> str:
         if not text.startswith(_HIDDEN):
             return text
-        wanted = re.escape(text.removeprefix(_HIDDEN)).replace("@id", f"({_ID.pattern})", 1).replace("@id", r"\1")
+        wanted = re.escape(text.removeprefix(_HIDDEN)).replace("@other", "[0-9a-f-]+")
+        wanted = wanted.replace("@id", f"({_SHAPE})", 1).replace("@id", r"\1")
         for line in lines:
             if match := re.fullmatch(wanted, line):
                 return match.group(1)

@@ -188,12 +188,15 @@ def test_what_is_known_only_without_a_model_is_named() -> None:
     assert compare_runs({"right": ["g1", "g2"]}, {"right": ["g2", "g3"]}) == ["g1"]
 
 
-def test_a_recorded_call_finds_the_id_of_another_run() -> None:
-    def prompt(shown: str) -> dict[str, Any]:
-        return {"messages": [{"role": "user", "content": f"Known:\n- {shown} 25 Oct: I pay 850.\nHello"}]}
+@pytest.mark.parametrize(("now", "then"), [("a1b2c3d4", "0f9e8d7c"), ("246028754", "13579")])
+def test_a_recorded_call_finds_the_id_of_another_run(now: str, then: str) -> None:
+    def prompt(shown: str, other: str) -> dict[str, Any]:
+        return {
+            "messages": [{"role": "user", "content": f"Known:\n- #{shown} I pay 850. #{other} Padraig pays.\nHello"}]
+        }
 
-    kept = hide_ids({"text": "", "calls": [{"name": "end", "args": {"ids": ["a1b2c3d4"]}}]}, prompt("a1b2c3d4"))
-    assert show_ids(kept, prompt("0f9e8d7c"))["calls"] == [{"name": "end", "args": {"ids": ["0f9e8d7c"]}}]
+    kept = hide_ids({"text": "", "calls": [{"name": "end", "args": {"ids": [now]}}]}, prompt(now, "777"))
+    assert show_ids(kept, prompt(then, "999"))["calls"] == [{"name": "end", "args": {"ids": [then]}}]
     with pytest.raises(UnplayedError):
         show_ids(kept, {"messages": [{"role": "user", "content": "Hello"}]})
 
