@@ -131,6 +131,15 @@ TEXTS: Mapping[str, Any] = {
     "message": "Have tea.",
 }
 
+# What a preview is made of, where the schema requires nothing.
+PREVIEWED: Mapping[str, Mapping[str, Any]] = {
+    **{name: {"kind": ["fact"]} for name in ("bulk core", "bulk forget", "bulk importance", "bulk retract")},
+    "ask": {"input": "where is the kettle?"},
+    "decide": {"description": "Boil the kettle", "confidence": 0.8, "reason": ["analysis:tea needs it"]},
+    "erase": {"subject": "Mira"},
+    "jobs run": {"job": "lifecycle"},
+}
+
 
 def choose_value(operation: Operation, parameter: Parameter, values: Mapping[str, Any]) -> Any:
     """A value for an input. Raises LookupError for one that is required and of which nothing is known."""
