@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from newton.languages.language_data import ENGLISH, load_language
@@ -23,6 +23,7 @@ _DIGITS = re.compile(
 _THOUSANDS = re.compile(r" ?k(?:m\b)?", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]+")
 _ORDINAL_ENDING = re.compile(r"ste[nrms]?$")
+_COMPOUNDING = frozenset({"de", "nl", "it", "es"})  # languages that write numbers in one word
 _JOINTS = ("und", "en", "ën")
 _JOINING_WORDS = frozenset({"and", "und", "y", "e", "et", "en"})
 _SCALES = ("hundert", "tausend", "honderd", "duizend")
@@ -52,7 +53,7 @@ def find_numbers(text: str, code: str) -> list[NumberMention]:
     text = text[:MAX_CHARACTERS].lower()
     found = [*_find_digits(text), *_find_chinese(text)]
     for language in dict.fromkeys((code, ENGLISH)):
-        found += _find_words(text, _load_words(language))
+        found += _find_words(text, language)
     return sorted(found, key=lambda number: (number.start, number.end))
 
 
@@ -95,12 +96,12 @@ def _find_chinese(text: str) -> Iterator[NumberMention]:
         yield NumberMention(frozenset({value.lstrip("0") or "0"}), *match.span(), is_word=True)
 
 
-def _find_words(text: str, words: Mapping[str, int | str]) -> Iterator[NumberMention]:
+def _find_words(text: str, code: str) -> Iterator[NumberMention]:
     run: list[tuple[int, re.Match[str]]] = []
     for match in _WORD.finditer(text):
         if run and match[0] in _JOINING_WORDS:
             continue
-        value = _read_word(match[0], words)
+        value = _read_word(match[0], code)
         if isinstance(value, str):
             yield NumberMention(frozenset({value}), *match.span(), is_word=True)
         if run and (not isinstance(value, int) or not _continues(run, value, text[run[-1][1].end() : match.start()])):
@@ -112,12 +113,14 @@ def _find_words(text: str, words: Mapping[str, int | str]) -> Iterator[NumberMen
         yield _to_mention(run)
 
 
-def _read_word(word: str, words: Mapping[str, int | str]) -> int | str | None:
+@lru_cache(maxsize=8_192)
+def _read_word(word: str, code: str) -> int | str | None:
     """Return the value of a number word, also of one such as "zweiundvierzigsten" or "duecento"; None for another."""
+    words = _load_words(code)
     for form in (word, word[:-1] if word.endswith(("n", "r", "s")) else word, _ORDINAL_ENDING.sub("", word)):
         if form in words:
             return words[form]
-        value = _read_compound(form, words)
+        value = _read_compound(form, words) if code in _COMPOUNDING else None
         if value is not None:
             return value
     return None
