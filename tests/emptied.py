@@ -1,7 +1,7 @@
 """One database for every test of a process that commits: each finds it as the migrations left it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -125,13 +125,16 @@ class Lent:
         return dsn
 
 
-async def cancel(tasks: Collection["asyncio.Task[object]"]) -> None:
-    """Cancel tasks that a failed test left, and wait for them: a test that timed out goes on as a task otherwise."""
-    tasks = {task for task in tasks if task is not asyncio.current_task()}
-    for task in tasks:
+@asynccontextmanager
+async def without_leftovers() -> AsyncGenerator[None]:
+    """Cancel the tasks that a test has left, and wait for them: no one meets the emptied database or the next test."""
+    before = asyncio.all_tasks()
+    yield
+    left = asyncio.all_tasks() - before - {asyncio.current_task()}
+    for task in left:
         task.cancel()
-    if tasks:
-        await asyncio.wait(tasks, timeout=10)
+    if left:
+        await asyncio.wait(left, timeout=10)
 
 
 @asynccontextmanager

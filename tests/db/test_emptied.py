@@ -6,9 +6,10 @@ from uuid import UUID
 import asyncpg
 import pytest
 
+from newton.agent.compaction.background import BackgroundCompactions
 from newton.db.pool import Database
 from newton.memory import agents
-from tests.emptied import Common, Lent, cancel
+from tests.emptied import Common, Lent, without_leftovers
 from tests.support import NOON
 
 
@@ -23,14 +24,32 @@ async def test_an_open_transaction_is_reported_and_the_database_is_emptied_all_t
             holding.set()
             await asyncio.Event().wait()
 
-    left = asyncio.create_task(hold())
-    await holding.wait()
-    with pytest.raises(AssertionError, match="still open"):
-        await common.empty()
-    assert await common.owner.fetchval("select count(*) from runtime.agents") == 0
-    await cancel({left})
+    async with without_leftovers():
+        left = asyncio.create_task(hold())
+        await holding.wait()
+        with pytest.raises(AssertionError, match="still open"):
+            await common.empty()
+        assert await common.owner.fetchval("select count(*) from runtime.agents") == 0
     assert left.done() and common.is_idle
     await common.empty()
+
+
+async def test_what_a_test_would_do_later_in_the_background_is_cancelled_at_its_end() -> None:
+    started = list[str]()
+
+    async def compact() -> None:
+        started.append("compaction")
+
+    key = (UUID(int=1), UUID(int=2))
+    async with without_leftovers():
+        compactions = BackgroundCompactions(idle_seconds=0.01)
+        compactions.start_when_idle(key, compact)
+        lasting = asyncio.create_task(asyncio.Event().wait())
+    await asyncio.sleep(0.05)
+    assert started == [] and lasting.cancelled()
+    compactions.start_when_idle(key, compact)
+    await asyncio.sleep(0.05)
+    assert started == ["compaction"]
 
 
 async def test_a_database_that_is_lent_again_is_empty_and_keeps_its_schema(lent: Lent) -> None:

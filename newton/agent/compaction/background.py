@@ -43,7 +43,7 @@ class BackgroundCompactions:
     def __init__(self, *, idle_seconds: float = IDLE_SECONDS) -> None:
         self._idle_seconds = idle_seconds
         self._runs: dict[SessionKey, CompactionTask] = {}
-        self._timers: dict[SessionKey, asyncio.TimerHandle] = {}
+        self._timers: dict[SessionKey, asyncio.Task[None]] = {}
         self._breakers: dict[tuple[UUID, str], CircuitBreaker] = {}
 
     def get_breaker(self, agent_id: UUID, model: str) -> CircuitBreaker:
@@ -61,8 +61,7 @@ class BackgroundCompactions:
     def start_when_idle(self, key: SessionKey, compact: Compact) -> None:
         """Start `compact` when the session has been idle, unless `cancel_timer` is called for the session before."""
         self.cancel_timer(key)
-        loop = asyncio.get_running_loop()
-        self._timers[key] = loop.call_later(self._idle_seconds, self._start_idle, key, compact)
+        self._timers[key] = asyncio.create_task(self._start_later(key, compact))
 
     def cancel_timer(self, key: SessionKey) -> None:
         if timer := self._timers.pop(key, None):
@@ -82,7 +81,8 @@ class BackgroundCompactions:
                 task.cancel()
             await asyncio.wait(tasks)
 
-    def _start_idle(self, key: SessionKey, compact: Compact) -> None:
+    async def _start_later(self, key: SessionKey, compact: Compact) -> None:
+        await asyncio.sleep(self._idle_seconds)
         self._timers.pop(key, None)
         if key in self._runs:  # for another limit
             self.start_when_idle(key, compact)
