@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
@@ -55,6 +56,7 @@ class Operation(NamedTuple):
         return [one for one in self.parameters if not one.is_required]
 
 
+@cache
 def list_operations() -> list[Operation]:
     """All operations. Raises KeyError for one that the matrix does not classify."""
     return [*_list_routes(), *_list_tools(), *_list_commands(), *_list_pages(), *_list_slash_commands()]

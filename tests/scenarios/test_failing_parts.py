@@ -31,14 +31,14 @@ FACTS = ["The ferry is called Artemis.", "Ana Berg works at the ferry.", "The fe
 def find_parts() -> Iterator[str]:
     """Yield the name of each part of the product."""
     for path in sorted(Path(newton.__file__).parent.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)) if any(f"{name}(" in text for name in FUNCTIONS) else ():
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS:
                 name = node.args[0]
                 if isinstance(name, ast.Constant):
                     yield str(name.value)
 
 
-PARTS = sorted({*find_parts()} - ELSEWHERE - {UPDATE})
 TEXT = "From now on answer briefly. Who works at the ferry on Friday?"
 
 
@@ -59,7 +59,7 @@ async def prepare(mind: Mind) -> None:
 
 async def test_a_part_that_fails_costs_one_line_of_missing(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
     await prepare(mind)
-    for part in PARTS:
+    for part in sorted({*find_parts()} - ELSEWHERE - {UPDATE}):
         with monkeypatch.context() as patch:
             planted = PlantedParts(patch, frozenset({part}))
             planted.install()

@@ -21,10 +21,10 @@ MODULES_OF_AGENTS = OPENING | {"newton.agent.scope", "newton.cognition.pipeline"
         (("doctor", "--verify", "--json"), "the decision log is unchanged (0 records)"),
         (("dashboard",), "/dashboard/sign-in?code="),
         (("growth", "--weeks", "2", "--html", "page.html", "--json"), '"periods"'),
-        (("growth", "--since", "last month", "--html", "page.html"), ""),
         (("calibration", "--html", "page.html"), ""),
-        (("calibration", "--relevance", "--html", "page.html"), ""),
-        (("metrics", "--days", "3", "--html", "page.html"), ""),
+        pytest.param(("growth", "--since", "last month", "--html", "page.html"), "", marks=pytest.mark.slow),
+        pytest.param(("calibration", "--relevance", "--html", "page.html"), "", marks=pytest.mark.slow),
+        pytest.param(("metrics", "--days", "3", "--html", "page.html"), "", marks=pytest.mark.slow),
     ],
 )
 def test_a_command_beside_a_daemon_opens_no_agent(

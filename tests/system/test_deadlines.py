@@ -10,11 +10,11 @@ import pytest
 
 from newton.client import ApiError
 from newton.db.pool import Database
+from newton.memory import reembedding
 from newton.memory.outbox import EmbeddingOutbox
-from newton.memory.reembedding import MAX_TEXTS_PER_CALL
 from newton.providers.embedding import Vector
 from newton.providers.fakes import HashEmbedder
-from newton.runtime.transfer.importer import BATCH_CHARACTERS
+from newton.runtime.transfer import importer as importing
 from newton.runtime.transfer.ndjson import read_file
 from tests.endpoint import says
 from tests.scenarios.test_sources import locked
@@ -107,17 +107,22 @@ class CountingEmbedder(HashEmbedder):
         self.unseen = 0
 
 
-async def test_an_import_of_many_documents_is_seen_to_move(db: Database, agent: UUID, tmp_path: Path) -> None:
+async def test_an_import_of_many_documents_is_seen_to_move(
+    db: Database, agent: UUID, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # a busy machine embeds a call of the model within the time for which a request may stand still
+    texts, characters = 16, 60_000  # an eighth of what ships
+    monkeypatch.setattr(reembedding, "MAX_TEXTS_PER_CALL", texts)
+    monkeypatch.setattr(importing, "BATCH_CHARACTERS", characters)
     paragraph = " ".join(f"The winch number {n} stands on the pier of the harbour." for n in range(200))
-    lines = [document(f"# Winch {n}\n\n{paragraph}\n\n{n} {paragraph}", ref=f"d{n}") for n in range(60)]
+    lines = [document(f"# Winch {n}\n\n{paragraph}\n\n{n} {paragraph}", ref=f"d{n}") for n in range(8)]
     embedder = CountingEmbedder()
     made = importer(db, agent, outbox=EmbeddingOutbox(db, embedder, agent))
     report = await made.run(read_file(written(tmp_path, *lines)), progress=embedder.see)
-    assert (report.new, report.rejections) == (60, [])
-    assert report.embedded > 10 * MAX_TEXTS_PER_CALL
-    assert embedder.most <= MAX_TEXTS_PER_CALL
-    assert sum(len(str(line["content"])) for line in lines) > 2 * BATCH_CHARACTERS, "in more than one transaction"
+    assert (report.new, report.rejections) == (8, [])
+    assert report.embedded > 10 * texts
+    assert embedder.most <= texts
+    assert sum(len(str(line["content"])) for line in lines) > 2 * characters, "in more than one transaction"
 
 
 async def test_a_request_waits_for_its_turn_until_its_deadline(api: Api, dsn: str) -> None:

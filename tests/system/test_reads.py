@@ -31,7 +31,6 @@ from tests.system.served import OPERATOR, Api, served
 from tests.system.test_mcp import speaking
 from tests.system.typed import Done, piped, typed
 
-OPERATIONS = list_operations()
 SERVER = Path(__file__).parents[1] / "mcp_stdio_server.py"
 EXPECTED_EXITS = (0, 1, 2, 3, 4)
 # The tool `context` only needs a token that reads: what it adds is the record of what was read.
@@ -147,7 +146,7 @@ class Changes:
 
 
 def of(interface: str) -> list[Operation]:
-    return [one for one in OPERATIONS if one.effect == "reads" and one.interface == interface]
+    return [one for one in list_operations() if one.effect == "reads" and one.interface == interface]
 
 
 def needed_inputs(operation: Operation, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -169,7 +168,7 @@ def previewed(interface: str) -> list[Operation]:
     """What can show beforehand what it would do."""
     return [
         one
-        for one in OPERATIONS
+        for one in list_operations()
         if one.effect != "reads" and one.interface == interface
         if one.name != NEEDS_A_CLUSTER and {option.name for option in one.options} & {*CONFIRMING, *PREVIEWING}
     ]
@@ -365,7 +364,7 @@ def to_line(operation: Operation, values: Mapping[str, Any]) -> str:
     command = TOOL_COMMANDS.get(operation.name)
     if command is None:
         return operation.name
-    tool = next(one for one in OPERATIONS if (one.interface, one.name) == ("mcp", command.tool))
+    tool = next(one for one in list_operations() if (one.interface, one.name) == ("mcp", command.tool))
     needed = [one for one in tool.required if one.name in command.parameters]
     texts = [
         str(choose_value(tool, one, values))
@@ -392,9 +391,9 @@ async def test_what_is_written_is_seen(db: Database, stored: StoredRows) -> None
 
 
 def test_every_operation_is_classified() -> None:
-    names = {(one.interface, one.name) for one in OPERATIONS}
+    names = {(one.interface, one.name) for one in list_operations()}
     assert len(names) > 300
     named = {name for row in load_verbs() for cell in row.cells.values() if isinstance(cell, tuple) for name in cell}
     assert [name for row in load_verbs() for name in row.other_effects if name not in named] == []
-    effects = {one.name: one.effect for one in OPERATIONS if one.interface == "mcp"}
+    effects = {one.name: one.effect for one in list_operations() if one.interface == "mcp"}
     assert {name for name, tool in TOOLS.items() if tool.effect != effects[name]} == RECORDED

@@ -22,6 +22,7 @@ from tests.system.served import OPERATOR
 
 DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
 NUMBERED: tuple[Dialect, ...] = ("openai", "anthropic", "vllm", "llama.cpp", "lm studio")  # they name the window
+FEW: tuple[Dialect, ...] = ("openai", "ollama")
 WORDS = Path("tests/data/unrelated_facts.txt").read_text(encoding="utf-8").split()
 TOOL: Any = {
     "type": "function",
@@ -139,19 +140,24 @@ def learnt(home: Path) -> list[int]:
 WAYS = ("turns", "chat", "chat, stream", "chat, tools", "chat, stream, tools")
 
 
-async def test_a_window_is_learnt_once_and_no_turn_is_lost(tmp_path: Path, behind: str) -> None:
-    servers = [NarrowServer(dialect, 4_096, says=1_500, tool_turns=3) for dialect in DIALECTS]
+@pytest.mark.parametrize("dialects", [FEW, pytest.param(DIALECTS, marks=pytest.mark.slow)], ids=["few", "all"])
+async def test_a_window_is_learnt_once_and_no_turn_is_lost(
+    tmp_path: Path, behind: str, dialects: Sequence[Dialect]
+) -> None:
+    servers = [NarrowServer(dialect, 4_096, says=1_500, tool_turns=3) for dialect in dialects]
     async with narrow(tmp_path, behind, servers) as (url, named):
         for number, (name, server) in enumerate(named.items()):
             speaker = Speaker(url, name, says=3_000, way=WAYS[number % len(WAYS)])
             for _ in range(3):
                 assert (await speaker.speak()).startswith("Reply")
             assert server.refused == 1, server
-    assert learnt(tmp_path).count(4_096) == 5 and all(2_048 <= tokens <= 4_500 for tokens in learnt(tmp_path))
+    assert learnt(tmp_path).count(4_096) == len({*dialects} & {*NUMBERED})
+    assert all(2_048 <= tokens <= 4_500 for tokens in learnt(tmp_path))
 
 
-async def test_a_window_that_is_told_is_kept_to(tmp_path: Path, behind: str) -> None:
-    servers = [NarrowServer(dialect, 6_000, says=1_500, reports=6_000) for dialect in NUMBERED[1:]]
+@pytest.mark.parametrize("dialects", [NUMBERED[1:2], pytest.param(NUMBERED[2:], marks=pytest.mark.slow)])
+async def test_a_window_that_is_told_is_kept_to(tmp_path: Path, behind: str, dialects: Sequence[Dialect]) -> None:
+    servers = [NarrowServer(dialect, 6_000, says=1_500, reports=6_000) for dialect in dialects]
     async with narrow(tmp_path, behind, servers) as (url, named):
         for name, server in named.items():
             speaker = Speaker(url, name, says=4_000, way="chat, stream, tools")
