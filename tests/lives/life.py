@@ -2,6 +2,7 @@
 
 import json
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
@@ -11,6 +12,7 @@ from zoneinfo import ZoneInfo
 from typing_extensions import TypedDict
 
 MINUTE = timedelta(minutes=1)  # between two messages
+NAMED_SHARE = 0.15  # of the sentences of the gold, which begin with the name of the person
 
 
 class Line(TypedDict):
@@ -107,9 +109,10 @@ def list_lines(life: Life) -> Iterator[SaidLine]:
 
 
 def names_of(life: Life) -> frozenset[str]:
-    """The first words of the description of the person, which most sentences of the gold share."""
-    first = life["person"].replace(",", " ").split()[:1]
-    return frozenset(fold(word) for word in first)
+    """The name of the person: what begins the description, or many sentences of the gold."""
+    sentences = [one["says"].split()[0] for one in life["gold"].get("current", [])]
+    often = [word for word, number in Counter(sentences).items() if number > len(sentences) * NAMED_SHARE]
+    return frozenset(fold(word.strip(",")).removesuffix("'s") for word in [*life["person"].split()[:1], *often])
 
 
 def fold(text: str) -> str:

@@ -8,6 +8,7 @@ from tests.lives.life import fold
 
 _WORD = re.compile(r"[^\W_]+(?:[.:'-][^\W_]+)*")
 _NUMBER = re.compile(r"\d[\d.,:]*\d|\d")
+_STEM_START = 3  # letters of the shortest word that may have an ending
 _STEM_LETTERS = 5  # of two words that are the same but for their endings
 _COMMON_WORDS = (
     "a an the and or but of to in on at by for from with as is are was were be been has have had do does did "
@@ -17,17 +18,20 @@ _COMMON_WORDS = (
     "about into over user person "
 )
 _COMMON = frozenset(_COMMON_WORDS.split())
+_WHOLE_WORDS = _COMMON | {"one", "two", "six", "ten", "son", "car", "pen"}
 
 
 @cache
 def _pattern(alternative: str) -> re.Pattern[str]:
-    words = re.escape(fold(alternative.strip()))
-    ending = "(?:s|es|ed|d|ing)?" if alternative[-1:].isalpha() and len(alternative) > 3 else ""
-    return re.compile(rf"(?<![\w.:]){words}{ending}(?![\w])(?![.:]\d)")
+    """Words may have an ending and numbers a unit, because the gold gives beginnings; not so the shortest ones."""
+    words = fold(alternative.strip())
+    is_whole = len(words) < _STEM_START or words in _WHOLE_WORDS
+    end = r"(?!\d)(?![.:,]\d)" if words[-1].isdigit() else r"(?!\w)" if is_whole else ""
+    return re.compile(rf"(?<![\w.:]){re.escape(words)}{end}")
 
 
 def has_word(text: str, entry: str) -> bool:
-    """Whether one of the alternatives of an entry stands in the text as whole words."""
+    """Whether one of the alternatives of an entry stands in the text, from the beginning of a word on."""
     folded = fold(text)
     return any(_pattern(one).search(folded) for one in entry.split("|") if one.strip())
 

@@ -196,11 +196,18 @@ class LifeScore:
             place
             for place, line in enumerate(lines)
             if any(has_word(line, word) for word in question["old"])
-            and not (place in new or LABEL.search(line))
+            and not (place in new or LABEL.search(line) or any(one in line for one in self._true_quotes))
             and self._is_on(line, outdated, question["old"])
         ]
         is_first = bool(new) and (not old or new[0] < old[0])
         return AnswerScore(bool(new), is_first, bool(new) and not old)
+
+    @cached_property
+    def _true_quotes(self) -> list[str]:
+        """The beginnings of the stored texts that are true at the end: what they say is not outdated."""
+        stale = {item.number for change in self.gold.get("changes", []) for item in self.list_stale(change)}
+        numbers = {number for found in self.right.values() for number in found if number >= 0} - stale
+        return [self.items[number].text[:EVIDENCE_CHARACTERS] for number in sorted(numbers)]
 
     def _is_on(self, line: str, sentences: Sequence[str], values: Sequence[str]) -> bool:
         return any(shares_topic(line, one, values=values, names=self.names) for one in sentences)
