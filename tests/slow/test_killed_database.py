@@ -168,7 +168,7 @@ async def served(tmp_path: Path, *, config: str = "") -> AsyncGenerator[tuple[Da
         with (data(home) / "postgresql.conf").open("a", encoding="utf-8") as file:
             file.write(config)
         dsn = EmbeddedServer(resolve_paths(home), -1).dsn("postgres")
-        with daemon(tmp_path, NEWTON_EMBEDDING_PROVIDER="none") as made:
+        with daemon(tmp_path, planted="database_unavailable", NEWTON_EMBEDDING_PROVIDER="none") as made:
             yield made, home, dsn
             assert made.process.poll() is None
             assert not [line for line in made.said if "Traceback" in line], "".join(made.said)[-3_000:]

@@ -50,8 +50,9 @@ class Daemon:
 
 
 @contextmanager
-def daemon(home: Path, *flags: str, **env: str) -> Generator[Daemon]:
-    """A daemon whose settings are those of the folder, on a port that the system chooses. No part of it may fail."""
+def daemon(home: Path, *flags: str, planted: str | None = None, **env: str) -> Generator[Daemon]:
+    """A daemon whose settings are those of the folder, on a port that the system chooses. No part of it may fail, but
+    with the error that the test has planted."""
     words = [sys.executable, "-m", "newton", "serve", "--port", "0", *flags]
     bare = {name: value for name, value in os.environ.items() if not name.startswith(("NEWTON_", "OPENAI_"))}
     process = subprocess.Popen(
@@ -76,4 +77,5 @@ def daemon(home: Path, *flags: str, **env: str) -> Generator[Daemon]:
         if draining.is_alive():
             draining.join(timeout=60)
         process.stderr.close()
-    assert [line for line in said if "part_failed" in line] == []
+    failed = [line for line in said if "part_failed" in line and f"error={planted} " not in line]
+    assert failed == [], failed
