@@ -111,7 +111,7 @@ def list_lines(life: Life) -> Iterator[SaidLine]:
 def names_of(life: Life) -> frozenset[str]:
     """The name of the person: what begins the description, or many sentences of the gold."""
     sentences = [one["says"].split()[0] for one in life["gold"].get("current", [])]
-    often = [word for word, number in Counter(sentences).items() if number > len(sentences) * NAMED_SHARE]
+    often = [word for word, number in Counter(sentences).items() if number > max(2, len(sentences) * NAMED_SHARE)]
     return frozenset(fold(word.strip(",")).removesuffix("'s") for word in [*life["person"].split()[:1], *often])
 
 

@@ -114,8 +114,10 @@ class LifeScore:
         old, new = change["old_words"], change["new_words"]
         if not has_words(item.words, old) or has_words(item.words, new):
             return False
-        if change["lookalike_kept"] and self._is_about(item.words, change["lookalike_kept"]):
-            return len(self._rest(change["old"], item)) > len(self._rest(change["lookalike_kept"], item))
+        lookalike = change["lookalike_kept"]
+        is_rival = bool(lookalike) and self._is_about(item.words, lookalike)
+        if is_rival and len(self._rest(change["old"], item)) <= len(self._rest(lookalike, item)):
+            return False
         newer = self.marked.get(self.seen.items[item.number]["memory_id"])
         is_marked = newer is not None and has_words(newer, new)
         return not is_marked and shares_topic(item.words, change["old"], values=old, names=self.names)
