@@ -137,9 +137,8 @@ async def mark_open_read(tx: Tx, lines: OpenLines, *, ctx: WriteContext) -> bool
     return row is not None
 
 
-async def list_stated_facts(tx: Tx, messages: Sequence[EpisodeMessage], *, agent_id: UUID) -> list[UUID]:
-    """Return the stored facts that these messages state, also those that were known before."""
-    ids = [message.memory_id for message in messages]
+async def list_stated_facts(tx: Tx, ids: Sequence[UUID], *, agent_id: UUID) -> list[UUID]:
+    """Return the stored facts that messages with these memories state, also those that were known before."""
     rows = await SQL["list_stated_facts"].fetch_all(tx, agent_id=agent_id, message_ids=ids, refs=list(map(str, ids)))
     return list({row["memory_id"]: None for row in rows})
 

@@ -21,14 +21,17 @@ from newton.agent.maintenance.service import MaintenanceService
 from newton.agent.services.curation import CurationService
 from newton.agent.services.decisions import DecisionPreview, DecisionService
 from newton.agent.services.identity import IdentityService
-from newton.agent.services.memories import FactDraft, MemoryService
+from newton.agent.services.memories import FactDraft, MemoryService, RememberResult
 from newton.agent.session_data.session_use import SessionUseRecorder
 from newton.agent.session_data.tasks import TaskService
+from newton.cognition.content_words import extract_content_words
 from newton.content.validation_messages import describe_problem, select_problem, suggest_field
 from newton.content.yaml_models import did_you_mean
+from newton.dialogue.extraction_queue import list_stated_facts
 from newton.dialogue.task_tree import Task, TaskTree
 from newton.errors import DatabaseError, InputError, NewtonError, NotFoundError
 from newton.heart.identity.standing_instructions import detect_instructions
+from newton.heart.statements.statement_selection import SPEAKER
 from newton.memory.lookup import MemoryMention, cut_page, short_id
 from newton.memory.memory import PERSON_TIERS, Trust, lowest_known_trust, lowest_trust
 from newton.providers.chat import ToolDefinition
@@ -54,11 +57,24 @@ class ToolResult(NamedTuple):
     tree: TaskTree | None = None
 
 
+class SaidMessage(NamedTuple):
+    """A message of the user, and the id of its memory; None if it has none."""
+
+    text: str
+    memory_id: UUID | None
+
+    def states(self, content: str) -> bool:
+        """Return whether a text only restates the message: whether the message has all its content words."""
+        words = extract_content_words(content) - {SPEAKER}
+        return bool(words) and words <= extract_content_words(self.text)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentToolset:
     """The tools of one agent. Memories that they store get at most the trust tier `max_trust`.
 
-    What they store, find and read is added to the working memory of the session of `session_use`.
+    What they store, find and read is added to the working memory of the session of `session_use`. `said` is the message
+    that the turn answers.
     """
 
     memories: MemoryService
@@ -71,6 +87,7 @@ class AgentToolset:
     artifacts: ArtifactService
     session_id: UUID | None = None
     max_trust: Trust = "agent"
+    said: SaidMessage | None = None
 
     def with_trust(self, tiers: Iterable[Trust | None]) -> "AgentToolset":
         """Return a copy for a model that has read text of these trust tiers; what it stores gets the lowest of them."""
@@ -79,9 +96,10 @@ class AgentToolset:
         decisions = replace(self.decisions, scope=replace(self.decisions.scope, trust=trust))
         return replace(self, max_trust=trust, memories=memories, decisions=decisions)
 
-    def for_session(self, session_id: UUID) -> "AgentToolset":
+    def for_session(self, session_id: UUID, said: SaidMessage | None = None) -> "AgentToolset":
         return replace(
             self,
+            said=said,
             tasks=self.tasks.for_session(session_id),
             session_use=self.session_use.for_session(session_id),
             session_id=session_id,
@@ -258,7 +276,7 @@ async def read_artifact(toolset: AgentToolset, args: artifact_inputs.ReadArtifac
 
 
 async def _store_fact(toolset: AgentToolset, fact: FactDraft) -> ToolResult:
-    stored = await toolset.memories.remember(fact)
+    stored = await _remember(toolset, fact)
     await toolset.maintenance.process_pending()
     await toolset.session_use.record([stored.memory_id])
     effects = await toolset.curation.find_effects(stored.memory_id)
@@ -272,6 +290,21 @@ async def _store_fact(toolset: AgentToolset, fact: FactDraft) -> ToolResult:
     kept = "is" if stored.status == "new" else "is still"
     held = {"hint": f"The memory {kept} in quarantine: {QUARANTINE_HINT}"} if effects.quarantined else {}
     return ToolResult({**{name: value for name, value in fields.items() if value}, **held})
+
+
+async def _remember(toolset: AgentToolset, fact: FactDraft) -> RememberResult:
+    """Store a fact. One that only restates the message of the turn is the fact that this message states, if any."""
+    message_id = toolset.said.memory_id if toolset.said and toolset.said.states(fact.content) else None
+    if message_id is None:
+        return await toolset.memories.remember(fact)
+    await toolset.maintenance.learn_statements(only_recent=True)
+    async with toolset.memories.scope.transaction() as tx:
+        stated = await list_stated_facts(tx, [message_id], agent_id=toolset.memories.scope.agent_id)
+    for memory_id in stated:
+        known, _, _ = await toolset.curation.get(str(memory_id))
+        if SaidMessage(known.full_text, memory_id).states(fact.content):
+            return RememberResult("unchanged", memory_id, {})
+    return await toolset.memories.remember(replace(fact, message_id=message_id))
 
 
 def _describe_mention(mention: MemoryMention) -> dict[str, str]:

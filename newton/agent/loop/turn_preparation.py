@@ -88,7 +88,7 @@ class TurnPreparer:
         tool_loop = ToolLoop(
             chat=replace(chat, calibration=ready.budget.calibration),
             gate=self.gate,
-            tools=self.tools.for_session(session_id) if self.tools and session_id else None,
+            tools=self.tools.for_session(session_id, turn.said_message) if self.tools and session_id else None,
             prompt=ready.prompt,
             request=ready.request,
             caller_options=turn.options.request_options,

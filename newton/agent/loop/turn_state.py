@@ -8,6 +8,7 @@ from newton.agent.loop.call_limits import CallLimits
 from newton.agent.loop.completion import PromptBudget
 from newton.agent.loop.prompt import ModelRequest, PromptBuilder
 from newton.agent.loop.tool_loop import ToolLoop
+from newton.agent.loop.tools import SaidMessage
 from newton.agent.loop.turn_recorder import PrivateRecorder, RecordedInput, TurnRecorder
 from newton.agent.loop.turn_types import CallerOptions, PrivateConversation, TurnInput
 from newton.cognition.session_context.service import SessionContext
@@ -43,6 +44,10 @@ class RunningTurn:
     def is_api_call(self) -> bool:
         """Return whether the input comes from a client of OpenAI's API, which gets failures as errors."""
         return self.input.caller_options is not None
+
+    @property
+    def said_message(self) -> SaidMessage:
+        return SaidMessage(self.recorded.text, self.recorded.memory_id)
 
     @property
     def private(self) -> PrivateConversation | None:

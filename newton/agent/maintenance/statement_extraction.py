@@ -127,7 +127,7 @@ async def store_statements(
     forgotten them since.
     """
     requests = await identity_store.list_requested_lines(tx, conversation.covered, agent_id=ctx.agent_id)
-    parsed = [message for message in conversation.messages if message.is_parsed]
+    parsed = [message.memory_id for message in conversation.messages if message.is_parsed]
     known = await conversations.list_stated_facts(tx, parsed, agent_id=ctx.agent_id)
     await link_to_episode(tx, known, conversation.memory_id, ctx=ctx)
     count = 0
