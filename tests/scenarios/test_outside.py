@@ -2,12 +2,15 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from pathlib import Path
 from uuid import UUID
 
 import pytest
 
+from newton.agent.loop.tool_loop import to_tool_line
 from newton.agent.loop.turn import TurnInput, TurnRunner
 from newton.agent.maintenance.extraction import extract
+from newton.brain.chain_heads import ChainHeadFiles
 from newton.cognition.sources.web import WebSource
 from newton.dialogue import branches, session_close, sessions
 from newton.dialogue.branches import SessionExcerpt
@@ -18,10 +21,12 @@ from newton.dialogue.view import CompactionEntry
 from newton.ids import new_id
 from newton.memory.memory import Trust
 from newton.providers import token_counter
+from newton.providers.chat import ToolCall
 from newton.providers.fakes import ScriptedChat
 from newton.providers.web_search import WebSearch
 from tests.endpoint import Endpoint, Wire, endpoint
 from tests.scenarios.conftest import Mind
+from tests.scenarios.handy import Handy, able, call
 from tests.scenarios.test_extraction import asking, learnt
 from tests.support import ground, teller
 
@@ -129,3 +134,60 @@ async def test_an_account_of_work_with_tools_is_believed_as_the_tools_are(mind: 
         "Of another session.": ("tool", True),
         "Of nothing else.": ("agent", False),
     }
+
+
+@pytest.mark.parametrize(
+    ("tool", "shown", "trust"),
+    [
+        ("recall", "agent", "agent"),  # the tools of Newton repeat memories
+        ("recall", "tool", "tool"),  # among them text of a tool
+        ("recall", None, "agent"),  # stored before results were marked
+        ("post__read", None, "tool"),
+    ],
+)
+async def test_an_account_of_work_with_own_tools_is_believed_as_what_they_show(
+    mind: Mind, tool: str, shown: Trust | None, trust: Trust
+) -> None:
+    # S002-72: the tools of Newton are not foreign
+    session_id, at, ctx = await mind.session(), mind.clock.now(), teller(mind.agent_id)
+    made = ToolCall("nwc_1", tool, "{}")
+    lines = [
+        Message(role="user", content="Look it up, and tell me all that you find in it.", said_at=at),
+        Message(role="assistant", content="", said_at=at, calls=(made,), is_notice=True),
+        to_tool_line(made, "Ana lives in Bergen.", said_at=at, trust=shown),
+    ]
+    account = CompactionEntry(
+        entry_id=new_id(), kind="turn", first=0, last=2, text="Ana lives in Bergen.", tokens=9, before=99,
+        strategy="threshold", prompt="extract/1", model=None, made_at=at,
+    )  # fmt: skip
+    async with mind.db.transaction(mind.agent_id) as tx:
+        await sessions.append(tx, lines, session_id=session_id, ctx=ctx)
+        await entry_store.insert(tx, [account], agent_id=mind.agent_id, session_id=session_id)
+    await say(speaking(mind, "I see."), session_id, "What do you make of that?")
+    assert await replies(mind) == {"I see.": (trust, trust == "tool")}
+
+
+async def test_a_reply_that_a_program_reports_is_believed_as_the_foreign_text_before_it(mind: Mind) -> None:
+    session_id, at, ctx = await mind.session(), mind.clock.now(), teller(mind.agent_id)
+    said = [("user", "Hello."), ("assistant", "Hi."), ("tool", POISON), ("assistant", "So it is swordfish.")]
+    async with mind.db.transaction(mind.agent_id) as tx:
+        lines = [Message(role=role, content=text, said_at=at) for role, text in said]  # pyright: ignore[reportArgumentType]  # a role
+        await sessions.append(tx, lines, session_id=session_id, ctx=ctx)
+        later = [
+            Message(role="user", content="I live in Oslo.", said_at=at),
+            Message(role="assistant", content="Yes.", said_at=at),
+        ]
+        await sessions.append(tx, later, session_id=session_id, ctx=ctx)
+    assert await replies(mind) == {
+        "Hi.": ("agent", False),
+        "So it is swordfish.": ("tool", True),
+        "Yes.": ("tool", True),
+    }
+
+
+async def test_a_tool_of_newton_that_fails_taints_nothing(mind: Mind, tmp_path: Path) -> None:
+    model = Handy([call("expand", memory_id="ffff")], "There is no such memory.", "It was the wrong id.")
+    turns, session_id = able(mind, model, ChainHeadFiles(tmp_path / "ledger", "here")), await mind.session()
+    await say(turns, session_id, "Show the memory ffff.", "Why did expand fail?")
+    assert "error: expand: " in model.received[-1][-1].text, "it is shown"
+    assert set((await replies(mind)).values()) == {("agent", False)}

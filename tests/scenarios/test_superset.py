@@ -201,12 +201,22 @@ LEADERS: dict[DoorName, tuple[str, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("has_model", [True, pytest.param(False, marks=pytest.mark.slow)])
-async def test_what_is_told_is_known_in_the_next_turn(mind: Mind, *, has_model: bool) -> None:
+@pytest.mark.parametrize(
+    ("doors", "has_model"),
+    [
+        (("openai", "mcp"), True),
+        pytest.param(("responses", "turns", "chat"), True, marks=pytest.mark.slow),
+        pytest.param(tuple(LEADERS), False, marks=pytest.mark.slow),
+    ],
+)
+async def test_what_is_told_is_known_in_the_next_turn(
+    mind: Mind, doors: Sequence[DoorName], *, has_model: bool
+) -> None:
     """Also while the context of the session stands, and when the statement replaces another one."""
     # S002-14, S002-16
     async with told(mind, Rubbish("") if has_model else None, MiniLM()) as agent:
-        for door, (old, new, what) in LEADERS.items():
+        for door in doors:
+            old, new, what = LEADERS[door]
             await agent.say("turns", "earlier", f"{old} leads the {what}.")
             assert old in await agent.ask(door, door, f"Who leads the {what}?")
             await agent.say(door, door, f"{new} leads the {what}, not {old}.")

@@ -242,15 +242,15 @@ async def check_nothing_taken(mind: Mind, own: AgentServices) -> None:
 
 
 EACH_ONCE = [(DOORS[n % len(DOORS)], n) for n in range(len(ORDERS))]
-EVERY = [(door, n) for door in DOORS for n in range(len(ORDERS))]
+EVERY = {door: [(door, n) for n in range(len(ORDERS))] for door in DOORS}
 
 
 @pytest.mark.parametrize(
     ("lives", "has_model"),
     [
-        pytest.param(EACH_ONCE[:8], True, id="eight"),
-        pytest.param(EVERY, True, id="every", marks=pytest.mark.slow),
-        pytest.param([one for one in EVERY if one[0] != "openai"], False, id="every-bare", marks=pytest.mark.slow),
+        pytest.param(EACH_ONCE[: len(DOORS)], True, id="each-door"),
+        *(pytest.param(EVERY[door], True, id=door, marks=pytest.mark.slow) for door in DOORS),
+        *(pytest.param(EVERY[door], False, id=f"{door}-bare", marks=pytest.mark.slow) for door in ("turns", "mcp")),
     ],
 )
 async def test_a_person_is_believed_after_whatever_the_session_has_read(
