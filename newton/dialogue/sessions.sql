@@ -81,8 +81,7 @@ cross join lateral jsonb_array_elements(m.tool_calls) as c
 where c.value ->> 'id' = any($3::text[]);
 
 -- name: list_foreign_trusts(agent_id, session_id)
--- The trust levels of text of tools and the web in a conversation, including its ancestors: of messages, and of events
--- that a program sent.
+-- The trust levels of the messages of tools and the web in a conversation, including its ancestors.
 with owner as (
     select ancestor_id as session_id, first_position, last_position
     from dialogue.lineage
@@ -90,7 +89,7 @@ with owner as (
     union all
     select $2::uuid, 0, 2147483647
 )
-select x.trust
+select distinct x.trust
 from owner as o
 join memory.memories as x
     on
@@ -98,12 +97,6 @@ join memory.memories as x
         and x.kind = 'exchange'
         and x.thread_id = o.session_id
         and x.position between o.first_position and o.last_position
-where x.trust in ('tool', 'web')
-union
-select x.trust
-from owner as o
-join heart.events as e on e.agent_id = $1 and e.session_id = o.session_id
-join memory.memories as x on x.agent_id = $1 and x.memory_id = e.memory_id
 where x.trust in ('tool', 'web');
 
 -- name: insert_messages(agent_id, session_id, messages)

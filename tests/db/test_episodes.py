@@ -97,15 +97,15 @@ async def test_too_few_lines_are_no_experience(tx: Tx) -> None:
 
 @pytest.mark.parametrize(
     ("roles", "expected"),
-    [(["user"], "user"), (["user", "assistant"], "agent"), (["user", "tool", "assistant"], "tool")],
+    [(["user"], "user"), (["user", "assistant"], "agent"), (["user", "tool", "assistant"], "user"), (["tool"], "tool")],
 )
-async def test_an_episode_is_trusted_no_more_than_its_least_trusted_line(
-    tx: Tx, roles: list[Role], expected: str
-) -> None:
+async def test_an_episode_is_made_of_the_lines_that_are_not_foreign(tx: Tx, roles: list[Role], expected: str) -> None:
     for role in roles:
         await say(tx, *[f"{role} says {n}" for n in range(4)], role=role)
     assert await closed(tx, await say(tx))
     assert await tx.fetchval("select trust from memory.memories where kind = 'episode'") == expected
+    text = await tx.fetchval("select full_text from memory.memories where kind = 'episode'")
+    assert ("tool says" in text) == (expected == "tool")
 
 
 async def test_an_episode_points_to_the_lines_it_begins_and_ends_with(tx: Tx) -> None:
