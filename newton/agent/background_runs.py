@@ -1,0 +1,84 @@
+"""Tasks in the background of a process: at most one for each key, and one after a pause."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, NamedTuple, TypeAlias
+from uuid import UUID
+
+import structlog
+
+from newton.errors import NewtonError
+
+RunKey: TypeAlias = tuple[UUID, UUID]  # the ids of the agent and of the session or the agent
+Run: TypeAlias = Callable[[], Coroutine[Any, Any, object]]
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("newton")
+
+
+class BackgroundRun(NamedTuple):
+    """A running task, and when it was started, in seconds of the event loop."""
+
+    task: "asyncio.Task[None]"
+    started_at: float
+
+    async def wait(self, *, seconds: float) -> None:
+        """Wait for the end of the task, but at most so many seconds from its start."""
+        left = self.started_at + seconds - asyncio.get_running_loop().time()
+        await asyncio.wait({self.task}, timeout=max(left, 0.0))
+
+
+class BackgroundRuns:
+    """The running tasks of a process, and those that wait for a pause of `idle_seconds`.
+
+    An error of Newton ends a task and is logged as `failure`.
+    """
+
+    def __init__(self, *, idle_seconds: float, failure: str) -> None:
+        self._idle_seconds, self._failure = idle_seconds, failure
+        self._runs: dict[RunKey, BackgroundRun] = {}
+        self._timers: dict[RunKey, asyncio.Task[None]] = {}
+
+    def start(self, key: RunKey, run: Run) -> BackgroundRun:
+        """Start `run` for a key, and return its task; if one is running already, return that one."""
+        if key not in self._runs:
+            task = asyncio.create_task(self._run_logged(run))
+            self._runs[key] = BackgroundRun(task, asyncio.get_running_loop().time())
+            task.add_done_callback(lambda _: self._runs.pop(key, None))
+        return self._runs[key]
+
+    def start_when_idle(self, key: RunKey, run: Run) -> None:
+        """Start `run` after the pause, unless this or `cancel_timer` is called for the key before."""
+        self.cancel_timer(key)
+        self._timers[key] = asyncio.create_task(self._start_later(key, run))
+
+    def cancel_timer(self, key: RunKey) -> None:
+        if timer := self._timers.pop(key, None):
+            timer.cancel()
+
+    async def finish(self, *, seconds: float) -> None:
+        """Wait until the running tasks have ended, but at most so many seconds."""
+        if tasks := [run.task for run in self._runs.values()]:
+            await asyncio.wait(tasks, timeout=seconds)
+
+    async def cancel(self) -> None:
+        """Cancel all tasks, and wait until they have ended. What they have stored already is kept."""
+        for key in tuple(self._timers):
+            self.cancel_timer(key)
+        if tasks := [run.task for run in self._runs.values()]:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+
+    async def _start_later(self, key: RunKey, run: Run) -> None:
+        await asyncio.sleep(self._idle_seconds)
+        self._timers.pop(key, None)
+        if key in self._runs:
+            self.start_when_idle(key, run)
+        else:
+            self.start(key, run)
+
+    async def _run_logged(self, run: Run) -> None:
+        try:
+            await run()
+        except NewtonError as error:  # a later run does the same
+            log.warning(self._failure, error=error.code)
